@@ -1,0 +1,1 @@
+"""READING ROOM: text in, facts out. Pure: no disk but its own lists, no database, no network."""

@@ -1,0 +1,91 @@
+"""An issue's texts cut into blocks: what is prose, what is a log, which section holds it.
+
+In: `IssueText` (title, body and comments as GitHub sends them). Out: a frozen `Document` whose
+blocks lie in the sources without gaps being invented: `block.text == source[block.start:block.end]`.
+
+Robust to CRLF, unclosed fences, `<details>`, HTML, and texts whose line breaks were lost: those
+are cut at form headings, log prefixes and traceback marks, so that every block has `lines`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from app.extract.patterns import pattern
+
+Kind = Literal["heading", "prose", "code", "quote"]
+"""`code` is anything fenced, indented as log, or that reads as program output."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommentText:
+    """One comment. `id` is GitHub's, or None for a text without one."""
+
+    body: str
+    id: int | None = None
+    user: str | None = None
+    author_association: str = "NONE"
+    created_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IssueText:
+    """What the reading room is given of an issue; nothing else is looked at."""
+
+    number: int
+    title: str
+    body: str
+    repo: str = "vllm-project/vllm"
+    labels: tuple[str, ...] = ()
+    state: str | None = None
+    user: str | None = None
+    created_at: str | None = None
+    comments: tuple[CommentText, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line, or what would be one: `text == source[start:end]`, no line end in it."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A run of text of one kind. `heading` is the nearest heading above, as written."""
+
+    kind: Kind
+    source: str
+    start: int
+    end: int
+    text: str
+    heading: str = ""
+    language: str = ""
+    lines: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """All sources of an issue and their blocks, in reading order.
+
+    `sources` maps "title", "body", "comment:<id>" to the untouched text; `speaker` maps a source to
+    "reporter", "maintainer" or "other"; `is_flattened` tells that the body's line breaks were lost.
+    """
+
+    issue: IssueText
+    sources: dict[str, str]
+    blocks: tuple[Block, ...]
+    speaker: dict[str, str] = field(default_factory=dict)
+    is_flattened: bool = False
+
+    def of_kind(self, *kinds: Kind) -> Iterator[Block]:
+        """The blocks of these kinds, in order."""
+        return (block for block in self.blocks if block.kind in kinds)
+
+    def of_source(self, source: str) -> Iterator[Block]:
+        """The blocks of one source, in order."""
+        return (block for block in self.blocks if block.source == source)

@@ -1,0 +1,148 @@
+"""What is known of one issue: the shapes that leave the reading room.
+
+The field names and their meaning are a public contract (JSON of `triage extract` and of
+`GET /api/v1/issues/{number}`). All shapes are frozen; every extracted value has at least one
+`Evidence` in `Facts.evidence` whose quote is the exact text between two code points of a source.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+FailureKind = Literal[
+    "crash", "exception", "hang", "oom", "wrong_output", "slowdown", "install", "other", "none"
+]
+WorkaroundKind = Literal["flag", "env", "version", "config", "code", "hardware", "other"]
+Outcome = Literal["works", "partial", "fails"]
+Speaker = Literal["reporter", "maintainer", "other"]
+FixState = Literal[
+    "fixed", "merged_unreleased", "in_progress", "not_fixed", "closed_unresolved", "unknown"
+]
+SignatureRole = Literal["root", "other", "wrapper"]
+
+BACKEND_KEYS = (
+    "attention", "moe", "all2all", "quantization", "kv_cache_dtype", "executor",
+    "structured_output", "speculative", "lora", "engine", "platform",
+)  # fmt: skip
+"""Keys of `Facts.backends`."""
+
+VERSION_KEYS = ("vllm", "torch", "cuda", "python", "transformers", "driver")
+"""Keys of `Facts.versions`."""
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Evidence(Frozen):
+    """One value, the words that say it, and the rule that read them.
+
+    `quote == text_of(source)[start:end]` in code points. `field` is a field's name, or
+    `field.key` (`backends.attention`, `versions.torch`, `error.message`).
+    """
+
+    field: str
+    value: str
+    quote: str
+    source: str = Field(description='"title", "body", "comment:<id>", "comment:#<position>" or "card"')
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+    rule: str = Field(description="id of the rule that read it, stable over releases")
+    confidence: float = Field(ge=0, le=1)
+
+
+class ErrorFact(Frozen):
+    """The root-cause error: what is left when every wrapper is taken off."""
+
+    type: str | None
+    message: str
+    frame: str | None = Field(None, description="innermost telling place, file.py:function")
+    wrappers: tuple[str, ...] = ()
+    other: tuple[str, ...] = Field((), description="further distinct root errors")
+
+
+class Conditions(Frozen):
+    """What a remedy is known to need; empty where nobody said."""
+
+    versions: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()
+
+
+class Workaround(Frozen):
+    """One thing somebody tried, and what came of it."""
+
+    action: str
+    kind: WorkaroundKind
+    outcome: Outcome
+    conditions: Conditions = Conditions()
+    source: str = "body"
+    by: Speaker = "reporter"
+    confirmed_by: int = 0
+    refuted_by: int = 0
+
+
+class Regression(Frozen):
+    """Since when it fails; versions as written without a leading v."""
+
+    last_working: str | None = None
+    first_failing: str | None = None
+    still_failing: tuple[str, ...] = ()
+    fixed_in: str | None = None
+    culprit: str | None = Field(None, description='"#12345" or a commit')
+
+
+class Cause(Frozen):
+    text: str
+    certainty: Literal["stated", "hypothesis"]
+
+
+class Reproduction(Frozen):
+    command: str
+    outcome: Literal["fails", "works"]
+
+
+class Fix(Frozen):
+    state: FixState
+    pr: str | None = None
+    released_in: str | None = None
+    source: str | None = None
+
+
+class Signature(Frozen):
+    """A failure's readable key. `id` is `s1-` and 12 hex digits of the text's hash."""
+
+    id: str
+    text: str
+    role: SignatureRole = "root"
+
+
+Names = Annotated[tuple[str, ...], Field(default=())]
+
+
+class Facts(Frozen):
+    """All fields of one issue."""
+
+    number: int
+    is_failure: bool = False
+    failure_kind: FailureKind = "none"
+    gpus: Names
+    gpu_count: int | None = None
+    models: Names
+    backends: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)
+    error: ErrorFact | None = None
+    workarounds: tuple[Workaround, ...] = ()
+    regression: Regression | None = None
+    related: tuple[int, ...] = ()
+    related_elsewhere: Names
+    cause: tuple[Cause, ...] = ()
+    reproduction: tuple[Reproduction, ...] = ()
+    fix: Fix | None = None
+    environment: dict[str, str] = Field(default_factory=dict)
+    signatures: tuple[Signature, ...] = ()
+    summary: str = ""
+    evidence: tuple[Evidence, ...] = ()

@@ -1,0 +1,18 @@
+"""Vocabulary and rules as data: read once, checked on load. How to edit them: README.md."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+
+@lru_cache(maxsize=64)
+def load(name: str) -> dict[str, Any]:
+    """One list as the TOML file `lists/<name>.toml` holds it; callers must not change it."""
+    return tomllib.loads((files(__package__) / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+FORM_HEADINGS = frozenset(heading.lower() for heading in load("headings")["headings"])
+"""Headings of vLLM's issue forms and of common free-form reports, in lower case."""

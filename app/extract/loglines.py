@@ -1,0 +1,117 @@
+"""Log lines without their wrapping: who printed it, at which level, and what it says.
+
+In: the lines of a log (or of an issue's code blocks). Out: `LogLine`s in the same order. Taken off are
+container and CI time stamps, docker-compose names, terminal colours, quote marks, rank and process
+prefixes, and vLLM's own `LEVEL date [file:line]`. The forms are those of vLLM 0.2 to 0.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from app.extract.document import Line
+from app.extract.patterns import pattern
+
+MAX_LINE_CHARS = 4_000
+"""What is looked at of one line; config dumps run to 100,000 characters."""
+
+MAX_WRAPPINGS = 6
+
+_COLOUR = pattern(r"(?:\x1b|\^\[|\\x1b|\\033)?\[\d{0,3}(?:;\d{1,3})*m|\x1b\[[0-9;?]*[A-Za-z]")
+_OUTER = pattern(
+    r"^(?:"
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*Z (?:stdout|stderr) [FP] ?"
+    r"|\[\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*Z?\] ?(?:- )?"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?(?: [\w.-]{1,60} >>)?(?:[ \t:|-]+|$)"
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,60} [\w.@-]{1,60}(?:\[\d+\])?: ?"
+    r"|[A-Za-z][\w.-]{0,40}-\d+ +\| ?"
+    r"|#\d+ \d+\.\d+ "
+    r"|[ \t]*\|[ \t]"
+    r"|[ \t]*> ?"
+    r"|E {3,}"
+    r")"
+)
+_PROCESS = pattern(
+    r"^[ \t]*(?:"
+    r"\(((?:\w*(?:EngineCore|Worker|APIServer|ApiServer|AsyncLLM|MainProcess|DPCoordinator)\w*)"
+    r"(?: ?(?:TP|PP|DP|EP)\d[\w]*| rank=\d+)*)(?:\*)?(?:,? *(?:pid|ip|actor_id)=[^)]{0,80})?\)"
+    r"|\[(rank\d+)\]:"
+    r"|\((\w+) pid=\d+(?:, ip=[^)]{0,60})?\)"
+    r")[ \t]?"
+)
+_LEVEL = pattern(
+    r"^[ \t]*u?(INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)(?:[ \t:-]+)"
+    r"(?:\d{1,8}[ \t]+)?(?:\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?[ \t]+)?"
+    r"(?:\[?[\w./-]{1,120}\.(?:py|cc|cpp|cu|rs):\d+\[?\]:?)?[ \t]?"
+)
+_BRACKETED = pattern(
+    r"^\[(INFO|WARNING|ERROR|DEBUG|CRITICAL)\](?: ?\[[\w. -]{1,60}\])*(?:[ \t]*>>>)?[ \t:-]*"
+)
+_RANK_LOGGER = pattern(r"^\[[EWIF]\d{3,4} [\d:.]+ [\w.]+:\d+\][ \t]?")
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line: `number` counts from 1, `text` is what is said, `start`..`end` the whole line's span."""
+
+    number: int
+    text: str
+    process: str
+    level: str
+    start: int
+    end: int
+    raw: str
+
+
+def read_lines(lines: Iterable[Line]) -> Iterator[LogLine]:
+    """Unwrap lines; numbers count from 1."""
+    for number, line in enumerate(lines, 1):
+        text, process, level = unwrap(line.text[:MAX_LINE_CHARS])
+        yield LogLine(number, text, process, level, line.start, line.end, line.text)
+
+
+def unwrap(line: str) -> tuple[str, str, str]:
+    """What a line says, the process that printed it ("" if not told), its level ("" if none)."""
+    text = line
+    if "[" in text and "m" in text and ("\x1b" in text or "[0" in text or "[1" in text or "[3" in text):
+        text = _COLOUR.sub("", text)
+    process = level = ""
+    for _ in range(MAX_WRAPPINGS):
+        head = text.lstrip(" \t")[:1]
+        if not head:
+            break
+        if head == "(" or (head == "[" and "[rank" in text[:20]):
+            found = _PROCESS.match(text)
+            if found:
+                process = next((group for group in found.groups() if group), process)
+                text = text[found.end() :]
+                continue
+        if head == "[" and process.startswith("rank"):
+            found = _RANK_LOGGER.match(text)
+            if found:
+                text = text[found.end() :]
+                level = level or "ERROR"
+                continue
+        if head == "[" and not level and (found := _BRACKETED.match(text)):
+            level = found.group(1)
+            text = text[found.end() :]
+            continue
+        if head in "uIWEDCF" and not level:
+            found = _LEVEL.match(text)
+            if found:
+                level = found.group(1)
+                text = text[found.end() :]
+                continue
+        if head in "0123456789[>|#E" or "| " in text[:44] or text[6:7] == " ":
+            found = _OUTER.match(text)
+            if found and found.end() > 0:
+                text = text[found.end() :]
+                continue
+        break
+    return text.removesuffix("^M"), _process_name(process), level
+
+
+def _process_name(process: str) -> str:
+    """A process's stable name: `EngineCore_DP0`, `Worker_TP3`, `rank0`."""
+    return "_".join(process.replace("rank=", "TP").split())

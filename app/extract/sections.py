@@ -1,0 +1,244 @@
+"""Reads an issue's markdown into blocks: headings, prose, program output, quotes.
+
+In: `IssueText`. Out: `Document` (see `document.py`). Nothing is rendered and nothing is lost: every
+block is a span of its source. What stands outside a fence but reads as program output becomes `code`
+too, since half of all reporters paste their log bare.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from app.extract.document import Block, Document, IssueText, Kind, Line
+from app.extract.lists import FORM_HEADINGS
+from app.extract.patterns import pattern
+
+FLAT_LINE_CHARS = 400
+"""A text whose mean line is longer than this has lost its line breaks."""
+
+WINDOW_CHARS = 1 << 20
+"""How much of a very long source's beginning, and of its end, is read for fields."""
+
+MAINTAINER_ASSOCIATIONS = frozenset({"MEMBER", "OWNER", "COLLABORATOR"})
+
+_FENCE = pattern(r"^[ \t>]*(?:```+|~~~+)[ \t]*([\w+.-]*)")
+_HEADING = pattern(r"^[ \t]{0,3}#{1,6}[ \t]+(\S.*?)[ \t#]*$")
+_BOLD_HEADING = pattern(r"^[ \t]{0,3}(?:\*\*|__)([^*_]{2,80})(?:\*\*|__)[ \t]*:?[ \t]*$")
+_SUMMARY = pattern(r"<summary>\s*(.{1,120}?)\s*</summary>", ignore_case=True)
+_LEADING_SIGNS = pattern(r"^[^\p{L}\p{N}]+")
+_OUTPUT = pattern(
+    r"^(?:"
+    r"\s*File \"[^\"]{1,300}\", line \d+"
+    r"|\s*Traceback \(most recent call last\)"
+    r"|(?:\x1b?\[[\d;]*m)?\((?:\w*(?:EngineCore|Worker|APIServer|ApiServer)\w*)[^)]{0,80}\)"
+    r"|\[rank\d+\]"
+    r"|u?(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)[: ]+\d\d-\d\d \d\d:\d\d:\d\d"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
+    r"|[A-Za-z_][\w.]{0,80}(?:Error|Exception|Interrupt|Exit)(?::|\s*$)"
+    r"|\s+[\^~]{3,}\s*$"
+    r"|(?:The above exception was|During handling of the above)"
+    r"|terminate called|\s*what\(\):|frame #\d+:|#\d+ +0x"
+    r"|(?:PyTorch version|CUDA used to build PyTorch|GPU models and configuration|\[pip3\]|\[conda\])"
+    r")"
+)
+_CUT = pattern(
+    r"(?: ###? )|```"
+    r"|\((?:\w*(?:EngineCore|Worker|APIServer|ApiServer)\w*)(?: [^)]{0,60})?\) "
+    r"|\[rank\d+\]: ?"
+    r"|\b(?:INFO|WARNING|ERROR|DEBUG|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d"
+    r"|Traceback \(most recent call last\)"
+    r"|File \"[^\"]{1,300}\", line \d+"
+    r"|The above exception was the direct|During handling of the above"
+    r"|(?: - \[[ xX]\] )"
+    r"|\b(?:Collecting environment information|PyTorch version:|Is debug build:|CUDA used to build PyTorch"
+    r"|ROCM used to build PyTorch|OS:|GCC version|Clang version|CMake version|Libc version|Python version"
+    r"|Python platform|Is CUDA available|CUDA runtime version|CUDA_MODULE_LOADING set to"
+    r"|GPU models and configuration|Nvidia driver version|cuDNN version|HIP runtime version"
+    r"|MIOpen runtime version|Is XNNPACK available|CPU:|Versions of relevant libraries"
+    r"|ROCM Version|Neuron SDK Version|vLLM Version|vLLM Build Flags|GPU Topology)"
+    r"|\[pip3\] |\[conda\] "
+)
+
+
+@dataclass(slots=True)
+class _Open:
+    """The block being gathered."""
+
+    kind: Kind
+    lines: list[Line]
+    heading: str
+    language: str
+
+
+def is_flattened(text: str) -> bool:
+    """Whether a text has lost its line breaks."""
+    return len(text) > FLAT_LINE_CHARS and len(text) / (text.count("\n") + 1) > FLAT_LINE_CHARS
+
+
+def split_lines(text: str, offset: int = 0) -> Iterator[Line]:
+    """Lines without their ends (CRLF, LF); positions count from `offset`."""
+    start = 0
+    while start <= len(text):
+        end = text.find("\n", start)
+        stop = len(text) if end < 0 else end
+        cut = stop - 1 if stop > start and text[stop - 1] == "\r" else stop
+        yield Line(text[start:cut], offset + start, offset + cut)
+        if end < 0:
+            return
+        start = end + 1
+
+
+def cut_lines(text: str) -> Iterator[Line]:
+    """Lines of a text, flattened or not: a lost line break is found again by what begins a line."""
+    if not is_flattened(text):
+        yield from split_lines(text)
+        return
+    for line in split_lines(text):
+        marks = [0, *_starts(line.text), len(line.text)]
+        for start, end in zip(marks, marks[1:], strict=False):
+            piece = line.text[start:end]
+            lead = len(piece) - len(piece.lstrip(" "))
+            body = piece.strip(" ")
+            if body:
+                yield Line(body, line.start + start + lead, line.start + start + lead + len(body))
+
+
+def _starts(text: str) -> list[int]:
+    """Where a lost line began; two prefixes of one line are not cut apart."""
+    starts: list[int] = []
+    previous_end = -10
+    for match in _CUT.finditer(text):
+        if match.start() - previous_end > 1 and match.start() > 0:
+            starts.append(match.start())
+        previous_end = match.end()
+    return starts
+
+
+def windows(document: Document) -> Iterator[tuple[str, int, str]]:
+    """The parts of a document worth reading for fields: (source, offset, text) without the title.
+
+    A source longer than twice `WINDOW_CHARS` is read at its beginning and its end: settings and versions
+    are logged when a server starts, and what was pasted beside the log stands around it.
+    """
+    for source, text in document.sources.items():
+        if source == "title" or not text:
+            continue
+        if len(text) <= 2 * WINDOW_CHARS:
+            yield source, 0, text
+        else:
+            yield source, 0, text[:WINDOW_CHARS]
+            yield source, len(text) - WINDOW_CHARS, text[-WINDOW_CHARS:]
+
+
+class Places:
+    """Answers, for a position in a source, whether program output or the author's words stand there."""
+
+    def __init__(self, document: Document) -> None:
+        self._blocks = {source: list(document.of_source(source)) for source in document.sources}
+        self._starts = {source: [b.start for b in blocks] for source, blocks in self._blocks.items()}
+
+    def block_at(self, source: str, position: int) -> Block | None:
+        """The block that holds a position, or the one before it; None ahead of the first."""
+        at = bisect_right(self._starts[source], position) - 1
+        return self._blocks[source][at] if at >= 0 else None
+
+    def is_prose(self, source: str, position: int) -> bool:
+        """Whether the author speaks there: prose or a heading."""
+        block = self.block_at(source, position)
+        return block is None or block.kind in ("prose", "heading")
+
+
+def read_document(issue: IssueText) -> Document:
+    """Cut all texts of an issue into blocks."""
+    sources = {"title": issue.title, "body": issue.body}
+    speaker = {"title": "reporter", "body": "reporter"}
+    for position, comment in enumerate(issue.comments, 1):
+        name = f"comment:{comment.id}" if comment.id is not None else f"comment:#{position}"
+        sources[name] = comment.body
+        if comment.user is not None and comment.user == issue.user:
+            speaker[name] = "reporter"
+        else:
+            speaker[name] = (
+                "maintainer" if comment.author_association in MAINTAINER_ASSOCIATIONS else "other"
+            )
+    blocks = tuple(block for name, text in sources.items() for block in _blocks(name, text))
+    return Document(issue, sources, blocks, speaker, is_flattened(issue.body))
+
+
+def read_log_document(log: str) -> Document:
+    """A pasted log as a document of one code block, so that fields are read by the same rules."""
+    lines = tuple(cut_lines(log))
+    block = Block("code", "body", 0, len(log), log, "", "", lines)
+    return Document(IssueText(0, "", log), {"title": "", "body": log}, (block,), {"body": "reporter"})
+
+
+def _blocks(source: str, text: str) -> Iterator[Block]:
+    current: _Open | None = None
+    fence = ""
+    heading = ""
+    for line in cut_lines(text):
+        opened = _FENCE.match(line.text)
+        if opened:
+            yield from _close(source, text, current)
+            current = None
+            mark = line.text.strip(" \t>")[:3]
+            if fence:
+                fence = "" if mark == fence else fence
+            else:
+                fence = mark
+                current = _Open("code", [], heading, opened.group(1))
+            rest = line.text[opened.end() :].strip()
+            if rest and fence:
+                current = _Open("code", [line], heading, opened.group(1))
+            continue
+        kind, title = _kind_of(line.text, bool(fence))
+        if title:
+            heading = title
+        if current is None or current.kind != kind or kind == "heading":
+            if current is not None and _continues_output(current, line.text, kind):
+                kind = "code"
+            else:
+                yield from _close(source, text, current)
+                current = _Open(kind, [], heading, "")
+        current.lines.append(line)
+    yield from _close(source, text, current)
+
+
+def _kind_of(line: str, in_fence: bool) -> tuple[Kind, str]:
+    """A line's kind, and the title if it is a heading."""
+    if in_fence:
+        return "code", ""
+    if len(line) < 200:
+        for rule in (_HEADING, _BOLD_HEADING, _SUMMARY):
+            if found := rule.search(line):
+                return "heading", found.group(1)
+        bare = _LEADING_SIGNS.sub("", line).strip().rstrip(":")
+        if bare.lower() in FORM_HEADINGS:
+            return "heading", bare
+    if _OUTPUT.match(line):
+        return "code", ""
+    if line.lstrip().startswith(">"):
+        return "quote", ""
+    return "prose", ""
+
+
+def _continues_output(current: _Open, line: str, kind: Kind) -> bool:
+    """Whether a bare line belongs to the program output above it: indented, or within a traceback."""
+    return (
+        current.kind == "code"
+        and kind == "prose"
+        and not current.language
+        and line.startswith(("  ", "\t"))
+        and bool(line.strip())
+    )
+
+
+def _close(source: str, text: str, block: _Open | None) -> Iterable[Block]:
+    if block is None or not any(line.text.strip() for line in block.lines):
+        return
+    start, end = block.lines[0].start, block.lines[-1].end
+    yield Block(
+        block.kind, source, start, end, text[start:end], block.heading, block.language, tuple(block.lines)
+    )

@@ -1,0 +1,161 @@
+"""The shapes of an answer: what a diagnosis says and shows. Public contract of `POST /api/v1/diagnose`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from app.extract.facts import (
+    Conditions,
+    Facts,
+    FixState,
+    Frozen,
+    Outcome,
+    Regression,
+    Signature,
+    Speaker,
+    WorkaroundKind,
+)
+
+Band = Literal["same", "likely", "related", "unknown"]
+MatchBand = Literal["same", "likely", "related"]
+ForYou = Literal["upgrade", "already_included", "not_fixed", "unknown"]
+
+
+class FixView(Frozen):
+    """The fix of an issue, seen from the caller's version when one is known."""
+
+    state: FixState
+    pr: str | None = None
+    released_in: str | None = None
+    source: str | None = None
+    for_you: ForYou | None = None
+    reason: str = Field("", description="one sentence: how this is known")
+
+
+class RootCause(Frozen):
+    """The line that names the cause; `line` counts from 1 in the log as pasted."""
+
+    type: str | None
+    message: str
+    frame: str | None = None
+    process: str | None = None
+    line: int
+    quote: str
+
+
+class OtherError(Frozen):
+    type: str | None
+    message: str
+    line: int
+
+
+class Environment(Frozen):
+    """What the log itself tells of where it ran."""
+
+    gpus: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    backends: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)
+
+
+class Redaction(Frozen):
+    kind: str
+    count: int
+
+
+class Why(Frozen):
+    """Why a match is one, in short phrases, the weightiest first."""
+
+    shared: tuple[str, ...] = ()
+    differs: tuple[str, ...] = ()
+
+
+class Remedy(Frozen):
+    """A workaround with the issue it comes from."""
+
+    action: str
+    kind: WorkaroundKind
+    outcome: Outcome
+    conditions: Conditions = Conditions()
+    by: Speaker = "reporter"
+    confirmed_by: int = 0
+    refuted_by: int = 0
+    repo: str
+    number: int
+    url: str
+
+
+class Match(Frozen):
+    """A stored issue that may be the same failure."""
+
+    number: int
+    repo: str
+    title: str
+    url: str
+    state: str
+    score: float = Field(ge=0, le=1, description="calibrated chance that it is the same failure")
+    band: MatchBand
+    why: Why
+    workarounds: tuple[Remedy, ...] = ()
+    fix: FixView | None = None
+    regression: Regression | None = None
+    signature_id: str | None = None
+
+
+class NextStep(Frozen):
+    """What to do now; `command` is exactly what to type, empty where there is nothing to type."""
+
+    text: str
+    command: str = ""
+
+
+class IndexState(Frozen):
+    issues: int
+    as_of: datetime | None = None
+
+
+class Diagnosis(Frozen):
+    """The answer to a pasted log."""
+
+    verdict: Band
+    root_cause: RootCause | None
+    wrappers: tuple[str, ...] = ()
+    other_errors: tuple[OtherError, ...] = ()
+    environment: Environment
+    signature: Signature | None = None
+    redactions: tuple[Redaction, ...] = ()
+    matches: tuple[Match, ...] = ()
+    workarounds: tuple[Remedy, ...] = ()
+    next_steps: tuple[NextStep, ...] = ()
+    index: IndexState
+    took_ms: float
+    headline: str = Field(description="the verdict in one sentence")
+
+
+class IssueAnswer(Frozen):
+    """One issue: GitHub's facts and ours, with evidence. All texts are masked for display."""
+
+    repo: str
+    number: int
+    url: str
+    title: str
+    state: str
+    state_reason: str | None
+    is_pull_request: bool
+    origin: Literal["card", "github"]
+    author: str | None
+    labels: tuple[str, ...]
+    comments: int
+    reactions: int
+    created_at: datetime | None
+    updated_at: datetime | None
+    closed_at: datetime | None
+    fetched_at: datetime | None
+    gone_at: datetime | None = None
+    gone_reason: str | None = None
+    body: str
+    facts: Facts | None
+    fix: FixView

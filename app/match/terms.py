@@ -1,0 +1,107 @@
+"""Which terms a failure is found by: of a stored issue and of a pasted log alike.
+
+In: the lines of a text and the errors in it. Out: `{(channel, term): count}`. Four channels, because they
+tell differently much: the words of the whole text, the masked words of the error lines, the frames, and
+whole signatures.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from app.extract.loglines import LogLine
+from app.extract.normalise import mask
+from app.extract.rootcause import Cause, CauseChain, is_plumbing
+
+TEXT, ERROR, FRAME, SIGNATURE = 1, 2, 3, 4
+CHANNELS = (TEXT, ERROR, FRAME, SIGNATURE)
+
+MAX_TOKENS = 3_000
+"""Tokens of one text; a longer one keeps its head and its tail, where start-up and failure stand."""
+MAX_TOKEN_CHARS = 60
+MIN_TOKEN_CHARS = 3
+
+_WORD = str.maketrans({chr(code): " " for code in range(128) if not (chr(code).isalnum() or chr(code) == "_")})
+
+Terms = Mapping[tuple[int, str], int]
+
+
+def terms_of(texts: Iterable[str], errors: CauseChain) -> Terms:
+    """The terms of a failure.
+
+    Args:
+        texts: titles and lines, without log prefixes.
+        errors: the cause, wrappers and other errors found in them.
+    """
+    found: Counter[tuple[int, str]] = Counter()
+    for term in _grams(_tokens(texts)):
+        found[TEXT, term] += 1
+    causes = [errors.cause, *errors.other] if errors.cause else []
+    for cause in causes:
+        for term in error_terms(cause):
+            found[ERROR, term] += 1
+        for term in frame_terms(cause):
+            found[FRAME, term] += 1
+        found[SIGNATURE, message_key(cause)] += 1
+    return found
+
+
+def texts_of_log(lines: Sequence[LogLine]) -> Iterable[str]:
+    """The words of a log, line by line; where code stands on disk is left out."""
+    for line in lines:
+        yield _without_path(line.text)
+
+
+def error_terms(cause: Cause) -> Iterable[str]:
+    """Masked words of an error line, alone and in pairs, and its type."""
+    words = _tokens([mask(cause.message)])
+    yield from _grams(words)
+    if cause.type:
+        yield f"type:{cause.type}"
+
+
+def frame_terms(cause: Cause) -> Iterable[str]:
+    """The telling frames as file:function, alone and in pairs of neighbours."""
+    places = [frame.place for frame in cause.frames if not is_plumbing(frame)]
+    if not places and cause.frame:
+        places = [cause.frame]
+    yield from dict.fromkeys(places)
+    yield from dict.fromkeys(f"{one} > {two}" for one, two in pairwise(places))
+
+
+def message_key(cause: Cause) -> str:
+    """Type and masked message as one term."""
+    return f"{cause.type or 'error'} | {mask(cause.message)}"[:300]
+
+
+def _without_path(text: str) -> str:
+    """A traceback's File line as file and function; any other line as it is."""
+    at = text.find('File "')
+    if at < 0:
+        return text
+    end = text.find('"', at + 6)
+    path = text[at + 6 : end].replace("\\", "/")
+    for mark in ("-packages/", "/lib/python"):
+        if mark in path:
+            path = path.rsplit(mark, 1)[1]
+    return f"{text[:at]}{path}{text[end + 1 :]}"
+
+
+def _tokens(texts: Iterable[str]) -> list[str]:
+    tokens: list[str] = []
+    for text in texts:
+        for word in text.lower().translate(_WORD).split():
+            if MIN_TOKEN_CHARS <= len(word) <= MAX_TOKEN_CHARS and not word[0].isdigit():
+                tokens.append(word)
+    if len(tokens) > MAX_TOKENS:
+        half = MAX_TOKENS // 2
+        return tokens[:half] + tokens[-half:]
+    return tokens
+
+
+def _grams(tokens: Sequence[str]) -> Iterable[str]:
+    yield from tokens
+    for one, two in pairwise(tokens):
+        yield f"{one} {two}"

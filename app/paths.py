@@ -1,0 +1,35 @@
+"""The one place that finds the templates, the migrations and the data files.
+
+In a checkout they lie at the top level beside `app`; an installed wheel carries them inside `app`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_APP = Path(__file__).resolve().parent
+
+
+def _beside_or_inside(name: str) -> Path:
+    inside = _APP / "_data" / name
+    return inside if inside.is_dir() else _APP.parent / name
+
+
+def templates_dir() -> Path:
+    """Folder of the Jinja pages."""
+    return _beside_or_inside("templates")
+
+
+def migrations_dir() -> Path:
+    """Folder that holds Alembic's `env.py` and `versions/`."""
+    return _beside_or_inside("migrations")
+
+
+def static_dir() -> Path:
+    """Folder of the style sheet and scripts."""
+    return _APP / "web" / "static"
+
+
+def cards_dir() -> Path:
+    """Folder of the starter cards."""
+    return _APP / "starter" / "cards"

@@ -1,0 +1,1 @@
+"""The cards an empty database starts with: known failures as data files, and their reader."""

@@ -1,0 +1,165 @@
+"""Starter cards: one TOML file each, told in our own words, with the issue's number and address.
+
+In: `app/starter/cards/<number>-<slug>.toml`. Out: frozen `Card`s, checked. A card says what a person
+would want at three in the morning; its facts carry the source "card" and a quote out of the file.
+
+The file's keys:
+
+    number = 39288                      # of vllm-project/vllm
+    title = "..."                       # our own words, at most 120 characters
+    state = "open"                      # as last known: open | closed
+    created = 2026-04-08                # date
+    labels = ["bug"]
+    failure_kind = "crash"              # a FailureKind
+    gpus = ["H100"]                     # canonical names
+    gpu_count = 8                       # optional
+    models = ["Qwen/Qwen3-Next-80B-A3B-Instruct"]
+    backends = { moe = ["FlashInfer CUTLASS"], platform = ["cuda"] }
+    versions = { vllm = "0.18.2rc1.dev54+g73f48ce55", torch = "2.9.0+cu129" }
+    summary = "..."                     # our own words, at most 300 characters
+    related = [36286]                   # issues and pull requests
+
+    # The telling lines as vLLM prints them (prefixes, frames, wrapper lines), at most 40 lines.
+    log = '''
+    ...
+    '''
+
+    [error]
+    type = "CUDA error"
+    message = "an illegal memory access was encountered"   # stands in log
+    frame = "custom_all_reduce.cuh:455"                     # optional
+    wrappers = ["Engine core initialization failed."]       # optional, each stands in log
+
+    [[workarounds]]                     # none, one or more
+    action = "--moe-backend triton"
+    kind = "flag"
+    outcome = "works"                   # works | partial | fails
+    note = "..."                        # optional: conditions or cost, our own words
+
+    [regression]                        # optional
+    last_working = "0.18.1rc1.dev227"
+    first_failing = "0.18.1rc1.dev266"
+    still_failing = ["0.19.1rc1.dev45"]
+    culprit = "#36286"
+
+    [fix]                               # optional; only with a merged pull request
+    state = "fixed"                     # a FixState
+    pr = "#38990"
+    released_in = "0.20.0"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import date
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, StringConstraints, ValidationError, model_validator
+
+from app.errors import TriageError
+from app.extract.facts import (
+    BACKEND_KEYS,
+    VERSION_KEYS,
+    FailureKind,
+    Fix,
+    Frozen,
+    Outcome,
+    Regression,
+    WorkaroundKind,
+)
+
+REPO = "vllm-project/vllm"
+"""The repository that every card speaks of."""
+
+LOG_LINES_MAX = 40
+
+
+class CardError(TriageError):
+    """A card file is not as the shape demands; names the file and the fault."""
+
+
+class CardFailure(Frozen):
+    type: str | None
+    message: str
+    frame: str | None = None
+    wrappers: tuple[str, ...] = ()
+
+
+class CardWorkaround(Frozen):
+    action: Annotated[str, StringConstraints(min_length=2, max_length=200)]
+    kind: WorkaroundKind
+    outcome: Outcome
+    note: str = ""
+
+
+class Card(Frozen):
+    """One known failure; `text` is the file's own text, the source of its evidence."""
+
+    text: str
+    number: int = Field(gt=0)
+    title: Annotated[str, StringConstraints(min_length=10, max_length=120)]
+    state: str = Field(pattern="^(open|closed)$")
+    created: date
+    labels: tuple[str, ...] = ()
+    failure_kind: FailureKind
+    gpus: tuple[str, ...] = ()
+    gpu_count: int | None = None
+    models: tuple[str, ...] = ()
+    backends: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)
+    summary: Annotated[str, StringConstraints(min_length=20, max_length=300)]
+    related: tuple[int, ...] = ()
+    log: str
+    error: CardFailure
+    workarounds: tuple[CardWorkaround, ...] = ()
+    regression: Regression | None = None
+    fix: Fix | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Card:
+        lines = self.log.strip().splitlines()
+        if not 1 <= len(lines) <= LOG_LINES_MAX:
+            raise ValueError(f"log has {len(lines)} lines; 1 to {LOG_LINES_MAX} are allowed")
+        missing = [text for text in (self.error.message, *self.error.wrappers) if text not in self.log]
+        if missing:
+            raise ValueError(f"log does not hold: {missing[0]}")
+        if unknown := (set(self.backends) - set(BACKEND_KEYS)) | (set(self.versions) - set(VERSION_KEYS)):
+            raise ValueError(f"unknown key: {sorted(unknown)[0]}")
+        if self.fix and self.fix.state == "fixed" and not self.fix.pr:
+            raise ValueError("a fix needs its merged pull request")
+        return self
+
+    @property
+    def url(self) -> str:
+        """The issue's address on GitHub."""
+        return f"https://github.com/{REPO}/issues/{self.number}"
+
+
+def read_card(path: Path) -> Card:
+    """One card.
+
+    Raises:
+        CardError: the file cannot be read, is not TOML or not of the shape above.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        return Card.model_validate({**tomllib.loads(text), "text": text})
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise CardError(f"{path.name}: {error}") from error
+    except ValidationError as error:
+        fault = error.errors(include_input=False, include_url=False)[0]
+        raise CardError(f"{path.name}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from error
+
+
+def read_cards(folder: Path) -> tuple[Card, ...]:
+    """All cards of a folder by number; two of one number are an error.
+
+    Raises:
+        CardError: a card is faulty, or a number stands in two files.
+    """
+    cards = sorted((read_card(path) for path in folder.glob("*.toml")), key=lambda card: card.number)
+    for one, next_one in zip(cards, cards[1:], strict=False):
+        if one.number == next_one.number:
+            raise CardError(f"two starter cards have the number {one.number}")
+    return tuple(cards)

@@ -1,0 +1,256 @@
+"""Issues, pull requests, comments and releases: saved as GitHub tells them, found by number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import func
+from sqlmodel import Session, col, select
+
+from app.errors import NotFoundError
+from app.store.dialect import upsert
+from app.store.records import CARD, GITHUB, CommentRecord, IssueRecord, ReleaseRecord
+from app.store.tables import (
+    CommentRow,
+    IssueRow,
+    PullRequestRow,
+    ReleasePullRow,
+    ReleaseRow,
+    RepositoryRow,
+    metadata,
+)
+
+_KEY = ("repo_id", "number")
+
+
+def add_repository(session: Session, full_name: str) -> int:
+    """The repository's key; it is added if new."""
+    found = find_repository(session, full_name)
+    if found is not None:
+        return found
+    row = RepositoryRow(full_name=full_name)
+    session.add(row)
+    session.flush()
+    if row.id is None:
+        raise NotFoundError(f"{full_name} could not be added")
+    return row.id
+
+
+def find_repository(session: Session, full_name: str) -> int | None:
+    """The key of a repository, or None if nothing of it is stored."""
+    return session.exec(select(RepositoryRow.id).where(RepositoryRow.full_name == full_name)).first()
+
+
+def save_issues(session: Session, repo_id: int, records: Iterable[IssueRecord]) -> list[int]:
+    """Store issues and pull requests; a row that is older than the stored one changes nothing.
+
+    Returns the numbers that are new or whose text, labels or state may have changed.
+    """
+    latest = {record.number: record for record in records}
+    stored = _stored_states(session, repo_id, list(latest))
+    fresh = [
+        record for number, record in latest.items()
+        if number not in stored or _replaces(record, *stored[number])
+    ]  # fmt: skip
+    rows = [_issue_row(repo_id, record) for record in fresh]
+    upsert(session, metadata.tables["issue"], rows, keys=_KEY)
+    pulls = [record for record in fresh if record.is_pull_request]
+    upsert(session, metadata.tables["pull_request"], [_pull_row(repo_id, pull) for pull in pulls], keys=_KEY)
+    return sorted(record.number for record in fresh)
+
+
+def _stored_states(
+    session: Session, repo_id: int, numbers: Sequence[int]
+) -> dict[int, tuple[str, datetime | None]]:
+    query = select(IssueRow.number, IssueRow.origin, IssueRow.updated_at).where(
+        IssueRow.repo_id == repo_id, col(IssueRow.number).in_(numbers)
+    )
+    return {number: (origin, updated_at) for number, origin, updated_at in session.exec(query)}
+
+
+def _replaces(record: IssueRecord, origin: str, updated_at: datetime | None) -> bool:
+    if record.origin == CARD:
+        return origin == CARD
+    if origin == CARD or record.updated_at is None or updated_at is None:
+        return True
+    return record.updated_at >= updated_at
+
+
+def _issue_row(repo_id: int, record: IssueRecord) -> dict[str, Any]:
+    return {
+        "repo_id": repo_id, "number": record.number, "origin": record.origin,
+        "is_pull_request": record.is_pull_request, "title": record.title, "body": record.body,
+        "state": record.state, "state_reason": record.state_reason, "author": record.author,
+        "author_association": record.author_association, "labels": list(record.labels),
+        "comments": record.comments, "reactions": record.reactions, "url": record.url,
+        "created_at": record.created_at, "updated_at": record.updated_at, "closed_at": record.closed_at,
+        "fetched_at": record.fetched_at or datetime.now(UTC), "gone_at": record.gone_at,
+        "gone_reason": record.gone_reason, "raw": dict(record.raw) if record.raw is not None else None,
+    }  # fmt: skip
+
+
+def _pull_row(repo_id: int, record: IssueRecord) -> dict[str, Any]:
+    return {
+        "repo_id": repo_id, "number": record.number, "merged_at": record.merged_at,
+        "merge_commit_sha": record.merge_commit_sha, "is_draft": record.is_draft,
+    }  # fmt: skip
+
+
+def save_comments(session: Session, repo_id: int, records: Iterable[CommentRecord]) -> list[int]:
+    """Store comments by their id; returns the numbers of the issues they belong to."""
+    latest = {record.id: record for record in records}
+    now = datetime.now(UTC)
+    rows = [
+        {
+            "repo_id": repo_id, "id": record.id, "issue_number": record.issue_number,
+            "author": record.author, "author_association": record.author_association,
+            "body": record.body, "created_at": record.created_at, "updated_at": record.updated_at,
+            "fetched_at": now, "raw": dict(record.raw) if record.raw is not None else None,
+        }
+        for record in latest.values()
+    ]  # fmt: skip
+    upsert(session, metadata.tables["comment"], rows, keys=("repo_id", "id"))
+    return sorted({record.issue_number for record in latest.values()})
+
+
+def save_releases(session: Session, repo_id: int, records: Iterable[ReleaseRecord]) -> None:
+    """Store releases and which pull requests their notes name."""
+    latest = {record.tag: record for record in records}
+    rows = [
+        {
+            "repo_id": repo_id, "tag": record.tag, "name": record.name, "notes": record.notes,
+            "is_prerelease": record.is_prerelease, "published_at": record.published_at,
+            "raw": dict(record.raw) if record.raw is not None else None,
+        }
+        for record in latest.values()
+    ]  # fmt: skip
+    upsert(session, metadata.tables["release"], rows, keys=("repo_id", "tag"))
+    named = [
+        {"repo_id": repo_id, "tag": record.tag, "number": number}
+        for record in latest.values()
+        for number in dict.fromkeys(record.pulls)
+    ]
+    upsert(session, metadata.tables["release_pull"], named, keys=("repo_id", "tag", "number"))
+
+
+def find_issue(session: Session, repo_id: int, number: int) -> IssueRecord | None:
+    """One issue or pull request, or None."""
+    return next(iter(find_issues(session, repo_id, [number])), None)
+
+
+def get_issue(session: Session, repo: str, number: int) -> IssueRecord:
+    """One issue or pull request.
+
+    Raises:
+        NotFoundError: nothing is stored under that number.
+    """
+    repo_id = find_repository(session, repo)
+    found = find_issue(session, repo_id, number) if repo_id is not None else None
+    if found is None:
+        raise NotFoundError(f"{repo}#{number} is not stored")
+    return found
+
+
+def find_issues(session: Session, repo_id: int, numbers: Sequence[int]) -> list[IssueRecord]:
+    """The stored ones of these numbers, in the order asked for."""
+    query = (
+        select(IssueRow, PullRequestRow)
+        .join(
+            PullRequestRow,
+            (col(PullRequestRow.repo_id) == col(IssueRow.repo_id))
+            & (col(PullRequestRow.number) == col(IssueRow.number)),
+            isouter=True,
+        )
+        .where(IssueRow.repo_id == repo_id, col(IssueRow.number).in_(list(numbers)))
+    )
+    found = {row.number: _issue_record(row, pull) for row, pull in session.exec(query)}
+    return [found[number] for number in numbers if number in found]
+
+
+def _issue_record(row: IssueRow, pull: PullRequestRow | None) -> IssueRecord:
+    return IssueRecord(
+        number=row.number, title=row.title, body=row.body, state=row.state, url=row.url,
+        origin=row.origin, is_pull_request=row.is_pull_request, state_reason=row.state_reason,
+        author=row.author, author_association=row.author_association, labels=tuple(row.labels),
+        comments=row.comments, reactions=row.reactions, created_at=row.created_at,
+        updated_at=row.updated_at, closed_at=row.closed_at, gone_at=row.gone_at,
+        gone_reason=row.gone_reason, fetched_at=row.fetched_at, raw=row.raw,
+        merged_at=pull.merged_at if pull else None,
+        merge_commit_sha=pull.merge_commit_sha if pull else None,
+        is_draft=pull.is_draft if pull else False,
+    )  # fmt: skip
+
+
+def find_comments(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, list[CommentRecord]]:
+    """The comments of these issues, oldest first."""
+    query = (
+        select(CommentRow)
+        .where(CommentRow.repo_id == repo_id, col(CommentRow.issue_number).in_(list(numbers)))
+        .order_by(col(CommentRow.created_at), col(CommentRow.id))
+    )
+    found: dict[int, list[CommentRecord]] = {}
+    for row in session.exec(query):
+        record = CommentRecord(
+            row.id, row.issue_number, row.body, row.author, row.author_association,
+            row.created_at, row.updated_at, row.raw,
+        )  # fmt: skip
+        found.setdefault(row.issue_number, []).append(record)
+    return found
+
+
+def first_releases_of(session: Session, repo_id: int, pulls: Sequence[int]) -> dict[int, str]:
+    """Tag of the first full release, by date, whose notes name each pull request."""
+    query = (
+        select(ReleasePullRow.number, ReleaseRow.tag)
+        .join(
+            ReleaseRow,
+            (col(ReleaseRow.repo_id) == col(ReleasePullRow.repo_id))
+            & (col(ReleaseRow.tag) == col(ReleasePullRow.tag)),
+        )
+        .where(
+            ReleasePullRow.repo_id == repo_id,
+            col(ReleasePullRow.number).in_(list(pulls)),
+            col(ReleaseRow.is_prerelease).is_(False),
+        )
+        .order_by(col(ReleaseRow.published_at).desc())
+    )
+    return dict(session.exec(query).all())
+
+
+def newest_release(session: Session, repo_id: int) -> str | None:
+    """Tag of the newest full release, or None."""
+    query = (
+        select(ReleaseRow.tag)
+        .where(ReleaseRow.repo_id == repo_id, col(ReleaseRow.is_prerelease).is_(False))
+        .order_by(col(ReleaseRow.published_at).desc())
+        .limit(1)
+    )
+    return session.exec(query).first()
+
+
+def numbers_of(session: Session, repo_id: int, *, after: int = 0, limit: int = 500) -> list[int]:
+    """The next stored numbers above `after`, ascending; for walks over everything."""
+    query = (
+        select(IssueRow.number)
+        .where(IssueRow.repo_id == repo_id, col(IssueRow.number) > after)
+        .order_by(col(IssueRow.number))
+        .limit(limit)
+    )
+    return list(session.exec(query))
+
+
+def count_issues(session: Session, repo_id: int) -> dict[str, int]:
+    """How many are stored: {"issues", "pulls", "from_cards"}."""
+    query = (
+        select(IssueRow.is_pull_request, IssueRow.origin, func.count())
+        .where(IssueRow.repo_id == repo_id)
+        .group_by(col(IssueRow.is_pull_request), col(IssueRow.origin))
+    )
+    counts = {"issues": 0, "pulls": 0, "from_cards": 0}
+    for is_pull, origin, count in session.exec(query):
+        counts["pulls" if is_pull else "issues"] += count
+        if origin != GITHUB:
+            counts["from_cards"] += count
+    return counts

@@ -1,0 +1,96 @@
+"""What crosses the archive's door: frozen records of what GitHub knows.
+
+`raw` is GitHub's own JSON object, kept untouched but for NUL characters and lone surrogates, which
+no database takes; both become U+FFFD, so offsets stay true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+CARD = "card"
+GITHUB = "github"
+
+
+@dataclass(frozen=True, slots=True)
+class IssueRecord:
+    """An issue or pull request. `origin` is "github", or "card" while only a card tells of it."""
+
+    number: int
+    title: str
+    body: str
+    state: str
+    url: str
+    origin: str = GITHUB
+    is_pull_request: bool = False
+    state_reason: str | None = None
+    author: str | None = None
+    author_association: str | None = None
+    labels: tuple[str, ...] = ()
+    comments: int = 0
+    reactions: int = 0
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    closed_at: datetime | None = None
+    gone_at: datetime | None = None
+    gone_reason: str | None = None
+    fetched_at: datetime | None = None
+    raw: Mapping[str, Any] | None = None
+    merged_at: datetime | None = None
+    merge_commit_sha: str | None = None
+    is_draft: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommentRecord:
+    id: int
+    issue_number: int
+    body: str
+    author: str | None = None
+    author_association: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    raw: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRecord:
+    """`pulls` are the pull requests its notes name."""
+
+    tag: str
+    name: str | None
+    notes: str
+    is_prerelease: bool
+    published_at: datetime | None
+    pulls: tuple[int, ...] = ()
+    raw: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRecord:
+    """A directed relation from one stored issue."""
+
+    target_repo: str
+    target_number: int
+    kind: str
+    reason: str
+    score: float | None = None
+    channel: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SyncRunRecord:
+    """One run of the sync, as it ended."""
+
+    repo: str
+    started_at: datetime
+    ended_at: datetime | None
+    outcome: str
+    requests: int
+    not_modified: int
+    remaining: int | None
+    stored: int
+    fault: str | None

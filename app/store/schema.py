@@ -1,0 +1,83 @@
+"""The schema's version: Alembic, configured in code."""
+
+from __future__ import annotations
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.exc import DBAPIError
+
+from app.errors import SchemaError, StoreError
+from app.paths import migrations_dir
+from app.store.session import Store
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(migrations_dir()).replace("%", "%%"))
+    return config
+
+
+def newest_revision() -> str:
+    """The revision this code is written for."""
+    head = ScriptDirectory.from_config(_config()).get_current_head()
+    if head is None:
+        raise SchemaError(f"no migrations in {migrations_dir()}: the installation is not whole")
+    return head
+
+
+def current_revision(store: Store) -> str | None:
+    """The database's revision; None for an empty one.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    try:
+        with store.engine.connect() as connection:
+            return MigrationContext.configure(connection).get_current_revision()
+    except DBAPIError as error:
+        raise StoreError(f"the database cannot be read: {str(error.orig).splitlines()[0]}") from error
+
+
+def migrate(store: Store, revision: str = "head") -> str:
+    """Bring the schema up to `revision` (or down to it); safe to repeat. Returns where it is now.
+
+    Raises:
+        SchemaError: the database was made by a newer version of the program.
+        StoreError: the database cannot be written.
+    """
+    check_not_newer(store)
+    config = _config()
+    try:
+        with store.engine.execution_options(writes=True).begin() as connection:
+            config.attributes["connection"] = connection
+            scripts = ScriptDirectory.from_config(config)
+            current = MigrationContext.configure(connection).get_current_revision()
+            target = None if revision == "base" else scripts.get_revision(revision)
+            lower = {item.revision for item in scripts.iterate_revisions(current or "base", "base")}
+            if target is None or (target.revision in lower and target.revision != current):
+                command.downgrade(config, revision)
+            else:
+                command.upgrade(config, revision)
+    except DBAPIError as error:
+        raise StoreError(f"the database cannot be migrated: {str(error.orig).splitlines()[0]}") from error
+    return current_revision(store) or "base"
+
+
+def check_not_newer(store: Store) -> None:
+    """Raise SchemaError if the database has a revision this code does not know."""
+    current = current_revision(store)
+    known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
+    if current is not None and current not in known:
+        raise SchemaError(
+            f"the database has schema {current}, made by a newer version: install that version, "
+            "or name another TRIAGE_DATABASE_URL"
+        )
+
+
+def check_current(store: Store) -> None:
+    """Raise SchemaError unless the database has just the schema this code is written for."""
+    check_not_newer(store)
+    if current_revision(store) != newest_revision():
+        raise SchemaError("the database's schema is older than the program: run `triage migrate`")

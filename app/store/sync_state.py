@@ -1,0 +1,74 @@
+"""How far the copy of each repository reaches: cursors and runs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlmodel import Session, col, select
+
+from app.errors import NotFoundError
+from app.store.dialect import upsert
+from app.store.records import SyncRunRecord
+from app.store.tables import RepositoryRow, SyncCursorRow, SyncRunRow, metadata
+
+
+def find_cursor(session: Session, repo_id: int, stream: str) -> dict[str, Any]:
+    """The stored position of a stream ("issues", "comments", "releases"); empty at the start."""
+    row = session.get(SyncCursorRow, (repo_id, stream))
+    return dict(row.position) if row else {}
+
+
+def save_cursor(session: Session, repo_id: int, stream: str, position: dict[str, Any]) -> None:
+    """Move a stream's cursor; to be done in the transaction that stores what it passed."""
+    row = {"repo_id": repo_id, "stream": stream, "position": position, "moved_at": datetime.now(UTC)}
+    upsert(session, metadata.tables["sync_cursor"], [row], keys=("repo_id", "stream"))
+
+
+def begin_run(session: Session, repo_id: int) -> int:
+    """Note that a sync began; returns the run's key."""
+    row = SyncRunRow(repo_id=repo_id, started_at=datetime.now(UTC), outcome="running")
+    session.add(row)
+    session.flush()
+    if row.id is None:
+        raise NotFoundError("the sync run could not be noted")
+    return row.id
+
+
+def end_run(session: Session, run_id: int, **figures: Any) -> None:
+    """Note how a run ended: outcome, requests, not_modified, remaining, stored, fault."""
+    row = session.get(SyncRunRow, run_id)
+    if row is None:
+        raise NotFoundError(f"sync run {run_id} is not known")
+    for name, value in figures.items():
+        setattr(row, name, value)
+    row.ended_at = datetime.now(UTC)
+    session.add(row)
+
+
+def last_runs(session: Session, limit: int = 10) -> list[SyncRunRecord]:
+    """The newest runs, newest first."""
+    query = (
+        select(SyncRunRow, RepositoryRow.full_name)
+        .join(RepositoryRow, col(RepositoryRow.id) == col(SyncRunRow.repo_id))
+        .order_by(col(SyncRunRow.id).desc())
+        .limit(limit)
+    )
+    return [
+        SyncRunRecord(
+            name, row.started_at, row.ended_at, row.outcome, row.requests, row.not_modified,
+            row.remaining, row.stored, row.fault,
+        )
+        for row, name in session.exec(query)
+    ]  # fmt: skip
+
+
+def as_of(session: Session) -> datetime | None:
+    """When the newest complete sync ended; None before the first."""
+    query = (
+        select(SyncRunRow.ended_at)
+        .where(SyncRunRow.outcome == "complete")
+        .order_by(col(SyncRunRow.ended_at).desc())
+        .limit(1)
+    )
+    return session.exec(query).first()

@@ -1,0 +1,168 @@
+"""The search index: which terms stand in which issue, and how common each is.
+
+A term's id is the first 8 bytes of a hash of its channel and text, so writers need no look-up and
+both engines agree. A profile holds all terms of an issue with their counts, packed: first the ids
+as little-endian int64, then the counts as little-endian uint16.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sqlalchemy import delete, func, insert
+from sqlmodel import Session, col, select
+
+from app.store.dialect import upsert
+from app.store.tables import PostingRow, ProfileRow, TermRow, metadata
+
+BYTES_PER_TERM = 10
+KEYS_PER_QUERY = 900
+"""Stays below the number of bound values that every SQLite build takes."""
+
+Key = tuple[int, int]
+"""Repository key and issue number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """All terms of one issue: ids (int64, sorted) and how often each stands there (uint16)."""
+
+    ids: np.ndarray
+    counts: np.ndarray
+
+
+def term_id(channel: int, text: str) -> int:
+    """The id of a term: a signed 64-bit hash of its channel and text."""
+    digest = hashlib.blake2b(f"{channel}\x00{text}".encode(errors="replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def index_terms(
+    session: Session, repo_id: int, terms_of: Mapping[int, Mapping[tuple[int, str], int]]
+) -> None:
+    """Replace the terms of these issues.
+
+    Args:
+        terms_of: issue number to {(channel, text): count}.
+    """
+    wanted = {
+        number: {term_id(*term): (term, count) for term, count in terms.items()}
+        for number, terms in terms_of.items()
+    }
+    stored = find_profiles(session, [(repo_id, number) for number in wanted])
+    change: Counter[int] = Counter()
+    texts: dict[int, tuple[int, str]] = {}
+    added: list[dict[str, int]] = []
+    removed: list[Key] = []
+    for number, terms in wanted.items():
+        old = set(stored[repo_id, number].ids.tolist()) if (repo_id, number) in stored else set()
+        for key in terms.keys() - old:
+            added.append({"term_id": key, "repo_id": repo_id, "number": number})
+            texts[key] = terms[key][0]
+            change[key] += 1
+        for key in old - terms.keys():
+            removed.append((key, number))
+            change[key] -= 1
+    _remove_postings(session, repo_id, removed)
+    _change_frequencies(session, change, texts)
+    if added:
+        added.sort(key=lambda row: row["term_id"])
+        session.connection().execute(insert(metadata.tables["posting"]), added)
+    rows = [
+        {"repo_id": repo_id, "number": number, "terms": _pack({k: v[1] for k, v in terms.items()})}
+        for number, terms in wanted.items()
+    ]
+    upsert(session, metadata.tables["profile"], rows, keys=("repo_id", "number"))
+
+
+def _remove_postings(session: Session, repo_id: int, removed: Sequence[Key]) -> None:
+    by_number: dict[int, list[int]] = {}
+    for key, number in removed:
+        by_number.setdefault(number, []).append(key)
+    for number, keys in by_number.items():
+        for start in range(0, len(keys), KEYS_PER_QUERY):
+            session.connection().execute(
+                delete(PostingRow).where(
+                    col(PostingRow.term_id).in_(keys[start : start + KEYS_PER_QUERY]),
+                    col(PostingRow.repo_id) == repo_id,
+                    col(PostingRow.number) == number,
+                )
+            )
+
+
+def _change_frequencies(
+    session: Session, change: Mapping[int, int], texts: Mapping[int, tuple[int, str]]
+) -> None:
+    # In the order of the ids, so that two writers never wait for each other in a circle.
+    raised = [
+        {"id": key, "channel": texts[key][0], "text": texts[key][1], "df": change[key]}
+        for key in sorted(change)
+        if change[key] > 0
+    ]
+    upsert(session, metadata.tables["term"], raised, keys=("id",), add=("df",), keep=("channel", "text"))
+    lowered = sorted(key for key, by in change.items() if by < 0)
+    for key in lowered:
+        table = metadata.tables["term"]
+        session.connection().execute(
+            table.update().where(table.c.id == key).values(df=table.c.df + change[key])
+        )
+
+
+def _pack(counts: Mapping[int, int]) -> bytes:
+    ids = np.array(sorted(counts), dtype="<i8")
+    values = np.array([min(counts[int(key)], 65535) for key in ids], dtype="<u2")
+    return ids.tobytes() + values.tobytes()
+
+
+def _unpack(packed: bytes) -> Profile:
+    size = len(packed) // BYTES_PER_TERM
+    return Profile(
+        np.frombuffer(packed, dtype="<i8", count=size), np.frombuffer(packed, dtype="<u2", offset=8 * size)
+    )
+
+
+def find_profiles(session: Session, keys: Sequence[Key]) -> dict[Key, Profile]:
+    """The profiles of these issues."""
+    by_repo: dict[int, list[int]] = {}
+    for repo_id, number in keys:
+        by_repo.setdefault(repo_id, []).append(number)
+    found: dict[Key, Profile] = {}
+    for repo_id, numbers in by_repo.items():
+        for start in range(0, len(numbers), KEYS_PER_QUERY):
+            query = select(ProfileRow.number, ProfileRow.terms).where(
+                ProfileRow.repo_id == repo_id,
+                col(ProfileRow.number).in_(numbers[start : start + KEYS_PER_QUERY]),
+            )
+            found |= {(repo_id, number): _unpack(packed) for number, packed in session.exec(query)}
+    return found
+
+
+def find_frequencies(session: Session, term_ids: Sequence[int]) -> dict[int, int]:
+    """In how many issues each term stands; a term never seen is left out."""
+    found: dict[int, int] = {}
+    for start in range(0, len(term_ids), KEYS_PER_QUERY):
+        query = select(TermRow.id, TermRow.df).where(
+            col(TermRow.id).in_(list(term_ids[start : start + KEYS_PER_QUERY]))
+        )
+        found |= {key: df for key, df in session.exec(query) if df > 0}
+    return found
+
+
+def find_postings(session: Session, term_ids: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Where these terms stand: (term id, repository key, issue number)."""
+    found: list[tuple[int, int, int]] = []
+    for start in range(0, len(term_ids), KEYS_PER_QUERY):
+        query = select(PostingRow.term_id, PostingRow.repo_id, PostingRow.number).where(
+            col(PostingRow.term_id).in_(list(term_ids[start : start + KEYS_PER_QUERY]))
+        )
+        found.extend(tuple(row) for row in session.exec(query))
+    return found
+
+
+def count_indexed(session: Session) -> int:
+    """How many issues the index holds."""
+    return session.exec(select(func.count()).select_from(ProfileRow)).one()

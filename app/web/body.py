@@ -1,0 +1,258 @@
+"""What a caller sends, as clean text: every way in has the same limit and the same rules.
+
+In: the body of a POST as JSON, `text/plain`, a urlencoded form or a multipart form with a file.
+Out: `Fields`, name to text or other JSON value; `log` in it is clean text of at most 10 MiB of UTF-8.
+The bytes are read on the event loop and refused while they stream in; all decoding runs in the thread
+pool, inside the endpoint. Nothing is kept.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from python_multipart import MultipartParser
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import parse_options_header
+from starlette.requests import Request
+
+from app.config import LOG_LIMIT_BYTES
+from app.errors import EmptyInputError, NotTextError, TooLargeError, TriageError
+
+JSON_TYPE = "application/json"
+TEXT_TYPE = "text/plain"
+FORM_TYPE = "application/x-www-form-urlencoded"
+MULTIPART_TYPE = "multipart/form-data"
+
+_MARGIN = 256 * 1024
+"""Room for the other fields, headers of parts and boundaries."""
+
+BODY_LIMIT_BYTES = {
+    TEXT_TYPE: 2 * LOG_LIMIT_BYTES + _MARGIN,  # UTF-16, as PowerShell writes it
+    MULTIPART_TYPE: 2 * LOG_LIMIT_BYTES + _MARGIN,
+    FORM_TYPE: 3 * LOG_LIMIT_BYTES + _MARGIN,  # %41
+    JSON_TYPE: 6 * LOG_LIMIT_BYTES + _MARGIN,  # \u0041
+}
+"""Largest raw body of each kind: what the largest log needs when every character is escaped."""
+
+_ODD_SHARE = 0.3
+"""A text with more control and undecodable characters than this is no text. Random bytes have 0.55,
+a log in a Chinese Windows code page mostly below 0.1."""
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
+_ODD = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_FIELD_COUNT_MAX = 20
+_UNQUOTE_STEP = 1 << 20
+
+Fields = dict[str, Any]
+
+
+class MalformedError(TriageError):
+    """The body does not follow its own format."""
+
+    status = 400
+
+
+@dataclass(frozen=True, slots=True)
+class RawBody:
+    """A body as received: its media type, in lower case and without parameters, and its bytes."""
+
+    media_type: str
+    content_type: str
+    content: bytes
+
+
+async def read_body(request: Request) -> RawBody:
+    """Read the body, up to the limit of its kind.
+
+    Raises:
+        NotTextError: a media type that is not one of the four, or a compressed body.
+        TooLargeError: more bytes than a log of 10 MiB can take; told before the rest is read.
+    """
+    content_type = request.headers.get("content-type", "")
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type not in BODY_LIMIT_BYTES:
+        raise NotTextError("Send the log as application/json, text/plain or a form.")
+    if request.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
+        raise NotTextError("Compressed bodies are not read: send the log as plain text.")
+    limit = BODY_LIMIT_BYTES[media_type]
+    declared = request.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and len(declared) < 20 and int(declared) > limit:
+        raise _too_large(int(declared))
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > limit:
+            raise _too_large(None)
+    return RawBody(media_type, content_type, bytes(content))
+
+
+def parse_body(body: RawBody) -> Fields:
+    """The fields of a body; for `text/plain` the one field `log`. A file takes the place of `log`.
+
+    Raises:
+        MalformedError: broken JSON or form.
+        NotTextError, TooLargeError, EmptyInputError: see `clean_log`.
+    """
+    if body.media_type == TEXT_TYPE:
+        return {"log": clean_log(_decode(body.content))}
+    if body.media_type == JSON_TYPE:
+        return _clean(_parse_json(body.content))
+    parts = _parse_multipart(body) if body.media_type == MULTIPART_TYPE else _parse_urlencoded(body.content)
+    file = parts.pop("file", b"")
+    if file.strip():
+        parts["log"] = file
+    fields: Fields = {name: _decode(value) for name, value in parts.items()}
+    return _clean({"log": "", **fields})
+
+
+def clean_log(text: str) -> str:
+    """A log without control characters (newline, tab, return and escape stay) and lone surrogates.
+
+    Raises:
+        NotTextError: more than three in ten characters are not text.
+        TooLargeError: more than 10 MiB of UTF-8.
+        EmptyInputError: nothing but blanks.
+    """
+    text = _SURROGATE.sub("\ufffd", text)
+    if len(text) - len(_ODD.sub("", text)) > _ODD_SHARE * len(text):
+        raise NotTextError("This is not text. Paste the log as plain text, in UTF-8.")
+    size = len(text) if text.isascii() else len(text.encode())
+    if size > LOG_LIMIT_BYTES:
+        raise _too_large(size)
+    text = _CONTROL.sub("", text)
+    if not text.strip():
+        raise EmptyInputError("The log is empty. Paste at least the lines from the first ERROR.")
+    return text
+
+
+def _clean(fields: Fields) -> Fields:
+    cleaned = {
+        name: _CONTROL.sub("", _SURROGATE.sub("\ufffd", value)) if isinstance(value, str) else value
+        for name, value in fields.items()
+        if name != "log"
+    }
+    if isinstance(fields.get("log"), str):
+        cleaned["log"] = clean_log(fields["log"])
+    elif "log" in fields:
+        cleaned["log"] = fields["log"]
+    return cleaned
+
+
+def _decode(content: bytes) -> str:
+    """Text of bytes: UTF-8, or UTF-16 where its mark says so; what cannot be read becomes U+FFFD."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", errors="replace")
+    return content.decode("utf-8-sig", errors="replace")
+
+
+def _parse_json(content: bytes) -> Fields:
+    try:
+        value = json.loads(_decode(content), object_pairs_hook=_unique, parse_constant=_no_constant)
+    except MalformedError:
+        raise
+    except (ValueError, RecursionError):
+        raise MalformedError("The body is not valid JSON.") from None
+    if not isinstance(value, dict):
+        raise MalformedError('The body must be a JSON object such as {"log": "..."}.')
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise MalformedError("A key stands twice in one JSON object.")
+    return fields
+
+
+def _no_constant(_name: str) -> None:
+    raise MalformedError("NaN and Infinity are no JSON.")
+
+
+def _parse_urlencoded(content: bytes) -> dict[str, bytes]:
+    pairs = content.split(b"&", _FIELD_COUNT_MAX)
+    if len(pairs) > _FIELD_COUNT_MAX:
+        raise MalformedError("The form has too many fields.")
+    fields: dict[str, bytes] = {}
+    for pair in pairs:
+        name, _, value = pair.partition(b"=")
+        fields.setdefault(_unquote(name[:1000]).decode("utf-8", errors="replace"), _unquote(value))
+    return fields
+
+
+def _unquote(value: bytes) -> bytes:
+    """Percent-decoding in steps: the library's takes forty bytes for every escaped one."""
+    out = bytearray()
+    start = 0
+    while start < len(value):
+        end = min(start + _UNQUOTE_STEP, len(value))
+        if end < len(value) and b"%" in value[end - 2 : end]:
+            end = value.rindex(b"%", end - 2, end)
+        out += unquote_to_bytes(value[start:end].replace(b"+", b" "))
+        start = end
+    return bytes(out)
+
+
+class _Parts:
+    """Collects the parts of a multipart form; the parser calls it back."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, bytes] = {}
+        self._count = 0
+        self._header = (bytearray(), bytearray())
+        self._name = ""
+        self._data = bytearray()
+
+    def on_part_begin(self) -> None:
+        self._count += 1
+        if self._count > _FIELD_COUNT_MAX:
+            raise MalformedError("The form has too many fields.")
+        self._name, self._data = "", bytearray()
+
+    def on_header_field(self, data: bytes, start: int, end: int) -> None:
+        self._header[0].extend(data[start:end])
+
+    def on_header_value(self, data: bytes, start: int, end: int) -> None:
+        self._header[1].extend(data[start:end])
+
+    def on_header_end(self) -> None:
+        if bytes(self._header[0]).lower() == b"content-disposition":
+            _, options = parse_options_header(bytes(self._header[1]))
+            self._name = options.get(b"name", b"").decode("utf-8", errors="replace")
+        self._header = (bytearray(), bytearray())
+
+    def on_part_data(self, data: bytes, start: int, end: int) -> None:
+        self._data += data[start:end]
+
+    def on_part_end(self) -> None:
+        self.fields.setdefault(self._name, bytes(self._data))
+
+
+def _parse_multipart(body: RawBody) -> dict[str, bytes]:
+    _, options = parse_options_header(body.content_type)
+    parts = _Parts()
+    names = ("part_begin", "part_data", "part_end", "header_field", "header_value", "header_end")
+    callbacks: Any = {f"on_{name}": getattr(parts, f"on_{name}") for name in names}
+    try:
+        parser = MultipartParser(options.get(b"boundary", b""), callbacks)
+        parser.write(body.content)
+        parser.finalize()
+    except FormParserError:
+        raise MalformedError("The form cannot be read.") from None
+    if not parts.fields:
+        raise MalformedError("The form is empty.")
+    return parts.fields
+
+
+def _too_large(size: int | None) -> TooLargeError:
+    limit = LOG_LIMIT_BYTES // (1024 * 1024)
+    if size is None:
+        return TooLargeError(f"The log is over the limit of {limit} MiB. Cut the start, keep the end.")
+    # one decimal would show 10 MiB and a byte as "10.0 MiB"
+    shown = f"{size / 1024 / 1024:.1f} MiB" if size >= 1.05 * LOG_LIMIT_BYTES else f"{size:,} bytes"
+    return TooLargeError(f"{shown} is over the limit of {limit} MiB. Cut the start, keep the end.")

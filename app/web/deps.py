@@ -1,0 +1,49 @@
+"""What an endpoint needs, handed to it: the settings, the open archive, and the room behind the desk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+
+from app.config import Settings
+from app.knowledge.answers import Diagnosis, IssueAnswer
+from app.knowledge.diagnosis import diagnose
+from app.knowledge.excerpt import ExcerptLine, excerpt
+from app.knowledge.issue_view import view_issue
+from app.knowledge.markdown import diagnosis_markdown
+from app.knowledge.overview import Overview, overview
+from app.store.session import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """The questions the front desk may ask; a test puts others in their place."""
+
+    diagnose: Callable[..., Diagnosis] = diagnose
+    excerpt: Callable[[str, Diagnosis], tuple[ExcerptLine, ...]] = excerpt
+    view_issue: Callable[..., IssueAnswer] = view_issue
+    overview: Callable[[Store, str], Overview] = overview
+    markdown: Callable[[Diagnosis], str] = diagnosis_markdown
+
+
+def settings(request: Request) -> Settings:
+    """The settings `create_app` was given."""
+    return cast("Settings", request.app.state.settings)
+
+
+def store(request: Request) -> Store:
+    """The archive, open for as long as the server runs."""
+    return cast("Store", request.app.state.store)
+
+
+def knowledge() -> Knowledge:
+    """The room behind the desk."""
+    return Knowledge()
+
+
+SettingsDep = Annotated[Settings, Depends(settings)]
+StoreDep = Annotated[Store, Depends(store)]
+KnowledgeDep = Annotated[Knowledge, Depends(knowledge)]

@@ -1,0 +1,69 @@
+"""The shapes of requests, and of the small answers that are not knowledge's own."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+LIMIT_DEFAULT = 10
+NUMBER_MAX = 2**31 - 1
+
+IssueNumber = Annotated[int, Field(ge=1, le=NUMBER_MAX)]
+
+
+def _or_none(value: str | None) -> str | None:
+    return (value or "").strip() or None
+
+
+VersionText = Annotated[str | None, Field(max_length=100), AfterValidator(_or_none)]
+HintText = Annotated[str | None, Field(max_length=300), AfterValidator(_or_none)]
+
+
+class DiagnoseOptions(BaseModel):
+    """What a caller may add to a log; as JSON keys, or as query parameters beside a text/plain log."""
+
+    model_config = ConfigDict(frozen=True)
+
+    vllm_version: VersionText = Field(None, description="the version that failed, when the log does not say")
+    gpu: HintText = Field(None, description="the GPU, when the log does not say")
+    model: HintText = Field(None, description="the model, when the log does not say")
+    limit: int = Field(LIMIT_DEFAULT, ge=1, le=50, description="most matches to return")
+    exclude: list[IssueNumber] = Field([], max_length=1000, description="issue numbers to leave out")
+
+
+class DiagnoseRequest(DiagnoseOptions):
+    """A crash log and what is known of the run."""
+
+    log: str = Field(
+        min_length=1, pattern=r"\S", description="the log as text; at most 10 MiB of UTF-8 after decoding"
+    )
+
+
+class FieldFault(BaseModel):
+    field: str
+    fault: str
+
+
+class Problem(BaseModel):
+    """An error as RFC 9457 writes it (`application/problem+json`)."""
+
+    type: str = Field(description="kind of problem, as a URI reference", examples=["about:blank"])
+    title: str = Field(description="the kind in words")
+    status: int
+    detail: str = Field(description="what happened, the limit, the way out")
+    errors: list[FieldFault] | None = Field(None, description="the fields at fault, where there are some")
+
+
+class Alive(BaseModel):
+    status: Literal["alive"] = "alive"
+    version: str
+
+
+class Ready(BaseModel):
+    """The database answers and its schema is the one of this program."""
+
+    status: Literal["ready"] = "ready"
+    as_of: datetime | None = Field(description="when the newest complete sync ended; null before the first")
+    age_s: int | None = Field(description="seconds since then")

@@ -1,0 +1,318 @@
+"""GitHub's REST API: one page or one object in, checked and retried.
+
+The token goes to the configured origin only, in links and redirects alike. Whatever passes by itself
+(a lost connection, 5xx, HTML in place of JSON, a body cut short) is tried again with a jittered back-off;
+limits are waited for as GitHub asks. What stays wrong is one `GitHubError`, and no message holds the token.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import stamina
+
+from app import __version__
+from app.errors import GitHubError, UnreachableError
+from ingest.limits import Clock, SystemClock, Wait, read_wait
+
+API_VERSION = "2022-11-28"
+BODY_LIMIT_BYTES = 64 * 1024 * 1024
+"""A page of 100 issues of 64 KiB, the longest GitHub takes, is a tenth of this."""
+ATTEMPTS = 9
+"""With waits of 0.1 s doubled up to 20 s: about half a minute of trouble is outlasted."""
+FIRST_ATTEMPTS = 3
+"""Before GitHub ever answered: a machine without a network should be told soon."""
+MAX_WAIT_S = 3_700.0
+"""Longest wait for limits in one request: a primary window is an hour."""
+TIMEOUT = httpx.Timeout(30.0, connect=8.0)
+BODY_DEADLINE_S = 180.0
+"""Longest time for one whole answer, however slowly it drips."""
+MAX_REDIRECTS = 4
+MAX_REFUSALS = 30
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a list. `next_url` is an opaque address on the API's origin, or None at the end."""
+
+    items: tuple[Any, ...]
+    next_url: str | None
+    etag: str | None
+    not_modified: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    headers: httpx.Headers
+    body: bytes
+    url: httpx.URL
+
+
+class _PassingError(Exception):
+    """A fault that may be gone at the next try; `what` names it without foreign text."""
+
+    def __init__(self, what: str, *, unreachable: bool = False) -> None:
+        super().__init__(what)
+        self.what = what
+        self.unreachable = unreachable
+
+
+class GitHubClient:
+    """Asks GitHub, one request at a time. Close it when done, or use it in a `with`.
+
+    Args:
+        api_url: the API's address, `https://api.github.com` or an enterprise server's.
+        token: sent to that origin and nowhere else; None asks anonymously.
+        max_wait_s: longest wait for limits in one request.
+        on_wait: called before each such wait.
+        transport: what sends, for tests.
+        clock: where waiting for limits goes, for tests.
+    """
+
+    def __init__(
+        self,
+        api_url: str = "https://api.github.com",
+        token: str | None = None,
+        *,
+        max_wait_s: float = MAX_WAIT_S,
+        on_wait: Callable[[Wait], None] | None = None,
+        transport: httpx.BaseTransport | None = None,
+        clock: Clock | None = None,
+        body_limit_bytes: int = BODY_LIMIT_BYTES,
+    ) -> None:
+        self._base = httpx.URL(api_url.rstrip("/"))
+        self._token = token
+        self._max_wait_s = max_wait_s
+        self._clock = clock or SystemClock()
+        self._body_limit = body_limit_bytes
+        self._moved: dict[str, str] = {}
+        self._reached = False
+        self._http = httpx.Client(
+            transport=transport, timeout=TIMEOUT, follow_redirects=False,
+            headers={
+                "Accept": "application/vnd.github+json",
+                "X-GitHub-Api-Version": API_VERSION,
+                "User-Agent": f"vllm-triage/{__version__}",
+            },
+        )  # fmt: skip
+        self.on_wait = on_wait
+        self.requests = 0
+        self.not_modified = 0
+        self.remaining: int | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._http.close()
+
+    @property
+    def has_token(self) -> bool:
+        """Whether requests carry a token."""
+        return self._token is not None
+
+    def get_page(
+        self, target: str, params: Mapping[str, str | int] | None = None, *, etag: str | None = None
+    ) -> Page:
+        """One page of a list.
+
+        Args:
+            target: a path below the API's address, or a `next_url` that was given before.
+            params: the query of a path.
+            etag: of an earlier answer to the same question; if it still holds, the page says `not_modified`.
+
+        Raises:
+            UnreachableError: no connection, after all retries.
+            GitHubError: GitHub refused, a limit lasts too long, or the answer cannot be read.
+        """
+        answer, content = self._get(target, params, etag)
+        if answer.status == 304:
+            self.not_modified += 1
+            return Page((), None, etag, not_modified=True)
+        if not isinstance(content, list):
+            raise GitHubError(f"GitHub answered no list for {_path(answer.url)}")
+        return Page(tuple(content), self._next_url(answer), answer.headers.get("etag"))
+
+    def get_object(self, target: str) -> Mapping[str, Any] | None:
+        """One object, or None if GitHub has no such thing (any more).
+
+        Raises:
+            GitHubError: as for `get_page`.
+        """
+        answer, content = self._get(target, None, None, missing_ok=True)
+        if answer.status != 200:
+            return None
+        if not isinstance(content, dict):
+            raise GitHubError(f"GitHub answered no object for {_path(answer.url)}")
+        return content
+
+    # ---- one request, until it is answered
+
+    def _get(
+        self, target: str, params: Mapping[str, str | int] | None, etag: str | None, *, missing_ok: bool = False
+    ) -> tuple[_Answer, Any]:
+        url = self._address(target, params)
+        tries = 0
+
+        def may_pass(error: Exception) -> bool:
+            nonlocal tries
+            tries += 1
+            return isinstance(error, _PassingError) and (self._reached or tries < FIRST_ATTEMPTS)
+
+        try:
+            for attempt in stamina.retry_context(
+                on=may_pass, attempts=ATTEMPTS, timeout=None, wait_initial=0.1, wait_max=20.0, wait_jitter=0.2
+            ):
+                with attempt:
+                    answer = self._past_limits(url, etag)
+                    return answer, self._content(answer, missing_ok=missing_ok)
+        except _PassingError as error:
+            if error.unreachable:
+                raise UnreachableError(f"GitHub could not be reached at {self._origin}: {error.what}") from None
+            raise GitHubError(f"GitHub does not answer {_path(url)} ({error.what}): try again later") from None
+        raise AssertionError("a retry ends with an answer or an error")
+
+    def _past_limits(self, url: httpx.URL, etag: str | None) -> _Answer:
+        waited = 0.0
+        for refused in range(MAX_REFUSALS):
+            answer = self._past_redirects(url, etag)
+            wait = read_wait(
+                answer.status, answer.headers, answer.body, now=self._clock.now(), refused=refused
+            )
+            if wait is None:
+                return answer
+            waited += wait.seconds
+            if waited > self._max_wait_s:
+                break
+            if self.on_wait:
+                self.on_wait(wait)
+            self._clock.sleep(max((wait.until.timestamp() - self._clock.now()), 0.0))
+        raise GitHubError(self._limit_message(wait))
+
+    def _limit_message(self, wait: Wait) -> str:
+        advice = "" if self._token or wait.kind == "secondary" else "; a token (TRIAGE_GITHUB_TOKEN) raises it"
+        return f"GitHub's {wait.kind} rate limit is used up until {wait.until:%Y-%m-%d %H:%M:%S} UTC{advice}"
+
+    def _past_redirects(self, url: httpx.URL, etag: str | None) -> _Answer:
+        asked = url
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = self._send(asked, etag)
+            if answer.status not in _REDIRECTS:
+                return answer
+            goal = self._on_origin(asked.join(answer.headers.get("location", "")))
+            if answer.status in {301, 308}:
+                self._remember_move(asked.path, goal.path)
+            asked = goal
+        raise GitHubError(f"GitHub redirects {_path(url)} more than {MAX_REDIRECTS} times")
+
+    def _send(self, url: httpx.URL, etag: str | None) -> _Answer:
+        headers = {"If-None-Match": etag} if etag else {}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        self.requests += 1
+        deadline = time.monotonic() + BODY_DEADLINE_S
+        try:
+            with self._http.stream("GET", url, headers=headers) as response:
+                self._reached = True
+                body = bytearray()
+                for chunk in response.iter_bytes():
+                    body += chunk
+                    if len(body) > self._body_limit:
+                        raise GitHubError(
+                            f"GitHub's answer to {_path(url)} is over {self._body_limit >> 20} MiB"
+                        )
+                    if time.monotonic() > deadline:
+                        raise _PassingError("the answer took too long")
+        except (httpx.TransportError, httpx.DecodingError) as error:
+            raise _PassingError(type(error).__name__, unreachable=True) from None
+        self._count_remaining(response.headers)
+        return _Answer(response.status_code, response.headers, bytes(body), url)
+
+    def _count_remaining(self, headers: httpx.Headers) -> None:
+        left = headers.get("x-ratelimit-remaining", "")
+        if left.isascii() and left.isdigit() and len(left) < 10:
+            self.remaining = int(left)
+
+    def _content(self, answer: _Answer, *, missing_ok: bool) -> Any:
+        """The JSON of an answer; raises what its status means."""
+        status, path = answer.status, _path(answer.url)
+        if status == 304 or (missing_ok and status in {404, 410}):
+            return None
+        if status >= 500 or status == 408:
+            raise _PassingError(f"status {status}")
+        if status == 401:
+            raise GitHubError("GitHub does not accept the token: check TRIAGE_GITHUB_TOKEN")
+        if status in {404, 410}:
+            raise GitHubError(f"GitHub has no {path}, or the token may not see it")
+        if status != 200:
+            raise GitHubError(f"GitHub refused {path} with status {status}")
+        try:
+            return json.loads(answer.body)
+        except (ValueError, RecursionError):
+            raise _PassingError("the answer is not JSON") from None
+
+    # ---- addresses
+
+    @property
+    def _origin(self) -> str:
+        return str(self._base.copy_with(path="", query=None)).rstrip("/")
+
+    def _address(self, target: str, params: Mapping[str, str | int] | None) -> httpx.URL:
+        if not target.startswith("/"):
+            return self._on_origin(httpx.URL(target))
+        for old, new in self._moved.items():
+            if target == old or target.startswith(f"{old}/"):
+                target = new + target.removeprefix(old)
+                break
+        url = self._base.copy_with(path=self._base.path.rstrip("/") + target)
+        return url.copy_merge_params(dict(params)) if params else url
+
+    def _on_origin(self, url: httpx.URL) -> httpx.URL:
+        """The address itself, if it is on the configured origin; nothing is sent elsewhere."""
+        if (url.scheme, url.host, _port(url)) != (self._base.scheme, self._base.host, _port(self._base)):
+            raise GitHubError(f"GitHub's answer leads away from {self._origin}; it was not followed")
+        if url.userinfo:
+            raise GitHubError("GitHub's answer leads to an address with a name in it; it was not followed")
+        return url
+
+    def _remember_move(self, old: str, new: str) -> None:
+        """A renamed repository answers every old path with a redirect; ask for the new one from now on."""
+        base = self._base.path.rstrip("/")
+        old, new = old.removeprefix(base), new.removeprefix(base)
+        parts = old.split("/")
+        if parts[1:2] == ["repos"] and len(parts) >= 4:
+            prefix = "/".join(parts[:4])
+            tail = old.removeprefix(prefix)
+            if new.endswith(tail):
+                self._moved[prefix] = new.removesuffix(tail) if tail else new
+
+    def _next_url(self, answer: _Answer) -> str | None:
+        try:
+            links = httpx.Response(200, headers=answer.headers).links
+            target = links.get("next", {}).get("url")
+            return str(self._on_origin(answer.url.join(target))) if target else None
+        except (httpx.InvalidURL, KeyError):
+            raise GitHubError(f"GitHub's link after {_path(answer.url)} cannot be read") from None
+
+
+def _port(url: httpx.URL) -> int | None:
+    return url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+def _path(url: httpx.URL) -> str:
+    return url.path[:120]
