@@ -1,17 +1,17 @@
 """The one error family. Every message names the thing, the fault and what to do.
 
-    TriageError                 anything the program refuses or cannot do
-    ├── ConfigError             a setting is missing or wrong                  exit 2
-    ├── InputError              what the caller sent cannot be used            HTTP 422, exit 1
-    │   ├── EmptyInputError     nothing but blanks                             HTTP 422
-    │   ├── TooLargeError       over the limit of the way in                   HTTP 413
-    │   └── NotTextError        bytes that are no text                         HTTP 415
-    ├── NotFoundError           nothing is stored under that name              HTTP 404
-    ├── StoreError              the database cannot be used                    HTTP 503, exit 1
-    │   └── SchemaError         its schema is older or newer than the code     HTTP 503, exit 1
-    ├── GitHubError             GitHub refused, or answered what cannot be read  exit 1
-    │   └── UnreachableError    GitHub could not be reached at all             exit 1
-    └── ServerError             a remote triage server failed (`--url`)        exit 1
+TriageError                 anything the program refuses or cannot do
+├── ConfigError             a setting is missing or wrong                  exit 2
+├── InputError              what the caller sent cannot be used            HTTP 422, exit 1
+│   ├── EmptyInputError     nothing but blanks                             HTTP 422
+│   ├── TooLargeError       over the limit of the way in                   HTTP 413
+│   └── NotTextError        bytes that are no text                         HTTP 415
+├── NotFoundError           nothing is stored under that name              HTTP 404
+├── StoreError              the database cannot be used                    HTTP 503, exit 1
+│   └── SchemaError         its schema is older or newer than the code     HTTP 503, exit 1
+├── GitHubError             GitHub refused, or answered what cannot be read  exit 1
+│   └── UnreachableError    GitHub could not be reached at all             exit 1
+└── ServerError             a remote triage server failed (`--url`)        exit 1
 """
 
 from __future__ import annotations

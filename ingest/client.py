@@ -20,6 +20,7 @@ import stamina
 from app import __version__
 from app.errors import GitHubError, UnreachableError
 from ingest.limits import Clock, SystemClock, Wait, read_wait
+from ingest.origin import Origin, short_path
 
 API_VERSION = "2022-11-28"
 BODY_LIMIT_BYTES = 64 * 1024 * 1024
@@ -89,12 +90,11 @@ class GitHubClient:
         clock: Clock | None = None,
         body_limit_bytes: int = BODY_LIMIT_BYTES,
     ) -> None:
-        self._base = httpx.URL(api_url.rstrip("/"))
+        self._origin = Origin(api_url)
         self._token = token
         self._max_wait_s = max_wait_s
         self._clock = clock or SystemClock()
         self._body_limit = body_limit_bytes
-        self._moved: dict[str, str] = {}
         self._reached = False
         self._http = httpx.Client(
             transport=transport, timeout=TIMEOUT, follow_redirects=False,
@@ -145,8 +145,9 @@ class GitHubClient:
             self.not_modified += 1
             return Page((), None, etag, not_modified=True)
         if not isinstance(content, list):
-            raise GitHubError(f"GitHub answered no list for {_path(answer.url)}")
-        return Page(tuple(content), self._next_url(answer), answer.headers.get("etag"))
+            raise GitHubError(f"GitHub answered no list for {short_path(answer.url)}")
+        next_url = self._origin.next_link(answer.url, answer.headers)
+        return Page(tuple(content), next_url, answer.headers.get("etag"))
 
     def get_object(self, target: str) -> Mapping[str, Any] | None:
         """One object, or None if GitHub has no such thing (any more).
@@ -158,15 +159,20 @@ class GitHubClient:
         if answer.status != 200:
             return None
         if not isinstance(content, dict):
-            raise GitHubError(f"GitHub answered no object for {_path(answer.url)}")
+            raise GitHubError(f"GitHub answered no object for {short_path(answer.url)}")
         return content
 
     # ---- one request, until it is answered
 
     def _get(
-        self, target: str, params: Mapping[str, str | int] | None, etag: str | None, *, missing_ok: bool = False
+        self,
+        target: str,
+        params: Mapping[str, str | int] | None,
+        etag: str | None,
+        *,
+        missing_ok: bool = False,
     ) -> tuple[_Answer, Any]:
-        url = self._address(target, params)
+        url = self._origin.address(target, params)
         tries = 0
 
         def may_pass(error: Exception) -> bool:
@@ -183,13 +189,16 @@ class GitHubClient:
                     return answer, self._content(answer, missing_ok=missing_ok)
         except _PassingError as error:
             if error.unreachable:
-                raise UnreachableError(f"GitHub could not be reached at {self._origin}: {error.what}") from None
-            raise GitHubError(f"GitHub does not answer {_path(url)} ({error.what}): try again later") from None
+                message = f"GitHub could not be reached at {self._origin}: {error.what}"
+                raise UnreachableError(message) from None
+            message = f"GitHub does not answer {short_path(url)} ({error.what}): try again later"
+            raise GitHubError(message) from None
         raise AssertionError("a retry ends with an answer or an error")
 
     def _past_limits(self, url: httpx.URL, etag: str | None) -> _Answer:
         waited = 0.0
-        for refused in range(MAX_REFUSALS):
+        refused = 0
+        while True:
             answer = self._past_redirects(url, etag)
             wait = read_wait(
                 answer.status, answer.headers, answer.body, now=self._clock.now(), refused=refused
@@ -197,15 +206,16 @@ class GitHubClient:
             if wait is None:
                 return answer
             waited += wait.seconds
-            if waited > self._max_wait_s:
-                break
+            refused += 1
+            if waited > self._max_wait_s or refused > MAX_REFUSALS:
+                raise GitHubError(self._limit_message(wait))
             if self.on_wait:
                 self.on_wait(wait)
-            self._clock.sleep(max((wait.until.timestamp() - self._clock.now()), 0.0))
-        raise GitHubError(self._limit_message(wait))
+            self._clock.sleep(max(wait.until.timestamp() - self._clock.now(), 0.0))
 
     def _limit_message(self, wait: Wait) -> str:
-        advice = "" if self._token or wait.kind == "secondary" else "; a token (TRIAGE_GITHUB_TOKEN) raises it"
+        anonymous = self._token is None and wait.kind == "primary"
+        advice = "; a token (TRIAGE_GITHUB_TOKEN) raises it" if anonymous else ""
         return f"GitHub's {wait.kind} rate limit is used up until {wait.until:%Y-%m-%d %H:%M:%S} UTC{advice}"
 
     def _past_redirects(self, url: httpx.URL, etag: str | None) -> _Answer:
@@ -214,11 +224,8 @@ class GitHubClient:
             answer = self._send(asked, etag)
             if answer.status not in _REDIRECTS:
                 return answer
-            goal = self._on_origin(asked.join(answer.headers.get("location", "")))
-            if answer.status in {301, 308}:
-                self._remember_move(asked.path, goal.path)
-            asked = goal
-        raise GitHubError(f"GitHub redirects {_path(url)} more than {MAX_REDIRECTS} times")
+            asked = self._origin.redirected(asked, answer.status, answer.headers.get("location"))
+        raise GitHubError(f"GitHub redirects {short_path(url)} more than {MAX_REDIRECTS} times")
 
     def _send(self, url: httpx.URL, etag: str | None) -> _Answer:
         headers = {"If-None-Match": etag} if etag else {}
@@ -234,7 +241,7 @@ class GitHubClient:
                     body += chunk
                     if len(body) > self._body_limit:
                         raise GitHubError(
-                            f"GitHub's answer to {_path(url)} is over {self._body_limit >> 20} MiB"
+                            f"GitHub's answer to {short_path(url)} is over {self._body_limit >> 20} MiB"
                         )
                     if time.monotonic() > deadline:
                         raise _PassingError("the answer took too long")
@@ -250,7 +257,7 @@ class GitHubClient:
 
     def _content(self, answer: _Answer, *, missing_ok: bool) -> Any:
         """The JSON of an answer; raises what its status means."""
-        status, path = answer.status, _path(answer.url)
+        status, path = answer.status, short_path(answer.url)
         if status == 304 or (missing_ok and status in {404, 410}):
             return None
         if status >= 500 or status == 408:
@@ -265,54 +272,3 @@ class GitHubClient:
             return json.loads(answer.body)
         except (ValueError, RecursionError):
             raise _PassingError("the answer is not JSON") from None
-
-    # ---- addresses
-
-    @property
-    def _origin(self) -> str:
-        return str(self._base.copy_with(path="", query=None)).rstrip("/")
-
-    def _address(self, target: str, params: Mapping[str, str | int] | None) -> httpx.URL:
-        if not target.startswith("/"):
-            return self._on_origin(httpx.URL(target))
-        for old, new in self._moved.items():
-            if target == old or target.startswith(f"{old}/"):
-                target = new + target.removeprefix(old)
-                break
-        url = self._base.copy_with(path=self._base.path.rstrip("/") + target)
-        return url.copy_merge_params(dict(params)) if params else url
-
-    def _on_origin(self, url: httpx.URL) -> httpx.URL:
-        """The address itself, if it is on the configured origin; nothing is sent elsewhere."""
-        if (url.scheme, url.host, _port(url)) != (self._base.scheme, self._base.host, _port(self._base)):
-            raise GitHubError(f"GitHub's answer leads away from {self._origin}; it was not followed")
-        if url.userinfo:
-            raise GitHubError("GitHub's answer leads to an address with a name in it; it was not followed")
-        return url
-
-    def _remember_move(self, old: str, new: str) -> None:
-        """A renamed repository answers every old path with a redirect; ask for the new one from now on."""
-        base = self._base.path.rstrip("/")
-        old, new = old.removeprefix(base), new.removeprefix(base)
-        parts = old.split("/")
-        if parts[1:2] == ["repos"] and len(parts) >= 4:
-            prefix = "/".join(parts[:4])
-            tail = old.removeprefix(prefix)
-            if new.endswith(tail):
-                self._moved[prefix] = new.removesuffix(tail) if tail else new
-
-    def _next_url(self, answer: _Answer) -> str | None:
-        try:
-            links = httpx.Response(200, headers=answer.headers).links
-            target = links.get("next", {}).get("url")
-            return str(self._on_origin(answer.url.join(target))) if target else None
-        except (httpx.InvalidURL, KeyError):
-            raise GitHubError(f"GitHub's link after {_path(answer.url)} cannot be read") from None
-
-
-def _port(url: httpx.URL) -> int | None:
-    return url.port or {"http": 80, "https": 443}.get(url.scheme)
-
-
-def _path(url: httpx.URL) -> str:
-    return url.path[:120]

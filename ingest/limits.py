@@ -47,13 +47,13 @@ class Wait:
     until: datetime
 
 
-def read_wait(status: int, headers: Mapping[str, str], body: bytes, *, now: float, refused: int) -> Wait | None:
+def read_wait(
+    status: int, headers: Mapping[str, str], body: bytes, *, now: float, refused: int
+) -> Wait | None:
     """What a refusal asks to wait, or None if the answer is no limit's refusal.
 
-    Args:
-        headers: by lower-case name.
-        now: this machine's time in epoch seconds, used where the answer has no `date`.
-        refused: how often this request was refused by a limit before.
+    `headers` go by lower-case name; `now` is this machine's time in epoch seconds, used where the answer has
+    no `date`; `refused` is how often a limit refused this request before.
     """
     if status not in {403, 429}:
         return None
@@ -96,4 +96,6 @@ def _http_date(value: str) -> float | None:
 
 
 def _number(value: str | None) -> float | None:
-    return float(value) if value is not None and value.isascii() and value.isdigit() and len(value) < 16 else None
+    if value is None or not value.isascii() or not value.isdigit() or len(value) > 15:
+        return None
+    return float(value)

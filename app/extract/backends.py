@@ -22,6 +22,7 @@ from app.extract.evidence import cite
 from app.extract.facts import BACKEND_KEYS, Evidence
 from app.extract.gpus import find_gpus
 from app.extract.lists import load
+from app.extract.models import find_models
 from app.extract.patterns import pattern
 from app.extract.rules import Rule, load_rules
 from app.extract.sections import Places, windows
@@ -51,9 +52,12 @@ _CONFIDENCE = {"log": 0.97, "setting": 0.95, "variable": 0.95, "build": 0.95, "g
 _LIST = load("backends")
 _SETTINGS: dict[str, str] = _LIST["settings"]
 _FROM_DUMP = frozenset(_LIST["from_dump"]["keys"])
+_METHODS = frozenset(_LIST["methods"]["values"])
 _UNSET = frozenset(_LIST["unset"]["values"])
 _PLATFORM_OF: dict[str, list[str]] = _LIST["platform_of"]
+_DEVICES = ("neuron", "tpu", "xpu", "hpu")
 _METHOD = pattern(r"[\"']?method[\"']?\s*[:=]\s*[\"']?([\w\-]+)")
+_IN_NAME = pattern(_LIST["in_model_name"]["pattern"], ignore_case=True)
 _VALUE_NOISE = str.maketrans("", "", " _-.'\"`")
 
 
@@ -75,10 +79,10 @@ def find_backends(
         hits[hit.key].setdefault(hit.where, []).append(hit)
     found: list[Evidence] = []
     for key in BACKEND_KEYS:
-        for hit in _choose(key, hits[key]):
-            found.append(
-                cite(document, f"backends.{key}", hit.value, hit.span, hit.rule, _CONFIDENCE[hit.where])
-            )
+        found.extend(
+            cite(document, f"backends.{key}", hit.value, hit.span, hit.rule, _CONFIDENCE[hit.where])
+            for hit in _choose(key, hits[key])
+        )
     return tuple(found)
 
 
@@ -90,19 +94,23 @@ def _choose(key: str, by_place: dict[str, list[_Hit]]) -> list[_Hit]:
             first.setdefault(_fold(hit.value), hit)
         if not first:
             continue
+        if key == "engine" and len(first) > 1:
+            return [first["v1"]]
         titled = {_fold(hit.value) for hit in by_place.get("title", ())}
         if len(first) > 1 and titled & first.keys():
             return [hit for name, hit in first.items() if name in titled]
+        if key == "quantization" and set(first) == {"compressedtensors"}:
+            extra = [*by_place.get("title", ()), *by_place.get("name", ())]
+            first |= {_fold(hit.value): hit for hit in extra if _fold(hit.value) not in first}
         limit = 1 if key in ("engine", "platform", "executor", "lora") else MAX_VALUES
         return list(first.values())[:limit]
     return []
 
 
-def _all_hits(
-    document: Document, settings: Sequence[Setting], environment: Environment
-) -> Iterator[_Hit]:
+def _all_hits(document: Document, settings: Sequence[Setting], environment: Environment) -> Iterator[_Hit]:
     yield from _set(settings)
     yield from _speculative(settings)
+    yield from _named_quantization(document, settings)
     yield from _matched(document)
     yield from _platforms(document, settings, environment)
 
@@ -112,14 +120,24 @@ def _set(settings: Sequence[Setting]) -> Iterator[_Hit]:
         name, value = setting.name, setting.value
         if name == "VLLM_USE_V1" and value in ("0", "1"):
             yield _Hit("engine", "variable", f"V{value}", setting.span, "engine.variable")
-        elif name == "enable-lora" and value.lower() in ("", "true") or name == "lora-modules" and value:
-            if setting.is_chosen:
+        elif name in ("enable-lora", "lora-modules"):
+            if setting.is_chosen and value.lower() != "false":
                 yield _Hit("lora", "setting", "true", setting.span, "lora.setting")
         elif name == "worker-use-ray" and (value == "True" or setting.origin == "command"):
             yield _Hit("executor", "setting", "ray", setting.span, "executor.worker_use_ray")
         elif (key := _SETTINGS.get(name)) and (setting.is_chosen or key in _FROM_DUMP):
-            if value.lower() not in _UNSET and (named := canonical_value(key, value)):
+            named = None if value.lower() in _UNSET else canonical_value(key, value)
+            if named is not None:
                 yield _Hit(key, "setting", named, setting.span, f"{key}.setting")
+
+
+def _named_quantization(document: Document, settings: Sequence[Setting]) -> Iterator[_Hit]:
+    """The format a model's name ends in: `…-AWQ`, `…-FP8-Dynamic`."""
+    for model in find_models(document, settings):
+        for match in _IN_NAME.finditer(model.quote):
+            start = model.start + match.start(1)
+            span = (model.source, start, start + len(match.group(1)))
+            yield _Hit("quantization", "name", match.group(1), span, "quantization.model_name")
 
 
 def _speculative(settings: Sequence[Setting]) -> Iterator[_Hit]:
@@ -130,17 +148,11 @@ def _speculative(settings: Sequence[Setting]) -> Iterator[_Hit]:
             if match := _METHOD.search(setting.value):
                 span = (source, start + match.start(1), start + match.end(1))
                 yield _Hit("speculative", "setting", match.group(1), span, "speculative.setting")
-        elif setting.name == "method" and setting.origin in ("keyword", "nondefault", "command"):
-            if canonical_value("speculative", setting.value) and setting.value in _methods():
-                yield _Hit("speculative", "setting", setting.value, setting.span, "speculative.setting")
+        elif setting.name == "method" and setting.is_chosen and setting.value in _METHODS:
+            yield _Hit("speculative", "setting", setting.value, setting.span, "speculative.setting")
         elif setting.name == "speculative-model" and setting.is_chosen and setting.value:
             value = "ngram" if "ngram" in setting.value else "draft_model"
             yield _Hit("speculative", "setting", value, setting.span, "speculative.model")
-
-
-@lru_cache(maxsize=1)
-def _methods() -> frozenset[str]:
-    return frozenset(_LIST["methods"]["values"])
 
 
 def canonical_value(key: str, value: str) -> str | None:
@@ -158,7 +170,7 @@ def _fold(value: str) -> str:
 
 @lru_cache(maxsize=1)
 def _names() -> dict[str, dict[str, str]]:
-    """key -> folded spelling -> canonical value."""
+    """Key -> folded spelling -> canonical value."""
     table: dict[str, dict[str, str]] = {}
     for key, rows in _LIST["names"].items():
         table[key] = {_fold(spelling): name for name, spellings in rows.items() for spelling in spellings}
@@ -169,9 +181,8 @@ def _names() -> dict[str, dict[str, str]]:
 def _matched(document: Document) -> Iterator[_Hit]:
     title = document.sources["title"]
     for rule in load_rules("backends"):
-        if rule["where"] == "title":
-            if any(word in title for word in rule["needs"]):
-                yield from _hits_of(rule, "title", 0, title)
+        if rule["where"] == "title" and any(word in title for word in rule["needs"]):
+            yield from _hits_of(rule, "title", 0, title)
     places = Places(document)
     for source, offset, text in windows(document):
         for rule in load_rules("backends"):
@@ -203,12 +214,10 @@ def _words(match: Any) -> tuple[int, int, str]:
     return match.start(), match.end(), match.group()
 
 
-def _platforms(
-    document: Document, settings: Sequence[Setting], environment: Environment
-) -> Iterator[_Hit]:
+def _platforms(document: Document, settings: Sequence[Setting], environment: Environment) -> Iterator[_Hit]:
     """The platform from the device that was asked for, torch's build and the GPU's maker."""
     for setting in settings:
-        if setting.name == "device" and setting.is_chosen and setting.value in ("neuron", "tpu", "xpu", "hpu"):
+        if setting.name == "device" and setting.is_chosen and setting.value in _DEVICES:
             yield _Hit("platform", "build", setting.value, setting.span, "platform.device")
     torch = environment.entries.get("PyTorch version")
     for part, value in (("+cpu", "cpu"), ("+rocm", "rocm"), ("+xpu", "xpu")):

@@ -29,13 +29,14 @@ MAX_SETTINGS = 4_000
 _LIST = load("commands")
 _ALIASES: dict[str, str] = _LIST["aliases"]
 _SWITCHES = frozenset(_LIST["switches"]["names"])
-_FLAG = pattern(
-    r"(?:^|[^\w.\-])(?:--([A-Za-z][A-Za-z0-9_.\-]*)|-(tp|pp|dp|dcp|pcp|q|sc|ac|cc)\b)"
-)
+_FLAG = pattern(r"(?:^|[^\w.\-])(?:--([A-Za-z][A-Za-z0-9_.\-]*)|-(tp|pp|dp|dcp|pcp|q|sc|ac|cc)\b)")
 _KEY = pattern(
     r"(?:^|[^\w.\-])[\"'`]?(" + "|".join(_LIST["keys"]["names"]) + r")\b[\"'`]?(?:[ \t]?[=:][ \t]?)(\S)"
 )
-_SERVE = pattern(r"\bvllm(?:[ \t]+|[\"'], ?[\"'])serve(?:[ \t]+|[ \t]*\\\s+|[\"'], ?[\"'])([^\s\-\"'\\<`][^\s\"'`,]*)")
+_SERVE = pattern(
+    r"\bvllm(?:[ \t]+|[\"'], ?[\"'])serve"
+    r"(?:[ \t]+|[ \t]*\\\s+|[\"'], ?[\"'])([^\s\-\"'\\<`][^\s\"'`,]*)"
+)
 _VARIABLE = pattern(
     r"\b(VLLM_[A-Z0-9_]+|" + "|".join(_LIST["variables"]["names"]) + r")[\"'`]?\]?"
     r"(?:[ \t]*[=:][ \t]*|[\"'], ?[\"']|\s+value:[ \t]*)[\"'`]?([\w.\-/@:,]+)"
@@ -78,7 +79,8 @@ def read_settings(document: Document) -> tuple[Setting, ...]:
         ]
         spans.sort(key=lambda item: item[1])
         for name, start, end, origin in spans:
-            value = text[start:end] if not (origin == "command" and name in _SWITCHES) else ""
+            is_switch = origin == "command" and (name in _SWITCHES or name.startswith("no-"))
+            value = "" if is_switch else text[start:end]
             found.append(Setting(name, value, (source, offset + start, offset + end), origin))
     return tuple(found)
 

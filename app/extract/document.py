@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from app.extract.patterns import pattern
-
 Kind = Literal["heading", "prose", "code", "quote"]
 """`code` is anything fenced, indented as log, or that reads as program output."""
 

@@ -141,16 +141,14 @@ def _read_value(source: str, offset: int, text: str, start: int, limit: int) -> 
     return Entry(value, (source, offset + start, offset + stop))
 
 
-def _read_gpus(
-    source: str, offset: int, text: str, start: int, limit: int
-) -> tuple[tuple[Entry, ...], bool]:
+def _read_gpus(source: str, offset: int, text: str, start: int, limit: int) -> tuple[tuple[Entry, ...], bool]:
     """The GPU lines below their label, and whether they are numbered."""
     limit = min(limit, start + MAX_GPU_REGION_CHARS)
     region = text[start:limit]
     marks = list(_GPU_INDEX.finditer(region))
     if not marks:
         entry = _read_value(source, offset, text, start, limit)
-        if entry is None:                       # the new layout puts the value on the next line
+        if entry is None:  # the new layout puts the value on the next line
             following = text.find("\n", start, limit)
             entry = _read_value(source, offset, text, following + 1, limit) if following >= 0 else None
         return ((entry,) if entry else ()), False

@@ -7,7 +7,7 @@ The field names and their meaning are a public contract (JSON of `triage extract
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -120,25 +120,22 @@ class Signature(Frozen):
     role: SignatureRole = "root"
 
 
-Names = Annotated[tuple[str, ...], Field(default=())]
-
-
 class Facts(Frozen):
     """All fields of one issue."""
 
     number: int
     is_failure: bool = False
     failure_kind: FailureKind = "none"
-    gpus: Names
+    gpus: tuple[str, ...] = ()
     gpu_count: int | None = None
-    models: Names
+    models: tuple[str, ...] = ()
     backends: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
     error: ErrorFact | None = None
     workarounds: tuple[Workaround, ...] = ()
     regression: Regression | None = None
     related: tuple[int, ...] = ()
-    related_elsewhere: Names
+    related_elsewhere: tuple[str, ...] = ()
     cause: tuple[Cause, ...] = ()
     reproduction: tuple[Reproduction, ...] = ()
     fix: Fix | None = None

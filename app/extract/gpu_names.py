@@ -15,8 +15,11 @@ from app.extract.lists import load
 from app.extract.patterns import pattern
 
 COUNT_WORDS = {
-    "single": 1, "one": 1, "a": 1, "an": 1, "two": 2, "dual": 2, "three": 3, "four": 4, "quad": 4, "eight": 8,
+    "single": 1, "one": 1, "two": 2, "dual": 2, "three": 3, "four": 4, "quad": 4, "eight": 8,
 }  # fmt: skip
+
+MAX_MENTIONS = 400
+"""A text that names GPUs more often than this is a table of something else."""
 
 _LIST = load("gpus")
 _NAMES: dict[str, str] = _LIST["names"]
@@ -33,13 +36,15 @@ _ANY = pattern(
     r"(?:^|[^\w#/.\-@&]|_)"
     r"(?:(\d{1,3}|single|one|two|dual|three|four|quad|eight)[ \-]?(?:[x×*][ ]?)?)?"
     rf"({_BRAND}(?:{_ALL}){_TAIL})"
-    r"(?:['’]?s)?(?:\b|$)(?:[ ]?[x×*][ ]?(\d{1,2})\b)?",
+    r"(?:(?:['’]?s)?(?:\b|$)(?:[ ]?[x×*][ ]?(\d{1,2})\b)?|[x×*](\d{1,2})\b)",
     ignore_case=True,
 )
 _EACH: tuple[tuple[Any, str], ...] = tuple(
     (pattern(f"{_BRAND}(?:{text}){_TAIL}", ignore_case=True), name) for name, text in _TEXTS
 )
-_BRANDED = pattern(r"^(?:NVIDIA|AMD|Intel|GeForce|Tesla|Quadro|Instinct|Radeon|GRID)[ _\-(]", ignore_case=True)
+_BRANDED = pattern(
+    r"^(?:NVIDIA|AMD|Intel|GeForce|Tesla|Quadro|Instinct|Radeon|GRID)[ _\-(]", ignore_case=True
+)
 _SUFFIXES = (("super", "SUPER"), ("ti", "Ti"), ("d", "D"), ("laptop", "Laptop"))
 
 
@@ -61,7 +66,7 @@ def canonical_name(text: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _canonical(text: str) -> str | None:
-    bare = text.split(" (gfx")[0].replace("(R)", "").replace("(TM)", "").strip(" .")
+    bare = text.split(" (gfx", maxsplit=1)[0].replace("(R)", "").replace("(TM)", "").strip(" .")
     for compiled, name in _EACH:
         if match := compiled.fullmatch(bare):
             return _fill(name, match, bare)
@@ -86,13 +91,15 @@ def find_mentions(text: str) -> Iterator[Mention]:
 
 
 def _scan(text: str) -> Iterator[Mention]:
-    for match in _ANY.finditer(text):
+    for seen, match in enumerate(_ANY.finditer(text)):
+        if seen >= MAX_MENTIONS:
+            return
         start, end = match.span(2)
         words = text[start:end]
         name = _exact(words)
         if name is None:
             continue
-        yield Mention(name, start, end, _count(match), bool(_BRANDED.match(words)))
+        yield Mention(name, start, end, _count(match) or _leading_count(words), bool(_BRANDED.match(words)))
 
 
 @lru_cache(maxsize=4096)
@@ -102,8 +109,16 @@ def _exact(words: str) -> str | None:
     )
 
 
+def _leading_count(words: str) -> int | None:
+    """The count inside a name that needs one to be a name: "4xL4", "single L4"."""
+    digits = words[: len(words) - len(words.lstrip("0123456789"))]
+    if digits and words[len(digits) :].lstrip()[:1] in ("x", "X", "×", "*"):
+        return int(digits)
+    return COUNT_WORDS.get(words.split(maxsplit=1)[0].lower()) if words[0].islower() else None
+
+
 def _count(match: Any) -> int | None:
-    before, after = match.group(1), match.group(3)
+    before, after = match.group(1), match.group(3) or match.group(4)
     counts = [COUNT_WORDS.get(word.lower()) or int(word) for word in (before, after) if word]
     if not counts:
         return None

@@ -24,16 +24,23 @@ from app.extract.sections import windows
 
 _LIST = load("gpus")
 _CPU_LOG: tuple[str, ...] = tuple(_LIST["cpu"]["log"])
+_NOT_CPU: tuple[str, ...] = tuple(_LIST["cpu"]["unless"])
 _CPU_TITLE = pattern(_LIST["cpu"]["title"], ignore_case=True)
 _ELSEWHERE = pattern(_LIST["elsewhere"]["before"], ignore_case=True)
-_SMI_ROW = pattern(r"(?m)^\s*\|\s+(\d{1,2})\s+((?:NVIDIA|Tesla|GeForce|Quadro|AMD|GRID|Graphics) ?[^|]{0,40}?)\s+(?:On|Off|N/A)\b")
+_SMI_ROW = pattern(
+    r"(?m)^\s*\|\s+(\d{1,2})\s+"
+    r"((?:NVIDIA|Tesla|GeForce|Quadro|AMD|GRID|Graphics) ?[^|]{0,40}?)\s+(?:On|Off|N/A)\b"
+)
 _SMI_LIST = pattern(r"(?m)^\s*GPU (\d{1,2}): ((?:NVIDIA|Tesla|GeForce|AMD)[^(\n]{2,50}?) ?\(UUID")
 _GPU_WORDS = pattern(
-    r"\b(\d{1,3}|single|one|two|dual|three|four|eight)[ \-]?(?:x |[x×*] ?)?(?:(?:NVIDIA|AMD|same|local|identical) )?GPUs?\b",
+    r"\b(\d{1,3}|single|one|two|dual|three|four|eight)[ \-]?(?:x |[x×*] ?)?"
+    r"(?:(?:NVIDIA|AMD|same|local|identical) )?GPUs?\b",
     ignore_case=True,
 )
 _TOPOLOGY_WORD = pattern(r"\bGPU(\d{1,2})\b")
-_PER_NODE = pattern(r"^ ?\(?(\d{1,2}) ?(?:x|×|GPUs?)\b", ignore_case=True)
+_PER_NODE = pattern(r"^[^\n(]{0,5}\(?(\d{1,2}) ?(?:x|×|GPUs?)\b( per node|/node)?", ignore_case=True)
+_MANY_NODES = pattern(r"\b(?:cross|multi|two|several|\d+)[- ]nodes?\b", ignore_case=True)
+_PARALLEL = pattern(r"\b(TP|DP|PP) (\d{1,2})\b")
 
 MAX_GPUS = 8
 
@@ -68,8 +75,10 @@ def count_gpus(
     for found in (
         _listed(document, environment),
         _counted_mention(document),
-        _counted_words(document),
-        _visible(document, settings),
+        _counted_words(document, settings),
+        _visible(settings),
+        _ranks(document, environment, settings),
+        _spoken_parallel(document),
     ):
         if found is not None:
             count, span, rule = found
@@ -104,7 +113,10 @@ def _mentions(document: Document) -> _Mentions:
             if not is_code and _is_elsewhere(text, mention):
                 continue
             where = found.log if is_code else found.prose
-            (where if source == "body" else found.comments).append((mention, span))
+            if source == "body":
+                where.append((mention, span))
+            elif not found.comments or found.comments[-1][1][0] == source:
+                found.comments.append((mention, span))
     return found
 
 
@@ -145,7 +157,7 @@ def _cpu(document: Document, environment: Environment) -> Evidence | None:
     for source, offset, text in windows(document):
         for words in _CPU_LOG:
             at = text.find(words)
-            if at >= 0 and not environment.gpus:
+            if at >= 0 and not environment.gpus and not any(other in text for other in _NOT_CPU):
                 span = (source, offset + at, offset + at + len(words))
                 return cite(document, "gpus", "CPU", span, "gpus.cpu_log", 0.9)
     if not environment.gpus and (match := _CPU_TITLE.search(document.sources["title"])):
@@ -188,31 +200,32 @@ def _listed(document: Document, environment: Environment) -> _Count | None:
 
 
 def _counted_mention(document: Document) -> _Count | None:
-    """ "8xH100" and its like: the largest count beside a name, the title first."""
+    """Counts such as "8xH100" and its like: the largest count beside a name, the title first."""
     mentions = _mentions(document)
     for chosen in (mentions.title, mentions.prose, mentions.comments):
         counted = [(m.count, span) for m, span in chosen if m.count]
         if counted:
             count, span = max(counted, key=lambda item: item[0])
             return count, span, "gpu_count.named"
-        for mention, span in chosen:
+        for _, span in chosen:
             text = document.sources[span[0]]
-            if match := _PER_NODE.search(text[span[2] : span[2] + 12]):
+            match = _PER_NODE.search(text[span[2] : span[2] + 24])
+            if match and not (match.group(2) and _MANY_NODES.search(text)):
                 place = (span[0], span[1], span[2] + match.end())
                 return int(match.group(1)), place, "gpu_count.named"
-            del mention
     return None
 
 
-def _counted_words(document: Document) -> _Count | None:
-    """ "4 GPUs", "single GPU" in the author's words."""
+def _counted_words(document: Document, settings: Sequence[Setting]) -> _Count | None:
+    """Counts such as "4 GPUs", "single GPU" in the author's words; not one if the run asked for more."""
+    is_parallel = any(s.name == "tensor-parallel-size" and s.value not in ("", "1") for s in settings)
     for block in document.of_kind("prose", "heading"):
         if "gpu" not in block.text.lower():
             continue
         for match in _GPU_WORDS.finditer(block.text):
             word = match.group(1).lower()
             count = COUNT_WORDS.get(word) or int(word)
-            if 0 < count <= 1024 and not _per_node(block.text, match.end()):
+            if (1 if is_parallel else 0) < count <= 1024 and not _per_node(block.text, match.end()):
                 span = (block.source, block.start + match.start(), block.start + match.end())
                 return count, span, "gpu_count.stated"
     return None
@@ -222,7 +235,35 @@ def _per_node(text: str, end: int) -> bool:
     return text[end : end + 12].lower().lstrip().startswith(("per node", "/node", "per worker"))
 
 
-def _visible(document: Document, settings: Sequence[Setting]) -> _Count | None:
+def _ranks(document: Document, environment: Environment, settings: Sequence[Setting]) -> _Count | None:
+    """The ranks of one machine's run, where ROCm's dump names its GPUs but does not count them."""
+    if not environment.gpus or environment.is_indexed:
+        return None
+    for setting in settings:
+        if setting.name == "tensor-parallel-size" and setting.value.isdigit() and int(setting.value) > 1:
+            last = int(setting.value) - 1
+            marks = (f"rank={last} ", f"ranks=[{', '.join(map(str, range(last + 1)))}]")
+            if last < 64 and any(mark in text for _, _, text in windows(document) for mark in marks):
+                return int(setting.value), setting.span, "gpu_count.ranks"
+    return None
+
+
+def _spoken_parallel(document: Document) -> _Count | None:
+    """Sizes such as "at TP 4", "DP 8, TP 1" in the author's words: as many GPUs as the sizes multiply to."""
+    for source in ("title", "body"):
+        sizes: dict[str, tuple[int, Span]] = {}
+        for match in _PARALLEL.finditer(document.sources[source][:4_000]):
+            span = (source, match.start(), match.end())
+            sizes.setdefault(match.group(1), (int(match.group(2)), span))
+        total = 1
+        for size, _ in sizes.values():
+            total *= size
+        if total > 1:
+            return total, max(sizes.values())[1], "gpu_count.parallel"
+    return None
+
+
+def _visible(settings: Sequence[Setting]) -> _Count | None:
     """Device lists given to the run: CUDA_VISIBLE_DEVICES, docker's `--gpus device=0,1`."""
     for setting in settings:
         if setting.name.endswith("_VISIBLE_DEVICES") or setting.name == "gpus":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from app.extract.document import Line
 from app.extract.patterns import pattern
@@ -79,37 +80,33 @@ def unwrap(line: str) -> tuple[str, str, str]:
     process = level = ""
     for _ in range(MAX_WRAPPINGS):
         head = text.lstrip(" \t")[:1]
-        if not head:
+        rule = _rule_for(head, text, process, level) if head else None
+        found = rule.match(text) if rule is not None else None
+        if found is None or found.end() == 0:
             break
-        if head == "(" or (head == "[" and "[rank" in text[:20]):
-            found = _PROCESS.match(text)
-            if found:
-                process = next((group for group in found.groups() if group), process)
-                text = text[found.end() :]
-                continue
-        if head == "[" and process.startswith("rank"):
-            found = _RANK_LOGGER.match(text)
-            if found:
-                text = text[found.end() :]
-                level = level or "ERROR"
-                continue
-        if head == "[" and not level and (found := _BRACKETED.match(text)):
+        text = text[found.end() :]
+        if rule is _PROCESS:
+            process = next((group for group in found.groups() if group), process)
+        elif rule in (_LEVEL, _BRACKETED):
             level = found.group(1)
-            text = text[found.end() :]
-            continue
-        if head in "uIWEDCF" and not level:
-            found = _LEVEL.match(text)
-            if found:
-                level = found.group(1)
-                text = text[found.end() :]
-                continue
-        if head in "0123456789[>|#E" or "| " in text[:44] or text[6:7] == " ":
-            found = _OUTER.match(text)
-            if found and found.end() > 0:
-                text = text[found.end() :]
-                continue
-        break
+        elif rule is _RANK_LOGGER:
+            level = level or "ERROR"
     return text.removesuffix("^M"), _process_name(process), level
+
+
+def _rule_for(head: str, text: str, process: str, level: str) -> Any:
+    """The pattern worth trying on a line, by how it begins: a match costs far more than this look."""
+    if head == "(" or (head == "[" and "[rank" in text[:20]):
+        return _PROCESS
+    if head == "[":
+        if process.startswith("rank") and text[1:2] in "EWIF":
+            return _RANK_LOGGER
+        return _BRACKETED if not level and text[1:2] in "IWEDC" else _OUTER
+    if head in "uIWEDCF" and not level and _LEVEL.match(text):
+        return _LEVEL
+    if head in "0123456789>|#E" or "| " in text[:44] or text[6:7] == " ":
+        return _OUTER
+    return None
 
 
 def _process_name(process: str) -> str:

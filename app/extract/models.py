@@ -19,42 +19,56 @@ from app.extract.evidence import cite
 from app.extract.facts import Evidence
 from app.extract.lists import load
 from app.extract.patterns import pattern
+from app.extract.sections import windows
 
 MAX_MODELS = 6
+MAX_OUTPUT_CHARS = 20_000
+"""Program output longer than this is not searched for names that nobody set."""
 
 _LIST = load("models")
 _PLACEHOLDERS = frozenset(name.lower() for name in _LIST["placeholders"])
 _GENERIC = frozenset(_LIST["generic"])
 _ORGS = "|".join(name.replace(".", r"\.") for name in _LIST["orgs"])
+_WORDS = "|".join(_LIST["word_families"])
 _FAMILIES = "|".join(_LIST["families"])
 _ID = pattern(
-    rf"(?:^|[^\w/.\-@]|huggingface\.co/|hf\.co/)((?:{_ORGS})/ ?[A-Za-z0-9][\w.\-]*[A-Za-z0-9])", ignore_case=True
+    rf"(?:^|[^\w/.\-@]|huggingface\.co/|hf\.co/)((?:{_ORGS})/ ?[A-Za-z0-9][\w.\-]*[A-Za-z0-9])",
+    ignore_case=True,
 )
 _NAME = pattern(
-    rf"(?:^|[^\w/.\-])((?:{_FAMILIES})[\-_ ]?(?:[A-Za-z]{{1,12}}[\-_]?)?\d[\w.]*(?:-[A-Za-z0-9][\w.]*)*)",
+    rf"(?:^|[^\w/.\-])((?:(?:{_FAMILIES})[\-_ ]?|(?:{_WORDS})-)"
+    rf"(?:[A-Za-z]{{1,12}}[\-_]?)?\d[\w.]*(?:-[A-Za-z0-9][\w.]*)*)",
     ignore_case=True,
 )
 _STATED = pattern(
-    r"(?mi)^[ \t]*(?:[-*•+|]|\d[.)])?[ \t|]*[*`_]*models?(?: name| id| used| path)?[*`_]*[ \t]*[:|：=][ \t*`]*([^\s`*|,(（]+)"
+    r"(?mi)^[ \t]*(?:[-*•+|]|\d[.)])?[ \t|]*[*`_]*models?"
+    r"(?: name| id| used| path)?[*`_]*[ \t]*[:|：=][ \t*`]*([^\s`*|,(（]+)"
 )
-_LOADED = pattern(r"(?:Starting to load model|Loading model(?: weights)? from|Loading weights from) ([^\s,]+?)(?:\.\.\.|,|\s|$)")
+_LOADED = pattern(
+    r"(?:Starting to load model|Loading model(?: weights)? from|Loading weights from) "
+    r"([^\s,]+?)(?:\.\.\.|,|\s|$)"
+)
 _HASH = pattern(r"^[0-9a-f]{12,64}$")
+_CLASS = pattern(r"\d[A-Z][a-z]{2,}|^[A-Za-z]+ (?:NV|MX)?FP\d$")
 _SIZE = pattern(r"\d+(?:\.\d+)?[bBmM]\b|\d")
 _PATH_VERSION = pattern(r"^(?:checkpoint|epoch|step|global_step)[-_]?\d+$")
 
 
 def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Evidence, ...]:
     """Evidence of field `models`, in the order of the text."""
+    weak: list[tuple[str, Span]] = []
     served = {s.value.rstrip("/") for s in settings if s.name == "served-model-name"}
     for rule, origins, confidence in _ORIGINS:
         chosen = list(_from_settings(settings, origins, served if origins == ("keyword",) else set()))
-        if any(not is_draft for _, _, is_draft in chosen):
+        if any(not is_draft and any(c.isdigit() for c in name) for name, _, is_draft in chosen):
             return _cite(document, ((name, span) for name, span, _ in chosen), rule, confidence)
+        weak += [(name, span) for name, span, _ in chosen]
     for rule, named, confidence in (
-        ("models.title", _in_title(document), 0.85),
+        ("models.title", _fuller(document, list(_in_title(document))), 0.85),
         ("models.served_name", _served_names(settings), 0.75),
         ("models.stated", _stated(document), 0.85),
         ("models.prose", _in_prose(document), 0.7),
+        ("models.path", weak, 0.6),
     ):
         if found := _cite(document, named, rule, confidence):
             return found
@@ -105,10 +119,16 @@ def _from_settings(
     settings: Sequence[Setting], origins: tuple[Origin, ...], served: set[str]
 ) -> Iterator[tuple[str, Span, bool]]:
     """Models of these origins: name, span, whether it is a draft model."""
+    drafts = [s.span for s in settings if s.name == "speculative-config"]
     for setting in settings:
-        if setting.name == "model" and setting.origin in origins:
+        is_nested = any(source == setting.span[0] and a <= setting.span[1] < b for source, a, b in drafts)
+        if setting.name == "model" and setting.origin in origins and not is_nested:
             is_draft = False
-        elif setting.name in ("speculative-model", "draft-model") and setting.is_chosen:
+        elif setting.name in ("speculative-model", "draft-model"):
+            if not setting.is_chosen:
+                continue
+            is_draft = True
+        elif setting.name == "model" and is_nested:
             is_draft = True
         else:
             continue
@@ -136,8 +156,23 @@ def _in_title(document: Document) -> Iterator[tuple[str, Span]]:
             yield match.group(1), ("title", match.start(1), match.end(1))
 
 
+def _fuller(document: Document, named: list[tuple[str, Span]]) -> Iterator[tuple[str, Span]]:
+    """Names of the title, each replaced by a longer spelling of it that the body has with its org."""
+    for name, span in named:
+        key = name.rsplit("/", 1)[-1].lower().replace(" ", "-")
+        best = (name, span)
+        for source, offset, text in windows(document) if "/" not in name else ():
+            for match in _ID.finditer(text):
+                if match.group(1).rsplit("/", 1)[-1].lower().startswith(key):
+                    best = (match.group(1), (source, offset + match.start(1), offset + match.end(1)))
+                    break
+        yield best
+
+
 def _is_full(name: str) -> bool:
-    return any(char.isdigit() for char in name) and len(name) > 3
+    """Whether it is a model rather than a family, or a class named after one (`Phi3ForCausalLM`)."""
+    has_size = any(char.isdigit() for char in name)
+    return has_size and len(name) > 3 and not name.endswith(".py") and not _CLASS.search(name)
 
 
 def _served_names(settings: Sequence[Setting]) -> Iterator[tuple[str, Span]]:
@@ -157,7 +192,7 @@ def _stated(document: Document) -> Iterator[tuple[str, Span]]:
             continue
         if block.kind != "code" and "odel" in text:
             matches = list(_STATED.finditer(text))
-        elif block.kind == "code" and "oading " in text or "to load model" in text:
+        elif (block.kind == "code" and "oading " in text) or "to load model" in text:
             matches = list(_LOADED.finditer(text))
         else:
             continue
@@ -172,7 +207,8 @@ def _in_prose(document: Document) -> Iterator[tuple[str, Span]]:
     """The first model the author names: an id if there is one, else a family with a size."""
     for rule in (_ID, _NAME):
         for block in document.of_kind("prose", "heading", "code"):
-            if block.source == "title" or block.kind == "code" and (rule is _NAME or len(block.text) > 20_000):
+            is_output = block.kind == "code" and (rule is _NAME or len(block.text) > MAX_OUTPUT_CHARS)
+            if block.source == "title" or is_output or (rule is _NAME and block.source != "body"):
                 continue
             for match in rule.finditer(block.text):
                 if _is_full(match.group(1)):
@@ -191,5 +227,6 @@ def _cite(
         if key not in first or ("/" in name and "/" not in first[key][0]):
             first[key] = (name, span)
     return tuple(
-        cite(document, "models", name, span, rule, confidence) for name, span in list(first.values())[:MAX_MODELS]
+        cite(document, "models", name, span, rule, confidence)
+        for name, span in list(first.values())[:MAX_MODELS]
     )

@@ -24,8 +24,8 @@ from app.extract.loglines import LogLine, read_lines
 from app.extract.models import find_models
 from app.extract.regression import find_regression
 from app.extract.related import find_related
-from app.extract.rootcause import CauseChain, find_cause
-from app.extract.sections import cut_lines, read_document, read_log_document
+from app.extract.rootcause import CauseChain, find_cause, read_errors
+from app.extract.sections import read_document, read_log_document
 from app.extract.signature import make_signature
 from app.extract.summary import summarise
 from app.extract.tracebacks import find_errors, title_error
@@ -74,8 +74,7 @@ class IssueReading:
 
 def read_log(log: str) -> LogReading:
     """Read a pasted log."""
-    lines = tuple(read_lines(cut_lines(log)))
-    errors = find_cause(find_errors(lines), lines)
+    lines, errors = read_errors(log)
     surroundings = _surroundings(read_log_document(log))
     return LogReading(log, errors, surroundings, _signatures(errors), lines)
 
@@ -180,11 +179,11 @@ def _error_fact(document: Document, errors: CauseChain) -> tuple[ErrorFact | Non
     evidence = [_quote(document, "error.message", cause.message or (cause.type or ""), cause.line, source)]
     for text, line in errors.wrappers:
         evidence.append(_quote(document, "error.wrappers", text, line, _source_of(document, line)))
-    for item in errors.other:
-        if item.message:
-            evidence.append(
-                _quote(document, "error.other", item.message, item.line, _source_of(document, item.line))
-            )
+    evidence += [
+        _quote(document, "error.other", item.message, item.line, _source_of(document, item.line))
+        for item in errors.other
+        if item.message
+    ]
     error = ErrorFact(
         type=cause.type, message=cause.message, frame=cause.frame,
         wrappers=tuple(text for text, _ in errors.wrappers),

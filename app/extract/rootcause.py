@@ -13,15 +13,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from app.extract.loglines import LogLine
 from app.extract.lists import load
+from app.extract.loglines import LogLine, read_lines
 from app.extract.patterns import pattern
 from app.extract.rules import Rule, load_rules
-from app.extract.tracebacks import ErrorRecord, Frame
+from app.extract.sections import cut_lines
+from app.extract.tracebacks import ErrorRecord, Frame, find_errors
 
-_CUDA = pattern(r"^(?:\[[^\]]{1,60}\] ?)?(CUDA|HIP|NCCL|Triton|cuDNN) [Ee]rror(?: in)?: ?(.{3,300})")
+_CUDA = pattern(r"^(?:\[[^\]]{1,60}\] ?)?(CUDA|HIP|NCCL) [Ee]rror(?: in)?: ?(.{3,300})")
 _TRAILER = pattern(
-    r" ?(?:CUDA kernel errors might|HIP kernel errors might|Compile with `|Search for `cuda|For debugging consider"
+    r" ?(?:CUDA kernel errors might|HIP kernel errors might|Compile with `|Search for `cuda"
+    r"|For debugging consider"
     r"|GPU \d+ has a total|If reserved but|See documentation for|Exception raised from"
     r"|\(run with NCCL_DEBUG|Last error:| \[type=)"
 )
@@ -32,6 +34,7 @@ MAX_OTHER_ERRORS = 8
 MIN_SENTENCE_CHARS = 24
 """A shorter first sentence ("CUDA out of memory.") needs its second to be distinctive."""
 MAX_WRAPPERS = 12
+MAX_WRAPPER_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,12 @@ def find_cause(errors: Sequence[ErrorRecord], lines: Sequence[LogLine]) -> Cause
     )
 
 
+def read_errors(log: str) -> tuple[tuple[LogLine, ...], CauseChain]:
+    """The lines of a log, unwrapped, and its errors sorted into cause, wrappers and others."""
+    lines = tuple(read_lines(cut_lines(log)))
+    return lines, find_cause(find_errors(lines), lines)
+
+
 def wrapper_rule(text: str) -> Rule | None:
     """The rule by which an error only wraps another, or None."""
     if not _anyone().search(text):
@@ -132,7 +141,8 @@ def _order(record: ErrorRecord, errors: Sequence[ErrorRecord], position: int) ->
     weak = record.native and record.rule in {"native.what", "native.no_shm_block", "native.pip_build"}
     backed = bool(record.frames) or record.native
     later = record.chain == "during" and _previous_is_cause(errors, position)
-    quiet = record.line.level in {"INFO", "DEBUG", "WARNING", "WARN"} or (record.type or "").endswith("Warning")
+    told_quietly = record.line.level in {"INFO", "DEBUG", "WARNING", "WARN"}
+    quiet = told_quietly or (record.type or "").endswith("Warning")
     return (quiet, weak, not backed, _process_depth(record), later, record.line.number)
 
 
@@ -158,15 +168,14 @@ def as_cause(record: ErrorRecord) -> Cause:
     family = _CUDA.match(message)
     if family and kind in {"RuntimeError", "AcceleratorError", "DistBackendError", "HIPError", None}:
         name = family.group(1)
+        kind = f"{name} error"
         message = family.group(2)
-        kind = f"{name} error" if name in {"CUDA", "HIP", "NCCL"} else kind
         if name == "CUDA" and message.startswith("out of memory"):
             kind = "OutOfMemoryError"
-        if name in {"Triton", "cuDNN"}:
-            message = record.message[: len(record.message)]
     return Cause(
-        kind, first_sentence(message.strip()), record.frame_hint or telling_frame(record.frames), record.frames,
-        record.line, record.native, record.rule,
+        type=kind, message=first_sentence(message.strip()),
+        frame=record.frame_hint or telling_frame(record.frames), frames=record.frames,
+        line=record.line, native=record.native, rule=record.rule,
     )  # fmt: skip
 
 
@@ -230,11 +239,10 @@ def _wrapper_lines(lines: Sequence[LogLine], known: set[int]) -> list[tuple[str,
     found = []
     for line in lines:
         text = line.text
-        if line.number in known or not (
-            line.level in {"ERROR", "CRITICAL"} or "Engine" in text or "Worker" in text or "RuntimeError: " in text
-        ):
+        speaks = "Engine" in text or "Worker" in text or "RuntimeError: " in text
+        if line.number in known or not (speaks or line.level in {"ERROR", "CRITICAL"}):
             continue
-        if len(text) < 2000 and 'File "' not in text:
+        if len(text) < MAX_WRAPPER_CHARS and 'File "' not in text:
             rule = wrapper_rule(text)
             if rule is not None and not rule.extra.get("noise"):
                 found.append((text.strip(), line))

@@ -7,6 +7,7 @@ too, since half of all reporters paste their log bare.
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -62,6 +63,9 @@ _CUT = pattern(
 )
 
 
+_RUN_ON_HEADINGS = tuple(sorted((h for h in FORM_HEADINGS if " " in h), key=len, reverse=True))
+
+
 @dataclass(slots=True)
 class _Open:
     """The block being gathered."""
@@ -97,12 +101,30 @@ def cut_lines(text: str) -> Iterator[Line]:
         return
     for line in split_lines(text):
         marks = [0, *_starts(line.text), len(line.text)]
-        for start, end in zip(marks, marks[1:], strict=False):
+        for start, end in itertools.pairwise(marks):
             piece = line.text[start:end]
             lead = len(piece) - len(piece.lstrip(" "))
             body = piece.strip(" ")
+            begin = line.start + start + lead
+            title_end = _form_heading_end(body) if body.startswith("#") else 0
+            if title_end:
+                yield Line(body[:title_end], begin, begin + title_end)
+                rest = body[title_end:].lstrip()
+                begin += len(body) - len(rest)
+                body = rest
             if body:
-                yield Line(body, line.start + start + lead, line.start + start + lead + len(body))
+                yield Line(body, begin, begin + len(body))
+
+
+def _form_heading_end(line: str) -> int:
+    """Where a form's heading ends in a line that runs on into its section; 0 if it holds none."""
+    signs = _LEADING_SIGNS.match(line)
+    start = signs.end() if signs else 0
+    low = line[start : start + 120].lower()
+    for heading in _RUN_ON_HEADINGS:
+        if low.startswith(heading) and low[len(heading) : len(heading) + 1] in (" ", ":"):
+            return start + len(heading)
+    return 0
 
 
 def _starts(text: str) -> list[int]:
@@ -160,9 +182,7 @@ def read_document(issue: IssueText) -> Document:
         if comment.user is not None and comment.user == issue.user:
             speaker[name] = "reporter"
         else:
-            speaker[name] = (
-                "maintainer" if comment.author_association in MAINTAINER_ASSOCIATIONS else "other"
-            )
+            speaker[name] = "maintainer" if comment.author_association in MAINTAINER_ASSOCIATIONS else "other"
     blocks = tuple(block for name, text in sources.items() for block in _blocks(name, text))
     return Document(issue, sources, blocks, speaker, is_flattened(issue.body))
 

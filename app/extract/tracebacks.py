@@ -29,10 +29,13 @@ _TERMINAL = pattern(
     r"(?:\([\w.]+\))?(?::[ \t]?(.*))?$"
 )
 _INLINE = pattern(
-    r"(?:^|[\s'\"(:|])((?:[a-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|OutOfResources|Unsupported)): (\S.{0,300})"
+    r"(?:^|[\s'\"(:|])((?:[a-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|OutOfResources|Unsupported))"
+    r": (\S.{0,300})"
 )
 _ASSERT = pattern(r"^\s*assert\s+(.{3,200})$")
-_PYDANTIC = pattern(r"^\s+(?:(?:Value error|Assertion failed), (.{3,400}?)(?: \[type=|$)|(.{3,400}?) \[type=)")
+_PYDANTIC = pattern(
+    r"^\s+(?:(?:Value error|Assertion failed), (.{3,400}?)(?: \[type=|$)|(.{3,400}?) \[type=)"
+)
 _CALLS = ("The above exception was the direct cause", "During handling of the above exception")
 
 

@@ -16,7 +16,15 @@ import numpy as np
 from sqlmodel import Session
 
 from app.match.terms import CHANNELS, ERROR, FRAME, SIGNATURE, TEXT, Terms
-from app.store.terms import Key, Profile, count_indexed, find_frequencies, find_postings, find_profiles, term_id
+from app.store.terms import (
+    Key,
+    Profile,
+    count_indexed,
+    find_frequencies,
+    find_postings,
+    find_profiles,
+    term_id,
+)
 
 K1 = 1.2
 B = 0.5

@@ -44,6 +44,7 @@ class Weights:
     intercept: float
     same_from: float
     likely_from: float
+    related_from: float
     floor: float
 
 
@@ -54,7 +55,8 @@ def load_weights() -> Weights:
     return Weights(
         tuple(data["rank"][str(channel)] for channel in CHANNELS),
         tuple(data["coefficients"][name] for name in FEATURES),
-        data["intercept"], data["same_from"], data["likely_from"], data["floor"],
+        data["intercept"], data["same_from"], data["likely_from"], data["related_from"],
+        data["floor"],
     )  # fmt: skip
 
 

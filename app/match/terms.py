@@ -23,7 +23,7 @@ MAX_TOKENS = 3_000
 MAX_TOKEN_CHARS = 60
 MIN_TOKEN_CHARS = 3
 
-_WORD = str.maketrans({chr(code): " " for code in range(128) if not (chr(code).isalnum() or chr(code) == "_")})
+_WORD = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) == "_")}
 
 Terms = Mapping[tuple[int, str], int]
 
@@ -92,9 +92,11 @@ def _without_path(text: str) -> str:
 def _tokens(texts: Iterable[str]) -> list[str]:
     tokens: list[str] = []
     for text in texts:
-        for word in text.lower().translate(_WORD).split():
-            if MIN_TOKEN_CHARS <= len(word) <= MAX_TOKEN_CHARS and not word[0].isdigit():
-                tokens.append(word)
+        tokens += [
+            word
+            for word in text.lower().translate(_WORD).split()
+            if MIN_TOKEN_CHARS <= len(word) <= MAX_TOKEN_CHARS and not word[0].isdigit()
+        ]
     if len(tokens) > MAX_TOKENS:
         half = MAX_TOKENS // 2
         return tokens[:half] + tokens[-half:]

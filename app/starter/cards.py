@@ -52,6 +52,7 @@ from __future__ import annotations
 
 import tomllib
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -80,7 +81,7 @@ class CardError(TriageError):
 
 
 class CardFailure(Frozen):
-    type: str | None
+    type: str | None = None
     message: str
     frame: str | None = None
     wrappers: tuple[str, ...] = ()
@@ -143,13 +144,24 @@ def read_card(path: Path) -> Card:
         CardError: the file cannot be read, is not TOML or not of the shape above.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        return parse_card(path.read_text(encoding="utf-8"), path.name)
+    except OSError as error:
+        raise CardError(f"{path.name}: {error.strerror}") from error
+
+
+def parse_card(text: str, name: str = "card") -> Card:
+    """One card from its file's text; `name` is used in messages.
+
+    Raises:
+        CardError: the text is not TOML or not of the shape above.
+    """
+    try:
         return Card.model_validate({**tomllib.loads(text), "text": text})
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise CardError(f"{path.name}: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise CardError(f"{name}: {error}") from error
     except ValidationError as error:
         fault = error.errors(include_input=False, include_url=False)[0]
-        raise CardError(f"{path.name}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from error
+        raise CardError(f"{name}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from error
 
 
 def read_cards(folder: Path) -> tuple[Card, ...]:
@@ -159,7 +171,7 @@ def read_cards(folder: Path) -> tuple[Card, ...]:
         CardError: a card is faulty, or a number stands in two files.
     """
     cards = sorted((read_card(path) for path in folder.glob("*.toml")), key=lambda card: card.number)
-    for one, next_one in zip(cards, cards[1:], strict=False):
+    for one, next_one in pairwise(cards):
         if one.number == next_one.number:
             raise CardError(f"two starter cards have the number {one.number}")
     return tuple(cards)

@@ -6,16 +6,18 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import func
+from sqlalchemy import delete, func
 from sqlmodel import Session, col, select
 
 from app.errors import NotFoundError
+from app.extract.facts import Facts
 from app.store.dialect import upsert
 from app.store.records import CARD, GITHUB, CommentRecord, IssueRecord, ReleaseRecord
 from app.store.tables import (
     CommentRow,
     IssueRow,
     PullRequestRow,
+    ReadingRow,
     ReleasePullRow,
     ReleaseRow,
     RepositoryRow,
@@ -46,14 +48,21 @@ def find_repository(session: Session, full_name: str) -> int | None:
 def save_issues(session: Session, repo_id: int, records: Iterable[IssueRecord]) -> list[int]:
     """Store issues and pull requests; a row that is older than the stored one changes nothing.
 
-    Returns the numbers that are new or whose text, labels or state may have changed.
+    Nor does a row that says the same as the stored one, so that what was read out of it stays current.
+    Returns the numbers that are new or changed.
     """
-    latest = {record.number: record for record in records}
+    latest: dict[int, IssueRecord] = {}
+    for record in records:
+        known = latest.get(record.number)
+        if known is None or _replaces(record, known.origin, known.updated_at):
+            latest[record.number] = record
     stored = _stored_states(session, repo_id, list(latest))
     fresh = [
         record for number, record in latest.items()
         if number not in stored or _replaces(record, *stored[number])
     ]  # fmt: skip
+    same = _unchanged(session, repo_id, [r for r in fresh if r.number in stored])
+    fresh = [record for record in fresh if record.number not in same]
     rows = [_issue_row(repo_id, record) for record in fresh]
     upsert(session, metadata.tables["issue"], rows, keys=_KEY)
     pulls = [record for record in fresh if record.is_pull_request]
@@ -68,6 +77,20 @@ def _stored_states(
         IssueRow.repo_id == repo_id, col(IssueRow.number).in_(numbers)
     )
     return {number: (origin, updated_at) for number, origin, updated_at in session.exec(query)}
+
+
+def _unchanged(session: Session, repo_id: int, records: Sequence[IssueRecord]) -> set[int]:
+    """Numbers whose stored row is from the same JSON and not marked gone."""
+    raw_of = {record.number: record.raw for record in records if record.raw is not None}
+    if not raw_of:
+        return set()
+    query = select(IssueRow.number, IssueRow.raw).where(
+        IssueRow.repo_id == repo_id,
+        col(IssueRow.number).in_(list(raw_of)),
+        col(IssueRow.origin) == GITHUB,
+        col(IssueRow.gone_at).is_(None),
+    )
+    return {number for number, raw in session.exec(query) if raw == raw_of[number]}
 
 
 def _replaces(record: IssueRecord, origin: str, updated_at: datetime | None) -> bool:
@@ -99,8 +122,32 @@ def _pull_row(repo_id: int, record: IssueRecord) -> dict[str, Any]:
 
 
 def save_comments(session: Session, repo_id: int, records: Iterable[CommentRecord]) -> list[int]:
-    """Store comments by their id; returns the numbers of the issues they belong to."""
-    latest = {record.id: record for record in records}
+    """Store comments by their id; an older or an unchanged one changes nothing.
+
+    Returns, for each new or changed comment, the number of its issue.
+    """
+    latest: dict[int, CommentRecord] = {}
+    for record in records:
+        known = latest.get(record.id)
+        if known is None or not _is_older(record.updated_at, known.updated_at):
+            latest[record.id] = record
+    stored = {
+        key: (updated_at, body)
+        for key, updated_at, body in session.exec(
+            select(CommentRow.id, CommentRow.updated_at, CommentRow.body).where(
+                CommentRow.repo_id == repo_id, col(CommentRow.id).in_(list(latest))
+            )
+        )
+    }
+    fresh = [
+        record
+        for record in latest.values()
+        if record.id not in stored
+        or (
+            stored[record.id] != (record.updated_at, record.body)
+            and not _is_older(record.updated_at, stored[record.id][0])
+        )
+    ]
     now = datetime.now(UTC)
     rows = [
         {
@@ -109,10 +156,14 @@ def save_comments(session: Session, repo_id: int, records: Iterable[CommentRecor
             "body": record.body, "created_at": record.created_at, "updated_at": record.updated_at,
             "fetched_at": now, "raw": dict(record.raw) if record.raw is not None else None,
         }
-        for record in latest.values()
+        for record in fresh
     ]  # fmt: skip
     upsert(session, metadata.tables["comment"], rows, keys=("repo_id", "id"))
-    return sorted({record.issue_number for record in latest.values()})
+    return sorted(record.issue_number for record in fresh)
+
+
+def _is_older(moment: datetime | None, than: datetime | None) -> bool:
+    return moment is not None and than is not None and moment < than
 
 
 def save_releases(session: Session, repo_id: int, records: Iterable[ReleaseRecord]) -> None:
@@ -127,12 +178,22 @@ def save_releases(session: Session, repo_id: int, records: Iterable[ReleaseRecor
         for record in latest.values()
     ]  # fmt: skip
     upsert(session, metadata.tables["release"], rows, keys=("repo_id", "tag"))
+    session.connection().execute(
+        delete(ReleasePullRow).where(
+            col(ReleasePullRow.repo_id) == repo_id, col(ReleasePullRow.tag).in_(list(latest))
+        )
+    )
     named = [
         {"repo_id": repo_id, "tag": record.tag, "number": number}
         for record in latest.values()
         for number in dict.fromkeys(record.pulls)
     ]
     upsert(session, metadata.tables["release_pull"], named, keys=("repo_id", "tag", "number"))
+
+
+def tags_of(session: Session, repo_id: int) -> set[str]:
+    """The tags of all stored releases."""
+    return set(session.exec(select(ReleaseRow.tag).where(ReleaseRow.repo_id == repo_id)))
 
 
 def find_issue(session: Session, repo_id: int, number: int) -> IssueRecord | None:
@@ -239,6 +300,25 @@ def numbers_of(session: Session, repo_id: int, *, after: int = 0, limit: int = 5
         .limit(limit)
     )
     return list(session.exec(query))
+
+
+def newest_failures(session: Session, repo_id: int, limit: int) -> list[tuple[IssueRecord, Facts]]:
+    """The newest issues that report a failure with an error, with their facts (without evidence)."""
+    query = (
+        select(IssueRow, ReadingRow.facts)
+        .join(
+            ReadingRow,
+            (col(ReadingRow.repo_id) == col(IssueRow.repo_id))
+            & (col(ReadingRow.number) == col(IssueRow.number)),
+        )
+        .where(IssueRow.repo_id == repo_id, col(IssueRow.is_pull_request).is_(False))
+        .order_by(col(IssueRow.number).desc())
+        .limit(limit * 20)
+    )
+    found = [
+        (_issue_record(row, None), Facts.model_validate(facts)) for row, facts in session.exec(query) if facts
+    ]
+    return [(issue, facts) for issue, facts in found if facts.is_failure and facts.error][:limit]
 
 
 def count_issues(session: Session, repo_id: int) -> dict[str, int]:

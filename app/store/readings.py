@@ -151,7 +151,7 @@ def links_to(session: Session, repo: str, numbers: Sequence[int], kind: str) -> 
     query = select(LinkRow.repo_id, LinkRow.number, LinkRow.target_number).where(
         LinkRow.target_repo == repo, col(LinkRow.target_number).in_(list(numbers)), LinkRow.kind == kind
     )
-    return [tuple(row) for row in session.exec(query)]
+    return [(repo_id, number, target) for repo_id, number, target in session.exec(query)]
 
 
 def links_from(session: Session, repo_id: int, number: int) -> list[LinkRecord]:
@@ -168,7 +168,7 @@ def occurrences_of(session: Session, signature_ids: Sequence[str]) -> list[tuple
     query = select(
         OccurrenceRow.repo_id, OccurrenceRow.number, OccurrenceRow.signature_id, OccurrenceRow.role
     ).where(col(OccurrenceRow.signature_id).in_(list(signature_ids)))
-    return [tuple(row) for row in session.exec(query)]
+    return [(repo_id, number, key, role) for repo_id, number, key, role in session.exec(query)]
 
 
 def count_faults(session: Session, repo_id: int) -> int:

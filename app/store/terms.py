@@ -159,7 +159,7 @@ def find_postings(session: Session, term_ids: Sequence[int]) -> list[tuple[int, 
         query = select(PostingRow.term_id, PostingRow.repo_id, PostingRow.number).where(
             col(PostingRow.term_id).in_(list(term_ids[start : start + KEYS_PER_QUERY]))
         )
-        found.extend(tuple(row) for row in session.exec(query))
+        found.extend((key, repo_id, number) for key, repo_id, number in session.exec(query))
     return found
 
 

@@ -67,17 +67,27 @@ class RawBody:
     content: bytes
 
 
-async def read_body(request: Request) -> RawBody:
+async def read_json_or_text(request: Request) -> RawBody:
+    """The body of a JSON route: JSON or a bare log."""
+    return await _read(request, (JSON_TYPE, TEXT_TYPE), f"Send the log as {JSON_TYPE} or {TEXT_TYPE}.")
+
+
+async def read_form(request: Request) -> RawBody:
+    """The body of a page's form."""
+    return await _read(request, (MULTIPART_TYPE, FORM_TYPE), "Send the log with the form.")
+
+
+async def _read(request: Request, accepted: tuple[str, ...], way_out: str) -> RawBody:
     """Read the body, up to the limit of its kind.
 
     Raises:
-        NotTextError: a media type that is not one of the four, or a compressed body.
+        NotTextError: another media type than the accepted ones, or a compressed body.
         TooLargeError: more bytes than a log of 10 MiB can take; told before the rest is read.
     """
     content_type = request.headers.get("content-type", "")
     media_type = content_type.partition(";")[0].strip().lower()
-    if media_type not in BODY_LIMIT_BYTES:
-        raise NotTextError("Send the log as application/json, text/plain or a form.")
+    if media_type not in accepted:
+        raise NotTextError(f"This content type is not read here. {way_out}")
     if request.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
         raise NotTextError("Compressed bodies are not read: send the log as plain text.")
     limit = BODY_LIMIT_BYTES[media_type]

@@ -44,6 +44,22 @@ def knowledge() -> Knowledge:
     return Knowledge()
 
 
-SettingsDep = Annotated[Settings, Depends(settings)]
-StoreDep = Annotated[Store, Depends(store)]
-KnowledgeDep = Annotated[Knowledge, Depends(knowledge)]
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What every endpoint works with."""
+
+    settings: Settings
+    store: Store
+    knowledge: Knowledge
+
+
+def desk(
+    settings: Annotated[Settings, Depends(settings)],
+    store: Annotated[Store, Depends(store)],
+    knowledge: Annotated[Knowledge, Depends(knowledge)],
+) -> Desk:
+    """The three together."""
+    return Desk(settings, store, knowledge)
+
+
+DeskDep = Annotated[Desk, Depends(desk)]

@@ -1,0 +1,79 @@
+"""A fix, as far as the people of an issue say it.
+
+In: a `Document`. Out: the pull request that is said to fix the failure, its state and release. Not every
+pull request that is mentioned is a fix: a culprit, a revert's target or a related one is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from app.extract.document import Document
+from app.extract.evidence import cite
+from app.extract.facts import Evidence, Fix, FixState
+from app.extract.narrative import Sentence, is_request, read_sentences
+from app.extract.patterns import pattern
+from app.extract.rules import Rule, load_rules
+
+_NUMBER = pattern(
+    r"#(\d{3,6})\b|github\.com/vllm-project/vllm/pull/(\d{1,6})", ignore_case=True
+)  # fmt: skip
+_VERSION = pattern(r"\bv?(\d+\.\d+\.\d+(?:\.?(?:post|rc)\d+)?)\b")
+_RANK = {"fixed": 3, "merged_unreleased": 2, "in_progress": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    rank: tuple[int, int, int]
+    fix: Fix
+    evidence: Evidence
+
+
+def find_fix(document: Document) -> tuple[Fix | None, Evidence | None]:
+    """The fix that is said to work best: one that was seen to help before one that was only opened."""
+    if is_request(document):
+        return None, None
+    best: _Said | None = None
+    for order, sentence in enumerate(read_sentences(document)):
+        if "#" not in sentence.text and "/pull/" not in sentence.text:
+            continue
+        said = _read(document, sentence, order)
+        if said is not None and (best is None or said.rank > best.rank):
+            best = said
+    return (best.fix, best.evidence) if best else (None, None)
+
+
+def _read(document: Document, sentence: Sentence, order: int) -> _Said | None:
+    for rule in load_rules("fix_said"):
+        if not any(word in sentence.low for word in rule["words"]):
+            continue
+        match = rule.pattern.search(sentence.text)
+        if match is None or not (found := _number(match.group(0), document.issue.number)):
+            continue
+        if rule["state"] == "no":
+            return None
+        return _said(document, sentence, rule, found, order)
+    return None
+
+
+def _number(text: str, own: int) -> str | None:
+    for match in _NUMBER.finditer(text):
+        number = match.group(1) or match.group(2)
+        if int(number) != own:
+            return cast("str", number)
+    return None
+
+
+def _said(document: Document, sentence: Sentence, rule: Rule, number: str, order: int) -> _Said:
+    state = cast("FixState", rule["state"])
+    version: Any = _VERSION.search(sentence.text) if rule.extra.get("releases") else None
+    released = version.group(1) if version else None
+    if state == "merged_unreleased" and released:
+        state = "fixed"
+    by_maintainer = document.speaker.get(sentence.source) == "maintainer"
+    fix = Fix(state=state, pr=f"#{number}", released_in=released, source=sentence.source)
+    evidence = cite(
+        document, "fix", f"#{number}", sentence.span(0, len(sentence.text)), rule.id, 0.85 if by_maintainer else 0.75
+    )
+    return _Said((_RANK.get(state, 0), int(rule["weight"]), order), fix, evidence)

@@ -1,0 +1,77 @@
+"""JSON lines of issues in, JSON lines of facts out: the pure half of `triage extract`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from app.extract.document import CommentText, IssueText
+from app.extract.reader import read_issue
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Facts as one line of JSON, or why there are none."""
+
+    line: str = ""
+    fault: str = ""
+
+
+def facts_lines(lines: Iterable[str], name: str) -> Iterator[Answer]:
+    """The facts of each line's issue, in the same order; blank lines are passed over.
+
+    Args:
+        lines: `{number, title, body, repo?, labels?, state?, comments_data?}` each.
+        name: the file's name, for messages.
+    """
+    for position, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            issue = issue_text(json.loads(line))
+        except ValueError as error:
+            yield Answer(fault=f"{name}:{position}: {error}")
+            continue
+        yield Answer(line=read_issue(issue).facts.model_dump_json())
+
+
+def issue_text(row: Any) -> IssueText:
+    """An issue's texts from one JSON object.
+
+    Raises:
+        ValueError: it is no object, or lacks a whole number or a title.
+    """
+    if not isinstance(row, dict):
+        raise ValueError("not a JSON object")
+    number = row.get("number")
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise ValueError("`number` is missing or no whole number")
+    if not isinstance(row.get("title"), str):
+        raise ValueError("`title` is missing or no text")
+    comments = row.get("comments_data") or []
+    labels = row.get("labels") or []
+    return IssueText(
+        number=number, title=_clean(row["title"]), body=_clean(row.get("body")),
+        repo=str(row.get("repo") or "vllm-project/vllm"),
+        labels=tuple(item if isinstance(item, str) else str(item.get("name", "")) for item in labels),
+        state=row.get("state"), user=_login(row.get("user")), created_at=row.get("created_at"),
+        comments=tuple(_comment(item) for item in comments if isinstance(item, dict)),
+    )  # fmt: skip
+
+
+def _comment(row: dict[str, Any]) -> CommentText:
+    return CommentText(
+        body=_clean(row.get("body")), id=row.get("id"), user=_login(row.get("user")),
+        author_association=str(row.get("author_association") or "NONE"), created_at=row.get("created_at"),
+    )  # fmt: skip
+
+
+def _login(user: Any) -> str | None:
+    return user.get("login") if isinstance(user, dict) else user
+
+
+def _clean(text: Any) -> str:
+    """Text without lone surrogates, which cannot be printed; offsets stay true."""
+    return str(text or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,29 @@
+"""What a pull request's text says it closes.
+
+GitHub's closing keywords, as its documentation lists them: close, fix and resolve with their forms,
+before `#123`, `owner/name#123` or the issue's address.
+"""
+
+from __future__ import annotations
+
+from app.extract.patterns import pattern
+
+MAX_CHARS = 60_000
+
+_CLOSES = pattern(
+    r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+"
+    r"(?:([\w.-]+/[\w.-]+)?#(\d{1,7})\b|https?://github\.com/([\w.-]+/[\w.-]+)/issues/(\d{1,7})\b)",
+    ignore_case=True,
+)
+
+
+def closed_issues(text: str, repo: str) -> tuple[int, ...]:
+    """Numbers of the issues of `repo` that a pull request's title or body says it closes."""
+    if "#" not in text and "/issues/" not in text:
+        return ()
+    found: dict[int, None] = {}
+    for match in _CLOSES.finditer(text[:MAX_CHARS]):
+        short_repo, short, long_repo, long = match.groups()
+        if (short_repo or long_repo or repo).lower() == repo.lower():
+            found[int(short or long)] = None
+    return tuple(found)

@@ -1,0 +1,148 @@
+"""From raw to known: reads stored issues, keeps their facts, signatures, links and search terms.
+
+In: numbers of stored issues. Out: their readings in the archive, in the caller's unit of work. An issue
+whose text makes a rule throw is noted with the exception's class name, kept, and stops nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import structlog
+from sqlmodel import Session
+
+from app.extract.document import CommentText, IssueText
+from app.extract.facts import Evidence, Facts, Workaround
+from app.extract.loglines import read_lines
+from app.extract.pull_text import closed_issues
+from app.extract.reader import RULES_VERSION, IssueReading, read_issue
+from app.extract.summary import summarise
+from app.match.terms import Terms, terms_of, texts_of_log
+from app.starter.cards import Card, parse_card
+from app.starter.facts import card_facts
+from app.store.cards import find_cards
+from app.store.issues import find_comments, find_issues
+from app.store.readings import Reading, save_readings
+from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord
+from app.store.terms import index_terms
+
+MAX_INDEXED_COMMENTS = 30
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DeriveResult:
+    """How many issues were read, and how many of them a rule could not read."""
+
+    read: int
+    faults: int
+
+
+def derive_issues(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> DeriveResult:
+    """Read these issues anew and replace what is known of them."""
+    issues = find_issues(session, repo_id, numbers)
+    comments = find_comments(session, repo_id, numbers)
+    cards = {n: parse_card(text) for n, text in find_cards(session, repo_id, numbers).items()}
+    readings: list[Reading] = []
+    terms: dict[int, Terms] = {}
+    for issue in issues:
+        reading, found = _derive(issue, repo, comments.get(issue.number, []), cards.get(issue.number))
+        readings.append(reading)
+        terms[issue.number] = found
+    save_readings(session, repo_id, readings, rules_version=RULES_VERSION)
+    index_terms(session, repo_id, terms)
+    return DeriveResult(len(readings), sum(reading.fault is not None for reading in readings))
+
+
+def _derive(
+    issue: IssueRecord, repo: str, comments: Sequence[CommentRecord], card: Card | None
+) -> tuple[Reading, Terms]:
+    """One issue's reading and search terms; a pull request has links only."""
+    if issue.is_pull_request:
+        return Reading(issue.number, Facts(number=issue.number), links=_pull_links(issue, repo)), {}
+    try:
+        reading = read_issue(_issue_text(issue, repo, comments, card))
+        facts = _with_card(reading.facts, card, issue)
+        return Reading(issue.number, facts, links=_links(facts, repo)), _terms(issue, reading, card)
+    except Exception as error:  # a rule's fault must not stop the crawl; it is noted and counted
+        log.warning("an issue could not be read", number=issue.number, fault=type(error).__name__)
+        return Reading(issue.number, None, fault=type(error).__name__), {}
+
+
+def _issue_text(
+    issue: IssueRecord, repo: str, comments: Sequence[CommentRecord], card: Card | None
+) -> IssueText:
+    body = card.log if card is not None and issue.origin == CARD else issue.body
+    return IssueText(
+        number=issue.number, title=issue.title, body=body, repo=repo, labels=issue.labels,
+        state=issue.state, user=issue.author,
+        comments=tuple(
+            CommentText(item.body, item.id, item.author, item.author_association or "NONE")
+            for item in comments
+        ),
+    )  # fmt: skip
+
+
+def _with_card(facts: Facts, card: Card | None, issue: IssueRecord) -> Facts:
+    """What a card knows: everything while GitHub has not been asked, later its remedies and its fix."""
+    if card is None:
+        return facts
+    told = card_facts(card)
+    if issue.origin == CARD:
+        return told.model_copy(update={"signatures": facts.signatures})
+    merged = facts.model_copy(
+        update={
+            "workarounds": _merge(facts.workarounds, told.workarounds),
+            "fix": facts.fix or told.fix,
+            "regression": facts.regression or told.regression,
+            "evidence": (*facts.evidence, *_card_evidence(facts, told)),
+        }
+    )
+    return merged.model_copy(update={"summary": summarise(merged)})
+
+
+def _merge(found: Sequence[Workaround], told: Sequence[Workaround]) -> tuple[Workaround, ...]:
+    known = {item.action.strip("`").lower() for item in told}
+    return (*told, *(item for item in found if item.action.strip("`").lower() not in known))
+
+
+def _card_evidence(facts: Facts, told: Facts) -> Iterable[Evidence]:
+    fields = {"workarounds"}
+    fields |= {"fix"} if facts.fix is None else set()
+    fields |= {"regression"} if facts.regression is None else set()
+    return (item for item in told.evidence if item.field.partition(".")[0] in fields)
+
+
+def _links(facts: Facts, repo: str) -> tuple[LinkRecord, ...]:
+    culprit = facts.regression.culprit if facts.regression else None
+    blamed = int(culprit[1:]) if culprit and culprit.startswith("#") and culprit[1:].isdigit() else None
+    fixed_by = facts.fix.pr if facts.fix and facts.fix.pr else ""
+    links = []
+    for number in facts.related:
+        kind = "introduced_by" if number == blamed else "mentions"
+        kind = "fixed_by" if fixed_by == f"#{number}" else kind
+        links.append(LinkRecord(repo, number, kind, "the text names it"))
+    for name in facts.related_elsewhere:
+        other, _, digits = name.partition("#")
+        if digits.isdigit():
+            links.append(LinkRecord(other, int(digits), "mentions", "the text names it"))
+    return tuple(links)
+
+
+def _pull_links(issue: IssueRecord, repo: str) -> tuple[LinkRecord, ...]:
+    return tuple(
+        LinkRecord(repo, number, "fixes", "a closing keyword in the pull request")
+        for number in closed_issues(f"{issue.title}\n{issue.body}", repo)
+        if number != issue.number
+    )
+
+
+def _terms(issue: IssueRecord, reading: IssueReading, card: Card | None) -> Terms:
+    """Search terms of title, body and card; the errors are those the reading found."""
+    body = read_lines(line for block in reading.document.of_source("body") for line in block.lines)
+    texts = [issue.title, *texts_of_log(tuple(body))]
+    if card is not None and issue.origin != CARD:
+        texts += card.log.splitlines()
+    return terms_of(texts, reading.errors)

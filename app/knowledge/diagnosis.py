@@ -1,0 +1,182 @@
+"""The answer to a pasted log: root cause, verdict, matches with reasons, remedies, next steps.
+
+In: an archive and a log. Out: a `Diagnosis`. Nothing of the log is kept, and what is quoted from it is
+masked; the same function serves the page, the JSON route and the command.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlmodel import Session
+
+from app.extract.facts import Facts
+from app.extract.reader import LogReading, Surroundings, read_log
+from app.extract.redact import mask_secrets, redact
+from app.extract.rootcause import Cause
+from app.knowledge.answers import (
+    Band,
+    Diagnosis,
+    Environment,
+    IndexState,
+    Match,
+    OtherError,
+    Redaction,
+    RootCause,
+)
+from app.knowledge.fixstate import fix_states, seen_from
+from app.knowledge.headline import headline
+from app.knowledge.logtext import clean_log
+from app.knowledge.next_steps import next_steps
+from app.knowledge.remedies import rank_remedies, remedies_of
+from app.knowledge.why import explain
+from app.match.candidates import find_candidates
+from app.match.likeness import Scored, load_weights, rank_candidates
+from app.match.terms import ERROR, FRAME, SIGNATURE, terms_of, texts_of_log
+from app.store.issues import count_issues, find_issues, find_repository
+from app.store.readings import find_facts_without_evidence
+from app.store.session import Store
+from app.store.sync_state import as_of
+
+MAX_QUOTE_CHARS = 400
+MAX_REMEDIES = 12
+
+
+def diagnose(
+    store: Store,
+    log: str,
+    *,
+    repos: tuple[str, ...],
+    vllm_version: str | None = None,
+    gpu: str | None = None,
+    model: str | None = None,
+    limit: int = 10,
+    exclude: frozenset[int] = frozenset(),
+) -> Diagnosis:
+    """Diagnose a log against the stored issues of `repos`.
+
+    Args:
+        vllm_version: what the caller runs; wins over what the log says. So do `gpu` and `model`.
+        limit: matches at most, 1 to 50.
+        exclude: issue numbers that are no answer.
+
+    Raises:
+        EmptyInputError: nothing but blanks.
+        TooLargeError: over 10 MiB of UTF-8.
+        StoreError: the archive cannot be read.
+    """
+    began = time.perf_counter()
+    reading = _told(read_log(clean_log(log)), vllm_version, gpu, model)
+    with store.reading() as session:
+        repo_ids = {key: repo for repo in repos if (key := find_repository(session, repo)) is not None}
+        scored = _matches(session, reading, list(repo_ids), exclude)[:limit]
+        matches = _as_matches(session, reading, scored, repo_ids)
+        index = IndexState(
+            issues=sum(count_issues(session, key)["issues"] for key in repo_ids), as_of=as_of(session)
+        )
+    return _answer(reading, matches, index, began)
+
+
+def _told(reading: LogReading, version: str | None, gpu: str | None, model: str | None) -> LogReading:
+    """The reading with what the caller says of the run."""
+    around = reading.surroundings
+    versions = {**around.versions, "vllm": version.removeprefix("v")} if version else around.versions
+    told = replace(
+        around, versions=versions, gpus=(gpu,) if gpu else around.gpus,
+        models=(model,) if model else around.models,
+    )  # fmt: skip
+    return replace(reading, surroundings=told)
+
+
+def _matches(
+    session: Session, reading: LogReading, repo_ids: Sequence[int], exclude: frozenset[int]
+) -> list[Scored]:
+    terms = terms_of(texts_of_log(reading.lines), reading.errors)
+    found = find_candidates(session, terms, repo_ids)
+    scored = rank_candidates([item for item in found if item.key[1] not in exclude])
+    floor = load_weights().floor
+    telling = [item for item in scored if item.probability >= floor]
+    return [item for item in telling if _shares_an_error(item) or item.band != "related"]
+
+
+def _shares_an_error(scored: Scored) -> bool:
+    """A weak candidate must share more than words that all logs share."""
+    shares = scored.candidate.shares
+    return max(shares[ERROR], shares[FRAME], shares[SIGNATURE]) > 0
+
+
+def _as_matches(
+    session: Session, reading: LogReading, scored: Sequence[Scored], repo_ids: dict[int, str]
+) -> list[Match]:
+    version = reading.surroundings.versions.get("vllm")
+    found: dict[tuple[int, int], Match] = {}
+    for repo_id, repo in repo_ids.items():
+        mine = {item.candidate.key[1]: item for item in scored if item.candidate.key[0] == repo_id}
+        issues = find_issues(session, repo_id, list(mine))
+        facts = find_facts_without_evidence(session, repo_id, list(mine))
+        fixes = fix_states(session, repo_id, repo, issues, facts)
+        for issue in issues:
+            known = facts.get(issue.number)
+            item = mine[issue.number]
+            found[repo_id, issue.number] = Match(
+                number=issue.number, repo=repo, title=mask_secrets(issue.title), url=issue.url,
+                state=issue.state, score=round(item.probability, 4), band=item.band,
+                why=explain(reading, known, item.candidate),
+                workarounds=remedies_of(known, repo=repo, url=issue.url) if known else (),
+                fix=seen_from(fixes[issue.number], version),
+                regression=known.regression if known else None,
+                signature_id=_signature_id(known),
+            )  # fmt: skip
+    return [found[item.candidate.key] for item in scored if item.candidate.key in found]
+
+
+def _signature_id(facts: Facts | None) -> str | None:
+    return facts.signatures[0].id if facts and facts.signatures else None
+
+
+def _answer(reading: LogReading, matches: Sequence[Match], index: IndexState, began: float) -> Diagnosis:
+    verdict: Band = matches[0].band if matches and matches[0].band != "related" else "unknown"
+    if verdict == "unknown" and matches and matches[0].score >= load_weights().related_from:
+        verdict = "related"
+    redacted = redact(reading.log, private=True)
+    cause = reading.errors.cause
+    useful = [match for match in matches if match.band != "related"] or matches[:3]
+    root = _root_cause(cause) if cause else None
+    answer = Diagnosis(
+        verdict=verdict,
+        root_cause=root,
+        wrappers=tuple(_shown(text) for text, _ in reading.errors.wrappers),
+        other_errors=tuple(
+            OtherError(type=item.type, message=_shown(item.message), line=item.line.number)
+            for item in reading.errors.other
+        ),
+        environment=_environment(reading.surroundings),
+        signature=reading.signatures[0] if reading.signatures else None,
+        redactions=tuple(Redaction(kind=kind, count=count) for kind, count in redacted.counts),
+        matches=tuple(matches),
+        workarounds=rank_remedies(r for match in useful for r in match.workarounds)[:MAX_REMEDIES],
+        next_steps=next_steps(reading) if verdict in {"unknown", "related"} else (),
+        index=index,
+        took_ms=0.0,
+        headline=headline(verdict, matches, root),
+    )
+    return answer.model_copy(update={"took_ms": round((time.perf_counter() - began) * 1000, 1)})
+
+
+def _root_cause(cause: Cause) -> RootCause:
+    return RootCause(
+        type=cause.type, message=_shown(cause.message), frame=cause.frame,
+        process=cause.line.process or None, line=cause.line.number, quote=_shown(cause.line.raw.strip()),
+    )  # fmt: skip
+
+
+def _shown(text: str) -> str:
+    return redact(text[:MAX_QUOTE_CHARS], private=True).text
+
+
+def _environment(around: Surroundings) -> Environment:
+    return Environment(
+        gpus=around.gpus, models=around.models, backends=around.backends, versions=around.versions
+    )

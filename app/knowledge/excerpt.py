@@ -1,0 +1,61 @@
+"""The lines of a log that a page shows: the cause, its neighbours, the wrappers; secrets masked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from app.extract.redact import redact
+from app.extract.sections import cut_lines
+from app.knowledge.answers import Diagnosis
+
+BEFORE, AFTER = 3, 1
+MAX_LINES = 14
+MAX_LINE_CHARS = 600
+SCAN_CHARS = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ExcerptLine:
+    """One line; `number` counts from 1, `role` "hot" is the cause."""
+
+    number: int
+    text: str
+    role: Literal["hot", "dim"]
+    remark: str = ""
+
+
+def excerpt(log: str, diagnosis: Diagnosis) -> tuple[ExcerptLine, ...]:
+    """The telling lines in the order of the log; at most 14."""
+    lines = [line.text for line in cut_lines(log)]
+    hot = diagnosis.root_cause.line if diagnosis.root_cause else 0
+    wanted: dict[int, str] = {}
+    if hot:
+        for number in range(max(1, hot - BEFORE), min(len(lines), hot + AFTER) + 1):
+            if lines[number - 1].strip():
+                wanted[number] = ""
+    for number in _wrapper_numbers(lines, diagnosis.wrappers):
+        if number != hot:
+            wanted[number] = "wrapper, not the cause"
+    chosen = sorted(wanted)[:MAX_LINES]
+    if hot and hot not in chosen:
+        chosen = sorted([*chosen[: MAX_LINES - 1], hot])
+    return tuple(
+        ExcerptLine(
+            number, redact(lines[number - 1][:MAX_LINE_CHARS], private=True).text,
+            "hot" if number == hot else "dim", wanted.get(number, ""),
+        )
+        for number in chosen
+    )  # fmt: skip
+
+
+def _wrapper_numbers(lines: Sequence[str], wrappers: Sequence[str]) -> list[int]:
+    """Where each wrapper stands for the first time."""
+    found: list[int] = []
+    for wrapper in wrappers[:5]:
+        head = wrapper[:80]
+        number = next((n for n, line in enumerate(lines, 1) if head and head in line), None)
+        if number is not None:
+            found.append(number)
+    return found

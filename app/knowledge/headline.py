@@ -1,0 +1,35 @@
+"""The verdict in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.knowledge.answers import Band, Match, RootCause
+
+
+def headline(verdict: Band, matches: Sequence[Match], cause: RootCause | None) -> str:
+    """What is said first: which issue this is, or why that cannot be told."""
+    if verdict in {"same", "likely"}:
+        best = matches[0]
+        opening = f"You hit #{best.number}" if verdict == "same" else f"Probably #{best.number}"
+        sentence = f"{opening}: {_plain(best.title)}"
+        if verdict == "likely" and best.why.differs:
+            sentence += f" It differs: {best.why.differs[0]}."
+        return sentence
+    if verdict == "related":
+        best = matches[0]
+        shared = best.why.shared[0] if best.why.shared else "some of its words"
+        return f"No known same failure; closest is #{best.number}, which shares {shared}."
+    if cause is None:
+        return "No stored issue is known to be this failure: the text holds no error line."
+    if not matches:
+        return "No stored issue is known to be this failure: nothing stored shares its error or its frames."
+    return "No stored issue is known to be this failure: what it shares with others is too common to tell."
+
+
+def _plain(title: str) -> str:
+    """A title without its form's prefix, as a sentence."""
+    text = title.strip()
+    while text.startswith("[") and "]" in text:
+        text = text.split("]", 1)[1].lstrip(" :")
+    return (text or title).rstrip(".") + "."

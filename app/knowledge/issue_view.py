@@ -1,0 +1,56 @@
+"""One stored issue as it is shown: GitHub's facts and ours, with evidence; secrets masked."""
+
+from __future__ import annotations
+
+from app.errors import NotFoundError
+from app.extract.facts import Evidence, Facts
+from app.extract.redact import mask_secrets
+from app.knowledge.answers import IssueAnswer
+from app.knowledge.fixstate import fix_states, seen_from
+from app.starter.cards import parse_card
+from app.store.cards import find_cards
+from app.store.issues import find_repository, get_issue
+from app.store.readings import find_facts
+from app.store.records import CARD
+from app.store.session import Store
+
+
+def view_issue(store: Store, repo: str, number: int, *, vllm_version: str | None = None) -> IssueAnswer:
+    """Everything known of one issue.
+
+    Raises:
+        NotFoundError: nothing is stored under that number.
+    """
+    with store.reading() as session:
+        issue = get_issue(session, repo, number)
+        repo_id = find_repository(session, repo)
+        if repo_id is None:
+            raise NotFoundError(f"{repo} is not stored")
+        facts = find_facts(session, repo_id, [number])
+        fix = fix_states(session, repo_id, repo, [issue], facts)[number]
+        body = issue.body
+        if issue.origin == CARD and number in (cards := find_cards(session, repo_id, [number])):
+            body = parse_card(cards[number]).log
+    known = facts.get(number)
+    return IssueAnswer(
+        repo=repo, number=number, url=issue.url, title=mask_secrets(issue.title), state=issue.state,
+        state_reason=issue.state_reason, is_pull_request=issue.is_pull_request,
+        origin="card" if issue.origin == CARD else "github", author=issue.author, labels=issue.labels,
+        comments=issue.comments, reactions=issue.reactions, created_at=issue.created_at,
+        updated_at=issue.updated_at, closed_at=issue.closed_at, fetched_at=issue.fetched_at,
+        gone_at=issue.gone_at, gone_reason=issue.gone_reason, body=mask_secrets(body),
+        facts=_masked(known) if known else None, fix=seen_from(fix, vllm_version),
+    )  # fmt: skip
+
+
+def _masked(facts: Facts) -> Facts:
+    """Facts whose quotes hold no secret; blocks are of equal length, so spans stay true."""
+    evidence = tuple(_masked_evidence(item) for item in facts.evidence)
+    return facts.model_copy(update={"evidence": evidence})
+
+
+def _masked_evidence(item: Evidence) -> Evidence:
+    quote, value = mask_secrets(item.quote), mask_secrets(item.value)
+    if quote == item.quote and value == item.value:
+        return item
+    return item.model_copy(update={"quote": quote, "value": value})

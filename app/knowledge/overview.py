@@ -1,0 +1,65 @@
+"""What the base holds and how fresh it is; the newest failures."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from app.extract.facts import Frozen
+from app.extract.redact import mask_secrets
+from app.store.issues import count_issues, find_repository, newest_failures, newest_release
+from app.store.session import Store
+from app.store.sync_state import as_of
+
+RECENT = 6
+
+
+class RecentIssue(Frozen):
+    number: int
+    title: str
+    error: str
+    created_at: datetime | None
+    state: str
+    has_remedy: bool
+
+
+class Overview(Frozen):
+    """Counts, freshness and the newest failures of one repository."""
+
+    issues: int
+    pulls: int
+    from_cards: int
+    as_of: datetime | None
+    newest_release: str | None
+    is_starter_only: bool
+    recent: tuple[RecentIssue, ...]
+
+
+def overview(store: Store, repo: str) -> Overview:
+    """The state of the base; zeros where nothing is stored of `repo`."""
+    with store.reading() as session:
+        repo_id = find_repository(session, repo)
+        if repo_id is None:
+            return Overview(
+                issues=0, pulls=0, from_cards=0, as_of=None, newest_release=None,
+                is_starter_only=False, recent=(),
+            )  # fmt: skip
+        counts = count_issues(session, repo_id)
+        recent = [
+            RecentIssue(
+                number=issue.number, title=mask_secrets(issue.title), created_at=issue.created_at,
+                state=issue.state, error=_error(facts.error.type, facts.error.message) if facts.error else "",
+                has_remedy=any(item.outcome == "works" for item in facts.workarounds),
+            )
+            for issue, facts in newest_failures(session, repo_id, RECENT)
+        ]  # fmt: skip
+        release = newest_release(session, repo_id)
+        return Overview(
+            issues=counts["issues"], pulls=counts["pulls"], from_cards=counts["from_cards"],
+            as_of=as_of(session), newest_release=release.removeprefix("v") if release else None,
+            is_starter_only=counts["issues"] == counts["from_cards"] and counts["issues"] > 0,
+            recent=tuple(recent),
+        )  # fmt: skip
+
+
+def _error(kind: str | None, message: str) -> str:
+    return mask_secrets(": ".join(part for part in (kind, message) if part))[:160]

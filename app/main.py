@@ -1,0 +1,73 @@
+"""The web application: opens, wires, closes; no logic."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from anyio.to_thread import current_default_thread_limiter
+from fastapi import FastAPI
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.staticfiles import StaticFiles
+
+from app import __version__
+from app.config import Settings
+from app.paths import static_dir
+from app.store.session import Store, open_store
+from app.web import api, handlers, health, openapi, pages
+from app.web.headers import SecurityHeaders
+
+Background = Callable[[threading.Event], None]
+
+THREADS = 16
+"""Requests worked on at a time; each may hold a log of 10 MiB in several copies."""
+
+_BACKGROUND_STOP_S = 10.0
+
+
+def create_app(
+    settings: Settings, store: Store | None = None, *, background: Background | None = None
+) -> FastAPI:
+    """The application, ready for a server.
+
+    Args:
+        settings: what the operator chose.
+        store: an open archive, which stays open; without one it is opened and closed here.
+        background: runs beside the server in a thread of its own until the event is set.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        current_default_thread_limiter().total_tokens = THREADS
+        app.state.store = store or open_store(settings.database_url)
+        stop = threading.Event()
+        thread = threading.Thread(target=background, args=(stop,), name="background", daemon=True)
+        if background is not None:
+            thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            if background is not None:
+                thread.join(_BACKGROUND_STOP_S)
+            if store is None:
+                app.state.store.close()
+
+    app = FastAPI(
+        title="vLLM Triage",
+        description="A vLLM crash log in; the known issue, what helps now and the state of the fix out.",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.settings = settings
+    handlers.install(app)
+    openapi.install(app)
+    app.add_middleware(GZipMiddleware, minimum_size=1000)
+    app.add_middleware(SecurityHeaders)
+    for room in (api, health, pages):
+        app.include_router(room.router)
+    app.mount("/static", StaticFiles(directory=static_dir()), name="static")
+    return app

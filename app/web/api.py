@@ -1,0 +1,126 @@
+"""The JSON routes: a log in, a diagnosis out; a number in, an issue out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import PlainTextResponse, Response
+from pydantic import ValidationError
+
+from app.knowledge.answers import Diagnosis, IssueAnswer
+from app.web.body import JSON_TYPE, RawBody, parse_body, read_json_or_text
+from app.web.deps import Desk, DeskDep
+from app.web.openapi import diagnose_body, problems
+from app.web.schemas import NUMBER_MAX, DiagnoseOptions, DiagnoseRequest
+
+MARKDOWN_TYPE = "text/markdown"
+
+router = APIRouter(prefix="/api/v1")
+
+Number = Annotated[int, Path(ge=1, le=NUMBER_MAX)]
+RepoPart = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]+$", max_length=100)]
+Version = Annotated[str | None, Query(max_length=100, description="see the fix from this vLLM version")]
+
+
+@router.post(
+    "/diagnose",
+    operation_id="diagnose",
+    summary="What a crash log is known as, and what helps",
+    response_model=Diagnosis,
+    responses=problems(400, 413, 415, 422, 503)
+    | {200: {"content": {MARKDOWN_TYPE: {"schema": {"type": "string"}}}}},
+    openapi_extra=diagnose_body(),
+)
+def post_diagnose(
+    request: Request,
+    body: Annotated[RawBody, Depends(read_json_or_text)],
+    query: Annotated[DiagnoseOptions, Query(description="with a text/plain body")],
+    desk: DeskDep,
+) -> Diagnosis | Response:
+    """Diagnose a log. With `Accept: text/markdown` the answer is Markdown."""
+    fields = parse_body(body)
+    if body.media_type == JSON_TYPE:
+        asked = validate_request(fields, strict=True)
+    else:
+        asked = DiagnoseRequest(log=fields["log"], **query.model_dump())
+    diagnosis = ask(asked, desk)
+    if wants_markdown(request.headers.get("accept", "")):
+        text = desk.knowledge.markdown(diagnosis)
+        return PlainTextResponse(text, media_type=MARKDOWN_TYPE, headers={"Vary": "Accept"})
+    return diagnosis
+
+
+@router.get(
+    "/issues/{number}",
+    operation_id="get_issue",
+    summary="One issue of the default repository: GitHub's facts and ours, with evidence",
+    responses=problems(404, 422, 503),
+)
+def get_issue(
+    number: Number,
+    desk: DeskDep,
+    vllm_version: Version = None,
+) -> IssueAnswer:
+    """One issue of the default repository."""
+    return desk.knowledge.view_issue(
+        desk.store, desk.settings.default_repo, number, vllm_version=vllm_version or None
+    )
+
+
+@router.get(
+    "/repos/{owner}/{name}/issues/{number}",
+    operation_id="get_repo_issue",
+    summary="One issue of any stored repository",
+    responses=problems(404, 422, 503),
+)
+def get_repo_issue(
+    owner: RepoPart,
+    name: RepoPart,
+    number: Number,
+    desk: DeskDep,
+    vllm_version: Version = None,
+) -> IssueAnswer:
+    """One issue of any stored repository."""
+    return desk.knowledge.view_issue(desk.store, f"{owner}/{name}", number, vllm_version=vllm_version or None)
+
+
+def validate_request(fields: dict[str, Any], *, strict: bool) -> DiagnoseRequest:
+    """The request in a body's fields; `strict` where they come with JSON's own types.
+
+    Raises:
+        RequestValidationError: a field is missing, of another type or out of range.
+    """
+    try:
+        return DiagnoseRequest.model_validate(fields, strict=strict)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
+
+
+def ask(asked: DiagnoseRequest, desk: Desk) -> Diagnosis:
+    """Put a request to the room behind the desk."""
+    return desk.knowledge.diagnose(
+        desk.store,
+        asked.log,
+        repos=desk.settings.repo,
+        vllm_version=asked.vllm_version,
+        gpu=asked.gpu,
+        model=asked.model,
+        limit=asked.limit,
+        exclude=frozenset(asked.exclude),
+    )
+
+
+def wants_markdown(accept: str) -> bool:
+    """Whether an Accept header names text/markdown, and not application/json above it."""
+    weights: dict[str, float] = {}
+    for item in accept.lower().split(",")[:20]:
+        name, *parameters = (part.strip() for part in item.split(";"))
+        weight = next((part[2:] for part in parameters if part.startswith("q=")), "1")
+        try:
+            weights[name] = float(weight)
+        except ValueError:
+            weights[name] = 0.0
+    markdown = weights.get(MARKDOWN_TYPE, 0.0)
+    return markdown > 0 and markdown >= weights.get(JSON_TYPE, 0.0)

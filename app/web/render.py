@@ -1,0 +1,84 @@
+"""Pages out of templates. The one module that knows jinja2; everything put in is escaped."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from app.paths import static_dir, templates_dir
+from app.web import words
+
+_ASSETS = ("style.css", "app.js", "icon.svg")
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(templates_dir()),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        age=words.age,
+        count=words.count,
+        fix_advice=words.fix_advice,
+        fix_sign=words.fix_sign,
+        listed=words.listed,
+        percent=words.percent,
+        plural=words.plural,
+        rfc3339=words.rfc3339,
+        stamp=words.stamp,
+        version=words.version,
+        link_issue=link_issue,
+    )
+    environment.globals.update(
+        bands=words.BAND_WORDS,
+        speakers=words.SPEAKERS,
+        outcomes=words.OUTCOMES,
+        kinds=words.KINDS,
+        backend_names=words.BACKENDS,
+        version_names=words.VERSIONS,
+        failure_names=words.FAILURES,
+        page_address=page_address,
+        assets=_asset_addresses(),
+    )
+    return environment
+
+
+def _asset_addresses() -> dict[str, str]:
+    """The address of each asset with its content's hash, so that a new one is fetched at once."""
+    addresses = {}
+    for name in _ASSETS:
+        digest = hashlib.sha256((static_dir() / name).read_bytes()).hexdigest()[:10]
+        addresses[name] = f"/static/{name}?{digest}"
+    return addresses
+
+
+def render_page(
+    template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **context: Any
+) -> HTMLResponse:
+    """A page out of a template of `templates/` and what it is to show."""
+    return HTMLResponse(_environment().get_template(template).render(**context), status, headers=headers)
+
+
+def link_issue(sentence: str, number: int, address: str) -> Markup:
+    """The sentence, escaped, its first `#number` a link to the address."""
+    found = re.search(rf"#{number}(?!\d)", sentence)
+    if found is None:
+        return escape(sentence)
+    link = Markup('<a href="{}">{}</a>').format(address, found[0])
+    return escape(sentence[: found.start()]) + link + escape(sentence[found.end() :])
+
+
+def page_address(repo: str, number: int, default_repo: str) -> str:
+    """Where an issue's page is: the short address for the default repository."""
+    return f"/issues/{number}" if repo == default_repo else f"/r/{repo}/issues/{number}"

@@ -1,0 +1,218 @@
+"""Files of GitHub's JSON into the archive, offline; then facts.
+
+Each row goes to the repository it names itself, or to the one given. Rows are stored in batches, each in
+one unit of work; facts are derived when all files are stored, also when a file breaks off on the way.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from app.errors import InputError
+from app.knowledge.derive import derive_issues
+from app.store.issues import add_repository, save_comments, save_issues, save_releases
+from app.store.records import CommentRecord, IssueRecord, ReleaseRecord
+from app.store.session import Store
+from ingest.pipeline import Derive, Progress, Report, derive_stale, quiet
+from ingest.records import comment_record, comments_inside, issue_record, release_record, repo_named
+from ingest.rows import FileRow, read_rows
+
+BATCH = 200
+"""Rows in one unit of work."""
+MOST_FAULTS_KEPT = 10_000
+"""Faults told one by one; more are only counted."""
+
+KINDS = ("auto", "issues", "comments", "pulls", "releases")
+Record = IssueRecord | CommentRecord | ReleaseRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """What an import did.
+
+    Attributes:
+        stored: rows read and handed to the archive, which passes by what is older than its own.
+        changed: rows among them that were new or changed something.
+        skipped: "file:line: what" for rows that could not be used; an exit code of 1 if there is any.
+        skipped_count: how many in all; `skipped` holds the first 10,000.
+        read, faults: issues whose facts were derived, and those among them where a rule threw.
+    """
+
+    stored: int
+    changed: int
+    skipped: tuple[str, ...]
+    skipped_count: int
+    read: int
+    faults: int
+
+
+@dataclass
+class _Import:
+    store: Store
+    repo: str
+    kind: str
+    report: Report
+    stored: int = 0
+    changed: int = 0
+    skipped: list[str] = field(default_factory=list)
+    skipped_count: int = 0
+    repos: dict[str, None] = field(default_factory=dict)
+
+
+def import_paths(
+    store: Store,
+    paths: Sequence[str | Path],
+    repo: str,
+    kind: str = "auto",
+    *,
+    stdin: IO[bytes] | None = None,
+    report: Report = quiet,
+    derive: Derive = derive_issues,
+) -> ImportResult:
+    """Store the rows of files and derive their facts.
+
+    A path "-" is `stdin`. `repo` takes the rows that do not name their repository. `kind` says what the
+    rows are; "auto" tells by their fields.
+
+    Raises:
+        InputError: a file is missing, no JSON, a broken gzip or broken off. Whole batches before the fault
+            stay, and their facts are derived.
+        StoreError: the database refused.
+    """
+    if kind not in KINDS:
+        raise InputError(f"kind {kind[:40]!r} cannot be imported: {', '.join(KINDS)} can")
+    for path in paths:
+        _check_path(path)
+    work = _Import(store, repo, kind, report)
+    fault: InputError | None = None
+    try:
+        for path in paths:
+            _import_file(work, path, stdin)
+    except InputError as error:
+        fault = error
+    results = [derive_stale(store, name, report, derive=derive) for name in work.repos]
+    if fault is not None:
+        raise fault
+    return ImportResult(
+        work.stored, work.changed, tuple(work.skipped), work.skipped_count,
+        sum(result.read for result in results), sum(result.faults for result in results),
+    )  # fmt: skip
+
+
+def _check_path(path: str | Path) -> None:
+    """Refuse what cannot be opened before anything is stored."""
+    if str(path) == "-":
+        return
+    try:
+        if Path(path).is_dir():
+            raise InputError(f"{path}: is a folder; name the files in it")
+        if not Path(path).exists():
+            raise InputError(f"{path}: there is no such file")
+        if Path(path).is_file():  # a pipe may be opened but once
+            Path(path).open("rb").close()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise InputError(f"{path}: cannot be opened: {reason}") from None
+
+
+@contextmanager
+def _opened(path: str | Path, stdin: IO[bytes] | None) -> Iterator[IO[bytes]]:
+    if str(path) == "-":
+        yield stdin or sys.stdin.buffer
+        return
+    with Path(path).open("rb") as source:
+        yield source
+
+
+def _import_file(work: _Import, path: str | Path, stdin: IO[bytes] | None) -> None:
+    name = "stdin" if str(path) == "-" else str(path)
+    batch: list[tuple[str, Record]] = []
+    rows = 0
+    with _opened(path, stdin) as source:
+        for row in read_rows(source, name):
+            rows += 1
+            try:
+                batch.extend(_records(work, row))
+            except InputError as fault:
+                _skip(work, f"{name}:{row.line}: {fault}")
+            if len(batch) >= BATCH:
+                _save(work, batch)
+                batch = []
+                work.report(Progress("file", rows, note=name))
+    _save(work, batch)
+    work.report(Progress("file", rows, note=name))
+
+
+def _skip(work: _Import, fault: str) -> None:
+    work.skipped_count += 1
+    if len(work.skipped) < MOST_FAULTS_KEPT:
+        work.skipped.append(fault)
+
+
+def _records(work: _Import, row: FileRow) -> list[tuple[str, Record]]:
+    """The records of one row, each with its repository."""
+    if row.fault is not None:
+        raise InputError(row.fault)
+    if not isinstance(row.value, dict):
+        raise InputError("is no JSON object")
+    named = repo_named(row.value)
+    repo = named if named and named.lower() != work.repo.lower() else work.repo
+    found = _READERS[_kind_of(row.value) if work.kind == "auto" else work.kind](row.value, repo)
+    return [(repo, record) for record in found]
+
+
+def _kind_of(row: dict[str, Any]) -> str:
+    if "tag_name" in row:
+        return "releases"
+    if "issue_url" in row or ("issue_number" in row and "number" not in row):
+        return "comments"
+    if "event" in row and "title" not in row:
+        raise InputError("is a timeline event, which is not kept")
+    if "number" in row:
+        return "issues"
+    raise InputError("is no issue, comment or release: number, issue_url and tag_name are missing")
+
+
+def _issue_rows(row: Any, repo: str) -> list[Record]:
+    return [issue_record(row, repo, datetime.now(UTC)), *comments_inside(row)]
+
+
+def _pull_rows(row: Any, repo: str) -> list[Record]:
+    # Told so, a row is a pull request even if it lacks all fields that only pull requests have.
+    record = issue_record(row, repo, datetime.now(UTC))
+    has_url = row.get("html_url") or ("createdAt" in row and row.get("url"))
+    url = record.url if has_url else f"https://github.com/{repo}/pull/{record.number}"
+    return [replace(record, is_pull_request=True, url=url), *comments_inside(row)]
+
+
+_READERS: dict[str, Callable[[Any, str], list[Record]]] = {
+    "issues": _issue_rows,
+    "pulls": _pull_rows,
+    "comments": lambda row, _repo: [comment_record(row)],
+    "releases": lambda row, repo: [release_record(row, repo)],
+}
+
+
+def _save(work: _Import, batch: list[tuple[str, Record]]) -> None:
+    if not batch:
+        return
+    changed = 0
+    with work.store.unit_of_work() as session:
+        for repo in dict.fromkeys(name for name, _ in batch):
+            records = [record for name, record in batch if name == repo]
+            repo_id = add_repository(session, repo)
+            issues = [record for record in records if isinstance(record, IssueRecord)]
+            comments = [record for record in records if isinstance(record, CommentRecord)]
+            releases = [record for record in records if isinstance(record, ReleaseRecord)]
+            changed += len(save_issues(session, repo_id, issues)) + len(releases)
+            changed += len(save_comments(session, repo_id, comments))
+            save_releases(session, repo_id, releases)
+    work.repos.update(dict.fromkeys(name for name, _ in batch))
+    work.stored += len(batch)
+    work.changed += changed

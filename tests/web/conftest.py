@@ -1,0 +1,262 @@
+"""The front desk with a room behind it that answers what a test says. All texts are our own."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.config import Settings
+from app.extract.facts import (
+    Cause,
+    Conditions,
+    ErrorFact,
+    Evidence,
+    Facts,
+    Fix,
+    Regression,
+    Signature,
+    Workaround,
+)
+from app.knowledge.answers import (
+    Diagnosis,
+    Environment,
+    FixView,
+    IndexState,
+    IssueAnswer,
+    Match,
+    NextStep,
+    OtherError,
+    Redaction,
+    Remedy,
+    RootCause,
+    Why,
+)
+from app.knowledge.excerpt import ExcerptLine
+from app.knowledge.overview import Overview, RecentIssue
+from app.main import create_app
+from app.store.schema import migrate
+from app.store.session import Store, open_store
+from app.web.deps import Knowledge, knowledge
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # starlette asks for another HTTP library
+    from fastapi.testclient import TestClient
+
+REPO = "vllm-project/vllm"
+URL = f"https://github.com/{REPO}/issues/"
+HOT = "Failed: Cuda error /workspace/csrc/custom_all_reduce.cuh:455 'an illegal memory access was encountered'"
+NOT_FIXED = FixView(state="not_fixed", for_you="not_fixed", reason="Open, and no pull request closes it.")
+RANGE = Regression(
+    last_working="0.18.1rc1.dev227",
+    first_failing="0.18.1rc1.dev266",
+    still_failing=("0.19.1rc1.dev45",),
+    culprit="#36286",
+)
+TRITON = Remedy(
+    action="--moe-backend triton", kind="flag", outcome="works",
+    conditions=Conditions(gpus=("H100",)), repo=REPO, number=39288, url=f"{URL}39288",
+)  # fmt: skip
+
+
+def a_match(number: int, title: str, score: float, band: Any, **more: Any) -> Match:
+    return Match(
+        number=number, repo=REPO, title=title, url=f"{URL}{number}", state="open", score=score, band=band,
+        why=more.pop("why", Why(shared=("H100",))), **more,
+    )  # fmt: skip
+
+
+MATCHES = (
+    a_match(
+        39288, "FlashInfer CUTLASS MoE dies with an illegal memory access on H100 while CUDA graphs are captured",
+        0.97, "same", workarounds=(TRITON,), fix=NOT_FIXED, regression=RANGE,
+        why=Why(
+            shared=("MoE backend FlashInfer CUTLASS", "model Qwen3-Next-80B-A3B-Instruct", "H100"),
+            differs=("yours 0.19.0; theirs 0.18.2rc1.dev54", "yours TP 4; theirs TP 8"),
+        ),
+    ),
+    a_match(
+        30579, "Illegal memory access with Qwen3-Next-80B-A3B-Instruct on 4 x B200", 0.71, "likely",
+        fix=FixView(state="closed_unresolved"), why=Why(shared=("same model",), differs=("yours H100; theirs B200",)),
+    ),
+    a_match(42583, "LoRA and TP 4 fail at start in custom_all_reduce.cuh", 0.09, "related", fix=FixView(state="unknown")),
+)  # fmt: skip
+
+SAME = Diagnosis(
+    verdict="same",
+    root_cause=RootCause(
+        type="CUDA error", message="an illegal memory access was encountered",
+        frame="custom_all_reduce.cuh:455", process="Worker_TP3", line=3, quote=HOT,
+    ),
+    wrappers=("RuntimeError: Engine core initialization failed.",),
+    other_errors=(OtherError(type="ValueError", message="a second thing", line=9),),
+    environment=Environment(
+        gpus=("H100",), models=("Qwen/Qwen3-Next-80B-A3B-Instruct",),
+        backends={"moe": ("FlashInfer CUTLASS",)}, versions={"vllm": "0.19.0"},
+    ),
+    signature=Signature(id="s1-0123456789ab", text="CUDA error|an illegal memory access was encountered"),
+    redactions=(Redaction(kind="hugging_face_token", count=1), Redaction(kind="ip_address", count=2)),
+    matches=MATCHES,
+    workarounds=(
+        TRITON,
+        TRITON.model_copy(update={"action": "unset VLLM_USE_FLASHINFER_MOE_FP16", "kind": "env", "number": 30579}),
+        TRITON.model_copy(update={"action": "upgrade to 0.19.1rc1.dev35", "kind": "version", "outcome": "fails"}),
+    ),
+    index=IndexState(issues=15818, as_of=datetime(2026, 6, 3, 6, tzinfo=UTC)),
+    took_ms=11.2,
+    headline="You hit #39288: illegal memory access in FlashInfer CUTLASS MoE on H100, while CUDA graphs are captured.",
+)  # fmt: skip
+
+UNKNOWN = SAME.model_copy(
+    update={
+        "verdict": "unknown",
+        "matches": (MATCHES[2],),
+        "workarounds": (),
+        "environment": Environment(),
+        "redactions": (),
+        "next_steps": (
+            NextStep(
+                text="Run once more so that the error stops at the kernel that caused it",
+                command="CUDA_LAUNCH_BLOCKING=1 vllm serve YOUR_ARGS",
+            ),
+            NextStep(text="Paste the lines above the first ERROR as well"),
+        ),
+        "headline": "No stored issue is known to be this failure: the paste ends in an asynchronous CUDA error.",
+    }
+)
+
+EXCERPT = (
+    ExcerptLine(1, "(Worker_TP0) INFO [unquantized.py:283] Using FlashInfer CUTLASS Unquantized MoE backend", "dim"),
+    ExcerptLine(2, "Capturing CUDA graphs (mixed prefill-decode, PIECEWISE):  97%|####| 143/147", "dim"),
+    ExcerptLine(3, HOT, "hot"),
+    ExcerptLine(5, "RuntimeError: Engine core initialization failed.", "dim", "wrapper, not the cause"),
+)
+
+BODY = """\
+GPU: NVIDIA H100 80GB HBM3
+vLLM version: v0.18.2rc1.dev54
+
+The MoE backend writes out of bounds. The same model runs with `--moe-backend triton`.
+Introduced by #36286. <script>alert(1)</script>
+"""
+
+
+def evidence(name: str, value: str, quote: str, source: str = "body", text: str = BODY) -> Evidence:
+    start = text.index(quote) if quote in text else 0
+    return Evidence(
+        field=name, value=value, quote=quote, source=source, start=start, end=start + len(quote),
+        rule="test", confidence=1,
+    )  # fmt: skip
+
+
+FACTS = Facts(
+    number=39288, is_failure=True, failure_kind="crash", gpus=("H100",), gpu_count=8,
+    models=("Qwen/Qwen3-Next-80B-A3B-Instruct",), backends={"moe": ("FlashInfer CUTLASS",)},
+    versions={"vllm": "0.18.2rc1.dev54", "torch": "2.9.0+cu129"},
+    error=ErrorFact(
+        type="CUDA error", message="an illegal memory access was encountered",
+        frame="custom_all_reduce.cuh:455", wrappers=("RuntimeError: Engine core initialization failed.",),
+    ),
+    workarounds=(
+        Workaround(action="--moe-backend triton", kind="flag", outcome="works"),
+        Workaround(action="upgrade to 0.19.1rc1.dev35", kind="version", outcome="fails"),
+    ),
+    regression=RANGE, related=(36286, 30579), related_elsewhere=("flashinfer-ai/flashinfer#1",),
+    cause=(Cause(text="The MoE backend writes out of bounds.", certainty="hypothesis"),),
+    fix=Fix(state="not_fixed"), environment={"nccl": "2.27"},
+    summary="Dies at capture step 143 of 147 with the default MoE backend; the Triton backend avoids it.",
+    evidence=(
+        evidence("gpus", "H100", "NVIDIA H100 80GB HBM3"),
+        evidence("versions.vllm", "0.18.2rc1.dev54", "v0.18.2rc1.dev54"),
+        evidence("workarounds", "--moe-backend triton", "The same model runs with `--moe-backend triton`"),
+        evidence("cause", "The MoE backend writes out of bounds.", "The MoE backend writes out of bounds."),
+        evidence("regression.culprit", "#36286", "Introduced by #36286"),
+        evidence("related", "36286", "#36286"),
+        evidence("workarounds", "upgrade to 0.19.1rc1.dev35", "dev35 did not help", source="comment:77"),
+    ),
+)  # fmt: skip
+
+ISSUE = IssueAnswer(
+    repo=REPO, number=39288, url=f"{URL}39288",
+    title="FlashInfer CUTLASS MoE dies with an illegal memory access on H100 while CUDA graphs are captured",
+    state="open", state_reason=None, is_pull_request=False, origin="github", author="someone",
+    labels=("bug",), comments=1, reactions=0, created_at=datetime(2026, 4, 8, 9, tzinfo=UTC),
+    updated_at=datetime(2026, 4, 9, 9, tzinfo=UTC), closed_at=None,
+    fetched_at=datetime(2026, 6, 3, 6, tzinfo=UTC), body=BODY, facts=FACTS, fix=NOT_FIXED,
+)  # fmt: skip
+
+OVERVIEW = Overview(
+    issues=15818, pulls=1305, from_cards=30, as_of=datetime(2026, 6, 3, 6, tzinfo=UTC),
+    newest_release="0.22.0", is_starter_only=False,
+    recent=(
+        RecentIssue(
+            number=44395, title="Waking up with weights only, then a forward pass", state="open",
+            error="CUDA error: an illegal memory access was encountered", has_remedy=False,
+            created_at=datetime(2026, 6, 2, tzinfo=UTC),
+        ),
+        RecentIssue(
+            number=44305, title="Sampler JIT fails on SM120f", error="", state="closed",
+            created_at=None, has_remedy=True,
+        ),
+    ),
+)  # fmt: skip
+
+
+@dataclass
+class Room:
+    """What the room behind the desk answers, and what it was asked."""
+
+    diagnosis: Diagnosis = SAME
+    issue: IssueAnswer = ISSUE
+    overview: Overview = OVERVIEW
+    failure: Exception | None = None
+    asked: list[dict[str, Any]] = field(default_factory=list)
+
+    def knowledge(self) -> Knowledge:
+        return replace(
+            Knowledge(), diagnose=self._diagnose, view_issue=self._view_issue, overview=lambda _s, _r: self.overview,
+            excerpt=lambda _log, _d: EXCERPT, markdown=lambda d: f"**{d.headline}**\n",
+        )  # fmt: skip
+
+    def _diagnose(self, _store: Store, log: str, **options: Any) -> Diagnosis:
+        self.asked.append({"log": log, **options})
+        if self.failure:
+            raise self.failure
+        return self.diagnosis
+
+    def _view_issue(self, _store: Store, repo: str, number: int, **options: Any) -> IssueAnswer:
+        self.asked.append({"repo": repo, "number": number, **options})
+        if self.failure:
+            raise self.failure
+        return self.issue
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(database_url=f"sqlite:///{tmp_path}/triage.db", repo=(REPO,), _env_file=None)  # type: ignore[call-arg]
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    opened = open_store(settings.database_url)
+    migrate(opened)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def room() -> Room:
+    return Room()
+
+
+@pytest.fixture
+def client(settings: Settings, store: Store, room: Room) -> Iterator[TestClient]:
+    app = create_app(settings, store)
+    app.dependency_overrides[knowledge] = room.knowledge
+    with TestClient(app, raise_server_exceptions=False, follow_redirects=False) as opened:
+        yield opened
