@@ -177,6 +177,9 @@ class _Text:
                     raise InputError(f"{self._name}:{self.line}: the JSON is broken here") from None
                 wanted *= 2
                 continue
+            if end == len(self._window) and not self._ended and self._window[end - 1] not in '"}]':
+                self._more(CHUNK_BYTES)  # a number may go on
+                continue
             self.line += self._window.count("\n", self._at, end)
             self._at = end
             return value
@@ -207,7 +210,7 @@ class _Rejoined:
                 head, self._head = self._head, b""
                 return head + bytes(self._source.read())
             part, self._head = self._head[:size], self._head[size:]
-            return part
+            return part + bytes(self._source.read(size - len(part))) if len(part) < size else part
         return bytes(self._source.read(size))
 
     def lines(self, name: str) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ Cursor positions (`sync_cursor.position`), by stream:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,7 +28,7 @@ from ingest.limits import Wait
 from ingest.pipeline import Derive, Derived, Progress, Report, derive_changed, derive_stale, quiet
 from ingest.records import comment_record, issue_record
 from ingest.releases import close_releases, pull_releases
-from ingest.walk import Stretch, Walk, format_time, reached_by, updated_of
+from ingest.walk import Stretch, Walk, format_time, reached_by, row_id, updated_of
 
 OVERLAP = timedelta(seconds=60)
 """GitHub's lists can trail by seconds: a row may show up late below the newest time already seen."""
@@ -181,16 +181,16 @@ def _pull(run: _Run, stream: str) -> None:
     known = datetime.fromisoformat(start) if start else None
     since = known - OVERLAP if known else None
     etag = position.get("etag") if since and position.get("etag_since") == format_time(since) else None
-    asked, left, seen = since, run.limit, 0
+    budget = _Budget(run.limit, known)
+    asked, seen = since, 0
     for stretch in Walk(run.client, path, params, since, None if full else etag):
-        part = stretch if left is None else _part_of(stretch, known, left)
+        part = budget.part_of(stretch)
         if not part.not_modified:
             _store_stretch(run, stream, part, asked, full=full)
         seen += len(part.rows)
-        left = None if left is None else left - _count_beyond(part.rows, known)
         asked = None
         run.report(Progress(stream, seen))
-        if part is not stretch or (left == 0 and not stretch.is_last):
+        if part is not stretch or (budget.is_spent and not stretch.is_last):
             run.limited = True
             return
     if full:
@@ -198,25 +198,31 @@ def _pull(run: _Run, stream: str) -> None:
             save_cursor(session, run.repo_id, f"{stream}.full", {})
 
 
-def _part_of(stretch: Stretch, known: datetime | None, left: int) -> Stretch:
-    """The stretch's rows up to `left` of those beyond the overlap; the stretch itself if that is all."""
-    if _count_beyond(stretch.rows, known) <= left:
+@dataclass
+class _Budget:
+    """A run's limit: counts rows that neither stood in the overlap nor came before in this run."""
+
+    limit: int | None
+    known: datetime | None
+    counted: set[Any] = field(default_factory=set)
+
+    @property
+    def is_spent(self) -> bool:
+        return self.limit is not None and len(self.counted) >= self.limit
+
+    def part_of(self, stretch: Stretch) -> Stretch:
+        """The stretch up to the row that spends the budget; the stretch itself if that is all of it."""
+        if self.limit is None:
+            return stretch
+        for index, row in enumerate(stretch.rows):
+            key, moment = row_id(row), updated_of(row)
+            if key in self.counted or (self.known and moment and moment <= self.known):
+                continue
+            if self.is_spent:
+                rows = stretch.rows[:index]
+                return Stretch(rows, reached_by(rows), None, is_last=False)
+            self.counted.add(key)
         return stretch
-    rows: list[Any] = []
-    for row in stretch.rows:
-        if _count_beyond([row], known):
-            if left == 0:
-                break
-            left -= 1
-        rows.append(row)
-    return Stretch(tuple(rows), reached_by(rows), None, is_last=False)
-
-
-def _count_beyond(rows: Sequence[Any], known: datetime | None) -> int:
-    """How many rows are newer than the cursor, so that a limited run gets on at each start."""
-    if known is None:
-        return len(rows)
-    return sum(1 for row in rows if (moment := updated_of(row)) is None or moment > known)
 
 
 def _store_stretch(run: _Run, stream: str, stretch: Stretch, asked: datetime | None, *, full: bool) -> None:

@@ -73,7 +73,7 @@ class Walk:
         page = self._ask(etag=self.etag)
         while True:
             if page.items:
-                self._last_id = _id_of(page.items[-1])
+                self._last_id = row_id(page.items[-1])
             reached = reached_by(page.items)
             is_last = page.next_url is None
             yield Stretch(page.items, reached, page.etag, is_last, page.not_modified)
@@ -106,7 +106,7 @@ class Walk:
     def _deeper(self) -> Page:
         number, rows = _window(self._position)
         page = self._ask(page=number, rows=rows)
-        if any(_id_of(row) == self._last_id for row in page.items):
+        if any(row_id(row) == self._last_id for row in page.items):
             return page
         self._starts += 1
         if self._starts > NEW_STARTS:
@@ -126,7 +126,8 @@ def _keeps_its_place(url: str) -> bool:
     return not names <= _OWN_PARAMS
 
 
-def _id_of(row: Any) -> Any:
+def row_id(row: Any) -> Any:
+    """GitHub's key of a row, or None."""
     return row.get("id") if isinstance(row, dict) else None
 
 

@@ -64,7 +64,7 @@ class ErrorFact(Frozen):
 
 
 class Conditions(Frozen):
-    """What a remedy is known to need; empty where nobody said."""
+    """The run on which a remedy was tried, or what it is said to need; empty where nobody said."""
 
     versions: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()

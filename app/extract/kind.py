@@ -57,7 +57,7 @@ def _from_words(document: Document) -> tuple[bool, FailureKind, Evidence | None]
         return False, "none", _cite(document, "none", whole, "kind.label_request")
     is_bug = document.issue.title.lower().startswith(("[bug", "[ci", "[install")) or "bug" in labels
     for sentence in read_sentences(document):
-        if sentence.is_proposal or sentence.source == "title":
+        if sentence.is_proposal or sentence.is_heading or sentence.source == "title":
             continue
         if found := _match("text", sentence.text):
             rule, start, end = found

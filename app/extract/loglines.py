@@ -28,6 +28,7 @@ _OUTER = pattern(
     r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,60} [\w.@-]{1,60}(?:\[\d+\])?: ?"
     r"|[A-Za-z][\w.-]{0,40}-\d+ +\| ?"
     r"|#\d+ \d+\.\d+ "
+    r"|(?:\x1b|\^\[)?_bk;t=\d{9,16}\x07?"
     r"|[ \t]*\|[ \t]"
     r"|[ \t]*> ?"
     r"|E {3,}"
@@ -104,7 +105,7 @@ def _rule_for(head: str, text: str, process: str, level: str) -> Any:
         return _BRACKETED if not level and text[1:2] in "IWEDC" else _OUTER
     if head in "uIWEDCF" and not level and _LEVEL.match(text):
         return _LEVEL
-    if head in "0123456789>|#E" or "| " in text[:44] or text[6:7] == " ":
+    if head in "0123456789>|#E_^\x1b" or "| " in text[:44] or text[6:7] == " ":
         return _OUTER
     return None
 

@@ -14,7 +14,7 @@ from app.extract.document import Document
 from app.extract.evidence import cite
 from app.extract.facts import Evidence, Regression
 from app.extract.lists import load
-from app.extract.narrative import Sentence, is_request, read_sentences
+from app.extract.narrative import Sentence, is_request, lower, read_sentences
 from app.extract.patterns import pattern
 from app.extract.rules import Rule, load_rules
 
@@ -50,19 +50,35 @@ class _Said:
     still: list[tuple[str, Evidence]]
     fixed: list[tuple[str, Evidence]]
     culprit: list[tuple[str, Evidence]]
+    good_commit: list[tuple[str, Evidence]]
 
 
 def find_regression(document: Document) -> tuple[Regression | None, tuple[Evidence, ...]]:
     """The regression range that people state; None if there is none."""
     if is_request(document):
         return None, ()
-    said = _Said([], [], [], [], [], [])
+    said = _Said([], [], [], [], [], [], [])
     for sentence in read_sentences(document):
         if sentence.is_proposal or not any(word in sentence.low for word in _GUARD):
             continue
         _read_versions(document, sentence, said)
         _read_culprit(document, sentence, said)
+        _read_commits(document, sentence, said)
+    if said.works and not said.fails and not said.changed:
+        _read_title(document, said)
     return _assemble(said)
+
+
+def _read_title(document: Document, said: _Said) -> None:
+    """A version that works is known: the one in the title is the one that fails."""
+    title = document.issue.title
+    sentence = Sentence(title, lower(title), "title", 0, len(title), "")
+    best = max(order_of(version) for version, _ in said.works)
+    for version in _versions(sentence):
+        if order_of(version.text) > best:
+            span = sentence.span(version.start, version.end)
+            quote = cite(document, "regression.first_failing", version.text, span, "regression.title", 0.7)
+            said.fails.append((version.text, quote))
 
 
 def order_of(version: str) -> tuple[int, ...]:
@@ -85,7 +101,7 @@ def _read_versions(document: Document, sentence: Sentence, said: _Said) -> None:
         "works": said.works, "fails": said.fails, "changed": said.changed, "still": said.still, "fixed": said.fixed
     }  # fmt: skip
     for rule in load_rules("regression"):
-        if rule["part"] == "culprit" or not any(word in sentence.low for word in rule["words"]):
+        if rule["part"] not in buckets or not any(word in sentence.low for word in rule["words"]):
             continue
         for match in rule.pattern.finditer(sentence.text):
             for at, version in _near(sentence, versions, rule, match.start(), match.end()):
@@ -185,6 +201,24 @@ def _read_culprit(document: Document, sentence: Sentence, said: _Said) -> None:
             return
 
 
+def _read_commits(document: Document, sentence: Sentence, said: _Said) -> None:
+    """Commits named as the last that works, or as a head that still fails."""
+    for rule in load_rules("regression"):
+        if not rule["part"].startswith("commit_") or not any(word in sentence.low for word in rule["words"]):
+            continue
+        match = rule.pattern.search(sentence.text)
+        if match is None:
+            continue
+        group = 1 if match.group(1) else 2
+        sha = match.group(group)
+        if sha.isdigit() or sha.isalpha():
+            continue
+        works = rule["part"] == "commit_works"
+        field = "regression.last_working" if works else "regression.still_failing"
+        quote = cite(document, field, sha, sentence.span(*match.span(group)), rule.id, 0.75)
+        (said.good_commit if works else said.still).append((sha, quote))
+
+
 def _assemble(said: _Said) -> tuple[Regression | None, tuple[Evidence, ...]]:
     """The newest version that works, the oldest that fails after it, and the rest."""
     evidence: list[Evidence] = []
@@ -196,6 +230,7 @@ def _assemble(said: _Said) -> tuple[Regression | None, tuple[Evidence, ...]]:
     last = max(good, key=lambda item: order_of(item[0])) if good else None
     if last is None:
         bad = said.changed
+        last = said.good_commit[0] if said.good_commit else None
     else:
         bad = [item for item in bad if order_of(item[0]) > order_of(last[0])]
     first = min(bad, key=lambda item: order_of(item[0])) if bad else None

@@ -151,6 +151,8 @@ def _process_depth(record: ErrorRecord) -> int:
     name = record.line.process
     if "Worker" in name or name.startswith("rank"):
         return 0
+    if record.native and not name and (record.type or "").endswith(" error"):
+        return 0  # a device fault that a library prints itself bears no prefix; it is a worker's
     if "EngineCore" in name:
         return 1
     if (record.type or "").startswith("openai.") or "Error code: " in record.message:

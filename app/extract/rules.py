@@ -14,6 +14,8 @@ from typing import Any
 from app.extract.lists import load
 from app.extract.patterns import pattern
 
+KNOWN_KEYS = frozenset({"id", "reason", "pattern", "hit", "miss", "ignore_case"})
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -40,7 +42,7 @@ def load_rules(name: str) -> tuple[Rule, ...]:
     """
     rules = []
     for row in load(name).get("rule", ()):
-        extra = {k: v for k, v in row.items() if k not in {"id", "reason", "pattern", "hit", "miss", "ignore_case"}}
+        extra = {key: value for key, value in row.items() if key not in KNOWN_KEYS}
         compiled = pattern(row["pattern"], ignore_case=row.get("ignore_case", False))
         rules.append(Rule(row["id"], row["reason"], compiled, row["hit"], row["miss"], extra))
     return tuple(rules)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from app.extract.facts import Facts
+from app.extract.facts import Conditions, Facts
 from app.knowledge.answers import Remedy
 
 OUTCOME_RANK = {"works": 0, "partial": 1, "fails": 2}
@@ -12,10 +12,15 @@ SPEAKER_RANK = {"maintainer": 0, "reporter": 1, "other": 2}
 
 
 def remedies_of(facts: Facts, *, repo: str, url: str) -> tuple[Remedy, ...]:
-    """One issue's workarounds with their source, best first."""
+    """One issue's workarounds with their source, best first; tried on the issue's run if nobody said."""
+    tried_on = Conditions(
+        versions=tuple(facts.versions[key] for key in ("vllm",) if key in facts.versions),
+        gpus=facts.gpus, models=facts.models, backends=facts.backends.get("moe", ()),
+    )  # fmt: skip
     found = [
         Remedy(
-            action=item.action, kind=item.kind, outcome=item.outcome, conditions=item.conditions,
+            action=item.action, kind=item.kind, outcome=item.outcome,
+            conditions=tried_on if item.conditions == Conditions() else item.conditions,
             by=item.by, confirmed_by=item.confirmed_by, refuted_by=item.refuted_by,
             repo=repo, number=facts.number, url=url,
         )

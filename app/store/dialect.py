@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlmodel import Session
 
 from app.errors import StoreError
@@ -61,18 +61,23 @@ def _open_sqlite(database_url: str, file: str | None) -> Engine:
     try:
         with engine.connect() as connection:
             connection.execute(text("SELECT 1"))
-    except OperationalError as error:
+    except DBAPIError as error:
         raise StoreError(f"cannot open the database {file}: {error.orig}") from None
     return engine
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
     connection.isolation_level = None
-    for pragma in (
+    pragmas = (
         f"busy_timeout={BUSY_TIMEOUT_MS}", "journal_mode=WAL", "synchronous=NORMAL",
         "foreign_keys=ON", f"cache_size=-{CACHE_KIB}", "temp_store=MEMORY",
-    ):  # fmt: skip
-        connection.execute(f"PRAGMA {pragma}")
+    )  # fmt: skip
+    try:
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+    except sqlite3.Error:
+        connection.close()  # the pool does not know it yet
+        raise
 
 
 def _begin_sqlite(connection: Connection) -> None:

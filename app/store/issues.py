@@ -81,16 +81,20 @@ def _stored_states(
 
 def _unchanged(session: Session, repo_id: int, records: Sequence[IssueRecord]) -> set[int]:
     """Numbers whose stored row is from the same JSON and not marked gone."""
-    raw_of = {record.number: record.raw for record in records if record.raw is not None}
-    if not raw_of:
+    said = {
+        record.number: (record.is_pull_request, record.raw)
+        for record in records
+        if record.raw is not None and record.gone_at is None
+    }
+    if not said:
         return set()
-    query = select(IssueRow.number, IssueRow.raw).where(
+    query = select(IssueRow.number, IssueRow.is_pull_request, IssueRow.raw).where(
         IssueRow.repo_id == repo_id,
-        col(IssueRow.number).in_(list(raw_of)),
+        col(IssueRow.number).in_(list(said)),
         col(IssueRow.origin) == GITHUB,
         col(IssueRow.gone_at).is_(None),
     )
-    return {number for number, raw in session.exec(query) if raw == raw_of[number]}
+    return {number for number, is_pull, raw in session.exec(query) if (is_pull, raw) == said[number]}
 
 
 def _replaces(record: IssueRecord, origin: str, updated_at: datetime | None) -> bool:
@@ -249,7 +253,7 @@ def find_comments(session: Session, repo_id: int, numbers: Sequence[int]) -> dic
     query = (
         select(CommentRow)
         .where(CommentRow.repo_id == repo_id, col(CommentRow.issue_number).in_(list(numbers)))
-        .order_by(col(CommentRow.created_at), col(CommentRow.id))
+        .order_by(col(CommentRow.created_at).nulls_first(), col(CommentRow.id))
     )
     found: dict[int, list[CommentRecord]] = {}
     for row in session.exec(query):
@@ -275,7 +279,7 @@ def first_releases_of(session: Session, repo_id: int, pulls: Sequence[int]) -> d
             col(ReleasePullRow.number).in_(list(pulls)),
             col(ReleaseRow.is_prerelease).is_(False),
         )
-        .order_by(col(ReleaseRow.published_at).desc())
+        .order_by(col(ReleaseRow.published_at).desc().nulls_first())
     )
     return dict(session.exec(query).all())
 
@@ -285,7 +289,7 @@ def newest_release(session: Session, repo_id: int) -> str | None:
     query = (
         select(ReleaseRow.tag)
         .where(ReleaseRow.repo_id == repo_id, col(ReleaseRow.is_prerelease).is_(False))
-        .order_by(col(ReleaseRow.published_at).desc())
+        .order_by(col(ReleaseRow.published_at).desc().nulls_last())
         .limit(1)
     )
     return session.exec(query).first()

@@ -34,7 +34,7 @@ LIKELY_LEAST = 0.25
 BAND_LEAST = 10
 """A band's precision is not judged on fewer queries."""
 RELATED_FROM = 0.15
-FLOOR = 0.02
+FLOOR = 0.004
 FOLDS = 5
 PER_QUERY = 10
 
@@ -171,7 +171,7 @@ def main() -> None:
     for name, start, end in (("same", same, 1.1), ("likely", likely, same)):
         inside = [right for chance, right in firsts if start <= chance < end]
         share = sum(inside) / max(1, len(inside))
-        print(f"{name}: from {start}, {len(inside)} of {len(firsts)} queries, {share:.3f} right, unseen folds")
+        print(f"{name}: from {start}, {len(inside)} of {len(firsts)} queries, unseen folds right {share:.3f}")
 
 
 if __name__ == "__main__":

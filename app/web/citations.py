@@ -66,9 +66,12 @@ class Citations:
         return mark_text(self._issue.title, self._spans("title"))
 
     def body(self) -> Markup:
-        """The body: as it stands with its marks, or as Markdown where nothing is marked in it."""
+        """The body: as it stands with its marks, or as Markdown where nothing is marked in it.
+
+        What a card holds in its place is a log, and a log is no Markdown.
+        """
         spans = self._spans("body")
-        if not spans:
+        if not spans and self._issue.origin != "card":
             return render_markdown(self._issue.body)
         return Markup('<div class="orig">{}</div>').format(mark_text(self._issue.body, spans))
 

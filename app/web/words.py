@@ -89,7 +89,7 @@ _FIX_SIGNS: dict[FixState, tuple[str, str]] = {
 }
 _FOR_YOU: dict[ForYou, str] = {
     "already_included": "You have the fix; this is something else, or it came back.",
-    "not_fixed": "No release is known to help you.",
+    "not_fixed": "Upgrading is not known to help.",
     "unknown": "Whether your version has it is not known.",
 }
 

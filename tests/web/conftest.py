@@ -50,7 +50,9 @@ with warnings.catch_warnings():
 
 REPO = "vllm-project/vllm"
 URL = f"https://github.com/{REPO}/issues/"
-HOT = "Failed: Cuda error /workspace/csrc/custom_all_reduce.cuh:455 'an illegal memory access was encountered'"
+HOT = (
+    "Failed: Cuda error /workspace/csrc/custom_all_reduce.cuh:455 'an illegal memory access was encountered'"
+)
 NOT_FIXED = FixView(state="not_fixed", for_you="not_fixed", reason="Open, and no pull request closes it.")
 RANGE = Regression(
     last_working="0.18.1rc1.dev227",
@@ -131,7 +133,9 @@ UNKNOWN = SAME.model_copy(
 )
 
 EXCERPT = (
-    ExcerptLine(1, "(Worker_TP0) INFO [unquantized.py:283] Using FlashInfer CUTLASS Unquantized MoE backend", "dim"),
+    ExcerptLine(
+        1, "(Worker_TP0) INFO [unquantized.py:283] Using FlashInfer CUTLASS Unquantized MoE backend", "dim"
+    ),
     ExcerptLine(2, "Capturing CUDA graphs (mixed prefill-decode, PIECEWISE):  97%|####| 143/147", "dim"),
     ExcerptLine(3, HOT, "hot"),
     ExcerptLine(5, "RuntimeError: Engine core initialization failed.", "dim", "wrapper, not the cause"),

@@ -1,0 +1,236 @@
+"""The commands as a person meets them: bad input gets one clear line and a fitting exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+LIMIT = 10 * 1024 * 1024
+
+LOG = """\
+(EngineCore_DP0 pid=71) ERROR 03-02 10:11:12 [core.py:866] EngineCore failed to start.
+(EngineCore_DP0 pid=71) ERROR 03-02 10:11:12 [core.py:866] Traceback (most recent call last):
+(EngineCore_DP0 pid=71) ERROR 03-02 10:11:12 [core.py:866]   File "/opt/venv/lib/python3.12/site-packages/vllm/v1/core/kv_cache_utils.py", line 700, in check_enough_kv_cache_memory
+(EngineCore_DP0 pid=71) ERROR 03-02 10:11:12 [core.py:866] ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.
+"""
+
+
+def triage(
+    *arguments: str | Path, folder: Path, given: bytes = b"", **settings: str
+) -> subprocess.CompletedProcess[bytes]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TRIAGE_")}
+    environment |= {"TRIAGE_GITHUB_API_URL": "http://127.0.0.1:9", **settings}
+    return subprocess.run(
+        [sys.executable, "-m", "app.cli", *map(str, arguments)],
+        cwd=folder, env={**environment, "PYTHONPATH": str(Path(__file__).parents[1])},
+        input=given, capture_output=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+def one_line(answer: subprocess.CompletedProcess[bytes]) -> str:
+    """What was said on stderr; it must be a single line without a traceback."""
+    text = answer.stderr.decode().strip()
+    assert "\n" not in text, text
+    assert "Traceback" not in text
+    return text
+
+
+def test_an_unknown_command_is_wrong_usage(tmp_path: Path) -> None:
+    answer = triage("frobnicate", folder=tmp_path)
+    assert answer.returncode == 2
+    assert b"frobnicate" in answer.stderr
+
+
+def test_an_unknown_flag_is_wrong_usage(tmp_path: Path) -> None:
+    answer = triage("diagnose", "--frobnicate", folder=tmp_path)
+    assert answer.returncode == 2
+    assert b"--frobnicate" in answer.stderr
+
+
+def test_a_missing_log_file_is_named(tmp_path: Path) -> None:
+    answer = triage("diagnose", "nowhere.log", folder=tmp_path)
+    assert answer.returncode == 1
+    assert "nowhere.log" in one_line(answer)
+
+
+def test_an_empty_log_is_refused(tmp_path: Path) -> None:
+    answer = triage("diagnose", "-", folder=tmp_path, given=b"  \n\n")
+    assert answer.returncode == 1
+    assert "empty" in one_line(answer)
+
+
+def test_a_log_over_the_limit_is_refused(tmp_path: Path) -> None:
+    answer = triage("diagnose", "-", folder=tmp_path, given=b"x" * (LIMIT + 1))
+    assert answer.returncode == 1
+    assert "limit" in one_line(answer)
+
+
+def test_a_binary_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "core").write_bytes(bytes(range(256)) * 64)
+    answer = triage("diagnose", "core", folder=tmp_path)
+    assert answer.returncode == 1
+    assert "not a text" in one_line(answer)
+
+
+def test_an_import_of_what_is_no_json_stores_nothing(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("these are not\nthe issues\n", encoding="utf-8")
+    answer = triage("import", "notes.txt", folder=tmp_path)
+    assert answer.returncode == 1
+    assert b"notes.txt" in answer.stderr
+    assert b"Traceback" not in answer.stderr
+    with sqlite3.connect(tmp_path / "triage.db") as base:
+        assert base.execute("select count(*) from issue").fetchone() == (0,)
+
+
+def test_an_import_of_a_missing_file_is_one_line(tmp_path: Path) -> None:
+    answer = triage("import", "nowhere.jsonl", folder=tmp_path)
+    assert answer.returncode == 1
+    assert "nowhere.jsonl" in one_line(answer)
+
+
+def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    assert triage("migrate", folder=tmp_path).returncode == 0
+    with sqlite3.connect(tmp_path / "triage.db") as base:
+        base.execute("update alembic_version set version_num = '29990101_from_the_future'")
+    for command in (["migrate"], ["diagnose", "-"], ["serve"], ["sync"]):
+        answer = triage(*command, folder=tmp_path, given=LOG.encode())
+        assert answer.returncode == 1
+        assert "newer version" in one_line(answer)
+
+
+def test_serving_an_empty_database_says_to_migrate(tmp_path: Path) -> None:
+    answer = triage("serve", "--port", str(free_port()), folder=tmp_path)
+    assert answer.returncode == 1
+    assert "triage migrate" in one_line(answer)
+
+
+def test_a_place_below_a_plain_file_cannot_hold_the_database(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    url = f"sqlite:///{tmp_path}/file/triage.db"
+    answer = triage("migrate", folder=tmp_path, TRIAGE_DATABASE_URL=url)
+    assert answer.returncode == 1
+    assert "folder" in one_line(answer)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TRIAGE_DATABASE_URL", "mysql://u:p4ssw0rd@h/d"),
+        ("TRIAGE_REPO", "not a repo"),
+        ("TRIAGE_KEEP_DAYS", "many"),
+        ("TRIAGE_GITHUB_API_URL", "ftp://x"),
+    ],
+)
+def test_a_wrong_setting_is_named_and_its_value_is_not_repeated(tmp_path: Path, name: str, value: str) -> None:
+    answer = triage("migrate", folder=tmp_path, **{name: value})
+    assert answer.returncode == 2
+    assert name in one_line(answer)
+    assert value not in answer.stderr.decode()
+
+
+def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        answer = triage("up", "--port", str(taken.getsockname()[1]), folder=tmp_path)
+    assert answer.returncode == 2
+    assert "in use" in one_line(answer)
+    assert not (tmp_path / "triage.db").exists()
+
+
+def test_extract_writes_a_line_for_each_issue_and_names_the_line_that_is_none(tmp_path: Path) -> None:
+    given = b'{"number": 7, "title": "[Bug]: ValueError: no memory", "body": ""}\nnot json\n{"title": "x"}\n'
+    answer = triage("extract", "-", folder=tmp_path, given=given)
+    assert answer.returncode == 1
+    assert [json.loads(line)["number"] for line in answer.stdout.splitlines()] == [7]
+    assert b"stdin:2:" in answer.stderr
+    assert b"stdin:3:" in answer.stderr
+
+
+def test_diagnose_answers_json_in_a_pipe_and_tells_by_its_exit_code(tmp_path: Path) -> None:
+    answer = triage("diagnose", "-", folder=tmp_path, given=LOG.encode())
+    found = json.loads(answer.stdout)
+    assert answer.returncode == (0 if found["verdict"] in {"same", "likely"} else 3)
+    assert found["root_cause"]["message"] == "No available memory for the cache blocks."
+
+
+@pytest.mark.parametrize("shape", ["text", "markdown"])
+def test_diagnose_answers_in_the_format_asked_for(tmp_path: Path, shape: str) -> None:
+    answer = triage("diagnose", "-", "--format", shape, folder=tmp_path, given=LOG.encode())
+    assert answer.returncode == 3
+    assert b"No available memory for the cache blocks." in answer.stdout.replace(b"\\", b"")
+
+
+def test_a_server_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
+    answer = triage("diagnose", "-", "--url", "http://127.0.0.1:9", folder=tmp_path, given=LOG.encode())
+    assert answer.returncode == 1
+    assert "does not answer" in one_line(answer)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes], Path]]:
+    """`triage up` in an empty folder, with a GitHub that cannot be reached."""
+    port = free_port()
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TRIAGE_")}
+    environment |= {
+        "TRIAGE_GITHUB_API_URL": "http://127.0.0.1:9",
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+    }
+    said = tmp_path / "said.txt"
+    with said.open("wb") as errors:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "app.cli", "up", "--port", str(port)],
+            cwd=tmp_path, env=environment, stderr=errors, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(300):
+            try:
+                if httpx.get(address + "/readyz", timeout=5).status_code == 200:
+                    break
+            except httpx.HTTPError:
+                time.sleep(0.1)
+        yield address, server, said
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(timeout=20)
+
+
+def test_up_serves_the_starter_set_and_says_that_github_was_not_reached(
+    started: tuple[str, subprocess.Popen[bytes], Path],
+) -> None:
+    address, server, said = started
+    assert httpx.get(address + "/").status_code == 200
+    answer = httpx.post(address + "/api/v1/diagnose", json={"log": LOG}).json()
+    assert answer["index"]["issues"] >= 30
+    for _ in range(200):
+        if "could not be reached" in said.read_text():
+            break
+        time.sleep(0.1)
+    text = said.read_text()
+    assert "starter set" in text
+    assert "GitHub could not be reached" in text
+    assert server.poll() is None
+
+
+def test_the_command_asks_a_running_server(started: tuple[str, subprocess.Popen[bytes], Path]) -> None:
+    address, _, said = started
+    answer = triage("diagnose", "-", "--url", address, folder=said.parent, given=LOG.encode())
+    assert json.loads(answer.stdout)["index"]["issues"] >= 30

@@ -1,0 +1,414 @@
+"""The pages say verdict, remedy and fix state first, work without scripts, and escape all foreign text."""
+
+from __future__ import annotations
+
+import html
+import re
+from html.parser import HTMLParser
+
+import pytest
+from fastapi.testclient import TestClient
+
+from app.config import LOG_LIMIT_BYTES
+from app.errors import NotFoundError
+from app.extract.facts import Evidence
+from app.knowledge.excerpt import ExcerptLine
+from app.knowledge.overview import Overview
+from tests.web.conftest import ISSUE, MATCHES, OVERVIEW, SAME, UNKNOWN, Room
+
+LOG = "RuntimeError: CUDA error: an illegal memory access was encountered"
+HOSTILE = "</textarea></title><script>alert(1)</script><img src=x onerror=alert(2)>\"'{{ 7*7 }}"
+
+
+class Page(HTMLParser):
+    """Tags, ids, links and visible text of a page."""
+
+    VOID = frozenset({"meta", "link", "input", "br", "path", "circle", "use", "hr"})
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.unbalanced: list[str] = []
+        self.text = ""
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.unbalanced.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def values(self, name: str) -> list[str]:
+        return [attrs[name] or "" for _, attrs in self.tags if name in attrs]
+
+
+def diagnosed(client: TestClient, log: str = LOG, **fields: str) -> Page:
+    answer = client.post("/diagnose", data={"log": log, **fields})
+    assert answer.status_code == 200, answer.text
+    return checked(answer.text)
+
+
+def checked(source: str) -> Page:
+    """A page that keeps the rules of all pages."""
+    page = Page(source)
+    ids = page.values("id")
+    assert not page.unbalanced
+    assert not page.open
+    assert len(ids) == len(set(ids))
+    assert not [
+        attrs for _, attrs in page.tags if any(name.startswith("on") or name == "style" for name in attrs)
+    ]
+    assert [attrs.get("src", "") for tag, attrs in page.tags if tag == "script"] == page.values("src")
+    assert all((address or "").startswith("/static/") for address in page.values("src"))
+    assert not [tag for tag, _ in page.tags if tag in {"img", "iframe", "style", "object"}]
+    targets = set(ids)
+    for address in page.values("href"):
+        if address.startswith("#"):
+            assert address[1:] in targets, f"{address} leads nowhere"
+    for tag, attrs in page.tags:
+        if tag == "section" and "aria-labelledby" in attrs:
+            assert attrs["aria-labelledby"] in targets
+    return page
+
+
+def test_the_paste_box_comes_first_and_needs_no_script(client: TestClient) -> None:
+    answer = client.get("/")
+    page = checked(answer.text)
+    forms = [attrs for tag, attrs in page.tags if tag == "form"]
+
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert forms[0] == {
+        "class": "paste",
+        "action": "/diagnose",
+        "method": "post",
+        "enctype": "multipart/form-data",
+    }
+    assert page.values("name")[-3:] == ["log", "file", "vllm_version"]
+    assert answer.text.index("<textarea") < answer.text.index("Newest failures")
+    assert "#44395" in page.text
+    assert "15,818 issues of vllm-project/vllm" in page.text
+
+
+def test_an_example_fills_the_box(client: TestClient) -> None:
+    assert "FlashInfer CUTLASS" not in client.get("/").text
+    filled = checked(client.get("/?example=1").text)
+
+    assert "Failed: Cuda error" in filled.text
+
+
+def test_the_starter_set_is_called_what_it_is(client: TestClient, room: Room) -> None:
+    room.overview = OVERVIEW.model_copy(
+        update={"is_starter_only": True, "as_of": None, "newest_release": None}
+    )
+    page = checked(client.get("/").text)
+
+    assert page.text.count("Only the starter set of 30 known failures is here") == 1
+    assert "not yet synchronised with GitHub" in page.text
+
+
+def test_an_empty_base_says_what_to_do(client: TestClient, room: Room) -> None:
+    room.overview = Overview(
+        issues=0, pulls=0, from_cards=0, as_of=None, newest_release=None, is_starter_only=False, recent=()
+    )
+
+    assert "triage sync" in checked(client.get("/").text).text
+
+
+def test_the_answer_to_a_log_has_no_address(client: TestClient) -> None:
+    answer = client.get("/diagnose")
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+
+
+def test_verdict_remedy_and_fix_state_come_in_that_order(client: TestClient) -> None:
+    answer = client.post("/diagnose", data={"log": LOG})
+    page = checked(answer.text)
+    places = [
+        answer.text.index(words)
+        for words in ("Same failure", "--moe-backend triton", "Not fixed", "Root cause")
+    ]
+
+    assert places == sorted(places)
+    assert '<a href="/issues/39288">#39288</a>: illegal memory access' in answer.text
+    assert "97\u2009%" in page.text
+    assert "Do this" in page.text
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def test_what_did_not_help_comes_last_and_has_no_copy_button(client: TestClient) -> None:
+    page = diagnosed(client)
+
+    assert page.text.index("unset VLLM_USE_FLASHINFER_MOE_FP16") < page.text.index("Did not help:")
+    assert page.values("data-copy") == ["r1", "r2", "md", "curl"]
+
+
+def test_the_version_line_puts_the_caller_inside_the_range(client: TestClient, room: Room) -> None:
+    page = diagnosed(client, vllm_version="v0.19.0")
+    line = [word for word in re.split(r"\s+", page.text) if re.match(r"0\.\d+\.\d", word)]
+
+    assert room.asked[0]["vllm_version"] == "v0.19.0"
+    assert line[line.index("0.18.1rc1.dev227") :][:4] == [
+        "0.18.1rc1.dev227", "0.18.1rc1.dev266", "0.19.0inside", "0.19.1rc1.dev45",
+    ]  # fmt: skip
+    assert "up to 0.22.0" in page.text
+
+
+def test_the_root_cause_is_quoted_with_its_process_and_line(client: TestClient) -> None:
+    answer = client.post("/diagnose", data={"log": f"{LOG}\n" * 9}).text
+
+    assert '<li data-n="3" class="hot">Failed: Cuda error' in answer
+    assert 'process <span class="m">Worker_TP3</span>, line <span class="num">3 of 9</span>' in answer
+    assert "<em>wrapper, not the cause</em>" in answer
+
+
+def test_matches_show_what_is_shared_and_what_differs(client: TestClient) -> None:
+    page = diagnosed(client)
+
+    assert "MoE backend FlashInfer CUTLASS" in page.text
+    assert "yours TP 4; theirs TP 8" in page.text
+    assert "Closed unresolved" in page.text
+
+
+def test_what_was_masked_is_told(client: TestClient) -> None:
+    assert "Masked in your log: 1 × hugging face token, 2 × ip address." in diagnosed(client).text
+
+
+def test_the_answer_can_be_taken_away_without_scripts(client: TestClient) -> None:
+    page = diagnosed(client, vllm_version="0.19.0'; rm -rf /")
+
+    assert "**You hit #39288" in page.text
+    assert "'http://testserver/api/v1/diagnose?vllm_version=0.19.0%27%3B+rm+-rf+%2F'" in page.text
+
+
+def test_a_strange_host_is_not_repeated(client: TestClient) -> None:
+    answer = client.get("/", headers={"host": "evil.example';rm -rf /"})
+
+    assert "evil" not in answer.text
+
+
+def test_likely_says_try_this_and_why_it_may_differ_before_the_source(client: TestClient, room: Room) -> None:
+    room.diagnosis = SAME.model_copy(
+        update={"verdict": "likely", "matches": MATCHES[1:], "headline": "Probably #30579."}
+    )
+    page = diagnosed(client)
+
+    assert page.text.index("Try this") < page.text.index("Why it may differ") < page.text.index("Said by")
+    assert "yours H100; theirs B200" in page.text
+
+
+def test_unknown_gives_numbered_next_steps_first(client: TestClient, room: Room) -> None:
+    room.diagnosis = UNKNOWN
+    page = diagnosed(client)
+
+    assert "best candidate" in page.text
+    assert (
+        page.text.index("1. Run once more")
+        < page.text.index("2. Paste the lines")
+        < page.text.index("Weak candidates")
+    )
+    assert "CUDA_LAUNCH_BLOCKING=1 vllm serve YOUR_ARGS" in page.text
+    assert "not in the log" in page.text
+    assert "Fix state" not in page.text
+    assert "Masked in your log: nothing" in page.text
+
+
+def test_a_log_without_an_error_and_without_candidates_is_answered(client: TestClient, room: Room) -> None:
+    room.diagnosis = UNKNOWN.model_copy(
+        update={"matches": (), "root_cause": None, "wrappers": (), "signature": None}
+    )
+    page = diagnosed(client)
+
+    assert "No error line was found in 1 line." in page.text
+    assert "no candidate" in page.text
+
+
+def test_no_remedy_is_said(client: TestClient, room: Room) -> None:
+    room.diagnosis = SAME.model_copy(update={"workarounds": ()})
+
+    assert "No remedy is known." in diagnosed(client).text
+
+
+def test_a_nine_mib_log_goes_through_the_form(client: TestClient, room: Room) -> None:
+    log = "INFO nothing happened here\n" * (9 * 1024 * 1024 // 27)
+
+    assert client.post("/diagnose", data={"log": log}, files={"file": ("", b"")}).status_code == 200
+    assert room.asked[0]["log"].count("\n") == log.count("\n")
+
+
+def test_an_uploaded_file_is_diagnosed(client: TestClient, room: Room) -> None:
+    client.post("/diagnose", data={"log": ""}, files={"file": ("crash.log", LOG.encode())})
+
+    assert room.asked[0]["log"] == LOG
+
+
+@pytest.mark.parametrize(
+    ("log", "status", "words"),
+    [
+        (b"", 422, "The log is empty. Paste at least the lines from the first ERROR."),
+        (b" \n ", 422, "The log is empty."),
+        (b"x" * (LOG_LIMIT_BYTES + 1), 413, "10,485,761 bytes is over the limit of 10 MiB."),
+        (bytes(range(256)) * 99, 415, "This is not text."),
+    ],
+)
+def test_a_log_that_cannot_be_used_gives_a_page_with_the_way_out(
+    client: TestClient, log: bytes, status: int, words: str
+) -> None:
+    answer = client.post("/diagnose", files={"file": ("f", log)})
+
+    assert answer.status_code == status
+    assert words in checked(answer.text).text
+
+
+def test_a_version_that_is_too_long_gives_a_page(client: TestClient) -> None:
+    answer = client.post("/diagnose", data={"log": LOG, "vllm_version": "9" * 500})
+
+    assert answer.status_code == 422
+    assert "vllm_version" in checked(answer.text).text
+
+
+def test_foreign_text_of_a_log_is_escaped_everywhere(client: TestClient, room: Room, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    assert SAME.root_cause
+    room.diagnosis = SAME.model_copy(
+        update={
+            "headline": f"You hit #39288: {HOSTILE}",
+            "root_cause": SAME.root_cause.model_copy(
+                update={"type": HOSTILE, "frame": HOSTILE, "process": HOSTILE}
+            ),
+            "wrappers": (HOSTILE,),
+            "matches": (MATCHES[0].model_copy(update={"title": HOSTILE, "state": HOSTILE}),),
+            "environment": SAME.environment.model_copy(update={"gpus": (HOSTILE,), "models": (HOSTILE,)}),
+            "workarounds": (SAME.workarounds[0].model_copy(update={"action": HOSTILE}),),
+        }
+    )
+    monkeypatch.setattr("tests.web.conftest.EXCERPT", (ExcerptLine(1, HOSTILE, "hot", HOSTILE),))
+
+    assert_harmless(client.post("/diagnose", data={"log": LOG, "vllm_version": "<script>"}).text, at_least=10)
+
+
+def test_foreign_text_of_an_issue_is_escaped_everywhere(client: TestClient, room: Room) -> None:
+    assert ISSUE.facts
+    said = Evidence(
+        field="gpus", value="H100", quote=HOSTILE, source="comment:9", start=0, end=9, rule="r", confidence=1
+    )
+    room.issue = ISSUE.model_copy(
+        update={
+            "title": HOSTILE, "body": f"{ISSUE.body}{HOSTILE}", "labels": (HOSTILE,), "author": HOSTILE,
+            "facts": ISSUE.facts.model_copy(
+                update={"summary": HOSTILE, "gpus": (HOSTILE,), "evidence": (*ISSUE.facts.evidence, said)}
+            ),
+        }
+    )  # fmt: skip
+
+    assert_harmless(client.get("/issues/39288", params={"vllm_version": HOSTILE}).text, at_least=7)
+
+
+def assert_harmless(source: str, at_least: int) -> None:
+    page = checked(source)
+    assert "<script>alert" not in source
+    assert source.count(html.escape("<script>alert(1)</script>")) >= at_least
+    assert "{{ 7*7 }}" in page.text
+
+
+def test_an_issue_page_leads_every_statement_to_its_sentence(client: TestClient) -> None:
+    answer = client.get("/issues/39288").text
+    page = checked(answer)
+
+    assert '<mark id="e1" data-n="1">NVIDIA H100 80GB HBM3</mark>' in answer
+    assert re.search(r'H100 × 8<a class="ev" href="#e1"', answer)
+    assert "The same model runs with" in page.text
+    assert "#issuecomment-77" in answer
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in answer
+    assert "A hypothesis, not proven:" in page.text
+    assert page.text.index("Remedies") < page.text.index("Fix state") < page.text.index("Original text")
+
+
+def test_evidence_that_is_not_at_its_place_is_quoted_and_marks_nothing(
+    client: TestClient, room: Room
+) -> None:
+    room.issue = ISSUE.model_copy(update={"body": "x" + ISSUE.body})
+    answer = client.get("/issues/39288").text
+
+    checked(answer)
+    assert ">NVIDIA H100 80GB HBM3</mark> <span" in answer
+
+
+def test_what_an_issue_does_not_tell_is_said(client: TestClient, room: Room) -> None:
+    assert ISSUE.facts
+    bare = ISSUE.facts.model_copy(
+        update={
+            "gpus": (),
+            "models": (),
+            "versions": {},
+            "workarounds": (),
+            "regression": None,
+            "evidence": (),
+        }
+    )
+    room.issue = ISSUE.model_copy(update={"facts": bare})
+    page = checked(client.get("/issues/39288").text)
+
+    assert "A remedy: nobody has told one." in page.text
+    assert page.text.count("Not known") >= 4
+    assert "No remedy is known." in page.text
+
+
+def test_an_issue_that_was_not_read_yet_is_shown_all_the_same(client: TestClient, room: Room) -> None:
+    room.issue = ISSUE.model_copy(update={"facts": None, "body": "", "origin": "card", "created_at": None})
+
+    assert "Nothing has been read out of this text yet." in checked(client.get("/issues/39288").text).text
+
+
+def test_a_cards_log_is_shown_as_it_stands(client: TestClient, room: Room) -> None:
+    assert ISSUE.facts
+    facts = ISSUE.facts.model_copy(update={"evidence": ()})
+    room.issue = ISSUE.model_copy(
+        update={"origin": "card", "body": "# no heading\n* no list", "facts": facts}
+    )
+    answer = client.get("/issues/39288").text
+
+    assert '<div class="orig"># no heading\n* no list</div>' in answer
+    assert "not fetched yet" in checked(answer).text
+
+
+def test_an_issue_is_seen_from_a_version(client: TestClient, room: Room) -> None:
+    page = checked(client.get("/issues/39288?vllm_version=0.19.0").text)
+
+    assert room.asked[0]["vllm_version"] == "0.19.0"
+    assert "seen from 0.19.0" in page.text
+
+
+def test_an_issue_of_another_repository_has_the_long_address(client: TestClient, room: Room) -> None:
+    room.issue = ISSUE.model_copy(update={"repo": "other/thing"})
+    answer = client.get("/r/other/thing/issues/39288").text
+
+    assert 'href="/api/v1/repos/other/thing/issues/39288"' in answer
+
+
+def test_an_issue_that_is_not_stored_gives_a_page_with_the_way_out(client: TestClient, room: Room) -> None:
+    room.failure = NotFoundError("no")
+    answer = client.get("/issues/7")
+
+    assert answer.status_code == 404
+    assert "#7 of vllm-project/vllm is not stored. Run `triage sync`" in checked(answer.text).text
+
+
+@pytest.mark.parametrize("path", ["/static/style.css", "/static/app.js", "/static/icon.svg"])
+def test_the_pages_own_files_are_served(client: TestClient, path: str) -> None:
+    assert client.get(path).status_code == 200
+    assert path in client.get("/").text
+
+
+def test_nothing_on_a_page_comes_from_elsewhere(client: TestClient) -> None:
+    for path in ("/", "/issues/39288", "/static/style.css", "/static/app.js"):
+        source = client.get(path).text
+        assert not re.search(r"(src|@import|url\()\s*=?\s*[\"']?(https?:)?//", source)
