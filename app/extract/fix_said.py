@@ -20,6 +20,7 @@ _NUMBER = pattern(
     r"#(\d{3,6})\b|github\.com/vllm-project/vllm/pull/(\d{1,6})", ignore_case=True
 )  # fmt: skip
 _VERSION = pattern(r"\bv?(\d+\.\d+\.\d+(?:\.?(?:post|rc)\d+)?)\b")
+_TAKEN_BACK = ("however", "unfortunately", "but it still", "but the", "still,", "但是", "但")
 _RANK = {"fixed": 3, "merged_unreleased": 2, "in_progress": 1}
 
 
@@ -35,8 +36,12 @@ def find_fix(document: Document) -> tuple[Fix | None, Evidence | None]:
     if is_request(document):
         return None, None
     best: _Said | None = None
-    for order, sentence in enumerate(read_sentences(document)):
+    sentences = read_sentences(document)
+    for order, sentence in enumerate(sentences):
         if "#" not in sentence.text and "/pull/" not in sentence.text:
+            continue
+        after = sentences[order + 1] if order + 1 < len(sentences) else None
+        if after is not None and after.source == sentence.source and after.low.startswith(_TAKEN_BACK):
             continue
         said = _read(document, sentence, order)
         if said is not None and (best is None or said.rank > best.rank):

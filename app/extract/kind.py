@@ -64,7 +64,7 @@ def _from_words(document: Document) -> tuple[bool, FailureKind, Evidence | None]
             return True, _kind(rule), _cite(document, rule["kind"], sentence.span(start, end), rule.id)
     if is_bug:
         return True, "other", _cite(document, "other", whole, "kind.title_bug")
-    if "performance" in labels and "?" not in document.issue.title:
+    if "performance" in labels and not document.issue.title.rstrip().endswith(("?", "？")):
         return True, "slowdown", _cite(document, "slowdown", whole, "kind.label_performance")
     return False, "none", None
 

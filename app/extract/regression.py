@@ -22,6 +22,9 @@ _LIST = load("regression")
 _GUARD: tuple[str, ...] = tuple(_LIST["guard"])
 _FOREIGN: tuple[str, ...] = tuple(_LIST["foreign"])
 _FAILURE_WORDS: tuple[str, ...] = tuple(_LIST["failure_words"])
+_SUBJECTS: tuple[str, ...] = tuple(_LIST["subjects"])
+_STILL: tuple[str, ...] = tuple(_LIST["still_words"])
+_CURED: tuple[str, ...] = tuple(_LIST["cured_words"])
 _VERSION = pattern(
     r"\bv?\.?(\d{1,2}\.\d{1,2}(?:\.\d{1,2}){0,2}(?:[._-]?(?:post|rc|dev|a|b)\d+)*(?:\.dev\d+)?(?:\+[\w.]*\w)?)\b",
     ignore_case=True,
@@ -109,8 +112,11 @@ def _read_versions(document: Document, sentence: Sentence, said: _Said) -> None:
                     continue
                 taken.add(at)
                 span = sentence.span(version.start, version.end)
-                evidence = cite(document, "regression." + _FIELD[rule["part"]], version.text, span, rule.id, 0.8)
-                buckets[rule["part"]].append((version.text, evidence))
+                part = rule["part"]
+                if rule.extra.get("still_if") and any(word in sentence.low for word in _STILL):
+                    part = "still"
+                evidence = cite(document, "regression." + _FIELD[part], version.text, span, rule.id, 0.8)
+                buckets[part].append((version.text, evidence))
 
 
 _FIELD = {
@@ -125,8 +131,7 @@ def _near(
     """The versions that a cue speaks of: the one it touches, and those enumerated with it."""
     reach = int(rule.extra.get("reach", 24))
     if rule["side"] == "after":
-        first = next((i for i, v in enumerate(versions) if v.end > start and v.start - end <= reach), None)
-        first = first if first is None or versions[first].start >= start else None
+        first = next((i for i, v in enumerate(versions) if 0 <= v.start - end + 2 <= reach + 2), None)
     else:
         before = [i for i, v in enumerate(versions) if v.end <= end and start - v.end <= reach]
         first = before[-1] if before else None
@@ -159,6 +164,8 @@ def _versions(sentence: Sentence) -> list[_Version]:
             foreign_end = end
             continue
         is_named = match.group(0)[:1] in "vV" or before.endswith(("vllm", "version", "release", "image"))
+        if text.startswith("0.0.0"):
+            continue
         if int(numbers[0]) >= _FIRST_RELEASE_OF_ONES or (len(numbers) < 3 and not _is_short(sentence, match, is_named)):
             continue
         if sentence.text[end : end + 1] == "%" or sentence.text[end : end + 4].lower().startswith((" gb", " gi", " mb")):
@@ -185,7 +192,9 @@ def _read_culprit(document: Document, sentence: Sentence, said: _Said) -> None:
         match = rule.pattern.search(sentence.text)
         if match is None:
             continue
-        if rule.extra.get("needs_failure") and not any(word in low for word in _FAILURE_WORDS):
+        if rule.extra.get("needs_failure") and not _tells_failure(low):
+            continue
+        if rule.extra.get("needs_subject") and not any(word in low[: match.end()] for word in _SUBJECTS):
             continue
         for token in _CULPRIT_TOKEN.finditer(match.group(0)):
             number = token.group(1) or token.group(2)
@@ -199,6 +208,11 @@ def _read_culprit(document: Document, sentence: Sentence, said: _Said) -> None:
             span = sentence.span(start, match.start() + token.end())
             said.culprit.append((value, cite(document, "regression.culprit", value, span, rule.id, 0.8)))
             return
+
+
+def _tells_failure(low: str) -> bool:
+    """Whether a sentence speaks of a failure, not of its cure."""
+    return any(word in low for word in _FAILURE_WORDS) and not any(word in low for word in _CURED)
 
 
 def _read_commits(document: Document, sentence: Sentence, said: _Said) -> None:

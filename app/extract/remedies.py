@@ -19,6 +19,9 @@ from app.extract.rules import Rule, load_rules
 
 MAX_ACTION_CHARS = 140
 MIN_PHRASE_CHARS = 6
+MAX_NEAR_GAP = 30
+MAX_CUE_GAP = 60
+"""How far a cue may stand from the thing it praises, for cues that chance words fit too."""
 MAX_DENIAL_CHARS = 90
 MAX_TRIED_GAP = 40
 MAX_FLAGS = 3
@@ -35,22 +38,26 @@ _SWITCHES = frozenset(load("commands")["switches"]["names"])
 _SWITCH_STARTS = ("--no-", "--disable", "--enable", "--skip", "--enforce", "--use", "--trust", "--force", "--allow", "--calculate")
 _DEGREES = ("lower", "reduc", "increas", "decreas", "rais", "adjust", "chang", "limit", "add", "set", "pass", "using ", "remov", "unset")
 _BOXES = ("- [", "* [", "[ ]", "[x]", "[X]")
-_SPLITS = (", but ", " but ", "; ", ", however", ", although ", ", though ", ", yet ", "，但", "但是", "，不过")
+_SPLITS = (", but ", " but ", "; ", ", however", ", although ", ", though ", ", yet ", ", while ", ", whereas ", "，但", "但是", "，不过")
 _TRIED = ("tried", "attempted", "tested", "trying", "试过", "尝试", "试了")
 _CHANGES = ("disabl", "setting", "changing", "reduc", "lower", "increas", "adjust", "switching", "upgrad", "downgrad", "adding",
-            "removing", "turning", "using a", "reinstall", "using sing", "raising", "passing", "limiting", "modify")  # fmt: skip
+            "removing", "turning", "using a", "reinstall", "using sing", "raising", "passing", "limiting", "modify",
+            "swapp", "revert", "falling", "replac", "forcing")  # fmt: skip
 _WITH = ("with", "using", "setting", "set", "adding", "passing", "when", "if", "after", "even", "用", "设置", "加上", "以及", "added")
 _WENT_TO = ("downgrad", "upgrad", "reinstall", "roll", "revert", "back to", "updat", "switch", "tried", "pin", "降级", "升级", "different")
 _OFF = ("without ", "disable ", "disabling ", "disabled ", "remove ", "removing ", "removed ", "unset ", "unsetting ",
         "dropping ", "omitting ", "no ", "not using ", "with out ", "去掉", "关闭", "禁用")  # fmt: skip
 _NEGATIVE = (" not ", "n't ", "disabled", " off", "without", "with out", "single", " no ", "removed")
+_PRAISE = tuple(f"without {many}{what}" for many in ("", "any ", "an ") for what in ("error", "issue", "problem", "crash", "fail", "exception", "warning", "trouble", "oom", "hang"))
+_ZH_CHANGES = ("设", "关", "加", "改", "用", "换", "降", "升", "去掉", "配置")
+_CONDITIONS = (" if ", " when ", " after ", " once ", " i ", " we ", " and ", " by ", " then ", " either ")
 _SWITCHED_OFF = ("disabl", "without", "remov", "turning off", "turn off", "关闭", "禁用", "去掉")
 _FAILURES = ("throws", "exception", " error", " fail", "crash", "hangs", "not work", "n't work", "broken", "slow", "stuck", "报错")
 _BUTS = (" never ", " not ", "n't ", " fail", " error", " crash", " empty", " only ", "不")
 _AND = frozenset({",", "and", "+", "plus", ", and", "&", "with", "together with", "和", "、"})
 _VERB = pattern(
     r"(?:^|[\s(`*,])((?:" + "|".join(_PHRASES["verbs"]) + r")(?:e|es|s|ed|ing|ting|ning|ping|ying|y|ies|ied)?\b[ :](?:[^,;!?()\n]|\(\)){3,110})"
-    r"|((?:关闭|禁用|去掉|设置|改成|换成|改为|换用|加上|添加|升级|降级|回退|删除|使用|注释)[^，,。；\n]{2,50})",
+    r"|((?:关闭|禁用|去掉|设置|改成|换成|改为|换用|加上|添加|升级|降级|回退|删除|注释)[^，,。；\n]{2,50})",
     ignore_case=True,
 )
 
@@ -280,9 +287,14 @@ def _pick(clause: _Clause, things: tuple[Thing, ...], rule: Rule, start: int, en
     if needs == "reduced":
         return _reduced(clause, start)
     usable = [t for t in things if needs in ("phrase", "version") or t.rule != "thing.version_change"]
+    if needs == "restricted":
+        usable = [t for t in usable if t.kind != "version" or "vllm" not in clause.low[t.start : t.end]]
     if needs == "version":
         usable = [t for t in usable if t.kind == "version"]
-    left = [t for t in usable if t.end <= start + 1 and not _fails_between(clause, t.end, start)]
+    reach = MAX_NEAR_GAP if rule.extra.get("near") else MAX_CUE_GAP if needs == "restricted" else MAX_ACTION_CHARS * 2
+    left = [t for t in usable if start - reach <= t.end <= start + 1 and not _fails_between(clause, t.end, start)]
+    if rule.extra.get("changed"):
+        left = [t for t in left if any(word in clause.text[max(0, t.start - 14) : t.end] for word in _ZH_CHANGES)]
     right = [t for t in usable if t.start >= end - 1 or start < t.start < end]
     if side in ("before", "both") and left:
         return _nearest(clause, left, last=True)
@@ -309,7 +321,8 @@ def _rest(clause: _Clause, end: int, rest: str) -> list[Thing]:
         if clause.low[:end].endswith(word):
             left = end - len(word)
     span = _trimmed(clause.text, left, min(stop, left + MAX_ACTION_CHARS))
-    if span[1] - span[0] < MIN_PHRASE_CHARS:
+    praise = clause.low[span[0] : span[1]]
+    if span[1] - span[0] < MIN_PHRASE_CHARS or praise.startswith(_PRAISE):
         return []
     return [Thing(*span, _kind_of(clause.low[span[0] : span[1]]), "thing.rest")]
 
@@ -357,8 +370,17 @@ def _is_told(clause: _Clause, phrase: Thing, rule: Rule, start: int) -> bool:
     if rule["needs"] == "restricted":
         return low.startswith(_SWITCHED_OFF)
     if rule.extra.get("near"):
-        return " model" not in low and "," not in clause.text[phrase.end : start]
-    return True
+        return low.startswith(_CHANGES) and "," not in clause.text[phrase.end : start]
+    return phrase.start > start or _is_done(clause, phrase)
+
+
+def _is_done(clause: _Clause, phrase: Thing) -> bool:
+    """Whether a phrase before its cue tells of a deed: "turning off …", "if I switch …", not "we don't pass …"."""
+    word = clause.low[phrase.start : phrase.end].split(" ", 1)[0]
+    before = clause.low[max(0, phrase.start - 40) : phrase.start].rstrip(" *`(,")
+    if before.endswith(("n't", " not", "cannot", "n’t")):
+        return False
+    return word.endswith("ing") or not before.strip("- 1234567890.") or any(w in f" {before} " for w in _CONDITIONS)
 
 
 def _fails_between(clause: _Clause, left: int, right: int) -> bool:

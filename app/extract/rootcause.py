@@ -31,6 +31,8 @@ _SENTENCE = pattern(r"[.!] +[A-Z`'\"]")
 _REPR = pattern(r"^['\"]?(\w+(?:Error|Exception))\(['\"]?(.{3,300})")
 
 MAX_OTHER_ERRORS = 8
+WEAK_RULES = frozenset({"native.what", "native.no_shm_block", "native.pip_build", "native.said_gpu_error"})
+"""Native lines that repeat or only hint at an error another line tells better."""
 MIN_SENTENCE_CHARS = 24
 """A shorter first sentence ("CUDA out of memory.") needs its second to be distinctive."""
 MAX_WRAPPERS = 12
@@ -138,7 +140,7 @@ def _previous_is_cause(errors: Sequence[ErrorRecord], position: int) -> bool:
 
 def _order(record: ErrorRecord, errors: Sequence[ErrorRecord], position: int) -> tuple[int, ...]:
     """Sort key of a candidate: what stands first is the cause."""
-    weak = record.native and record.rule in {"native.what", "native.no_shm_block", "native.pip_build"}
+    weak = record.native and record.rule in WEAK_RULES
     backed = bool(record.frames) or record.native
     later = record.chain == "during" and _previous_is_cause(errors, position)
     told_quietly = record.line.level in {"INFO", "DEBUG", "WARNING", "WARN"}

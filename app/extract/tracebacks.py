@@ -22,15 +22,18 @@ MAX_MESSAGE_CHARS = 400
 MAX_FRAMES = 80
 
 _FRAME = pattern(r"File \"([^\"]{1,400})\", line \d{1,7}(?:, in ([\w<>.$-]{1,80}))?")
+_ENDINGS = (
+    "(?:Error|Exception|Interrupt|Exit|Iteration|Timeout|Warning|Fault|Failed|Failure|Empty|Full|Dead|Died"
+    "|OutOfResources|Unsupported|Invalid|NotFound|Expired|Aborted|Cancelled)"
+)
 _TERMINAL = pattern(
-    r"^[ \t]*(?:E[ \t]+)?((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*"
-    r"(?:Error|Exception|Interrupt|Exit|Iteration|Timeout|Warning|Fault|Failed|Failure|Empty|Full|Dead|Died"
-    r"|OutOfResources|Unsupported|Invalid|NotFound|Expired|Aborted|Cancelled))"
-    r"(?:\([\w.]+\))?(?::[ \t]?(.*))?$"
+    r"^[ \t]*(?:E[ \t]+)?("
+    rf"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*{_ENDINGS}|(?:[A-Za-z_]\w*\.)+{_ENDINGS}|Exception|OutOfResources"
+    r")(?:\([\w.]+\))?(?::[ \t]?(.*))?$"
 )
 _INLINE = pattern(
-    r"(?:^|[\s'\"(:|])((?:[a-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|OutOfResources|Unsupported))"
-    r": (\S.{0,300})"
+    r"(?:^|[\s'\"(:|])((?:[a-z_][\w]*\.)*"
+    r"(?:[A-Z]\w*(?:Error|Exception|Unsupported)|Exception|\w*OutOfResources)): (\S.{0,300})"
 )
 _ASSERT = pattern(r"^\s*assert\s+(.{3,200})$")
 _PYDANTIC = pattern(
@@ -117,7 +120,7 @@ def _read(stream: _Stream, line: LogLine) -> None:
         return
     if stream.open and "assert " in text and (asserted := _ASSERT.match(text)):
         stream.asserted = asserted.group(1)
-    if record := _native(line) or _terminal(stream, line):
+    if record := _native(line, late=False) or _terminal(stream, line) or _native(line, late=True):
         _add(stream, record)
 
 
@@ -186,11 +189,14 @@ def _complete(stream: _Stream, line: LogLine) -> bool:
     return True
 
 
-def _native(line: LogLine) -> ErrorRecord | None:
-    """A fault that no Python traceback tells: the rules of `lists/native.toml`."""
+def _native(line: LogLine, *, late: bool) -> ErrorRecord | None:
+    """A fault that no Python traceback tells: the rules of `lists/native.toml`.
+
+    `late` rules read what a sentence says of an error, where no other form fits the line.
+    """
     text = line.text
     for rule in _native_rules():
-        if not any(guard in text for guard in rule["guards"]):
+        if rule.extra.get("late", False) != late or not any(guard in text for guard in rule["guards"]):
             continue
         found = rule.pattern.search(text)
         if found:

@@ -14,6 +14,13 @@ from app.match.terms import ERROR, FRAME, TEXT
 
 MAX_PHRASES = 6
 MAX_TERM_CHARS = 80
+BACKEND_LABELS = {
+    "attention": "attention backend", "moe": "MoE backend", "all2all": "all2all backend",
+    "quantization": "quantization", "kv_cache_dtype": "KV cache type", "executor": "executor",
+    "structured_output": "structured output backend", "speculative": "speculative decoding",
+    "engine": "engine",
+}  # fmt: skip
+"""What is compared; the platform says too little to be worth a line."""
 
 
 def explain(reading: LogReading, facts: Facts | None, candidate: Candidate) -> Why:
@@ -65,9 +72,10 @@ def _compare(reading: LogReading, facts: Facts, shared: list[str], differs: list
             shared.append(f"{name} {both}")
         elif ours and theirs:
             differs.append(f"your {name} is {ours[0]}; theirs {theirs[0]}")
-    for key in sorted(mine.backends.keys() & facts.backends.keys()):
+    for key, label in BACKEND_LABELS.items():
+        if key not in mine.backends or key not in facts.backends:
+            continue
         both = _same(mine.backends[key], facts.backends[key])
-        label = key.replace("_", " ")
         if both:
             shared.append(f"{label} {both}")
         else:

@@ -86,7 +86,7 @@ class IssueRow(SQLModel, table=True):
     __tablename__ = "issue"
     __table_args__ = (
         Index("ix_issue_repo_id_updated_at", "repo_id", "updated_at"),
-        Index("ix_issue_repo_id_state", "repo_id", "state"),
+        Index("ix_issue_kinds", "repo_id", "is_pull_request", "origin"),
     )
 
     repo_id: int = Field(foreign_key="repository.id", primary_key=True)

@@ -105,7 +105,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["repo_id"], ["repository.id"], name=op.f("fk_issue_repo_id")),
         sa.PrimaryKeyConstraint("repo_id", "number", name=op.f("pk_issue")),
     )
-    op.create_index("ix_issue_repo_id_state", "issue", ["repo_id", "state"], unique=False)
+    op.create_index("ix_issue_kinds", "issue", ["repo_id", "is_pull_request", "origin"], unique=False)
     op.create_index("ix_issue_repo_id_updated_at", "issue", ["repo_id", "updated_at"], unique=False)
     op.create_table(
         "judgement",
@@ -313,7 +313,7 @@ def downgrade() -> None:
     op.drop_table("release")
     op.drop_table("judgement")
     op.drop_index("ix_issue_repo_id_updated_at", table_name="issue")
-    op.drop_index("ix_issue_repo_id_state", table_name="issue")
+    op.drop_index("ix_issue_kinds", table_name="issue")
     op.drop_table("issue")
     op.drop_index("ix_comment_repo_id_issue_number", table_name="comment")
     op.drop_table("comment")

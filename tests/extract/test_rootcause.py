@@ -1,0 +1,345 @@
+"""Which error of a log is the cause, and which ones only wrap it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.extract.rootcause import CauseChain, first_sentence, is_plumbing, read_errors, wrapper_rule
+from app.extract.tracebacks import Frame
+
+SITE = "/opt/venv/lib/python3.12/site-packages"
+CORE = "(EngineCore_DP0 pid=9) ERROR 03-14 09:26:54 [core.py:842] "
+SERVER = "(APIServer pid=1) "
+CRASH = f"""\
+Traceback (most recent call last):
+  File "{SITE}/vllm/v1/worker/gpu_worker.py", line 10, in load_model
+    self.model_runner.load_model()
+  File "{SITE}/vllm/model_executor/layers/fused_moe/layer.py", line 20, in weight_loader
+    weight = table[name]
+KeyError: 'layers.3.mlp.experts.w13_weight'
+"""
+
+
+def read(log: str) -> CauseChain:
+    return read_errors(log)[1]
+
+
+def cause(log: str) -> tuple[str | None, str, str | None] | None:
+    found = read(log).cause
+    return (found.type, found.message, found.frame) if found else None
+
+
+def wrappers(log: str) -> list[str]:
+    return [text for text, _ in read(log).wrappers]
+
+
+def others(log: str) -> list[tuple[str | None, str]]:
+    return [(item.type, item.message) for item in read(log).other]
+
+
+def prefixed(prefix: str, text: str) -> str:
+    return "".join(f"{prefix}{line}\n" for line in text.splitlines())
+
+
+def a_traceback(last: str, *frames: str) -> str:
+    lines = [f'  File "{SITE}/{frame.split(":")[0]}", line {at}, in {frame.split(":")[1]}' for at, frame in enumerate(frames, 7)]
+    return "\n".join(["Traceback (most recent call last):", *lines, last, ""])
+
+
+FOUND = ("KeyError", "'layers.3.mlp.experts.w13_weight'", "layer.py:weight_loader")
+
+
+def test_a_plain_traceback_is_its_own_cause() -> None:
+    assert cause(CRASH) == FOUND
+
+
+def test_a_log_without_an_error_has_no_cause() -> None:
+    assert read("INFO 03-14 09:26:53 [api_server.py:1] Application startup complete.\n") == CauseChain(None)
+
+
+def test_an_empty_text_has_no_cause() -> None:
+    assert read("") == CauseChain(None)
+
+
+# Prefixes
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "2026-03-14T09:26:53.589793238Z stdout F ", "vllm-server-1  | ", "[2026-03-14T09:26:53Z] ",
+        "\x1b_bk;t=1760000000000\x07", "[1;36m(EngineCore_DP0 pid=9)[0;0m ERROR 03-14 09:26:54 [core.py:842] ",
+        "\x1b[1;36m(EngineCore_DP0 pid=9)\x1b[0;0m ", "Mar 14 09:26:53 node7 vllm[314]: ", "E   ", "> ", CORE,
+        "[rank0]: ", "(RayWorkerWrapper pid=27, ip=10.1.2.3) ERROR 03-14 09:26:54 [worker_base.py:1] ",
+    ],
+    ids=[
+        "kubernetes", "compose", "buildkite", "buildkite-raw", "colours-without-escape", "colours", "journald", "pytest",
+        "quote", "vllm", "torch-rank", "ray",
+    ],
+)  # fmt: skip
+def test_a_prefix_on_every_line_changes_nothing(prefix: str) -> None:
+    assert cause(prefixed(prefix, CRASH)) == FOUND
+
+
+def test_windows_line_ends_change_nothing() -> None:
+    assert cause(CRASH.replace("\n", "\r\n")) == FOUND
+
+
+# Processes
+
+
+def test_workers_that_print_at_once_are_read_apart() -> None:
+    other = a_traceback("RuntimeError: aborted by rank 0", *[f"vllm/{name}.py:run" for name in "abcd"])
+    pairs = zip(CRASH.splitlines(), other.splitlines(), strict=True)
+    log = "".join(f"(Worker_TP0 pid=1) {one}\n(Worker_TP1 pid=2) {two}\n" for one, two in pairs)
+
+    assert cause(log) == FOUND
+    assert others(log) == [("RuntimeError", "aborted by rank 0")]
+
+
+def test_one_error_on_all_ranks_is_told_once() -> None:
+    log = "".join(prefixed(f"(Worker_TP{rank} pid={rank}) ", CRASH.replace("layers.3", f"layers.{rank}")) for rank in range(4))
+
+    assert (cause(log), others(log)) == (("KeyError", "'layers.0.mlp.experts.w13_weight'", FOUND[2]), [])
+
+
+def test_a_worker_knows_better_than_the_engine_core_that_printed_first() -> None:
+    log = prefixed(CORE, a_traceback("RuntimeError: a collective call failed", "vllm/v1/engine/core.py:step"))
+    log += prefixed("(Worker_TP0 pid=3) ", CRASH)
+
+    assert cause(log) == FOUND
+
+
+def test_the_engine_core_s_and_the_api_server_s_words_only_wrap() -> None:
+    log = prefixed(CORE, f"EngineCore failed to start.\n{CRASH}")
+    log += prefixed(SERVER, a_traceback(
+        "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}",
+        "vllm/v1/engine/utils.py:wait_for_engine_startup",
+    ))  # fmt: skip
+
+    assert cause(log) == FOUND
+    assert wrappers(log) == [
+        "EngineCore failed to start.",
+        "Engine core initialization failed. See root cause above. Failed core proc(s): {}",
+    ]
+
+
+def test_a_client_s_error_is_not_the_server_s() -> None:
+    log = "openai.InternalServerError: Error code: 500 - {'message': 'no'}\n" + CRASH
+
+    assert cause(log) == FOUND
+
+
+def test_only_wrappers_are_no_cause() -> None:
+    log = f"""\
+{SERVER}vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.
+{SERVER}RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {{}}
+"""
+    assert cause(log) is None
+    assert wrappers(log) == [
+        "EngineCore encountered an issue. See stack trace (above) for the root cause.",
+        "Engine core initialization failed. See root cause above. Failed core proc(s): {}",
+    ]
+
+
+def test_what_is_printed_at_every_exit_is_neither_cause_nor_wrapper() -> None:
+    log = f"{CRASH}asyncio.exceptions.CancelledError: Cancelled by cancel scope 7f60\nKeyboardInterrupt: \n"
+
+    assert (cause(log), wrappers(log)) == (FOUND, [])
+
+
+def test_an_error_that_a_wrapper_quotes_is_the_cause_where_nothing_else_tells() -> None:
+    log = (
+        "vllm.engine.multiprocessing.MQEngineDeadError: Engine loop is not running. Inspect the stacktrace to find "
+        "the original error: RuntimeError('CUDA error: device-side assert triggered')\n"
+    )
+    assert cause(log) == ("CUDA error", "device-side assert triggered", None)
+
+
+# Chains
+
+
+def test_raise_from_makes_the_outer_error_a_wrapper() -> None:
+    log = f"{CRASH}\nThe above exception was the direct cause of the following exception:\n\n"
+    log += a_traceback("ValueError: the model cannot be loaded", "vllm/model_executor/loader.py:load")
+
+    assert (cause(log), wrappers(log)) == (FOUND, ["the model cannot be loaded"])
+
+
+def test_an_error_while_handling_another_comes_second() -> None:
+    log = f"{CRASH}\nDuring handling of the above exception, another exception occurred:\n\n"
+    log += a_traceback("AttributeError: 'NoneType' object has no attribute 'close'", "vllm/x.py:close")
+
+    assert (cause(log), others(log)) == (FOUND, [("AttributeError", "'NoneType' object has no attribute 'close'")])
+
+
+def test_noise_is_no_cause_of_what_was_raised_from_it() -> None:
+    log = a_traceback("asyncio.exceptions.CancelledError: scope", "asyncio/x.py:wait")
+    log += "\nThe above exception was the direct cause of the following exception:\n\n"
+    log += a_traceback("TimeoutError: the step took too long", "vllm/v1/engine/core_client.py:get")
+
+    assert cause(log) == ("TimeoutError", "the step took too long", "core_client.py:get")
+
+
+# Families
+
+
+def test_pydantic_s_message_is_the_cause() -> None:
+    log = a_traceback("pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig", "vllm/engine/arg_utils.py:create_model_config", "pydantic/_internal/_dataclasses.py:__init__")
+    log += "  Value error, The architecture Foo9ForCausalLM is not known. [type=value_error, input_value=1]\n"
+
+    assert cause(log) == ("ValidationError", "The architecture Foo9ForCausalLM is not known.", "arg_utils.py:create_model_config")
+
+
+def test_a_native_cuda_line_is_the_cause_with_its_own_place() -> None:
+    log = f"""\
+Failed: Cuda error /workspace/csrc/custom_all_reduce.cuh:455 'an illegal memory access was encountered'
+{CORE}Worker proc VllmWorker-7 died unexpectedly, shutting down executor.
+{SERVER}RuntimeError: Engine core initialization failed. See root cause above.
+"""
+    assert cause(log) == ("CUDA error", "an illegal memory access was encountered", "custom_all_reduce.cuh:455")
+
+
+def test_what_torch_appends_to_a_cuda_error_is_left_out() -> None:
+    log = a_traceback("torch.AcceleratorError: CUDA error: device-side assert triggered", "vllm/v1/worker/gpu_model_runner.py:execute_model")
+    log += "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\n"
+
+    assert cause(log) == ("CUDA error", "device-side assert triggered", "gpu_model_runner.py:execute_model")
+
+
+def test_a_cuda_error_s_advice_in_the_same_line_is_left_out() -> None:
+    log = "RuntimeError: CUDA error: no kernel image is available for execution on the device CUDA kernel errors might be asynchronously reported\n"
+
+    assert cause(log) == ("CUDA error", "no kernel image is available for execution on the device", None)
+
+
+def test_running_out_of_memory_has_its_own_type() -> None:
+    log = a_traceback("RuntimeError: CUDA error: out of memory", "vllm/x.py:load")
+
+    assert cause(log) == ("OutOfMemoryError", "out of memory", "x.py:load")
+
+
+def test_torch_s_accounting_of_memory_is_left_out() -> None:
+    log = a_traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.11 GiB", "vllm/x.py:load")
+
+    assert cause(log) == ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 20.00 MiB.", "x.py:load")
+
+
+def test_nccl_s_words_are_the_cause_where_it_has_no_better() -> None:
+    log = prefixed("[rank0]: ", a_traceback("torch.distributed.DistBackendError: NCCL error: remote process exited (run with NCCL_DEBUG=INFO)", "vllm/distributed/parallel_state.py:init_world"))
+
+    assert cause(log) == ("NCCL error", "remote process exited", "parallel_state.py:init_world")
+
+
+def test_the_cuda_failure_that_nccl_names_is_behind_its_unhandled_error() -> None:
+    log = "node1:88:91 [5] include/alloc.h:388 NCCL WARN Cuda failure 700 'an illegal memory access was encountered'\n"
+    log += prefixed("[rank5]: ", a_traceback("RuntimeError: NCCL error: unhandled cuda error (run with NCCL_DEBUG=INFO)", "vllm/distributed/pynccl.py:init"))
+
+    assert cause(log) == ("CUDA error", "an illegal memory access was encountered", "include/alloc.h:388")
+    assert others(log) == [("NCCL error", "unhandled cuda error")]
+
+
+def test_a_warning_is_no_cause_beside_an_error() -> None:
+    log = a_traceback("UserWarning: it is slow", "vllm/x.py:warn") + CRASH
+
+    assert cause(log) == FOUND
+
+
+def test_a_bare_assertion_has_no_message() -> None:
+    assert cause(a_traceback("AssertionError", "vllm/linear.py:load")) == ("AssertionError", "", "linear.py:load")
+
+
+# Damaged texts
+
+
+def test_a_text_that_lost_its_line_breaks_is_read() -> None:
+    talk = "We start the server on two nodes, and after a while it ends with the words that stand below this line. " * 5
+
+    assert cause(talk + " ".join(CRASH.split("\n"))) == FOUND
+
+
+def test_the_end_of_a_traceback_is_enough() -> None:
+    assert cause("\n".join(CRASH.splitlines()[3:])) == FOUND
+
+
+def test_the_last_line_of_a_traceback_is_enough_for_the_message() -> None:
+    assert cause(CRASH.splitlines()[-1]) == (*FOUND[:2], None)
+
+
+def test_a_traceback_without_its_end_has_no_cause() -> None:
+    assert cause("\n".join(CRASH.splitlines()[:-1])) is None
+
+
+# Frames
+
+
+@pytest.mark.parametrize(
+    ("path", "function", "wanted"),
+    [
+        (f"{SITE}/torch/nn/modules/module.py", "_call_impl", True),
+        ("/usr/lib/python3.12/contextlib.py", "decorate_context", True),
+        ("/usr/local/lib/python3.12/multiprocessing/process.py", "run", True),
+        ("/usr/lib/python3.12/json/decoder.py", "decode", True),
+        ("<frozen runpy>", "_run_code", True),
+        (f"{SITE}/vllm/v1/engine/core.py", "run_engine_core", True),
+        (f"{SITE}/vllm/v1/worker/gpu_worker.py", "load_model", False),
+        ("C:\\site-packages\\vllm\\x.py", "load", False),
+        ("/home/someone/serve.py", "main", False),
+    ],
+)
+def test_frames_that_stand_in_every_traceback_are_plumbing(path: str, function: str, wanted: bool) -> None:
+    assert is_plumbing(Frame(path, function)) is wanted
+
+
+def test_where_all_frames_are_plumbing_the_innermost_is_shown() -> None:
+    log = a_traceback("KeyError: 1", "torch/nn/modules/module.py:_call_impl", "torch/_ops.py:__call__")
+
+    assert cause(log) == ("KeyError", "1", "_ops.py:__call__")
+
+
+# Words
+
+
+@pytest.mark.parametrize(
+    ("message", "wanted"),
+    [
+        ("The head size 80 is not supported. Use another backend.", "The head size 80 is not supported."),
+        ("CUDA out of memory. Tried to allocate 1 GiB. Free some.", "CUDA out of memory. Tried to allocate 1 GiB."),
+        ("version 0.9.1 is too old", "version 0.9.1 is too old"),
+        ("", ""),
+    ],
+)
+def test_a_message_is_shown_without_its_advice(message: str, wanted: str) -> None:
+    assert first_sentence(message) == wanted
+
+
+@pytest.mark.parametrize("text", ["", "ValueError: no", "KeyError: 'x'", "CUDA error: out of memory"])
+def test_a_plain_error_wraps_nothing(text: str) -> None:
+    assert wrapper_rule(text) is None
+
+
+PIECES = [
+    *CRASH.splitlines(keepends=True), CORE, SERVER, "[rank0]: ", "The above exception was the direct cause\n",
+    "RuntimeError: Engine core initialization failed.\n", "asyncio.exceptions.CancelledError\n", "ValueError: no\n",
+    "MQEngineDeadError: Engine loop is not running. Inspect the stacktrace to find the original error: KeyError('x')\n",
+    "Fatal Python error: Segmentation fault\n", "\n", " ", "x" * 450,
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_cause_wrappers_and_others_stand_on_lines_of_the_log(log: str) -> None:
+    lines, chain = read_errors(log)
+    said = [(item.message, item.line) for item in (chain.cause, *chain.other) if item]
+    said += list(chain.wrappers)
+
+    assert [text for text, line in said if text not in lines[line.number - 1].raw] == []
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_read(log: str) -> None:
+    lines, chain = read_errors(log)
+
+    assert [line.raw for line in lines if log[line.start : line.end] != line.raw] == []
+    assert chain.cause is None or chain.cause.line in lines
