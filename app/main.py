@@ -15,7 +15,7 @@ from app import __version__
 from app.config import Settings
 from app.paths import static_dir
 from app.store.session import Store, open_store
-from app.web import api, handlers, health, openapi, pages
+from app.web import api, handlers, health, metrics, openapi, pages
 from app.web.headers import SecurityHeaders
 
 Background = Callable[[threading.Event], None]
@@ -63,11 +63,13 @@ def create_app(
         redoc_url=None,
     )
     app.state.settings = settings
+    app.state.metrics = metrics.Metrics()
     handlers.install(app)
     openapi.install(app)
     app.add_middleware(GZipMiddleware, minimum_size=1000)
     app.add_middleware(SecurityHeaders)
-    for room in (api, health, pages):
+    app.add_middleware(metrics.MeasureRequests, metrics=app.state.metrics)
+    for room in (api, health, metrics, pages):
         app.include_router(room.router)
     app.mount("/static", StaticFiles(directory=static_dir()), name="static")
     return app

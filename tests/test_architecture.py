@@ -31,6 +31,7 @@ FENCES = {
     "fastapi": {"app.web", "app.main", "app.serving"},
     "starlette": {"app.web", "app.main"},
     "jinja2": {"app.web.render"},
+    "prometheus_client": {"app.web.metrics"},
     "typer": {"app.cli"},
     "uvicorn": {"app.serving"},
     "re2": {"app.extract.patterns"},

@@ -56,6 +56,8 @@ def _read(document: Document, sentence: Sentence, order: int) -> _Said | None:
         match = rule.pattern.search(sentence.text)
         if match is None or not (found := _number(match.group(0), document.issue.number)):
             continue
+        if rule.id == "fix.submitted" and "issue" in match.group(0).lower():
+            continue
         if rule["state"] == "no":
             return None
         return _said(document, sentence, rule, found, order)

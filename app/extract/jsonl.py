@@ -31,6 +31,9 @@ def facts_lines(lines: Iterable[str], name: str) -> Iterator[Answer]:
             continue
         try:
             issue = issue_text(json.loads(line))
+        except RecursionError:
+            yield Answer(fault=f"{name}:{position}: nested too deeply")
+            continue
         except ValueError as error:
             yield Answer(fault=f"{name}:{position}: {error}")
             continue
@@ -50,15 +53,23 @@ def issue_text(row: Any) -> IssueText:
         raise ValueError("`number` is missing or no whole number")
     if not isinstance(row.get("title"), str):
         raise ValueError("`title` is missing or no text")
-    comments = row.get("comments_data") or []
-    labels = row.get("labels") or []
     return IssueText(
         number=number, title=_clean(row["title"]), body=_clean(row.get("body")),
         repo=str(row.get("repo") or "vllm-project/vllm"),
-        labels=tuple(item if isinstance(item, str) else str(item.get("name", "")) for item in labels),
+        labels=tuple(filter(None, map(_label, _items(row.get("labels"))))),
         state=row.get("state"), user=_login(row.get("user")), created_at=row.get("created_at"),
-        comments=tuple(_comment(item) for item in comments if isinstance(item, dict)),
+        comments=tuple(_comment(item) for item in _items(row.get("comments_data")) if isinstance(item, dict)),
     )  # fmt: skip
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _label(label: Any) -> str:
+    """A label's name, as `gh` (an object) and others (a word) write it; empty for anything else."""
+    name = label.get("name") if isinstance(label, dict) else label
+    return name if isinstance(name, str) else ""
 
 
 def _comment(row: dict[str, Any]) -> CommentText:

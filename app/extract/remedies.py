@@ -55,6 +55,10 @@ _SWITCHED_OFF = ("disabl", "without", "remov", "turning off", "turn off", "关�
 _FAILURES = ("throws", "exception", " error", " fail", "crash", "hangs", "not work", "n't work", "broken", "slow", "stuck", "报错")
 _BUTS = (" never ", " not ", "n't ", " fail", " error", " crash", " empty", " only ", "不")
 _AND = frozenset({",", "and", "+", "plus", ", and", "&", "with", "together with", "和", "、"})
+_IS_OFF = pattern(
+    r"^([`\"' ]*(?:flag |option )?(?:is|are|was|being|set to)? ?(?:dropped|removed|disabled|(?:turned |switched )?off|unset|omitted))\b"
+)
+_TO_VALUE = pattern(r"^[`\"']* (?:to|of|from \S+ to) [`\"']?\d(?:[\w.]*\w)?")
 _VERB = pattern(
     r"(?:^|[\s(`*,])((?:" + "|".join(_PHRASES["verbs"]) + r")(?:e|es|s|ed|ing|ting|ning|ping|ying|y|ies|ied)?\b[ :](?:[^,;!?()\n]|\(\)){3,110})"
     r"|((?:关闭|禁用|去掉|设置|改成|换成|改为|换用|加上|添加|升级|降级|回退|删除|注释)[^，,。；\n]{2,50})",
@@ -234,8 +238,10 @@ def _in_vain(
             continue
         is_change = was_tried or any(word in part.low for word in _CHANGES)
         named = find_things(part.text, part.low) if known is None else known
+        if known is not None and rule["side"] in ("before", "after"):
+            named = tuple(t for t in named if (t.end <= start + 1 if rule["side"] == "before" else t.start >= start))
         named = tuple(thing for thing in named if not _is_version_used(part, thing))
-        if named and not is_change and rule["side"] != "after":
+        if named and not is_change and rule["side"] == "both":
             named = tuple(thing for thing in named if part.low[: thing.start].rstrip(" `*(\"'").endswith(_WITH))
         if not named and is_change and rule["needs"] == "phrase":
             named = _tried_phrase(part, end if end >= 0 else len(part.text))
@@ -282,6 +288,8 @@ def _denied(previous: Sentence, sentence: Sentence) -> tuple[Remedy, ...]:
 def _pick(clause: _Clause, things: tuple[Thing, ...], rule: Rule, start: int, end: int) -> list[Thing]:
     """The things a cue speaks of."""
     needs, side = rule["needs"], rule["side"]
+    if side == "own":
+        return _own(clause, rule)
     if rest := rule.extra.get("rest"):
         return _rest(clause, end, rest)
     if needs == "reduced":
@@ -309,6 +317,15 @@ def _pick(clause: _Clause, things: tuple[Thing, ...], rule: Rule, start: int, en
         if phrase is not None and _is_told(clause, phrase, rule, start):
             return [phrase]
     return []
+
+
+def _own(clause: _Clause, rule: Rule) -> list[Thing]:
+    """The thing is the rule's own first group."""
+    match = rule.pattern.search(clause.text)
+    if match is None:
+        return []
+    start, end = _trimmed(clause.text, *match.span(1))
+    return [Thing(start, end, _kind_of(clause.low[start:end]), "thing.own")]
 
 
 def _rest(clause: _Clause, end: int, rest: str) -> list[Thing]:
@@ -406,6 +423,8 @@ def _with_negator(low: str, thing: Thing) -> Thing:
     """`without --x` is another change than `--x`."""
     before = low[max(0, thing.start - 14) : thing.start].rstrip("`*\"'(")
     before = before.removesuffix("the ")
+    if tail := _IS_OFF.search(low[thing.end : thing.end + 40]):
+        return replace(thing, end=thing.end + tail.end(1))
     for word in _OFF:
         if before.endswith(word):
             start = low.rfind(word.rstrip(), 0, thing.start)
@@ -418,12 +437,15 @@ def _with_degree(low: str, thing: Thing) -> Thing | None:
     name = low[thing.start : thing.end]
     if thing.rule != "thing.flag" or " " in name or "=" in name or name.startswith(_SWITCH_STARTS):
         return thing
-    if name.replace("_", "-") in _SWITCHES or name.lstrip("-").replace("-", "_") in _SWITCHES or not name.startswith("--"):
+    if name.lstrip("-").replace("_", "-") in _SWITCHES or not name.startswith("--"):
         return thing
     left = max(0, thing.start - 24)
     before = low[left : thing.start]
     at = max(before.rfind(word) for word in _DEGREES)
-    return replace(thing, start=left + at) if at >= 0 else None
+    if at < 0:
+        return None
+    value = _TO_VALUE.search(low[thing.end : thing.end + 24])
+    return replace(thing, start=left + at, end=thing.end + value.end() if value else thing.end)
 
 
 def _joined(text: str, things: list[Thing]) -> list[Thing]:

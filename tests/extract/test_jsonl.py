@@ -58,6 +58,12 @@ def test_a_line_that_is_no_json_is_named_and_the_next_is_read() -> None:
     assert good.fault == ""
 
 
+def test_a_line_nested_too_deeply_is_named_and_the_next_is_read() -> None:
+    broken, good = answers("[" * 200_000, ROW)
+
+    assert (broken.fault, good.fault) == ("in.jsonl:1: nested too deeply", "")
+
+
 @pytest.mark.parametrize(
     ("more", "wanted"),
     [
@@ -67,6 +73,7 @@ def test_a_line_that_is_no_json_is_named_and_the_next_is_read() -> None:
         ({"labels": ["bug", {"name": "ci"}]}, {"labels": ("bug", "ci")}),
         ({"user": {"login": "someone"}}, {"user": "someone"}),
         ({"user": "someone"}, {"user": "someone"}),
+        ({"labels": ["bug", None, 7, {}, {"name": None}]}, {"labels": ("bug",)}),
         ({"title": "lone \ud83d"}, {"title": "lone \ufffd"}),
     ],
 )

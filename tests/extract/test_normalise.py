@@ -24,7 +24,7 @@ CASES = [
     ("KeyError layers.12.mlp.experts.w13_weight", "KeyError layers<layer>.mlp.experts.w13_weight"),
     ("commit 4f5c9d8e7b6a is missing", "commit <hash> is missing"),
     ("needs 40960 but only 28880 fit", "needs <n> but only <n2> fit"),
-    ("uses 92.5% of 80", "uses <n> of <n2>"),
+    ("uses 92.5% of 80", "uses <n>% of <n2>"),
     ("version 0.8.5 is too old", "version <n> is too old"),
     ("scale 1e-05", "scale <n>"),
     ("head_size must be a multiple of 8 and w13_weight too", "head_size must be a multiple of <n> and w13_weight too"),

@@ -55,7 +55,7 @@ def test_only_the_secret_itself_is_masked(text: str, wanted: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "api_key=None, model='x'", "api_key='EMPTY'", "api_key='token-abc123'", "api_key=<redacted>", "HF_TOKEN=$HF_TOKEN",
+        "api_key=None, model='x'", "api_key='EMPTY'", "api_key='token-abc123'", "api_key=<redacted>",
         "api_key=xxxxxxxx", "max_tokens=100000", "secrets are kept elsewhere", "tokenizer_mode=autotokenizer",
         "skip-tokenizer-init", "task-queue-of-some-length",
     ],

@@ -1,0 +1,17 @@
+"""What `/metrics` counts, and what it keeps out."""
+
+from __future__ import annotations
+
+from fastapi.testclient import TestClient
+
+
+def test_requests_are_counted_under_their_route(client: TestClient) -> None:
+    client.get("/healthz")
+    assert 'triage_requests_total{route="/healthz",status="200"} 1.0' in client.get("/metrics").text
+
+
+def test_an_address_that_is_no_route_leaves_no_text(client: TestClient) -> None:
+    client.get("/no-such-page-hf_secret")
+    text = client.get("/metrics").text
+    assert 'route="unknown",status="404"' in text
+    assert "hf_secret" not in text
