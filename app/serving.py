@@ -10,6 +10,7 @@ import errno
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import uvicorn
 from fastapi import FastAPI
@@ -21,24 +22,21 @@ from app.knowledge.overview import overview
 from app.main import create_app
 from app.store.schema import check_current
 from app.store.session import Store, open_store
-from ingest.client import GitHubClient
-from ingest.limits import Wait
+from ingest.client import MAX_WAIT_S, GitHubClient, quiet_retries
 from ingest.pipeline import quiet
 from ingest.sync import SyncResult, sync
 
 STOP_TIMEOUT_S = 10
-RETRY_AFTER_S = 15 * 60.0
+BACKGROUND_WAIT_S = 60.0
+"""A sync beside a server does not sit out a spent budget; the next round goes on."""
 
 
 def github_client(settings: Settings, *, patient: bool = True, url: str | None = None) -> GitHubClient:
     """A client for the configured GitHub. An impatient one waits for no spent budget."""
     token = settings.github_token.get_secret_value() if settings.github_token else None
-    client = GitHubClient(url or settings.github_api_url, token, on_wait=_say_wait)
-    return client if patient else GitHubClient(url or settings.github_api_url, token, max_wait_s=60.0)
-
-
-def _say_wait(wait: Wait) -> None:
-    say(f"GitHub asks to wait {wait.seconds:.0f} s; what was fetched is stored.")
+    wait_s = MAX_WAIT_S if patient else BACKGROUND_WAIT_S
+    quiet_retries()
+    return GitHubClient(url or settings.github_api_url, token, max_wait_s=wait_s)
 
 
 def check_port(host: str, port: int) -> None:
@@ -76,13 +74,13 @@ def sync_quietly(settings: Settings, store: Store, repo: str) -> None:
     try:
         with github_client(settings, patient=False) as client:
             result = sync(store, client, repo, report=quiet)
-        say(outcome_line(result, store))
+        say(outcome_line(result, store, serving=True))
     except TriageError as error:
         say(f"sync of {repo} failed: {error.message}")
 
 
-def outcome_line(result: SyncResult, store: Store) -> str:
-    """What a sync did, in a line."""
+def outcome_line(result: SyncResult, store: Store, *, serving: bool = False) -> str:
+    """What a sync did, in a line; `serving` tells that a server goes on with what is stored."""
     figures = f"requests {result.requests}, not modified {result.not_modified}"
     if result.remaining is not None:
         figures += f", remaining {result.remaining}"
@@ -91,6 +89,8 @@ def outcome_line(result: SyncResult, store: Store) -> str:
         return f"synced {result.repo}: {stored}, {result.releases} releases; {figures}"
     view = overview(store, result.repo)
     if isinstance(result.error, UnreachableError):
+        if not serving:
+            return f"GitHub could not be reached; {view.issues} issues were stored before. {result.error.message}"
         what = "the starter set" if view.is_starter_only else "what was stored before"
         return f"GitHub could not be reached: serving {what} ({view.issues} issues). Run `triage sync` later."
     return f"sync of {result.repo} stopped: {result.error.message} What was fetched is stored; {figures}"
@@ -110,19 +110,19 @@ def serve(
     check_current(store)
     wants_sync = sync_now or sync_every_s is not None
     background = background_sync(settings, store, sync_every_s, first=True) if wants_sync else None
-    options = {
-        "host": host, "port": port, "log_level": "warning", "timeout_graceful_shutdown": STOP_TIMEOUT_S,
-        "server_header": False,
-    }  # fmt: skip
+    run = partial(
+        uvicorn.run, host=host, port=port, log_level="warning", server_header=False,
+        timeout_graceful_shutdown=STOP_TIMEOUT_S,
+    )  # fmt: skip
     say(f"serving on http://{'[' + host + ']' if ':' in host else host}:{port} (Ctrl-C stops)")
     if workers <= 1:
-        uvicorn.run(create_app(settings, store, background=background), **options)  # type: ignore[arg-type]
+        run(create_app(settings, store, background=background))
         return
     stop = threading.Event()
     if background is not None:
         threading.Thread(target=background, args=(stop,), name="background", daemon=True).start()
     try:
-        uvicorn.run("app.serving:worker_app", factory=True, workers=workers, **options)  # type: ignore[arg-type]
+        run("app.serving:worker_app", factory=True, workers=workers)
     finally:
         stop.set()
 

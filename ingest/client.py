@@ -67,6 +67,11 @@ class _PassingError(Exception):
         self.unreachable = unreachable
 
 
+def quiet_retries() -> None:
+    """Keep stamina from logging each retry: what a person must know of them is in the result."""
+    stamina.instrumentation.set_on_retry_hooks(())
+
+
 class GitHubClient:
     """Asks GitHub, one request at a time. Close it when done, or use it in a `with`.
 

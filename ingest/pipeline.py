@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
+
+from sqlmodel import Session
 
 from app.extract.reader import RULES_VERSION
 from app.knowledge.derive import derive_issues
@@ -55,7 +57,7 @@ class DeriveResult(Protocol):
 class Derive(Protocol):
     """Reads these issues and stores what it finds, in the archive's session that it is given."""
 
-    def __call__(self, session: Any, repo_id: int, repo: str, numbers: Sequence[int], /) -> DeriveResult: ...
+    def __call__(self, session: Session, repo_id: int, repo: str, numbers: Sequence[int], /) -> DeriveResult: ...
 
 
 @dataclass(frozen=True, slots=True)

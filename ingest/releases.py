@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from sqlmodel import Session
+
 from app.errors import InputError
 from app.store.issues import save_releases, tags_of
 from app.store.records import ReleaseRecord
@@ -65,7 +67,7 @@ def pull_releases(
     return PulledReleases(len(tags), len(tags - known), tuple(skipped))
 
 
-def close_releases(session: Any, repo_id: int) -> None:
+def close_releases(session: Session, repo_id: int) -> None:
     """Note that the run which asked for the releases came to its end."""
     position = find_cursor(session, repo_id, STREAM)
     if position.get("open"):

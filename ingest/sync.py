@@ -12,10 +12,12 @@ Cursor positions (`sync_cursor.position`), by stream:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from sqlmodel import Session
 
 from app.errors import GitHubError, InputError
 from app.knowledge.derive import derive_issues
@@ -25,7 +27,7 @@ from app.store.session import Store
 from app.store.sync_state import begin_run, end_run, find_cursor, save_cursor
 from ingest.client import GitHubClient
 from ingest.limits import Wait
-from ingest.pipeline import Derive, Derived, Progress, Report, derive_changed, derive_stale, quiet
+from ingest.pipeline import Derive, Derived, Progress, Report, derive_stale, quiet
 from ingest.records import comment_record, issue_record
 from ingest.releases import close_releases, pull_releases
 from ingest.walk import Stretch, Walk, format_time, reached_by, row_id, updated_of
@@ -78,6 +80,10 @@ class _Run:
     derived: Derived = field(default_factory=Derived)
     skipped: list[str] = field(default_factory=list)
     limited: bool = False
+    error: GitHubError | None = None
+    ended: bool = False
+    requests: int = 0
+    not_modified: int = 0
 
 
 def sync(
@@ -101,70 +107,49 @@ def sync(
     Raises:
         StoreError: the database refused.
     """
-    requests, not_modified = client.requests, client.not_modified
     with store.unit_of_work() as session:
         repo_id = add_repository(session, repo)
         run_id = begin_run(session, repo_id)
     run = _Run(store, client, repo, repo_id, full, limit, report, derive)
-    error: GitHubError | None = None
-    ended = False
-    before, client.on_wait = client.on_wait, lambda wait: _before_wait(run, wait)
+    run.requests, run.not_modified = client.requests, client.not_modified
+    before, client.on_wait = client.on_wait, lambda wait: _before_wait(run, wait, before)
     try:
-        try:
-            _pull_all_releases(run)
-            _pull(run, "issues")
-            _pull(run, "comments")
-        except GitHubError as fault:
-            error = fault
+        _pull_all(run)
         _derive(run)
-        ended = True
+        run.ended = True
     finally:
         client.on_wait = before
-        result = SyncResult(
-            repo, ended and error is None and not run.skipped, **run.stored,
-            read=run.derived.read, faults=run.derived.faults, requests=client.requests - requests,
-            not_modified=client.not_modified - not_modified, remaining=client.remaining,
-            skipped=tuple(run.skipped), limited=run.limited, error=error,
-        )  # fmt: skip
-        _note_end(run, run_id, result, ended=ended)
+        result = _result(run)
+        _note_end(run, run_id, result)
     return result
 
 
-def fetch_issue(
-    store: Store, client: GitHubClient, repo: str, number: int, *, derive: Derive = derive_issues
-) -> bool:
-    """Fetch and store one issue with its comments, out of turn; False if GitHub does not have it.
-
-    Raises:
-        GitHubError: GitHub refused or could not be reached.
-    """
-    row = client.get_object(f"/repos/{repo}/issues/{number}")
-    if row is None or row.get("number") != number:
-        return False
-    comments: list[Any] = []
-    page = client.get_page(f"/repos/{repo}/issues/{number}/comments", {"per_page": 100})
-    comments.extend(page.items)
-    while page.next_url:
-        page = client.get_page(page.next_url)
-        comments.extend(page.items)
+def _pull_all(run: _Run) -> None:
     try:
-        record = issue_record(row, repo, datetime.now(UTC))
-        records = [comment_record(comment) for comment in comments]
-    except InputError as fault:
-        raise GitHubError(f"GitHub's answer about #{number} cannot be used: {fault}") from None
-    with store.unit_of_work() as session:
-        repo_id = add_repository(session, repo)
-        save_issues(session, repo_id, [record])
-        save_comments(session, repo_id, records)
-    derive_changed(store, repo, [number], derive=derive)
-    return True
+        pulled = pull_releases(run.store, run.client, run.repo, run.repo_id, full=run.full)
+        run.stored["releases"] = pulled.new
+        run.skipped.extend(pulled.skipped)
+        run.report(Progress("releases", pulled.listed))
+        _pull(run, "issues")
+        _pull(run, "comments")
+    except GitHubError as fault:
+        run.error = fault
 
 
-def _pull_all_releases(run: _Run) -> None:
-    pulled = pull_releases(run.store, run.client, run.repo, run.repo_id, full=run.full)
-    run.stored["releases"] = pulled.new
-    run.skipped.extend(pulled.skipped)
-    run.report(Progress("releases", pulled.listed))
+def _result(run: _Run) -> SyncResult:
+    return SyncResult(
+        repo=run.repo,
+        complete=run.ended and run.error is None and not run.skipped,
+        **run.stored,
+        read=run.derived.read,
+        faults=run.derived.faults,
+        requests=run.client.requests - run.requests,
+        not_modified=run.client.not_modified - run.not_modified,
+        remaining=run.client.remaining,
+        skipped=tuple(run.skipped),
+        limited=run.limited,
+        error=run.error,
+    )
 
 
 # ---- lists by update time
@@ -251,7 +236,7 @@ def _store_stretch(run: _Run, stream: str, stretch: Stretch, asked: datetime | N
 
 
 def _move_cursor(
-    session: Any, run: _Run, stream: str, stretch: Stretch, asked: datetime | None, *, full: bool
+    session: Session, run: _Run, stream: str, stretch: Stretch, asked: datetime | None, *, full: bool
 ) -> None:
     position = find_cursor(session, run.repo_id, stream)
     reached = format_time(stretch.reached) if stretch.reached else None
@@ -280,21 +265,23 @@ def _derive(run: _Run) -> None:
     run.derived = Derived(run.derived.read + more.read, run.derived.faults + more.faults)
 
 
-def _before_wait(run: _Run, wait: Wait) -> None:
+def _before_wait(run: _Run, wait: Wait, told: Callable[[Wait], None] | None) -> None:
+    if told:
+        told(wait)
     note = f"GitHub's {wait.kind} rate limit: going on at {wait.until:%H:%M:%S} UTC"
     run.report(Progress("waiting", round(wait.seconds), note=note))
     if wait.seconds >= DERIVE_BEFORE_WAIT_S:
         _derive(run)
 
 
-def _note_end(run: _Run, run_id: int, result: SyncResult, *, ended: bool) -> None:
+def _note_end(run: _Run, run_id: int, result: SyncResult) -> None:
     stored = sum(run.stored.values())
     outcome = "complete" if result.complete and not run.limited else "partial" if stored else "failed"
-    fault = str(result.error) if result.error else None if ended else "stopped"
+    fault = str(result.error) if result.error else None if run.ended else "stopped"
     with run.store.unit_of_work() as session:
         end_run(
             session, run_id, outcome=outcome, requests=result.requests, not_modified=result.not_modified,
             remaining=result.remaining, stored=stored, fault=fault or next(iter(run.skipped), None),
         )  # fmt: skip
-        if ended and result.error is None:
+        if run.ended and result.error is None:
             close_releases(session, run.repo_id)

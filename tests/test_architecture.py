@@ -25,7 +25,7 @@ SIDE_DOORS = {
 FENCES = {
     "httpx": {"ingest", "app.remote"},
     "respx": set(),
-    "sqlmodel": {"app.store", "migrations", "app.match", "app.knowledge"},
+    "sqlmodel": {"app.store", "migrations", "app.match", "app.knowledge", "ingest"},
     "sqlalchemy": {"app.store", "migrations"},
     "sklearn": {"app.match", "app.train"},
     "fastapi": {"app.web", "app.main", "app.serving"},

@@ -117,10 +117,11 @@ def _of_block(document: Document, block: Block, label: str) -> Iterator[tuple[At
     """Attempts of one block, each with the label that is in force behind it."""
     source = document.sources[block.source]
     start = end = -1
+    goes_on = False
     for line in block.lines:
         text = line.text
-        if start >= 0 and (source[start:end].rstrip().endswith("\\") or text.lstrip().startswith("--")):
-            end = line.end
+        if start >= 0 and (goes_on or text.lstrip().startswith("--")):
+            end, goes_on = line.end, text.rstrip().endswith("\\")
             continue
         if start >= 0:
             yield _attempt(source, block.source, start, end, label), ""
@@ -128,7 +129,7 @@ def _of_block(document: Document, block: Block, label: str) -> Iterator[tuple[At
         if not text.strip():
             continue
         if _is_command(text):
-            start, end = line.start, line.end
+            start, end, goes_on = line.start, line.end, text.rstrip().endswith("\\")
         elif block.kind != "code" or text.lstrip().startswith("#"):
             label = text
     if start >= 0:
@@ -161,5 +162,8 @@ def _settings(command: str, offset: int) -> Iterator[SettingUse]:
         name, value = match.group(group), match.group(group + 1) or ""
         end = match.end(group + 1) if value else match.end(group)
         yield SettingUse(
-            name.lower().replace("_", "-").lstrip("-"), value.strip("'\""), offset + match.start(group), offset + end
+            name.lower().replace("_", "-").lstrip("-"),
+            value.strip("'\""),
+            offset + match.start(group),
+            offset + end,
         )

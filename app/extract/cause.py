@@ -23,6 +23,7 @@ MIN_CAUSE_CHARS = 20
 _LIST = load("cause")
 _HEADINGS: tuple[str, ...] = tuple(_LIST["headings"])
 _GUESSES: tuple[str, ...] = tuple(_LIST["guesses"])
+_DENIALS: tuple[str, ...] = tuple(_LIST["denials"])
 _FAILING_SECTIONS: tuple[str, ...] = tuple(_LIST["failing_sections"])
 
 
@@ -73,6 +74,8 @@ def find_reproductions(document: Document) -> tuple[tuple[Reproduction, Evidence
 
 
 def _rule_of(sentence: Sentence) -> Rule | None:
+    if any(word in sentence.low for word in _DENIALS):
+        return None
     for rule in load_rules("cause"):
         if any(word in sentence.low for word in rule["words"]) and rule.pattern.search(sentence.text):
             return rule
@@ -92,8 +95,6 @@ def _outcome_of(document: Document, attempt: Attempt) -> Literal["fails", "works
         return "works"
     if "vllm" not in attempt.command:
         return None
-    block = next(
-        (b for b in document.of_source(attempt.source) if b.start <= attempt.start < b.end), None
-    )
+    block = next((b for b in document.of_source(attempt.source) if b.start <= attempt.start < b.end), None)
     head = f"{block.heading if block else ''} {attempt.label}".lower()
     return "fails" if any(word in head for word in _FAILING_SECTIONS) else None

@@ -96,5 +96,7 @@ def _place_of(document: Document, words: str) -> tuple[str, int, int] | None:
 
 
 def _cite(document: Document, kind: str, span: tuple[str, int, int], rule: str) -> Evidence:
-    step = "title" if "title" in rule else "error" if "error" in rule else "label" if "label" in rule else "text"
+    step = (
+        "title" if "title" in rule else "error" if "error" in rule else "label" if "label" in rule else "text"
+    )
     return cite(document, "failure_kind", kind, span, rule, _CONFIDENCE[step])

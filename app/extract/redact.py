@@ -1,4 +1,4 @@
-"""Masks secrets with blocks of equal length, so that offsets stay true.
+"""Masks secrets with blocks of equal length, so that offsets and lines stay true.
 
 In: any text that will be shown, answered or kept. Out: the masked text and what was masked, by kind.
 The rules are `lists/secrets.toml`. A public issue is masked for secrets only; a pasted log for what
@@ -48,7 +48,7 @@ def redact(text: str, *, private: bool = False) -> Redacted:
         if value in NOT_SECRET or set(value) <= HOLLOW:
             continue
         counts[kind.removesuffix("_2")] += 1
-        pieces += [text[at:start], BLOCK * (end - start)]
+        pieces += [text[at:start], "".join("\n" if char == "\n" else BLOCK for char in value)]
         at = end
     if not pieces:
         return Redacted(text, ())

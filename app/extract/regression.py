@@ -22,6 +22,7 @@ _LIST = load("regression")
 _GUARD: tuple[str, ...] = tuple(_LIST["guard"])
 _FOREIGN: tuple[str, ...] = tuple(_LIST["foreign"])
 _FAILURE_WORDS: tuple[str, ...] = tuple(_LIST["failure_words"])
+_CURES: tuple[str, ...] = tuple(_LIST["cure_words"])
 _SUBJECTS: tuple[str, ...] = tuple(_LIST["subjects"])
 _STILL: tuple[str, ...] = tuple(_LIST["still_words"])
 _CURED: tuple[str, ...] = tuple(_LIST["cured_words"])
@@ -30,8 +31,25 @@ _VERSION = pattern(
     ignore_case=True,
 )
 _NUMBERS = pattern(r"\d+")
-_CULPRIT_TOKEN = pattern(r"#(\d{3,6})\b|/(?:pull|issues)/(\d{1,6})|\b([0-9a-f]{7,40})\b|/commit/([0-9a-f]{7,40})")
-_JOINER = (" and ", ", ", " or ", "/", " & ", ", and ", " to ", "->", " -> ", "→", " → ", "、", "和", " through ")
+_CULPRIT_TOKEN = pattern(
+    r"#(\d{3,6})\b|/(?:pull|issues)/(\d{1,6})|\b([0-9a-f]{7,40})\b|/commit/([0-9a-f]{7,40})"
+)
+_JOINER = (
+    " and ",
+    ", ",
+    " or ",
+    "/",
+    " & ",
+    ", and ",
+    " to ",
+    "->",
+    " -> ",
+    "→",
+    " → ",
+    "、",
+    "和",
+    " through ",
+)
 _FIRST_RELEASE_OF_ONES = 1
 """vLLM is below version 1; a larger first number is another package's."""
 
@@ -101,10 +119,13 @@ def _read_versions(document: Document, sentence: Sentence, said: _Said) -> None:
         return
     taken: set[int] = set()
     buckets = {
-        "works": said.works, "fails": said.fails, "changed": said.changed, "still": said.still, "fixed": said.fixed
+        "works": said.works, "fails": said.fails, "changed": said.changed, "still": said.still,
+        "fixed": said.fixed,
     }  # fmt: skip
     for rule in load_rules("regression"):
         if rule["part"] not in buckets or not any(word in sentence.low for word in rule["words"]):
+            continue
+        if rule.extra.get("needs_cure") and not any(word in sentence.low for word in _CURES):
             continue
         for match in rule.pattern.finditer(sentence.text):
             for at, version in _near(sentence, versions, rule, match.start(), match.end()):
@@ -150,7 +171,7 @@ def _near(
 
 
 def _versions(sentence: Sentence) -> list[_Version]:
-    """vLLM's versions in a sentence; those behind another package's name are left out."""
+    """VLLM's versions in a sentence; those behind another package's name are left out."""
     if "." not in sentence.text:
         return []
     found: list[_Version] = []
@@ -164,13 +185,22 @@ def _versions(sentence: Sentence) -> list[_Version]:
             foreign_end = end
             continue
         is_named = match.group(0)[:1] in "vV" or before.endswith(("vllm", "version", "release", "image"))
-        if text.startswith("0.0.0"):
+        if text.startswith("0.0.0") or (sentence.text[end : end + 2] in (".x", ".*") and len(numbers) > 2):
             continue
-        if int(numbers[0]) >= _FIRST_RELEASE_OF_ONES or (len(numbers) < 3 and not _is_short(sentence, match, is_named)):
+        if int(numbers[0]) >= _FIRST_RELEASE_OF_ONES or (
+            len(numbers) < 3 and not _is_short(sentence, match, is_named)
+        ):
             continue
-        if sentence.text[end : end + 1] == "%" or sentence.text[end : end + 4].lower().startswith((" gb", " gi", " mb")):
+        if sentence.text[end : end + 1] == "%" or sentence.text[end : end + 4].lower().startswith(
+            (" gb", " gi", " mb")
+        ):
             continue
-        if start and sentence.text[start - 1] in "-/=_" and not is_named and "->" not in sentence.text[:start][-3:]:
+        if (
+            start
+            and sentence.text[start - 1] in "-/=_"
+            and not is_named
+            and "->" not in sentence.text[:start][-3:]
+        ):
             continue
         found.append(_Version(text, start, end))
     return found
@@ -181,7 +211,9 @@ def _is_short(sentence: Sentence, match: object, is_named: bool) -> bool:
     start: int = match.start()  # type: ignore[attr-defined]
     text: str = match.group(1)  # type: ignore[attr-defined]
     before = sentence.low[max(0, start - 6) : start]
-    return is_named or (before.endswith((" on ", " in ", "since ", "from ")) and len(text) >= 4 and text[2] in "123")
+    return is_named or (
+        before.endswith((" on ", " in ", "since ", "from ")) and len(text) >= 4 and text[2] in "123"
+    )
 
 
 def _read_culprit(document: Document, sentence: Sentence, said: _Said) -> None:
@@ -260,6 +292,7 @@ def _assemble(said: _Said) -> tuple[Regression | None, tuple[Evidence, ...]]:
     evidence.extend(still.values())
     regression = Regression(
         last_working=last[0] if last else None, first_failing=first[0] if first else None,
-        still_failing=tuple(still), fixed_in=fixed[0] if fixed else None, culprit=culprit[0] if culprit else None,
+        still_failing=tuple(sorted(still, key=order_of)), fixed_in=fixed[0] if fixed else None,
+        culprit=culprit[0] if culprit else None,
     )  # fmt: skip
     return regression, tuple(evidence)

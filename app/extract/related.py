@@ -20,6 +20,9 @@ MIN_BARE_NUMBER = 20
 MAX_AHEAD = 40_000
 """How far above its own number an issue may point (later comments do); a typo points further."""
 
+MAX_LINK_CHARS = 120
+MAX_INDENT_CHARS = 60
+
 _LIST = load("related")
 _NOT_BEFORE: tuple[str, ...] = tuple(_LIST["not_before"])
 _NOTHING_BEFORE: tuple[str, ...] = tuple(_LIST["issue_words"])
@@ -85,18 +88,17 @@ def _bare(text: str, repo: str) -> Iterator[_Found]:
             continue
         if number < MIN_BARE_NUMBER and not before.endswith(_NOTHING_BEFORE):
             continue
-        if text[start - 1 : start] == "[" and (link := _LINK.search(text[end : end + 120])):
-            if link.group(1).lower() != repo:
-                continue
-        if _is_stack_or_step(text, start, end):
+        link = _LINK.search(text[end : end + MAX_LINK_CHARS]) if text[start - 1 : start] == "[" else None
+        is_foreign = link is not None and link.group(1).lower() != repo
+        if is_foreign or _is_stack_or_step(text, start, end):
             continue
         yield repo, number, start, end, "related.number"
 
 
 def _is_stack_or_step(text: str, start: int, end: int) -> bool:
     """`#0 0x7f…`, `#4 3572.0 …` and `#12 [build 3/9]` at the start of a line."""
-    line_start = text.rfind("\n", 0, start) + 1
-    if text[line_start:start].strip(" >\t-*`"):
+    before = text[max(0, start - MAX_INDENT_CHARS) : start]
+    if before.rpartition("\n")[2].strip(" >\t-*`"):
         return False
     rest = text[end : end + 12].lstrip(" ")
     has_gap = text[end : end + 1] == " "

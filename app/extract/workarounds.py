@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from app.extract.attempts import Attempt, SettingUse, find_difference, read_attempts
+from app.extract.changes import find_things, rules_of
 from app.extract.document import Block, Document
 from app.extract.evidence import cite
 from app.extract.facts import Evidence, Outcome, Speaker, Workaround
 from app.extract.lists import load
 from app.extract.narrative import Sentence, is_request, read_sentences
 from app.extract.patterns import pattern
-from app.extract.remedies import Remedy, find_things, of_section, read_remedies
-from app.extract.rules import load_rules
+from app.extract.remedies import Remedy, read_remedies, read_section_line
 
 MAX_WORKAROUNDS = 12
 MAX_SECTION_CODE_CHARS = 600
@@ -30,6 +30,7 @@ _LIST = load("workaround_sections")
 _SECTIONS: tuple[str, ...] = tuple(_LIST["headings"])
 _FAILED: tuple[str, ...] = tuple(_LIST["failed"])
 _NO_SECTION: tuple[str, ...] = tuple(_LIST["no_section"])
+_CODE_STARTS: tuple[str, ...] = tuple(_LIST["code_starts"])
 _NAME = pattern(r"--?([A-Za-z][\w.-]*\w)|\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b|\b([a-z]+(?:_[a-z0-9]+)+)\b")
 _CONFIDENCE = {"works": 0.8, "partial": 0.7, "fails": 0.75}
 
@@ -60,7 +61,7 @@ def _read_all(document: Document) -> Iterator[Remedy]:
         section = None if sentence.is_heading else _section_outcome(sentence.heading)
         remedies = () if sentence.is_proposal else read_remedies(sentence, previous)
         if not remedies and section and not sentence.low.endswith("?"):
-            remedies = of_section(sentence, section)
+            remedies = read_section_line(sentence, section)
         yield from remedies
         previous = sentence
     for block in document.of_kind("code"):
@@ -111,7 +112,7 @@ def _of_code(
             return
     for line in block.lines:
         text = line.text
-        if not text.lstrip("$ ").startswith(("--", "-cc", "export ", "pip install", "uv pip", "VLLM_", "NCCL_", "unset ")):
+        if not text.lstrip("$ ").startswith(_CODE_STARTS):
             continue
         for thing in find_things(text, text.lower()):
             start, end = line.start + thing.start, line.start + thing.end
@@ -128,7 +129,7 @@ def _key(action: str) -> frozenset[str]:
     names = {
         (m.group(1) or m.group(2) or m.group(3)).lower().replace("-", "_") for m in _NAME.finditer(action)
     }  # fmt: skip
-    names = {name.removeprefix("no_") if len(name) > 6 else name for name in names if "_" in name or action.startswith("-")}
+    names = {name.removeprefix("no_") for name in names if "_" in name or action.startswith("-")}
     return frozenset(names) if names else frozenset({" ".join(action.lower().split())})
 
 
@@ -159,23 +160,32 @@ def _count_comments(document: Document, kept: dict[frozenset[str], _Kept]) -> No
     helpful = [item for item in kept.values() if item.remedy.outcome != "fails"]
     if not helpful:
         return
-    rules = {rule["part"]: rule for rule in load_rules("workarounds") if rule["part"] in ("confirm", "refute")}
-    names = list(document.sources)
-    for place, source in enumerate(names):
-        if not source.startswith("comment"):
+    own = {item.remedy.source for item in kept.values()}
+    for source, text in document.sources.items():
+        said = _said(text) if source.startswith("comment") else None
+        if said is None:
             continue
-        text = document.sources[source]
-        low = text.lower()
-        earlier = [item for item in helpful if names.index(item.remedy.source) < place]
-        named = [item for item in earlier if any(name.replace("_", "-") in low.replace("_", "-") for name in _key(item.remedy.action))]
-        targets = named or ([] if any(i.remedy.source == source for i in kept.values()) else earlier[-1:])
-        if not targets:
-            continue
-        for part in ("refute", "confirm"):
-            if any(word in low for word in rules[part]["words"]) and rules[part].pattern.search(text):
-                for item in targets:
-                    (item.refuted if part == "refute" else item.confirmed).add(source)
-                break
+        place = _rank(document, source)
+        earlier = [item for item in helpful if _rank(document, item.remedy.source) < place]
+        named = [item for item in earlier if _names(item, text)]
+        for item in named or ([] if source in own else earlier[-1:]):
+            (item.refuted if said == "refute" else item.confirmed).add(source)
+
+
+def _said(text: str) -> str | None:
+    """Whether a comment confirms ("works for me") or refutes ("didn't help")."""
+    low = text.lower()
+    for part in ("refute", "confirm"):
+        for rule in rules_of(part):
+            if any(word in low for word in rule["words"]) and rule.pattern.search(text):
+                return part
+    return None
+
+
+def _names(item: _Kept, text: str) -> bool:
+    """Whether a comment names the setting of a remedy, however it is spelled."""
+    low = text.lower().replace("-", "_")
+    return any(name.replace("-", "_") in low for name in _key(item.remedy.action))
 
 
 def _made(document: Document, item: _Kept) -> tuple[Workaround, Evidence]:

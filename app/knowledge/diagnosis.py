@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from sqlmodel import Session
 
-from app.extract.facts import Facts
+from app.extract.facts import Facts, Signature
+from app.extract.loglines import LogLine
 from app.extract.reader import LogReading, Surroundings, read_log
-from app.extract.redact import mask_secrets, redact
+from app.extract.redact import redact
 from app.extract.rootcause import Cause
 from app.knowledge.answers import (
     Band,
@@ -29,6 +30,7 @@ from app.knowledge.answers import (
 from app.knowledge.fixstate import fix_states, seen_from
 from app.knowledge.headline import headline
 from app.knowledge.logtext import clean_log
+from app.knowledge.masking import masked
 from app.knowledge.next_steps import next_steps
 from app.knowledge.remedies import rank_remedies, remedies_of
 from app.knowledge.why import explain
@@ -85,7 +87,7 @@ def _told(reading: LogReading, version: str | None, gpu: str | None, model: str 
     versions = {**around.versions, "vllm": version.removeprefix("v")} if version else around.versions
     told = replace(
         around, versions=versions, gpus=(gpu,) if gpu else around.gpus,
-        models=(model,) if model else around.models,
+        models=tuple(map(_shown, (model,) if model else around.models)),
     )  # fmt: skip
     return replace(reading, surroundings=told)
 
@@ -120,8 +122,8 @@ def _as_matches(
         for issue in issues:
             known = facts.get(issue.number)
             item = mine[issue.number]
-            found[repo_id, issue.number] = Match(
-                number=issue.number, repo=repo, title=mask_secrets(issue.title), url=issue.url,
+            match = Match(
+                number=issue.number, repo=repo, title=issue.title, url=issue.url,
                 state=issue.state, score=round(item.probability, 4), band=item.band,
                 why=explain(reading, known, item.candidate),
                 workarounds=remedies_of(known, repo=repo, url=issue.url) if known else (),
@@ -129,6 +131,7 @@ def _as_matches(
                 regression=known.regression if known else None,
                 signature_id=_signature_id(known),
             )  # fmt: skip
+            found[repo_id, issue.number] = masked(match)
     return [found[item.candidate.key] for item in scored if item.candidate.key in found]
 
 
@@ -143,17 +146,19 @@ def _answer(reading: LogReading, matches: Sequence[Match], index: IndexState, be
     redacted = redact(reading.log, private=True)
     cause = reading.errors.cause
     useful = [match for match in matches if match.band != "related"] or matches[:3]
-    root = _root_cause(cause) if cause else None
+    root = _root_cause(cause, redacted.text) if cause else None
     answer = Diagnosis(
         verdict=verdict,
         root_cause=root,
-        wrappers=tuple(_shown(text) for text, _ in reading.errors.wrappers),
+        wrappers=tuple(_said(text, line, redacted.text) for text, line in reading.errors.wrappers),
         other_errors=tuple(
-            OtherError(type=item.type, message=_shown(item.message), line=item.line.number)
+            OtherError(
+                type=item.type, message=_said(item.message, item.line, redacted.text), line=item.line.number
+            )
             for item in reading.errors.other
         ),
         environment=_environment(reading.surroundings),
-        signature=reading.signatures[0] if reading.signatures else None,
+        signature=_signature(reading),
         redactions=tuple(Redaction(kind=kind, count=count) for kind, count in redacted.counts),
         matches=tuple(matches),
         workarounds=rank_remedies(r for match in useful for r in match.workarounds)[:MAX_REMEDIES],
@@ -165,15 +170,32 @@ def _answer(reading: LogReading, matches: Sequence[Match], index: IndexState, be
     return answer.model_copy(update={"took_ms": round((time.perf_counter() - began) * 1000, 1)})
 
 
-def _root_cause(cause: Cause) -> RootCause:
+def _root_cause(cause: Cause, log: str) -> RootCause:
     return RootCause(
-        type=cause.type, message=_shown(cause.message), frame=cause.frame,
-        process=cause.line.process or None, line=cause.line.number, quote=_shown(cause.line.raw.strip()),
+        type=cause.type, message=_said(cause.message, cause.line, log), frame=cause.frame,
+        process=cause.line.process or None, line=cause.line.number,
+        quote=_said(cause.line.raw.strip(), cause.line, log),
     )  # fmt: skip
 
 
+def _signature(reading: LogReading) -> Signature | None:
+    """The cause's signature; its id is that of the text as it was read."""
+    if not reading.signatures:
+        return None
+    root = reading.signatures[0]
+    return root.model_copy(update={"text": _shown(root.text)})
+
+
+def _said(text: str, line: LogLine, masked_log: str) -> str:
+    """Words of a line as they stand in the masked log: what makes a word a secret may stand before them."""
+    at = line.raw.find(text)
+    if at < 0:
+        return _shown(text)
+    return masked_log[line.start + at : line.start + at + len(text)][:MAX_QUOTE_CHARS]
+
+
 def _shown(text: str) -> str:
-    return redact(text[:MAX_QUOTE_CHARS], private=True).text
+    return redact(text, private=True).text[:MAX_QUOTE_CHARS]
 
 
 def _environment(around: Surroundings) -> Environment:

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from app.extract.document import Line
 from app.extract.redact import redact
 from app.extract.sections import cut_lines
 from app.knowledge.answers import Diagnosis
+from app.knowledge.logtext import clean_log
 
 BEFORE, AFTER = 3, 1
 MAX_LINES = 14
 MAX_LINE_CHARS = 600
-SCAN_CHARS = 2_000_000
+AROUND_CHARS = 8_000
+"""Longer than any key block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,9 @@ class ExcerptLine:
 
 def excerpt(log: str, diagnosis: Diagnosis) -> tuple[ExcerptLine, ...]:
     """The telling lines in the order of the log; at most 14."""
-    lines = [line.text for line in cut_lines(log)]
+    cleaned = clean_log(log)
+    cut = list(cut_lines(cleaned))
+    lines = [line.text for line in cut]
     hot = diagnosis.root_cause.line if diagnosis.root_cause else 0
     wanted: dict[int, str] = {}
     if hot:
@@ -43,11 +48,18 @@ def excerpt(log: str, diagnosis: Diagnosis) -> tuple[ExcerptLine, ...]:
         chosen = sorted([*chosen[: MAX_LINES - 1], hot])
     return tuple(
         ExcerptLine(
-            number, redact(lines[number - 1][:MAX_LINE_CHARS], private=True).text,
+            number, _masked(cleaned, cut[number - 1])[:MAX_LINE_CHARS],
             "hot" if number == hot else "dim", wanted.get(number, ""),
         )
         for number in chosen
     )  # fmt: skip
+
+
+def _masked(log: str, line: Line) -> str:
+    """A line masked within its surroundings: the lines of a key block are secret only together."""
+    start = max(0, line.start - AROUND_CHARS)
+    text = redact(log[start : line.end + AROUND_CHARS], private=True).text
+    return text[line.start - start : line.end - start]
 
 
 def _wrapper_numbers(lines: Sequence[str], wrappers: Sequence[str]) -> list[int]:

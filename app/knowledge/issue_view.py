@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from app.errors import NotFoundError
 from app.extract.facts import Evidence, Facts
 from app.extract.redact import mask_secrets
 from app.knowledge.answers import IssueAnswer
 from app.knowledge.fixstate import fix_states, seen_from
+from app.knowledge.masking import masked
 from app.starter.cards import parse_card
 from app.store.cards import find_cards
 from app.store.issues import find_repository, get_issue
@@ -39,18 +42,25 @@ def view_issue(store: Store, repo: str, number: int, *, vllm_version: str | None
         comments=issue.comments, reactions=issue.reactions, created_at=issue.created_at,
         updated_at=issue.updated_at, closed_at=issue.closed_at, fetched_at=issue.fetched_at,
         gone_at=issue.gone_at, gone_reason=issue.gone_reason, body=mask_secrets(body),
-        facts=_masked(known) if known else None, fix=seen_from(fix, vllm_version),
+        facts=_masked(known, {"title": issue.title, "body": issue.body}) if known else None, fix=seen_from(fix, vllm_version),
     )  # fmt: skip
 
 
-def _masked(facts: Facts) -> Facts:
-    """Facts whose quotes hold no secret; blocks are of equal length, so spans stay true."""
-    evidence = tuple(_masked_evidence(item) for item in facts.evidence)
-    return facts.model_copy(update={"evidence": evidence})
+def _masked(facts: Facts, sources: Mapping[str, str]) -> Facts:
+    """Facts without secrets; blocks are of equal length, so spans stay true.
+
+    A quote is cut out of its masked source where that is known: what makes a word a secret may stand
+    in front of the quote.
+    """
+    shown = {name: mask_secrets(text) for name, text in sources.items()}
+    evidence = tuple(_masked_evidence(item, shown.get(item.source)) for item in facts.evidence)
+    return masked(facts.model_copy(update={"evidence": ()})).model_copy(update={"evidence": evidence})
 
 
-def _masked_evidence(item: Evidence) -> Evidence:
-    quote, value = mask_secrets(item.quote), mask_secrets(item.value)
-    if quote == item.quote and value == item.value:
+def _masked_evidence(item: Evidence, source: str | None) -> Evidence:
+    quote = mask_secrets(item.quote if source is None else source[item.start : item.end])
+    if quote == item.quote:
         return item
+    at = item.quote.find(item.value)
+    value = mask_secrets(item.value) if at < 0 else quote[at : at + len(item.value)]
     return item.model_copy(update={"quote": quote, "value": value})

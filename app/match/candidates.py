@@ -7,6 +7,7 @@ BM25 after Robertson and Zaragoza 2009, k1 = 1.2, b = 0.5 (short reports tell as
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -66,16 +67,27 @@ def find_candidates(session: Session, terms: Terms, repo_ids: Sequence[int] | No
     query = _weigh(session, terms, size)
     if not len(query.ids):
         return []
-    seeds: Counter[Key] = Counter()
-    weight = dict(zip(query.ids.tolist(), query.weights.tolist(), strict=True))
-    channel = dict(zip(query.ids.tolist(), query.channels.tolist(), strict=True))
-    for term, repo_id, number in find_postings(session, _rarest(query)):
-        if repo_ids is None or repo_id in repo_ids:
-            seeds[repo_id, number] += weight[term] * SEED_WEIGHT[channel[term]]
-    best = [key for key, _ in seeds.most_common(CANDIDATES)]
+    best = _seeds(session, query, repo_ids)
     profiles = find_profiles(session, best)
     found = [_score(key, profiles[key], query) for key in best if key in profiles]
-    return sorted(found, key=lambda item: -sum(item.scores.values()))
+    return sorted(found, key=lambda item: (-sum(item.scores.values()), item.key))
+
+
+def _seeds(session: Session, query: _Query, repo_ids: Sequence[int] | None) -> list[Key]:
+    """The issues that hold the weightiest of the rare terms."""
+    weight = dict(zip(query.ids.tolist(), query.weights.tolist(), strict=True))
+    channel = dict(zip(query.ids.tolist(), query.channels.tolist(), strict=True))
+    rarest = _rarest(query)
+    holders: dict[int, list[Key]] = {}
+    for term, repo_id, number in find_postings(session, rarest):
+        if repo_ids is None or repo_id in repo_ids:
+            holders.setdefault(term, []).append((repo_id, number))
+    seeds: Counter[Key] = Counter()
+    # In a fixed order of the terms, and equals by number: the engines give rows in different orders.
+    for term in rarest:
+        for key in holders.get(term, ()):
+            seeds[key] += weight[term] * SEED_WEIGHT[channel[term]]
+    return heapq.nsmallest(CANDIDATES, seeds, key=lambda key: (-seeds[key], key))
 
 
 def _weigh(session: Session, terms: Terms, size: int) -> _Query:

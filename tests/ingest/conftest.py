@@ -18,8 +18,6 @@ import pytest
 import stamina
 
 from app.store.readings import Reading, save_readings
-from app.store.schema import migrate
-from app.store.session import Store, open_store
 from ingest import pipeline
 from ingest.client import GitHubClient
 
@@ -165,14 +163,6 @@ def _no_backoff() -> Iterator[None]:
     stamina.set_testing(True, attempts=9, cap=True)
     yield
     stamina.set_testing(False)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(f"sqlite:///{tmp_path / 'triage.db'}")
-    migrate(opened)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture(params=["numbered", "cursor"])

@@ -1,0 +1,32 @@
+"""A base with a handful of issues of our own, read as the post room would have them read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from app.knowledge.derive import derive_issues
+from app.store.issues import add_repository, save_comments, save_issues, save_releases
+from app.store.records import CommentRecord, IssueRecord, ReleaseRecord
+from app.store.session import Store
+from tests.samples import REPO
+
+Keep = Callable[..., int]
+
+
+@pytest.fixture
+def keep(store: Store) -> Keep:
+    """Stores and reads what it is given; returns the repository's key."""
+
+    def put(*records: IssueRecord | CommentRecord | ReleaseRecord, repo: str = REPO) -> int:
+        issues = [item for item in records if isinstance(item, IssueRecord)]
+        with store.unit_of_work() as session:
+            repo_id = add_repository(session, repo)
+            save_issues(session, repo_id, issues)
+            save_comments(session, repo_id, [item for item in records if isinstance(item, CommentRecord)])
+            save_releases(session, repo_id, [item for item in records if isinstance(item, ReleaseRecord)])
+            derive_issues(session, repo_id, repo, [item.number for item in issues])
+        return repo_id
+
+    return put
