@@ -90,7 +90,8 @@ def outcome_line(result: SyncResult, store: Store, *, serving: bool = False) -> 
     view = overview(store, result.repo)
     if isinstance(result.error, UnreachableError):
         if not serving:
-            return f"GitHub could not be reached; {view.issues} issues were stored before. {result.error.message}"
+            stored = f"{view.issues} issues were stored before"
+            return f"GitHub could not be reached; {stored}. {result.error.message}"
         what = "the starter set" if view.is_starter_only else "what was stored before"
         return f"GitHub could not be reached: serving {what} ({view.issues} issues). Run `triage sync` later."
     return f"sync of {result.repo} stopped: {result.error.message} What was fetched is stored; {figures}"

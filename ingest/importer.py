@@ -16,8 +16,10 @@ from typing import IO, Any
 
 from app.errors import InputError
 from app.knowledge.derive import derive_issues
-from app.store.issues import add_repository, save_comments, save_issues, save_releases
+from app.store.comments import save_comments
+from app.store.issues import add_repository, save_issues
 from app.store.records import CommentRecord, IssueRecord, ReleaseRecord
+from app.store.releases import save_releases
 from app.store.session import Store
 from ingest.pipeline import Derive, Progress, Report, derive_stale, quiet
 from ingest.records import comment_record, comments_inside, issue_record, release_record, repo_named

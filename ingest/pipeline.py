@@ -57,7 +57,9 @@ class DeriveResult(Protocol):
 class Derive(Protocol):
     """Reads these issues and stores what it finds, in the archive's session that it is given."""
 
-    def __call__(self, session: Session, repo_id: int, repo: str, numbers: Sequence[int], /) -> DeriveResult: ...
+    def __call__(
+        self, session: Session, repo_id: int, repo: str, numbers: Sequence[int], /
+    ) -> DeriveResult: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from typing import Any
 from sqlmodel import Session
 
 from app.errors import InputError
-from app.store.issues import save_releases, tags_of
 from app.store.records import ReleaseRecord
+from app.store.releases import save_releases, tags_of
 from app.store.session import Store
 from app.store.sync_state import find_cursor, save_cursor
 from ingest.client import GitHubClient, Page

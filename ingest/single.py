@@ -7,7 +7,8 @@ from typing import Any
 
 from app.errors import GitHubError, InputError
 from app.knowledge.derive import derive_issues
-from app.store.issues import add_repository, save_comments, save_issues
+from app.store.comments import save_comments
+from app.store.issues import add_repository, save_issues
 from app.store.session import Store
 from ingest.client import GitHubClient
 from ingest.pipeline import Derive, derive_changed

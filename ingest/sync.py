@@ -21,7 +21,8 @@ from sqlmodel import Session
 
 from app.errors import GitHubError, InputError
 from app.knowledge.derive import derive_issues
-from app.store.issues import add_repository, save_comments, save_issues
+from app.store.comments import save_comments
+from app.store.issues import add_repository, save_issues
 from app.store.records import CommentRecord, IssueRecord
 from app.store.session import Store
 from app.store.sync_state import begin_run, end_run, find_cursor, save_cursor

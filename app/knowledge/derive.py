@@ -6,6 +6,7 @@ whose text makes a rule throw is noted with the exception's class name, kept, an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -17,12 +18,14 @@ from app.extract.facts import Evidence, Facts, Workaround
 from app.extract.loglines import read_lines
 from app.extract.pull_text import closed_issues
 from app.extract.reader import RULES_VERSION, IssueReading, read_issue
+from app.extract.rootcause import read_errors
 from app.extract.summary import summarise
 from app.match.terms import Terms, terms_of, texts_of_log
 from app.starter.cards import Card, parse_card
 from app.starter.facts import card_facts
 from app.store.cards import find_cards
-from app.store.issues import find_comments, find_issues
+from app.store.comments import find_comments
+from app.store.issues import find_issues
 from app.store.readings import Reading, save_readings
 from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord
 from app.store.terms import index_terms
@@ -142,7 +145,8 @@ def _pull_links(issue: IssueRecord, repo: str) -> tuple[LinkRecord, ...]:
 def _terms(issue: IssueRecord, reading: IssueReading, card: Card | None) -> Terms:
     """Search terms of title, body and card; the errors are those the reading found."""
     body = read_lines(line for block in reading.document.of_source("body") for line in block.lines)
-    texts = [issue.title, *texts_of_log(tuple(body))]
-    if card is not None and issue.origin != CARD:
-        texts += card.log.splitlines()
-    return terms_of(texts, reading.errors)
+    found = terms_of([issue.title, *texts_of_log(tuple(body))], reading.errors)
+    if card is None or issue.origin == CARD:
+        return found
+    lines, errors = read_errors(card.log)
+    return Counter(found) | Counter(terms_of(texts_of_log(lines), errors))

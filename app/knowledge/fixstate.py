@@ -15,9 +15,10 @@ from sqlmodel import Session
 
 from app.extract.facts import Facts, Fix
 from app.knowledge.answers import FixView, ForYou
-from app.store.issues import find_issues, first_releases_of
+from app.store.issues import find_issues
 from app.store.readings import links_to
 from app.store.records import IssueRecord
+from app.store.releases import first_releases_of
 
 STALE_LABELS = frozenset({"stale"})
 NOT_FIXED_REASONS = frozenset({"not_planned", "duplicate"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from app.knowledge.answers import Diagnosis, FixView, Match, Remedy
@@ -104,13 +105,17 @@ def code(text: str | None) -> str:
     fence = "`"
     while fence in flat:
         fence += "`"
-    pad = " " if flat.startswith("`") or flat.endswith("`") else ""
+    pad = " " if not flat or flat.startswith("`") or flat.endswith("`") else ""
     return f"{fence}{pad}{flat}{pad}{fence}"
 
 
 _MARKUP = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>#|!~@"})
+_BLOCK_START = re.compile(r"(\d{0,9})(?:[-+#=]{1,200}|[.)])(?= |$)")
+"""What would begin a list, a heading or an underline at the start of a line."""
 
 
 def escape(text: str) -> str:
     """Foreign text as plain words: no markup, no mention of anybody."""
-    return " ".join(text.split()).translate(_MARKUP).replace("\\#", "#")
+    plain = " ".join(text.split()).translate(_MARKUP).replace("\\#", "#")
+    start = _BLOCK_START.match(plain)
+    return f"{plain[: start.end(1)]}\\{plain[start.end(1) :]}" if start else plain

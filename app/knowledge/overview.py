@@ -6,7 +6,8 @@ from datetime import datetime
 
 from app.extract.facts import Frozen
 from app.extract.redact import mask_secrets
-from app.store.issues import count_issues, find_repository, newest_failures, newest_release
+from app.store.issues import count_issues, find_repository, newest_failures
+from app.store.releases import newest_release
 from app.store.session import Store
 from app.store.sync_state import as_of
 

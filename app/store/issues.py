@@ -1,4 +1,4 @@
-"""Issues, pull requests, comments and releases: saved as GitHub tells them, found by number."""
+"""Repositories, issues and pull requests: saved as GitHub tells them, found by number."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import delete, func
+from sqlalchemy import func
 from sqlmodel import Session, col, select
 
 from app.errors import NotFoundError
 from app.extract.facts import Facts
 from app.store.dialect import upsert
-from app.store.records import CARD, GITHUB, CommentRecord, IssueRecord, ReleaseRecord
+from app.store.records import CARD, GITHUB, IssueRecord
 from app.store.tables import (
-    CommentRow,
     IssueRow,
     PullRequestRow,
     ReadingRow,
-    ReleasePullRow,
-    ReleaseRow,
     RepositoryRow,
     metadata,
 )
@@ -125,81 +122,6 @@ def _pull_row(repo_id: int, record: IssueRecord) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def save_comments(session: Session, repo_id: int, records: Iterable[CommentRecord]) -> list[int]:
-    """Store comments by their id; an older or an unchanged one changes nothing.
-
-    Returns, for each new or changed comment, the number of its issue.
-    """
-    latest: dict[int, CommentRecord] = {}
-    for record in records:
-        known = latest.get(record.id)
-        if known is None or not _is_older(record.updated_at, known.updated_at):
-            latest[record.id] = record
-    stored = {
-        key: (updated_at, body)
-        for key, updated_at, body in session.exec(
-            select(CommentRow.id, CommentRow.updated_at, CommentRow.body).where(
-                CommentRow.repo_id == repo_id, col(CommentRow.id).in_(list(latest))
-            )
-        )
-    }
-    fresh = [
-        record
-        for record in latest.values()
-        if record.id not in stored
-        or (
-            stored[record.id] != (record.updated_at, record.body)
-            and not _is_older(record.updated_at, stored[record.id][0])
-        )
-    ]
-    now = datetime.now(UTC)
-    rows = [
-        {
-            "repo_id": repo_id, "id": record.id, "issue_number": record.issue_number,
-            "author": record.author, "author_association": record.author_association,
-            "body": record.body, "created_at": record.created_at, "updated_at": record.updated_at,
-            "fetched_at": now, "raw": dict(record.raw) if record.raw is not None else None,
-        }
-        for record in fresh
-    ]  # fmt: skip
-    upsert(session, metadata.tables["comment"], rows, keys=("repo_id", "id"))
-    return sorted(record.issue_number for record in fresh)
-
-
-def _is_older(moment: datetime | None, than: datetime | None) -> bool:
-    return moment is not None and than is not None and moment < than
-
-
-def save_releases(session: Session, repo_id: int, records: Iterable[ReleaseRecord]) -> None:
-    """Store releases and which pull requests their notes name."""
-    latest = {record.tag: record for record in records}
-    rows = [
-        {
-            "repo_id": repo_id, "tag": record.tag, "name": record.name, "notes": record.notes,
-            "is_prerelease": record.is_prerelease, "published_at": record.published_at,
-            "raw": dict(record.raw) if record.raw is not None else None,
-        }
-        for record in latest.values()
-    ]  # fmt: skip
-    upsert(session, metadata.tables["release"], rows, keys=("repo_id", "tag"))
-    session.connection().execute(
-        delete(ReleasePullRow).where(
-            col(ReleasePullRow.repo_id) == repo_id, col(ReleasePullRow.tag).in_(list(latest))
-        )
-    )
-    named = [
-        {"repo_id": repo_id, "tag": record.tag, "number": number}
-        for record in latest.values()
-        for number in dict.fromkeys(record.pulls)
-    ]
-    upsert(session, metadata.tables["release_pull"], named, keys=("repo_id", "tag", "number"))
-
-
-def tags_of(session: Session, repo_id: int) -> set[str]:
-    """The tags of all stored releases."""
-    return set(session.exec(select(ReleaseRow.tag).where(ReleaseRow.repo_id == repo_id)))
-
-
 def find_issue(session: Session, repo_id: int, number: int) -> IssueRecord | None:
     """One issue or pull request, or None."""
     return next(iter(find_issues(session, repo_id, [number])), None)
@@ -246,53 +168,6 @@ def _issue_record(row: IssueRow, pull: PullRequestRow | None) -> IssueRecord:
         merge_commit_sha=pull.merge_commit_sha if pull else None,
         is_draft=pull.is_draft if pull else False,
     )  # fmt: skip
-
-
-def find_comments(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, list[CommentRecord]]:
-    """The comments of these issues, oldest first."""
-    query = (
-        select(CommentRow)
-        .where(CommentRow.repo_id == repo_id, col(CommentRow.issue_number).in_(list(numbers)))
-        .order_by(col(CommentRow.created_at).nulls_first(), col(CommentRow.id))
-    )
-    found: dict[int, list[CommentRecord]] = {}
-    for row in session.exec(query):
-        record = CommentRecord(
-            row.id, row.issue_number, row.body, row.author, row.author_association,
-            row.created_at, row.updated_at, row.raw,
-        )  # fmt: skip
-        found.setdefault(row.issue_number, []).append(record)
-    return found
-
-
-def first_releases_of(session: Session, repo_id: int, pulls: Sequence[int]) -> dict[int, str]:
-    """Tag of the first full release, by date, whose notes name each pull request."""
-    query = (
-        select(ReleasePullRow.number, ReleaseRow.tag)
-        .join(
-            ReleaseRow,
-            (col(ReleaseRow.repo_id) == col(ReleasePullRow.repo_id))
-            & (col(ReleaseRow.tag) == col(ReleasePullRow.tag)),
-        )
-        .where(
-            ReleasePullRow.repo_id == repo_id,
-            col(ReleasePullRow.number).in_(list(pulls)),
-            col(ReleaseRow.is_prerelease).is_(False),
-        )
-        .order_by(col(ReleaseRow.published_at).desc().nulls_first())
-    )
-    return dict(session.exec(query).all())
-
-
-def newest_release(session: Session, repo_id: int) -> str | None:
-    """Tag of the newest full release, or None."""
-    query = (
-        select(ReleaseRow.tag)
-        .where(ReleaseRow.repo_id == repo_id, col(ReleaseRow.is_prerelease).is_(False))
-        .order_by(col(ReleaseRow.published_at).desc().nulls_last())
-        .limit(1)
-    )
-    return session.exec(query).first()
 
 
 def numbers_of(session: Session, repo_id: int, *, after: int = 0, limit: int = 500) -> list[int]:

@@ -6,71 +6,16 @@ engines, written in the same transaction as the facts, so an issue is searchable
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Column,
-    DateTime,
-    ForeignKeyConstraint,
-    Index,
-    LargeBinary,
-    Text,
-    TypeDecorator,
-)
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import BigInteger, Column, ForeignKeyConstraint, Index, LargeBinary
 from sqlmodel import Field, SQLModel
 
-NAMING = {
-    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-    "ck": "ck_%(table_name)s_%(constraint_name)s",
-    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-    "pk": "pk_%(table_name)s",
-}
+from app.store.columns import NAMING, issue_key, json_column, text_column, time_column
+
 SQLModel.metadata.naming_convention = NAMING
 metadata = SQLModel.metadata
-
-JsonType = JSON().with_variant(JSONB(), "postgresql")
-
-
-class UtcDateTime(TypeDecorator[datetime]):
-    """Times are aware and in UTC on both engines; SQLite keeps no zone of its own."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, _dialect: Any) -> datetime | None:
-        if value is None:
-            return None
-        if value.tzinfo is None:
-            raise ValueError("a time without a zone cannot be stored")
-        return value.astimezone(UTC)
-
-    def process_result_value(self, value: datetime | None, _dialect: Any) -> datetime | None:
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-
-
-def _json(*, nullable: bool = True) -> Any:
-    return Column(JsonType, nullable=nullable)
-
-
-def _time(*, nullable: bool = True, index: bool = False) -> Any:
-    return Column(UtcDateTime(), nullable=nullable, index=index)
-
-
-def _text(*, nullable: bool = False) -> Any:
-    return Column(Text(), nullable=nullable)
-
-
-def _issue_key() -> ForeignKeyConstraint:
-    return ForeignKeyConstraint(
-        ["repo_id", "number"], ["issue.repo_id", "issue.number"], ondelete="CASCADE"
-    )
 
 
 class RepositoryRow(SQLModel, table=True):
@@ -93,23 +38,23 @@ class IssueRow(SQLModel, table=True):
     number: int = Field(primary_key=True, sa_type=BigInteger)
     origin: str = Field(max_length=10, description="card | github")
     is_pull_request: bool = False
-    title: str = Field(sa_column=_text())
-    body: str = Field(sa_column=_text())
+    title: str = Field(sa_column=text_column())
+    body: str = Field(sa_column=text_column())
     state: str = Field(max_length=10)
     state_reason: str | None = Field(default=None, max_length=20)
     author: str | None = Field(default=None, max_length=100)
     author_association: str | None = Field(default=None, max_length=30)
-    labels: list[str] = Field(default_factory=list, sa_column=_json(nullable=False))
+    labels: list[str] = Field(default_factory=list, sa_column=json_column(nullable=False))
     comments: int = 0
     reactions: int = 0
-    url: str = Field(sa_column=_text())
-    created_at: datetime | None = Field(default=None, sa_column=_time())
-    updated_at: datetime | None = Field(default=None, sa_column=_time())
-    closed_at: datetime | None = Field(default=None, sa_column=_time())
-    fetched_at: datetime = Field(sa_column=_time(nullable=False))
-    gone_at: datetime | None = Field(default=None, sa_column=_time())
+    url: str = Field(sa_column=text_column())
+    created_at: datetime | None = Field(default=None, sa_column=time_column())
+    updated_at: datetime | None = Field(default=None, sa_column=time_column())
+    closed_at: datetime | None = Field(default=None, sa_column=time_column())
+    fetched_at: datetime = Field(sa_column=time_column(nullable=False))
+    gone_at: datetime | None = Field(default=None, sa_column=time_column())
     gone_reason: str | None = Field(default=None, max_length=20)
-    raw: dict[str, Any] | None = Field(default=None, sa_column=_json())
+    raw: dict[str, Any] | None = Field(default=None, sa_column=json_column())
 
 
 class CommentRow(SQLModel, table=True):
@@ -121,22 +66,22 @@ class CommentRow(SQLModel, table=True):
     issue_number: int = Field(sa_type=BigInteger)
     author: str | None = Field(default=None, max_length=100)
     author_association: str | None = Field(default=None, max_length=30)
-    body: str = Field(sa_column=_text())
-    created_at: datetime | None = Field(default=None, sa_column=_time())
-    updated_at: datetime | None = Field(default=None, sa_column=_time())
-    fetched_at: datetime = Field(sa_column=_time(nullable=False))
-    raw: dict[str, Any] | None = Field(default=None, sa_column=_json())
+    body: str = Field(sa_column=text_column())
+    created_at: datetime | None = Field(default=None, sa_column=time_column())
+    updated_at: datetime | None = Field(default=None, sa_column=time_column())
+    fetched_at: datetime = Field(sa_column=time_column(nullable=False))
+    raw: dict[str, Any] | None = Field(default=None, sa_column=json_column())
 
 
 class PullRequestRow(SQLModel, table=True):
     """What only pull requests have; title, body and state stand in `issue`."""
 
     __tablename__ = "pull_request"
-    __table_args__ = (_issue_key(),)
+    __table_args__ = (issue_key(),)
 
     repo_id: int = Field(primary_key=True)
     number: int = Field(primary_key=True, sa_type=BigInteger)
-    merged_at: datetime | None = Field(default=None, sa_column=_time())
+    merged_at: datetime | None = Field(default=None, sa_column=time_column())
     merge_commit_sha: str | None = Field(default=None, max_length=64)
     is_draft: bool = False
 
@@ -146,11 +91,11 @@ class ReleaseRow(SQLModel, table=True):
 
     repo_id: int = Field(foreign_key="repository.id", primary_key=True)
     tag: str = Field(primary_key=True, max_length=100)
-    name: str | None = Field(default=None, sa_column=_text(nullable=True))
-    notes: str = Field(sa_column=_text())
+    name: str | None = Field(default=None, sa_column=text_column(nullable=True))
+    notes: str = Field(sa_column=text_column())
     is_prerelease: bool = False
-    published_at: datetime | None = Field(default=None, sa_column=_time())
-    raw: dict[str, Any] | None = Field(default=None, sa_column=_json())
+    published_at: datetime | None = Field(default=None, sa_column=time_column())
+    raw: dict[str, Any] | None = Field(default=None, sa_column=json_column())
 
 
 class ReleasePullRow(SQLModel, table=True):
@@ -171,14 +116,14 @@ class ReadingRow(SQLModel, table=True):
     """What the reading room made of an issue; `fault` is the exception's class when a rule threw."""
 
     __tablename__ = "reading"
-    __table_args__ = (_issue_key(),)
+    __table_args__ = (issue_key(),)
 
     repo_id: int = Field(primary_key=True)
     number: int = Field(primary_key=True, sa_type=BigInteger)
     rules_version: str = Field(max_length=40)
-    facts: dict[str, Any] | None = Field(default=None, sa_column=_json())
+    facts: dict[str, Any] | None = Field(default=None, sa_column=json_column())
     fault: str | None = Field(default=None, max_length=100)
-    read_at: datetime = Field(sa_column=_time(nullable=False))
+    read_at: datetime = Field(sa_column=time_column(nullable=False))
 
 
 class FactRow(SQLModel, table=True):
@@ -186,7 +131,7 @@ class FactRow(SQLModel, table=True):
 
     __tablename__ = "fact"
     __table_args__ = (
-        _issue_key(),
+        issue_key(),
         Index("ix_fact_repo_id_number", "repo_id", "number"),
         Index("ix_fact_field_value", "field", "value_key"),
     )
@@ -196,9 +141,9 @@ class FactRow(SQLModel, table=True):
     number: int = Field(sa_type=BigInteger)
     position: int
     field: str = Field(max_length=60)
-    value: str = Field(sa_column=_text())
+    value: str = Field(sa_column=text_column())
     value_key: str = Field(max_length=120, description="the value in lower case, cut, for filters")
-    quote: str = Field(sa_column=_text())
+    quote: str = Field(sa_column=text_column())
     source: str = Field(max_length=60)
     start: int
     end: int
@@ -210,14 +155,14 @@ class SignatureRow(SQLModel, table=True):
     __tablename__ = "signature"
 
     id: str = Field(primary_key=True, max_length=20)
-    text: str = Field(sa_column=_text())
+    text: str = Field(sa_column=text_column())
 
 
 class OccurrenceRow(SQLModel, table=True):
     """A signature seen in an issue."""
 
     __tablename__ = "occurrence"
-    __table_args__ = (_issue_key(), Index("ix_occurrence_signature_id", "signature_id"))
+    __table_args__ = (issue_key(), Index("ix_occurrence_signature_id", "signature_id"))
 
     repo_id: int = Field(primary_key=True)
     number: int = Field(primary_key=True, sa_type=BigInteger)
@@ -229,7 +174,7 @@ class LinkRow(SQLModel, table=True):
     """One directed relation; the target need not be stored."""
 
     __tablename__ = "link"
-    __table_args__ = (_issue_key(), Index("ix_link_target", "target_repo", "target_number"))
+    __table_args__ = (issue_key(), Index("ix_link_target", "target_repo", "target_number"))
 
     repo_id: int = Field(primary_key=True)
     number: int = Field(primary_key=True, sa_type=BigInteger)
@@ -238,19 +183,19 @@ class LinkRow(SQLModel, table=True):
     kind: str = Field(primary_key=True, max_length=20)
     score: float | None = None
     channel: str | None = Field(default=None, max_length=10)
-    reason: str = Field(sa_column=_text())
+    reason: str = Field(sa_column=text_column())
 
 
 class VoteRow(SQLModel, table=True):
     __tablename__ = "vote"
-    __table_args__ = (_issue_key(),)
+    __table_args__ = (issue_key(),)
 
     repo_id: int = Field(primary_key=True)
     number: int = Field(primary_key=True, sa_type=BigInteger)
     signal: str = Field(primary_key=True, max_length=20)
     visitor: str = Field(primary_key=True, max_length=64, description="a keyed hash, never an address")
     value: int
-    voted_at: datetime = Field(sa_column=_time(nullable=False))
+    voted_at: datetime = Field(sa_column=time_column(nullable=False))
 
 
 class JudgementRow(SQLModel, table=True):
@@ -263,9 +208,9 @@ class JudgementRow(SQLModel, table=True):
     a: int = Field(sa_type=BigInteger)
     b: int = Field(sa_type=BigInteger)
     verdict: str = Field(max_length=10)
-    note: str | None = Field(default=None, sa_column=_text(nullable=True))
-    judged_at: datetime = Field(sa_column=_time(nullable=False))
-    undone_at: datetime | None = Field(default=None, sa_column=_time())
+    note: str | None = Field(default=None, sa_column=text_column(nullable=True))
+    judged_at: datetime = Field(sa_column=time_column(nullable=False))
+    undone_at: datetime | None = Field(default=None, sa_column=time_column())
 
 
 class KeptLogRow(SQLModel, table=True):
@@ -275,10 +220,10 @@ class KeptLogRow(SQLModel, table=True):
 
     id: str = Field(primary_key=True, max_length=32)
     delete_key: str = Field(max_length=64, description="hash of the secret in the delete link")
-    log: str = Field(sa_column=_text())
-    answer: dict[str, Any] = Field(sa_column=_json(nullable=False))
-    kept_at: datetime = Field(sa_column=_time(nullable=False))
-    expires_at: datetime = Field(sa_column=_time(nullable=False, index=True))
+    log: str = Field(sa_column=text_column())
+    answer: dict[str, Any] = Field(sa_column=json_column(nullable=False))
+    kept_at: datetime = Field(sa_column=time_column(nullable=False))
+    expires_at: datetime = Field(sa_column=time_column(nullable=False, index=True))
 
 
 class SyncCursorRow(SQLModel, table=True):
@@ -288,8 +233,8 @@ class SyncCursorRow(SQLModel, table=True):
 
     repo_id: int = Field(primary_key=True, foreign_key="repository.id")
     stream: str = Field(primary_key=True, max_length=20)
-    position: dict[str, Any] = Field(sa_column=_json(nullable=False))
-    moved_at: datetime = Field(sa_column=_time(nullable=False))
+    position: dict[str, Any] = Field(sa_column=json_column(nullable=False))
+    moved_at: datetime = Field(sa_column=time_column(nullable=False))
 
 
 class SyncRunRow(SQLModel, table=True):
@@ -297,14 +242,14 @@ class SyncRunRow(SQLModel, table=True):
 
     id: int | None = Field(default=None, primary_key=True)
     repo_id: int = Field(foreign_key="repository.id")
-    started_at: datetime = Field(sa_column=_time(nullable=False))
-    ended_at: datetime | None = Field(default=None, sa_column=_time())
+    started_at: datetime = Field(sa_column=time_column(nullable=False))
+    ended_at: datetime | None = Field(default=None, sa_column=time_column())
     outcome: str = Field(max_length=20, description="running | complete | partial | failed")
     requests: int = 0
     not_modified: int = 0
     remaining: int | None = None
     stored: int = 0
-    fault: str | None = Field(default=None, sa_column=_text(nullable=True))
+    fault: str | None = Field(default=None, sa_column=text_column(nullable=True))
 
 
 class CardRow(SQLModel, table=True):
@@ -314,7 +259,7 @@ class CardRow(SQLModel, table=True):
 
     repo_id: int = Field(primary_key=True, foreign_key="repository.id")
     number: int = Field(primary_key=True, sa_type=BigInteger)
-    text: str = Field(sa_column=_text())
+    text: str = Field(sa_column=text_column())
 
 
 class TermRow(SQLModel, table=True):
@@ -324,7 +269,7 @@ class TermRow(SQLModel, table=True):
 
     id: int = Field(primary_key=True, sa_type=BigInteger, sa_column_kwargs={"autoincrement": False})
     channel: int
-    text: str = Field(sa_column=_text())
+    text: str = Field(sa_column=text_column())
     df: int
 
 
@@ -343,7 +288,7 @@ class ProfileRow(SQLModel, table=True):
     """All terms of an issue with their counts, packed (see `store/terms.py`)."""
 
     __tablename__ = "profile"
-    __table_args__ = (_issue_key(),)
+    __table_args__ = (issue_key(),)
 
     repo_id: int = Field(primary_key=True)
     number: int = Field(primary_key=True, sa_type=BigInteger)

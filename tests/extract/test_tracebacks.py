@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from app.extract.loglines import read_lines
 from app.extract.sections import split_lines
-from app.extract.tracebacks import MAX_ERRORS, MAX_FRAMES, MAX_MESSAGE_CHARS, ErrorRecord, Frame, find_errors, title_error
+from app.extract.tracebacks import (
+    MAX_ERRORS,
+    MAX_FRAMES,
+    MAX_MESSAGE_CHARS,
+    ErrorRecord,
+    Frame,
+    find_errors,
+    title_error,
+)
 
 LOADER = "/opt/venv/lib/python3.12/site-packages/vllm/model_executor/model_loader/utils.py"
 

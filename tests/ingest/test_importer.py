@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.errors import InputError
-from app.store.issues import find_comments, find_issue, find_repository, first_releases_of, numbers_of
+from app.store.comments import find_comments
+from app.store.issues import find_issue, find_repository, numbers_of
+from app.store.releases import first_releases_of
 from app.store.session import Store
 from ingest.importer import ImportResult, import_paths
 from ingest.pipeline import Progress

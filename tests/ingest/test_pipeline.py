@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.store.issues import add_repository, save_comments, save_issues
+from app.store.comments import save_comments
+from app.store.issues import add_repository, save_issues
 from app.store.readings import Reading, save_readings
 from app.store.records import CommentRecord, IssueRecord
 from app.store.session import Store

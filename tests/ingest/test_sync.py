@@ -14,7 +14,9 @@ import httpx
 import pytest
 
 import ingest.sync
-from app.store.issues import find_comments, find_issue, first_releases_of, numbers_of
+from app.store.comments import find_comments
+from app.store.issues import find_issue, numbers_of
+from app.store.releases import first_releases_of
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 from app.store.stale import stale_numbers

@@ -7,8 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from app.knowledge.derive import derive_issues
-from app.store.issues import add_repository, save_comments, save_issues, save_releases
+from app.store.comments import save_comments
+from app.store.issues import add_repository, save_issues
 from app.store.records import CommentRecord, IssueRecord, ReleaseRecord
+from app.store.releases import save_releases
 from app.store.session import Store
 from tests.samples import REPO
 

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.match.candidates import Candidate
-from app.match.likeness import FEATURES, Weights, band_of, features_of, load_weights, rank_candidates, rank_score
+from app.match.likeness import (
+    FEATURES,
+    Weights,
+    band_of,
+    features_of,
+    load_weights,
+    rank_candidates,
+    rank_score,
+)
 from app.match.terms import CHANNELS, ERROR, FRAME, SIGNATURE, TEXT
 
 PLAIN = Weights((1, 1, 1, 1), (1.0,) * len(FEATURES), -2.0, 0.8, 0.4, 0.2, 0.02)

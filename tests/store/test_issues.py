@@ -10,25 +10,20 @@ from sqlmodel import Session
 
 from app.errors import NotFoundError
 from app.extract.facts import ErrorFact, Facts
+from app.store.comments import find_comments, save_comments
 from app.store.issues import (
     add_repository,
     count_issues,
-    find_comments,
-    find_issue,
     find_issues,
     find_repository,
-    first_releases_of,
     get_issue,
     newest_failures,
-    newest_release,
     numbers_of,
-    save_comments,
     save_issues,
-    save_releases,
-    tags_of,
 )
 from app.store.readings import Reading, save_readings
 from app.store.records import CARD, IssueRecord
+from app.store.releases import first_releases_of, newest_release, save_releases, tags_of
 from app.store.session import Store
 from tests.samples import EARLY, LATE, REPO, a_comment, a_pull, a_release, an_issue
 

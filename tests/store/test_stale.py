@@ -8,7 +8,8 @@ import pytest
 import time_machine
 
 from app.extract.facts import Facts
-from app.store.issues import add_repository, save_comments, save_issues
+from app.store.comments import save_comments
+from app.store.issues import add_repository, save_issues
 from app.store.readings import Reading, save_readings
 from app.store.session import Store
 from app.store.stale import stale_numbers

@@ -1,0 +1,87 @@
+"""Workarounds of several issues as one list."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.extract.facts import Conditions, Facts, Workaround
+from app.knowledge.answers import Remedy
+from app.knowledge.remedies import OUTCOME_RANK, rank_remedies, remedies_of
+from tests.samples import REPO
+
+URL = f"https://github.com/{REPO}/issues/1"
+EAGER = Workaround(action="--enforce-eager", kind="flag", outcome="works")
+
+
+def a_remedy(action: str = "--enforce-eager", outcome: str = "works", number: int = 1, **more) -> Remedy:
+    return Remedy(action=action, kind="flag", outcome=outcome, repo=REPO, number=number, url=URL, **more)
+
+
+def actions(*remedies: Remedy) -> list[str]:
+    return [item.action for item in rank_remedies(remedies)]
+
+
+def test_what_works_comes_before_what_helps_partly_before_what_fails() -> None:
+    assert actions(a_remedy("a", "fails"), a_remedy("b", "partial"), a_remedy("c")) == ["c", "b", "a"]
+
+
+def test_what_others_confirmed_comes_before_what_they_refuted() -> None:
+    assert actions(a_remedy("a", refuted_by=1), a_remedy("b"), a_remedy("c", confirmed_by=2)) == ["c", "b", "a"]
+
+
+def test_a_maintainer_s_word_comes_before_the_reporter_s_before_others() -> None:
+    assert actions(a_remedy("a", by="other"), a_remedy("b"), a_remedy("c", by="maintainer")) == ["c", "b", "a"]
+
+
+def test_between_equals_the_likelier_issue_s_comes_first() -> None:
+    assert actions(a_remedy("a", number=2), a_remedy("b", number=1)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("again", ["--enforce-eager", "--ENFORCE-EAGER", "  --enforce-eager "])
+def test_a_second_mention_of_an_action_is_dropped(again: str) -> None:
+    assert [item.number for item in rank_remedies([a_remedy(number=1), a_remedy(again, number=2)])] == [1]
+
+
+def test_of_two_mentions_the_better_outcome_stays() -> None:
+    assert [item.outcome for item in rank_remedies([a_remedy(outcome="fails"), a_remedy(number=2)])] == ["works"]
+
+
+def test_an_issue_s_workarounds_keep_what_was_said_of_them_and_their_source() -> None:
+    known = EAGER.model_copy(update={"by": "maintainer", "confirmed_by": 2, "conditions": Conditions(gpus=("H100",))})
+
+    assert remedies_of(Facts(number=1, workarounds=(known,)), repo=REPO, url=URL) == (
+        a_remedy(by="maintainer", confirmed_by=2, conditions=Conditions(gpus=("H100",))),
+    )  # fmt: skip
+
+
+def test_a_workaround_without_conditions_was_tried_on_the_issue_s_run() -> None:
+    facts = Facts(
+        number=1, workarounds=(EAGER,), gpus=("H100",), models=("org/m-7b",), versions={"vllm": "0.9.1", "torch": "2.7"},
+        backends={"moe": ("TRITON",), "attention": ("FLASHINFER",)},
+    )  # fmt: skip
+
+    assert remedies_of(facts, repo=REPO, url=URL)[0].conditions == Conditions(
+        versions=("0.9.1",), gpus=("H100",), models=("org/m-7b",), backends=("TRITON",)
+    )
+
+
+def test_an_issue_without_workarounds_has_no_remedies() -> None:
+    assert remedies_of(Facts(number=1), repo=REPO, url=URL) == ()
+
+
+remedies = st.builds(
+    a_remedy, st.sampled_from(["a", "b", "B", " c"]), st.sampled_from(list(OUTCOME_RANK)), st.integers(1, 9),
+    by=st.sampled_from(["maintainer", "reporter", "other"]), confirmed_by=st.integers(0, 3), refuted_by=st.integers(0, 3),
+)  # fmt: skip
+
+
+@given(st.lists(remedies, max_size=12))
+def test_every_action_stands_once_and_outcomes_descend(items: list[Remedy]) -> None:
+    ranked = rank_remedies(items)
+    outcomes = [OUTCOME_RANK[item.outcome] for item in ranked]
+
+    assert {item.action.strip().lower() for item in ranked} == {item.action.strip().lower() for item in items}
+    assert len({item.action.strip().lower() for item in ranked}) == len(ranked)
+    assert outcomes == sorted(outcomes)

@@ -1,0 +1,93 @@
+"""Why a stored issue matches a log, and where the two differ."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.extract.facts import ErrorFact, Facts
+from app.extract.reader import read_log
+from app.knowledge.answers import Why
+from app.knowledge.why import MAX_PHRASES, explain
+from app.match.candidates import Candidate
+from app.match.terms import CHANNELS, ERROR, FRAME, TEXT
+from tests.samples import marlin_log
+
+LOG = "(APIServer pid=1) INFO 03-14 09:26:40 [api_server.py:1978] vLLM API server version 0.9.1\n" + marlin_log()
+READING = read_log(LOG)
+THEIRS = Facts(number=1, error=ErrorFact(type="ValueError", message="no"))
+
+
+def shared(*terms: tuple[int, str]) -> Candidate:
+    scores = dict.fromkeys(CHANNELS, 1.0)
+    return Candidate((1, 1), scores, scores, tuple((channel, text, 1.0) for channel, text in terms))
+
+
+def why(facts: Facts | None, *terms: tuple[int, str], gpus: tuple[str, ...] = (), models: tuple[str, ...] = ()) -> Why:
+    from dataclasses import replace
+
+    around = replace(READING.surroundings, gpus=gpus, models=models)
+    return explain(replace(READING, surroundings=around), facts, shared(*terms))
+
+
+def test_a_shared_signature_says_it_all() -> None:
+    facts = THEIRS.model_copy(update={"signatures": READING.signatures})
+
+    assert why(facts).shared[0] == f"the whole signature: {READING.signatures[0].text[:160]}"
+
+
+def test_a_shared_type_and_shared_error_words_are_named() -> None:
+    assert why(THEIRS, (ERROR, "min_thread_n"), (ERROR, "type:ValueError")).shared[:2] == (
+        "error type ValueError", "error words “min_thread_n”"
+    )  # fmt: skip
+
+
+def test_shared_frames_are_named() -> None:
+    assert why(None, (FRAME, "a.py:b"), (FRAME, "a.py:b > c.py:d")).shared == ("frame a.py:b",)
+
+
+def test_where_only_words_are_shared_they_are_named() -> None:
+    assert why(None, (TEXT, "weights")).shared == ("words “weights”",)
+
+
+def test_another_type_differs() -> None:
+    other = Facts(number=1, error=ErrorFact(type="KeyError", message="x"))
+
+    assert "your error is ValueError; theirs KeyError" in why(other).differs
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "wanted"),
+    [
+        (("H100",), ("H100",), (("GPU H100",), ())),
+        (("H100",), ("A100", "H100"), (("GPU H100",), ())),
+        (("H100",), ("A100",), ((), ("your GPU is H100; theirs A100",))),
+        ((), ("A100",), ((), ())),
+        (("H100",), (), ((), ())),
+    ],
+)
+def test_hardware_is_compared(ours: tuple[str, ...], theirs: tuple[str, ...], wanted: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
+    found = why(THEIRS.model_copy(update={"gpus": theirs}), gpus=ours)
+
+    assert (tuple(p for p in found.shared if "GPU" in p), tuple(p for p in found.differs if "GPU" in p)) == wanted
+
+
+def test_a_model_is_the_same_under_another_owner_and_spelling() -> None:
+    found = why(THEIRS.model_copy(update={"models": ("org/M-7B",)}), models=("/models/m_7b",))
+
+    assert "model /models/m_7b" in found.shared
+
+
+@pytest.mark.parametrize(
+    ("theirs", "wanted"), [("0.9.1", (True, False)), ("0.8.5", (False, True)), (None, (False, False))]
+)
+def test_versions_are_compared(theirs: str | None, wanted: tuple[bool, bool]) -> None:
+    found = why(THEIRS.model_copy(update={"versions": {"vllm": theirs} if theirs else {}}))
+
+    assert ("vLLM 0.9.1" in found.shared, "you run vLLM 0.9.1; theirs 0.8.5" in found.differs) == wanted
+
+
+def test_no_more_than_a_few_phrases_are_given() -> None:
+    facts = THEIRS.model_copy(update={"gpus": ("H100",), "models": ("m",), "versions": {"vllm": "0.9.1"}})
+    found = why(facts, (ERROR, "a"), (ERROR, "b"), (FRAME, "a.py:b"), (FRAME, "c.py:d"), gpus=("H100",), models=("m",))
+
+    assert len(found.shared) == MAX_PHRASES
