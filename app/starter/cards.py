@@ -147,6 +147,8 @@ def read_card(path: Path) -> Card:
         return parse_card(path.read_text(encoding="utf-8"), path.name)
     except OSError as error:
         raise CardError(f"{path.name}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise CardError(f"{path.name}: not UTF-8") from error
 
 
 def parse_card(text: str, name: str = "card") -> Card:

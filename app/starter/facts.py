@@ -57,9 +57,16 @@ def _values(card: Card) -> Iterable[tuple[str, str]]:
 
 def _evidence(card: Card) -> Iterator[Evidence]:
     for field, value in _values(card):
-        start = card.text.find(value)
-        if start >= 0:
-            yield Evidence(
-                field=field, value=value, quote=value, source="card", start=start,
-                end=start + len(value), rule=RULE, confidence=CONFIDENCE,
-            )  # fmt: skip
+        for quote in (value, _as_written(value)):
+            start = card.text.find(quote)
+            if start >= 0:
+                yield Evidence(
+                    field=field, value=value, quote=quote, source="card", start=start,
+                    end=start + len(quote), rule=RULE, confidence=CONFIDENCE,
+                )  # fmt: skip
+                break
+
+
+def _as_written(value: str) -> str:
+    """A value as TOML writes it between double quotes."""
+    return value.replace("\\", "\\\\").replace('"', '\\"')

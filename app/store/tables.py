@@ -51,7 +51,8 @@ class IssueRow(SQLModel, table=True):
     created_at: datetime | None = Field(default=None, sa_column=time_column())
     updated_at: datetime | None = Field(default=None, sa_column=time_column())
     closed_at: datetime | None = Field(default=None, sa_column=time_column())
-    fetched_at: datetime = Field(sa_column=time_column(nullable=False))
+    fetched_at: datetime = Field(sa_column=time_column(nullable=False), description="last changed here")
+    seen_at: datetime | None = Field(default=None, sa_column=time_column(), description="last listed")
     gone_at: datetime | None = Field(default=None, sa_column=time_column())
     gone_reason: str | None = Field(default=None, max_length=20)
     raw: dict[str, Any] | None = Field(default=None, sa_column=json_column())
@@ -70,6 +71,8 @@ class CommentRow(SQLModel, table=True):
     created_at: datetime | None = Field(default=None, sa_column=time_column())
     updated_at: datetime | None = Field(default=None, sa_column=time_column())
     fetched_at: datetime = Field(sa_column=time_column(nullable=False))
+    seen_at: datetime | None = Field(default=None, sa_column=time_column())
+    gone_at: datetime | None = Field(default=None, sa_column=time_column())
     raw: dict[str, Any] | None = Field(default=None, sa_column=json_column())
 
 
@@ -250,6 +253,16 @@ class SyncRunRow(SQLModel, table=True):
     remaining: int | None = None
     stored: int = 0
     fault: str | None = Field(default=None, sa_column=text_column(nullable=True))
+
+
+class DeliveryRow(SQLModel, table=True):
+    """A webhook delivery that was taken in; a second one of the same id is ignored."""
+
+    __tablename__ = "delivery"
+
+    id: str = Field(primary_key=True, max_length=64)
+    event: str = Field(max_length=60)
+    received_at: datetime = Field(sa_column=time_column(nullable=False, index=True))
 
 
 class CardRow(SQLModel, table=True):

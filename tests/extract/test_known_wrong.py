@@ -1,0 +1,100 @@
+"""Wrong results we know of: (input, wanted, actual).
+
+A test fails when a result changes, be it for the better: then take the row out, or tell the new result.
+Nothing is hidden here, and nothing here is a promise.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from app.extract.normalise import mask
+from app.extract.redact import BLOCK, mask_secrets
+from app.extract.rootcause import read_errors
+
+SITE = "/opt/venv/lib/python3.12/site-packages"
+CORE = "(EngineCore_DP0 pid=9) ERROR 03-14 09:26:54 [core.py:842] "
+TALK = "We start the server on two nodes, and after a while it ends with the words that stand below this line. " * 5
+
+Found = tuple[str | None, str, str | None]
+
+CAUSES: list[tuple[str, str, Found | None, Found | None]] = [
+    (
+        "a flattened text with prefixes loses the frames: its File lines are cut from their process",
+        f'{TALK}{CORE}Traceback (most recent call last): {CORE}File "{SITE}/vllm/a.py", line 10, in load {CORE}ValueError: no such size',
+        ("ValueError", "no such size", "a.py:load"),
+        ("ValueError", "no such size", None),
+    ),
+    (
+        "the interpreter's fault handler tells an abort; its type is that of a segmentation fault",
+        "Fatal Python error: Aborted\n",
+        ("Aborted", "Aborted", None),
+        ("Segmentation fault", "Aborted", None),
+    ),
+    (
+        "what the shell says of a killed program is not read",
+        "Segmentation fault (core dumped)\n",
+        ("Segmentation fault", "Segmentation fault", None),
+        None,
+    ),
+    (
+        "the compiler's wrapper stands for the error it raised, which is printed on the next line",
+        "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:\nAssertionError: no kernel for this shape\n",
+        ("AssertionError", "no kernel for this shape", None),
+        ("BackendCompilerFailed", "backend='inductor' raised:", None),
+    ),
+    (
+        "an error inside another's message is not told apart",
+        "torch._inductor.exc.InductorError: KeyError: 'triton_poi_fused_0'\n",
+        ("KeyError", "'triton_poi_fused_0'", None),
+        ("InductorError", "KeyError: 'triton_poi_fused_0'", None),
+    ),
+    (
+        "an optional import that failed is a cause although vLLM went on",
+        "WARNING 03-14 09:26:54 [x.py:1] ImportError: no module of that kernel\n",
+        None,
+        ("ImportError", "no module of that kernel", None),
+    ),
+    (
+        "a sentence of a person that begins like an error line is one",
+        "ValueError: I get this one every time I start it, what can I do?\n",
+        None,
+        ("ValueError", "I get this one every time I start it, what can I do?", None),
+    ),
+]
+
+MASKS: list[tuple[str, str, str]] = [
+    ("built for torch2.4.0", "built for torch<n>", "built for torch2<layer><layer2>"),
+    ("cannot read s3://b/x/y", "cannot read <path>", "cannot read s3:/<path>"),
+    ("no answer from node7:29500", "no answer from <host>", "no answer from node7:<n>"),
+]
+
+SECRETS: list[tuple[str, str, str]] = [
+    ("HF_TOKEN=$HF_TOKEN", "HF_TOKEN=$HF_TOKEN", f"HF_TOKEN={BLOCK * 9}"),
+    ("HF_TOKEN=your_token_here", "HF_TOKEN=your_token_here", f"HF_TOKEN={BLOCK * 15}"),
+    ("secret_key=os.environ['X']", "secret_key=os.environ['X']", f"secret_key={BLOCK * 11}'X']"),
+    ("token=abcdef1234567890abcdef", f"token={BLOCK * 22}", "token=abcdef1234567890abcdef"),
+]
+
+
+def cause(log: str) -> Found | None:
+    found = read_errors(log)[1].cause
+    return (found.type, found.message, found.frame) if found else None
+
+
+@pytest.mark.parametrize(("log", "wanted", "actual"), [row[1:] for row in CAUSES], ids=[row[0] for row in CAUSES])
+def test_a_cause_is_still_wrong(log: str, wanted: Found | None, actual: Found | None) -> None:
+    assert cause(log) != wanted
+    assert cause(log) == actual
+
+
+@pytest.mark.parametrize(("message", "wanted", "actual"), MASKS)
+def test_a_mask_is_still_wrong(message: str, wanted: str, actual: str) -> None:
+    assert mask(message) != wanted
+    assert mask(message) == actual
+
+
+@pytest.mark.parametrize(("text", "wanted", "actual"), SECRETS)
+def test_a_secret_s_mask_is_still_wrong(text: str, wanted: str, actual: str) -> None:
+    assert mask_secrets(text) != wanted
+    assert mask_secrets(text) == actual
