@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from app.store.schema import migrate
 from app.store.session import Store, open_store
@@ -46,7 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if seed is None:
         return
     long = sorted((item for item in items if item.get_closest_marker("long")), key=lambda item: item.nodeid)
-    kept = set(random.Random(seed).sample(long, k=round(len(long) * LONG_SHARE + 0.5) if long else 0))
+    kept = set(random.Random(seed).sample(long, k=round(len(long) * LONG_SHARE + 0.5) if long else 0))  # noqa: S311
     dropped = [item for item in long if item not in kept]
     items[:] = [item for item in items if item not in dropped]
     config.hook.pytest_deselected(items=dropped)
@@ -145,7 +146,7 @@ def _wait_until_up(server: subprocess.Popen[bytes], found: PostgreSQL) -> None:
             try:
                 with store.engine.connect():
                     return
-            except Exception:
+            except DBAPIError:
                 if server.poll() is not None or time.monotonic() > until:
                     pytest.fail(f"PostgreSQL did not start: {(found.folder / 'log').read_text()[-500:]}")
                 time.sleep(0.05)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -89,7 +90,7 @@ def test_an_import_of_what_is_no_json_stores_nothing(tmp_path: Path) -> None:
     assert answer.returncode == 1
     assert b"notes.txt" in answer.stderr
     assert b"Traceback" not in answer.stderr
-    with sqlite3.connect(tmp_path / "triage.db") as base:
+    with closing(sqlite3.connect(tmp_path / "triage.db")) as base:
         assert base.execute("select count(*) from issue").fetchone() == (0,)
 
 
@@ -101,7 +102,7 @@ def test_an_import_of_a_missing_file_is_one_line(tmp_path: Path) -> None:
 
 def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     assert triage("migrate", folder=tmp_path).returncode == 0
-    with sqlite3.connect(tmp_path / "triage.db") as base:
+    with closing(sqlite3.connect(tmp_path / "triage.db")) as base, base:
         base.execute("update alembic_version set version_num = '29990101_from_the_future'")
     for command in (["migrate"], ["diagnose", "-"], ["serve"], ["sync"]):
         answer = triage(*command, folder=tmp_path, given=LOG.encode())

@@ -10,7 +10,7 @@ from pydantic import Field
 from app.extract.facts import (
     Conditions,
     Facts,
-    FixState,
+    Fix,
     Frozen,
     Outcome,
     Regression,
@@ -24,13 +24,9 @@ MatchBand = Literal["same", "likely", "related"]
 ForYou = Literal["upgrade", "already_included", "not_fixed", "unknown"]
 
 
-class FixView(Frozen):
+class FixView(Fix):
     """The fix of an issue, seen from the caller's version when one is known."""
 
-    state: FixState
-    pr: str | None = None
-    released_in: str | None = None
-    source: str | None = None
     for_you: ForYou | None = None
     reason: str = Field("", description="one sentence: how this is known")
 

@@ -9,11 +9,17 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import PlainTextResponse, Response
 from pydantic import ValidationError
 
-from app.knowledge.answers import Diagnosis, IssueAnswer
+from app.knowledge.answers import Diagnosis
 from app.web.body import JSON_TYPE, RawBody, parse_body, read_json_or_text
 from app.web.deps import Desk, DeskDep
 from app.web.openapi import diagnose_body, problems
-from app.web.schemas import NUMBER_MAX, DiagnoseOptions, DiagnoseRequest
+from app.web.schemas import (
+    NUMBER_MAX,
+    DiagnoseOptions,
+    DiagnoseRequest,
+    IssueDocument,
+    issue_document,
+)
 
 MARKDOWN_TYPE = "text/markdown"
 
@@ -62,11 +68,9 @@ def get_issue(
     number: Number,
     desk: DeskDep,
     vllm_version: Version = None,
-) -> IssueAnswer:
+) -> IssueDocument:
     """One issue of the default repository."""
-    return desk.knowledge.view_issue(
-        desk.store, desk.settings.default_repo, number, vllm_version=vllm_version or None
-    )
+    return _document(desk, desk.settings.default_repo, number, vllm_version)
 
 
 @router.get(
@@ -81,9 +85,14 @@ def get_repo_issue(
     number: Number,
     desk: DeskDep,
     vllm_version: Version = None,
-) -> IssueAnswer:
+) -> IssueDocument:
     """One issue of any stored repository."""
-    return desk.knowledge.view_issue(desk.store, f"{owner}/{name}", number, vllm_version=vllm_version or None)
+    return _document(desk, f"{owner}/{name}", number, vllm_version)
+
+
+def _document(desk: Desk, repo: str, number: int, vllm_version: str | None) -> IssueDocument:
+    answer = desk.knowledge.view_issue(desk.store, repo, number, vllm_version=vllm_version or None)
+    return issue_document(answer)
 
 
 def validate_request(fields: dict[str, Any], *, strict: bool) -> DiagnoseRequest:

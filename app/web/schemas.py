@@ -7,6 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from app.extract.facts import Facts
+from app.knowledge.answers import FixView, IssueAnswer
+
 LIMIT_DEFAULT = 10
 NUMBER_MAX = 2**31 - 1
 
@@ -39,6 +42,41 @@ class DiagnoseRequest(DiagnoseOptions):
     log: str = Field(
         min_length=1, pattern=r"\S", description="the log as text; at most 10 MiB of UTF-8 after decoding"
     )
+
+
+class IssueDocument(Facts):
+    """One issue as the JSON routes tell it: GitHub's facts, and ours beside them.
+
+    `read` is false while no rule has read it, or none could; our fields are empty then.
+    """
+
+    repo: str
+    url: str
+    title: str
+    state: str
+    state_reason: str | None
+    is_pull_request: bool
+    origin: Literal["card", "github"]
+    author: str | None
+    labels: tuple[str, ...]
+    comments: int
+    reactions: int
+    created_at: datetime | None
+    updated_at: datetime | None
+    closed_at: datetime | None
+    fetched_at: datetime | None
+    gone_at: datetime | None
+    gone_reason: str | None
+    body: str
+    read: bool
+    fix: FixView | None
+
+
+def issue_document(answer: IssueAnswer) -> IssueDocument:
+    """The two halves of an answer as one object."""
+    ours = (answer.facts or Facts(number=answer.number)).model_dump(exclude={"fix", "number"})
+    theirs = answer.model_dump(exclude={"facts"})
+    return IssueDocument.model_validate({**ours, **theirs, "read": answer.facts is not None})
 
 
 class FieldFault(BaseModel):

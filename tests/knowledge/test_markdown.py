@@ -12,7 +12,17 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from app.extract.facts import Regression
-from app.knowledge.answers import Diagnosis, Environment, FixView, IndexState, Match, NextStep, Remedy, RootCause, Why
+from app.knowledge.answers import (
+    Diagnosis,
+    Environment,
+    FixView,
+    IndexState,
+    Match,
+    NextStep,
+    Remedy,
+    RootCause,
+    Why,
+)
 from app.knowledge.markdown import code, diagnosis_markdown, escape, fix_words, remedy_line
 from tests.samples import REPO
 

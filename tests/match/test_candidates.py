@@ -87,7 +87,7 @@ def test_an_issue_read_anew_is_no_longer_found_by_what_it_held(store: Store) -> 
 
 
 def test_a_rare_term_weighs_more_than_a_common_one(store: Store) -> None:
-    fill(store, {number: COMMON for number in range(1, 9)} | {9: {(TEXT, "weights"): 1}})
+    fill(store, dict.fromkeys(range(1, 9), COMMON) | {9: {(TEXT, "weights"): 1}})
 
     assert found(store, COMMON | {(TEXT, "weights"): 1})[0] == (1, 9)
 
@@ -153,21 +153,21 @@ def test_shared_terms_are_told_the_weightiest_first(store: Store) -> None:
 
 
 def test_no_more_candidates_than_the_limit_are_weighed(store: Store) -> None:
-    fill(store, {number: COMMON for number in range(1, CANDIDATES + 30)})
+    fill(store, dict.fromkeys(range(1, CANDIDATES + 30), COMMON))
 
     assert len(found(store, COMMON)) == CANDIDATES
 
 
 def test_very_common_terms_are_not_read_when_the_budget_is_spent(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "POSTINGS_MAX", 3)
-    fill(store, {number: COMMON for number in range(1, 9)} | {9: {(TEXT, "weights"): 1}})
+    fill(store, dict.fromkeys(range(1, 9), COMMON) | {9: {(TEXT, "weights"): 1}})
 
     assert found(store, COMMON | {(TEXT, "weights"): 1}) == [(1, 9)]
 
 
 def test_the_rarest_term_is_read_however_common_it_is(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "POSTINGS_MAX", 3)
-    fill(store, {number: COMMON for number in range(1, 9)})
+    fill(store, dict.fromkeys(range(1, 9), COMMON))
 
     assert len(found(store, COMMON)) == 8
 
@@ -186,7 +186,7 @@ def test_both_engines_rank_alike(
     for store in (sqlite_store, postgresql_store):
         with store.unit_of_work() as session:
             for table in ("posting", "term", "profile"):
-                session.connection().execute(text(f"DELETE FROM {table}"))
+                session.connection().execute(text(f"DELETE FROM {table}"))  # noqa: S608
             put(session, stored)
         with store.reading() as session:
             answers.append(find_candidates(session, query))

@@ -30,7 +30,7 @@ def test_a_unit_of_work_commits_what_it_did(store: Store) -> None:
 
 
 def test_a_unit_of_work_that_fails_leaves_nothing(store: Store) -> None:
-    with pytest.raises(LookupError), store.unit_of_work() as session:
+    with pytest.raises(LookupError), store.unit_of_work() as session:  # noqa: PT012
         repo_id = add_repository(session, REPO)
         save_issues(session, repo_id, [an_issue(1)])
         raise LookupError
@@ -53,7 +53,7 @@ def test_a_reading_session_keeps_nothing(store: Store) -> None:
 
 
 def test_an_archive_can_be_used_again_after_a_failed_unit_of_work(store: Store) -> None:
-    with pytest.raises(LookupError), store.unit_of_work() as session:
+    with pytest.raises(LookupError), store.unit_of_work() as session:  # noqa: PT012
         add_repository(session, REPO)
         raise LookupError
     with store.unit_of_work() as session:
@@ -75,7 +75,7 @@ def test_two_threads_that_write_wait_for_each_other(store: Store) -> None:
                 with store.unit_of_work() as session:
                     seen = find_issue(session, repo_id, number - 1)
                     save_issues(session, repo_id, [an_issue(number, comments=0 if seen is None else 1)])
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             faults.append(error)
 
     threads = [threading.Thread(target=write, args=(first,)) for first in (1, 101)]

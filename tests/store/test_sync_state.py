@@ -54,7 +54,7 @@ def test_each_stream_of_each_repository_has_its_own_cursor(store: Store, repo_id
 
 
 def test_a_cursor_does_not_move_when_its_page_is_not_stored(store: Store, repo_id: int) -> None:
-    with pytest.raises(LookupError), store.unit_of_work() as session:
+    with pytest.raises(LookupError), store.unit_of_work() as session:  # noqa: PT012
         save_cursor(session, repo_id, "issues", {"page": 2})
         raise LookupError
 

@@ -138,7 +138,7 @@ def test_an_issue_is_given_with_facts_and_evidence(client: TestClient, room: Roo
     answer = client.get("/api/v1/issues/39288?vllm_version=0.19.0").json()
 
     assert (answer["repo"], answer["number"], answer["fix"]["state"]) == (REPO, 39288, "not_fixed")
-    assert answer["facts"]["evidence"][0]["quote"] == "NVIDIA H100 80GB HBM3"
+    assert answer["evidence"][0]["quote"] == "NVIDIA H100 80GB HBM3"
     assert room.asked == [{"repo": REPO, "number": 39288, "vllm_version": "0.19.0"}]
 
 
