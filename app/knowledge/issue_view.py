@@ -42,7 +42,8 @@ def view_issue(store: Store, repo: str, number: int, *, vllm_version: str | None
         comments=issue.comments, reactions=issue.reactions, created_at=issue.created_at,
         updated_at=issue.updated_at, closed_at=issue.closed_at, fetched_at=issue.fetched_at,
         gone_at=issue.gone_at, gone_reason=issue.gone_reason, body=mask_secrets(body),
-        facts=_masked(known, {"title": issue.title, "body": issue.body}) if known else None, fix=seen_from(fix, vllm_version),
+        facts=_masked(known, {"title": issue.title, "body": issue.body}) if known else None,
+        fix=seen_from(fix, vllm_version),
     )  # fmt: skip
 
 
