@@ -18,8 +18,10 @@ from app.extract.patterns import pattern
 BLOCK = "█"
 
 HOLLOW = frozenset(BLOCK + "*xX.<>$-")
-NOT_SECRET = frozenset({"None", "none", "null", "EMPTY", "string", "token-abc123", "SecretStr", "os.environ"})
-"""What stands in a secret's place in defaults and examples."""
+STAND_INS = frozenset({"none", "null", "empty", "string", "token-abc123", "secretstr", "placeholder"})
+"""What stands in a secret's place in defaults and examples, in lower case."""
+STAND_IN_HEADS = ("$", "os.environ", "os.getenv", "your_", "your-", "my_", "<your", "{{", "%")
+"""A reference to a secret, or an invitation to put one in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ def redact(text: str, *, private: bool = False) -> Redacted:
         kind = kinds[found.lastindex]
         start, end = found.span(found.lastindex)
         value = text[start:end]
-        if value in NOT_SECRET or set(value) <= HOLLOW:
+        if _is_stand_in(value):
             continue
         counts[kind.removesuffix("_2")] += 1
         pieces += [text[at:start], "".join("\n" if char == "\n" else BLOCK for char in value)]
@@ -53,6 +55,11 @@ def redact(text: str, *, private: bool = False) -> Redacted:
     if not pieces:
         return Redacted(text, ())
     return Redacted("".join([*pieces, text[at:]]), tuple(sorted(counts.items())))
+
+
+def _is_stand_in(value: str) -> bool:
+    lowered = value.lower()
+    return lowered in STAND_INS or lowered.startswith(STAND_IN_HEADS) or set(value) <= HOLLOW
 
 
 def mask_secrets(text: str) -> str:

@@ -28,8 +28,11 @@ _TRAILER = pattern(
     r"|\(run with NCCL_DEBUG|Last error:| \[type=)"
 )
 _SENTENCE = pattern(r"[.!] +[A-Z`'\"]")
+_TYPED = pattern(r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception)): (\S.{0,400})")
 _REPR = pattern(r"^['\"]?(\w+(?:Error|Exception))\(['\"]?(.{3,300})")
 
+COMPILER_ERRORS = frozenset({"InductorError", "LoweringException", "BackendCompilerFailed"})
+"""torch.compile's own classes; their message begins with the error that was raised inside."""
 MAX_OTHER_ERRORS = 8
 WEAK_RULES = frozenset({"native.what", "native.no_shm_block", "native.pip_build", "native.said_gpu_error"})
 """Native lines that repeat or only hint at an error another line tells better."""
@@ -166,6 +169,9 @@ def as_cause(record: ErrorRecord) -> Cause:
     """A record as it is shown: short type, message without what torch appends to every error."""
     kind = (record.type or "").rsplit(".", 1)[-1] or None
     message = record.message
+    inner = _TYPED.match(message) if kind in COMPILER_ERRORS else None
+    if inner:
+        kind, message = inner.group(1), inner.group(2)
     trailer = _TRAILER.search(message)
     if trailer and trailer.start() > 3:
         message = message[: trailer.start()].rstrip()

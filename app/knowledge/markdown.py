@@ -109,7 +109,8 @@ def code(text: str | None) -> str:
     return f"{fence}{pad}{flat}{pad}{fence}"
 
 
-_MARKUP = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>#|!~@"})
+_MARKUP = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>#|!~"} | {"@": "@\u200b"})
+"""A zero-width space after @ keeps a tracker from calling somebody by name."""
 _BLOCK_START = re.compile(r"(\d{0,9})(?:[-+#=]{1,200}|[.)])(?= |$)")
 """What would begin a list, a heading or an underline at the start of a line."""
 

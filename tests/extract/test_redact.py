@@ -104,3 +104,8 @@ def test_any_text_keeps_its_length(text: str) -> None:
 @given(st.text(st.characters(codec="utf-8"), max_size=40), st.text(st.characters(codec="utf-8"), max_size=40))
 def test_a_token_never_survives_between_blanks(before: str, after: str) -> None:
     assert HUB not in mask_secrets(f"{before} {HUB} {after}")
+
+
+@pytest.mark.parametrize("text", ["HF_TOKEN=$HF_TOKEN", "HF_TOKEN=your_token_here", "api_key=os.environ['KEY']"])
+def test_what_only_stands_in_for_a_secret_stays(text: str) -> None:
+    assert mask_secrets(text) == text

@@ -343,3 +343,17 @@ def test_any_text_can_be_read(log: str) -> None:
 
     assert [line.raw for line in lines if log[line.start : line.end] != line.raw] == []
     assert chain.cause is None or chain.cause.line in lines
+
+
+def test_the_compiler_s_own_error_gives_way_to_the_one_raised_inside() -> None:
+    _, errors = read_errors("torch._inductor.exc.InductorError: KeyError: 'triton_poi_fused_0'\n")
+
+    assert errors.cause is not None
+    assert (errors.cause.type, errors.cause.message) == ("KeyError", "'triton_poi_fused_0'")
+
+
+def test_what_the_shell_says_of_a_killed_program_is_an_error() -> None:
+    _, errors = read_errors("run.sh: line 3:  4711 Segmentation fault (core dumped) vllm serve\n")
+
+    assert errors.cause is not None
+    assert errors.cause.type == "Segmentation fault"
