@@ -59,6 +59,16 @@ def derive_issues(session: Session, repo_id: int, repo: str, numbers: Sequence[i
     return DeriveResult(len(readings), sum(reading.fault is not None for reading in readings))
 
 
+def issue_terms(session: Session, repo_id: int, repo: str, number: int) -> Terms:
+    """The search terms of a stored issue, as a query for others like it; empty if it cannot be read."""
+    issues = find_issues(session, repo_id, [number])
+    comments = find_comments(session, repo_id, [number])
+    cards = {n: parse_card(text) for n, text in find_cards(session, repo_id, [number]).items()}
+    if not issues:
+        return {}
+    return _derive(issues[0], repo, comments.get(number, []), cards.get(number))[1]
+
+
 def _derive(
     issue: IssueRecord, repo: str, comments: Sequence[CommentRecord], card: Card | None
 ) -> tuple[Reading, Terms]:

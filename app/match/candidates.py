@@ -73,6 +73,13 @@ def find_candidates(session: Session, terms: Terms, repo_ids: Sequence[int] | No
     return sorted(found, key=lambda item: (-sum(item.scores.values()), item.key))
 
 
+def score_one(session: Session, terms: Terms, key: Key) -> Candidate | None:
+    """How much of these terms one stored issue holds, candidate or not; None if it is not indexed."""
+    profile = find_profiles(session, [key]).get(key)
+    query = _weigh(session, terms, count_indexed(session))
+    return _score(key, profile, query) if profile is not None and len(query.ids) else None
+
+
 def _seeds(session: Session, query: _Query, repo_ids: Sequence[int] | None) -> list[Key]:
     """The issues that hold the weightiest of the rare terms."""
     weight = dict(zip(query.ids.tolist(), query.weights.tolist(), strict=True))

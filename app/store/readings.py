@@ -163,6 +163,14 @@ def links_from(session: Session, repo_id: int, number: int) -> list[LinkRecord]:
     ]
 
 
+def all_links_to(session: Session, repo: str, number: int) -> list[tuple[int, int, str, str]]:
+    """Links that point at an issue: (repo_id and number they come from, kind, reason)."""
+    query = select(LinkRow.repo_id, LinkRow.number, LinkRow.kind, LinkRow.reason).where(
+        LinkRow.target_repo == repo, LinkRow.target_number == number
+    )
+    return [(repo_id, source, kind, reason) for repo_id, source, kind, reason in session.exec(query)]
+
+
 def occurrences_of(session: Session, signature_ids: Sequence[str]) -> list[tuple[int, int, str, str]]:
     """Where signatures were seen: (repo_id, number, signature id, role)."""
     query = select(

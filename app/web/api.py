@@ -18,6 +18,7 @@ from app.web.schemas import (
     DiagnoseOptions,
     DiagnoseRequest,
     IssueDocument,
+    RelatedList,
     issue_document,
 )
 
@@ -88,6 +89,29 @@ def get_repo_issue(
 ) -> IssueDocument:
     """One issue of any stored repository."""
     return _document(desk, f"{owner}/{name}", number, vllm_version)
+
+
+@router.get(
+    "/issues/{number}/related",
+    operation_id="list_related_issues",
+    summary="What belongs to an issue: what people said, then what is alike",
+    responses=problems(404, 422, 503),
+)
+def get_related(
+    number: Number,
+    desk: DeskDep,
+    limit: Annotated[int, Query(ge=1, le=200, description="most items to return")] = 20,
+    with_: Annotated[
+        int | None, Query(alias="with", ge=1, le=NUMBER_MAX, description="only this one, linked or not")
+    ] = None,
+) -> RelatedList:
+    """Relations of an issue of the default repository."""
+    repo = desk.settings.default_repo
+    if with_ is not None:
+        items = desk.knowledge.likeness_of(desk.store, repo, number, with_)
+    else:
+        items = desk.knowledge.related(desk.store, repo, number, limit=limit)
+    return RelatedList(items=items, total=len(items))
 
 
 def _document(desk: Desk, repo: str, number: int, vllm_version: str | None) -> IssueDocument:

@@ -15,6 +15,7 @@ from app.knowledge.excerpt import ExcerptLine, excerpt
 from app.knowledge.issue_view import view_issue
 from app.knowledge.markdown import diagnosis_markdown
 from app.knowledge.overview import Overview, overview
+from app.knowledge.related import RelatedItem, likeness_of, related
 from app.store.session import Store
 
 
@@ -26,6 +27,8 @@ class Knowledge:
     excerpt: Callable[[str, Diagnosis], tuple[ExcerptLine, ...]] = excerpt
     view_issue: Callable[..., IssueAnswer] = view_issue
     overview: Callable[[Store, str], Overview] = overview
+    related: Callable[..., tuple[RelatedItem, ...]] = related
+    likeness_of: Callable[..., tuple[RelatedItem, ...]] = likeness_of
     markdown: Callable[[Diagnosis], str] = diagnosis_markdown
 
 

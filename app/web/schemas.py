@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from app.extract.facts import Facts
+from app.extract.facts import Facts, Frozen
 from app.knowledge.answers import FixView, IssueAnswer
+from app.knowledge.related import RelatedItem
 
 LIMIT_DEFAULT = 10
 NUMBER_MAX = 2**31 - 1
@@ -72,6 +73,14 @@ class IssueDocument(Facts):
     fix: FixView | None
 
 
+class RelatedList(Frozen):
+    """A list as all routes give it; this one has no further pages."""
+
+    items: tuple[RelatedItem, ...]
+    next_cursor: str | None = None
+    total: int
+
+
 def issue_document(answer: IssueAnswer) -> IssueDocument:
     """The two halves of an answer as one object."""
     ours = (answer.facts or Facts(number=answer.number)).model_dump(exclude={"fix", "number"})
@@ -105,3 +114,11 @@ class Ready(BaseModel):
     status: Literal["ready"] = "ready"
     as_of: datetime | None = Field(description="when the newest complete sync ended; null before the first")
     age_s: int | None = Field(description="seconds since then")
+
+
+class Taken(BaseModel):
+    """What became of a webhook delivery."""
+
+    status: Literal["stored", "seen", "ignored", "accepted"] = Field(
+        description="stored; taken before; of no interest here; or still waiting for the database"
+    )

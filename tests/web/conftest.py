@@ -39,6 +39,7 @@ from app.knowledge.answers import (
 )
 from app.knowledge.excerpt import ExcerptLine
 from app.knowledge.overview import Overview, RecentIssue
+from app.knowledge.related import RelatedItem
 from app.main import create_app
 from app.store.schema import migrate
 from app.store.session import Store, open_store
@@ -224,7 +225,8 @@ class Room:
     def knowledge(self) -> Knowledge:
         return replace(
             Knowledge(), diagnose=self._diagnose, view_issue=self._view_issue, overview=lambda _s, _r: self.overview,
-            excerpt=lambda _log, _d: EXCERPT, markdown=lambda d: f"**{d.headline}**\n",
+            related=self._related, likeness_of=self._likeness_of, excerpt=lambda _log, _d: EXCERPT,
+            markdown=lambda d: f"**{d.headline}**\n",
         )  # fmt: skip
 
     def _diagnose(self, _store: Store, log: str, **options: Any) -> Diagnosis:
@@ -232,6 +234,14 @@ class Room:
         if self.failure:
             raise self.failure
         return self.diagnosis
+
+    def _related(self, _store: Store, repo: str, number: int, *, limit: int) -> tuple[RelatedItem, ...]:
+        self.asked.append({"repo": repo, "number": number, "limit": limit})
+        return ()
+
+    def _likeness_of(self, _store: Store, repo: str, number: int, other: int) -> tuple[RelatedItem, ...]:
+        self.asked.append({"repo": repo, "number": number, "with": other})
+        return ()
 
     def _view_issue(self, _store: Store, repo: str, number: int, **options: Any) -> IssueAnswer:
         self.asked.append({"repo": repo, "number": number, **options})

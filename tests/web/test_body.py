@@ -76,9 +76,9 @@ def test_escapes_do_not_count_against_the_limit() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        random.Random(1).randbytes(5000),  # noqa: S311
+        random.Random(1).randbytes(5000),
         bytes(range(256)) * 40,
-        b"\x1f\x8b\x08\x00" + random.Random(2).randbytes(3000),  # noqa: S311
+        b"\x1f\x8b\x08\x00" + random.Random(2).randbytes(3000),
         b"\x7fELF\x02\x01\x01" + b"\x00" * 500,
         "ERROR in UTF-16 without a mark".encode("utf-16-le"),
     ],
