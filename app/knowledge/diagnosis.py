@@ -36,7 +36,7 @@ from app.knowledge.remedies import rank_remedies, remedies_of
 from app.knowledge.why import explain
 from app.match.candidates import find_candidates
 from app.match.likeness import Scored, load_weights, rank_candidates
-from app.match.terms import ERROR, FRAME, SIGNATURE, terms_of, texts_of_log
+from app.match.terms import terms_of, texts_of_log
 from app.store.issues import count_issues, find_issues, find_repository
 from app.store.readings import find_facts_without_evidence
 from app.store.session import Store
@@ -99,14 +99,7 @@ def _matches(
     found = find_candidates(session, terms, repo_ids)
     scored = rank_candidates([item for item in found if item.key[1] not in exclude])
     floor = load_weights().floor
-    telling = [item for item in scored if item.probability >= floor]
-    return [item for item in telling if _shares_an_error(item) or item.band != "related"]
-
-
-def _shares_an_error(scored: Scored) -> bool:
-    """A weak candidate must share more than words that all logs share."""
-    shares = scored.candidate.shares
-    return max(shares[ERROR], shares[FRAME], shares[SIGNATURE]) > 0
+    return [item for item in scored if item.probability >= floor]
 
 
 def _as_matches(

@@ -11,6 +11,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from sqlalchemy import delete, func, insert
@@ -148,7 +149,7 @@ def find_frequencies(session: Session, term_ids: Sequence[int]) -> dict[int, int
         query = select(TermRow.id, TermRow.df).where(
             col(TermRow.id).in_(list(term_ids[start : start + KEYS_PER_QUERY]))
         )
-        found |= {key: df for key, df in session.exec(query) if df > 0}
+        found |= {key: df for key, df in session.connection().execute(query) if df > 0}
     return found
 
 
@@ -159,7 +160,8 @@ def find_postings(session: Session, term_ids: Sequence[int]) -> list[tuple[int, 
         query = select(PostingRow.term_id, PostingRow.repo_id, PostingRow.number).where(
             col(PostingRow.term_id).in_(list(term_ids[start : start + KEYS_PER_QUERY]))
         )
-        found.extend((key, repo_id, number) for key, repo_id, number in session.exec(query))
+        # Thousands of rows: read below the object layer, which would cost more than the query.
+        found += cast("list[tuple[int, int, int]]", session.connection().execute(query).fetchall())
     return found
 
 

@@ -230,4 +230,8 @@ def test_an_issue_s_newer_text_is_what_is_found(store: Store, keep: Keep) -> Non
     keep(an_issue(1, body=fenced("See.", marlin_log())))
     keep(an_issue(1, body=fenced("See.", rope_log()), updated_at=LATE))
 
-    assert (matches_of(store, marlin_log()), matches_of(store, rope_log())) == ([], [1])
+    old, new = (
+        max((match.score for match in diagnose(store, log, repos=(REPO,)).matches), default=0.0)
+        for log in (marlin_log(), rope_log())
+    )
+    assert old < 0.2 < 0.5 < new
