@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from app import __version__
 from app.config import LOG_LIMIT_BYTES, REPO_NAME, Settings, load_settings
-from app.console import emit, progress, say, set_up_logging
+from app.console import emit, say, set_up_logging
 from app.errors import ConfigError, InputError, TooLargeError, TriageError
 from app.store.session import Store
 
@@ -114,7 +113,9 @@ def sync(
     limit: Annotated[int | None, typer.Option(min=1, help="stop each list after so many rows")] = None,
 ) -> None:
     """Pull from GitHub once and leave; incremental by default."""
-    from app.serving import github_client, outcome_line
+    from app.progress import Meter, progress
+    from app.syncing import github_client, outcome_line, turn_to_sync
+    from ingest.expected import Expected
     from ingest.sync import sync as pull
 
     settings = load_settings()
@@ -123,11 +124,14 @@ def sync(
         raise ConfigError(f"--repo {bad[0][:60]!r}: give owner/name")
     store = _current_store(settings)
     complete = True
-    for name in repos:
-        with github_client(settings, url=api_url) as client, progress() as report:
-            result = pull(store, client, name, full=full, limit=limit, report=report)
-        say(outcome_line(result, store))
-        complete = complete and result.complete
+    with turn_to_sync(store):
+        for name in repos:
+            with github_client(settings, url=api_url) as client:
+                meter = Meter(lambda: client.remaining, Expected(store, client, name, full=full))
+                with progress(meter) as report:
+                    result = pull(store, client, name, full=full, limit=limit, report=report)
+            say(outcome_line(result, store))
+            complete = complete and result.complete
     raise typer.Exit(0 if complete else 1)
 
 
@@ -147,6 +151,7 @@ def import_files(
     repo: Annotated[str | None, typer.Option(metavar="OWNER/NAME", help="whose rows they are")] = None,
 ) -> None:
     """Load what `gh api --paginate` or `gh issue list --json …` prints."""
+    from app.progress import progress
     from ingest.importer import import_paths
 
     settings = load_settings()
@@ -239,6 +244,7 @@ def _open_text(file: str) -> TextIO:
 def reextract() -> None:
     """Derive all facts, signatures and search terms again from the stored raw data, offline."""
     from app.knowledge.rederive import rederive_all
+    from app.progress import progress
 
     settings = load_settings()
     store = _current_store(settings)
@@ -250,25 +256,12 @@ def reextract() -> None:
 
 @app.command()
 def status() -> None:
-    """Last syncs, freshness and what is stored, as JSON."""
-    from app.knowledge.overview import overview
-    from app.store.sync_state import last_runs
+    """Whether a sync runs, the last ones, freshness, cursors and what is stored, as JSON."""
+    from app.knowledge.status import status as ask
 
     settings = load_settings()
-    store = _current_store(settings)
-    with store.reading() as session:
-        runs = last_runs(session, 5)
-    view = {repo: overview(store, repo).model_dump(mode="json", exclude={"recent"}) for repo in settings.repo}
-    last = [
-        {
-            "repo": run.repo, "started_at": run.started_at.isoformat(),
-            "ended_at": run.ended_at.isoformat() if run.ended_at else None, "outcome": run.outcome,
-            "requests": run.requests, "not_modified": run.not_modified, "remaining": run.remaining,
-            "stored": run.stored, "fault": run.fault,
-        }
-        for run in runs
-    ]  # fmt: skip
-    emit(json.dumps({"repositories": view, "runs": last}, indent=2))
+    found = ask(_current_store(settings), settings.repo)
+    emit(found.model_dump_json(indent=2))
 
 
 def main() -> NoReturn:

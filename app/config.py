@@ -40,6 +40,9 @@ class Settings(BaseSettings):
     )
     github_token: SecretStr | None = Field(None, description="5,000 requests an hour in place of 60")
     github_api_url: str = Field("https://api.github.com", description="GitHub's API origin")
+    webhook_secret: SecretStr | None = Field(
+        None, description="shared with GitHub, which signs its deliveries with it; without it none is taken"
+    )
     keep_days: int = Field(30, ge=1, le=3650, description="days a kept log stays")
 
     @field_validator("database_url")
@@ -69,6 +72,12 @@ class Settings(BaseSettings):
         if not re.fullmatch(r"[\x21-\x7e]+", value.get_secret_value().strip()):
             raise ValueError("must be one word of printable ASCII")
         return SecretStr(value.get_secret_value().strip())
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _no_blank_secret(cls, value: SecretStr | None) -> SecretStr | None:
+        stripped = value.get_secret_value().strip() if value else ""
+        return SecretStr(stripped) if stripped else None
 
     @field_validator("github_api_url")
     @classmethod

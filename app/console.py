@@ -1,31 +1,10 @@
-"""What the commands print: data to stdout, everything else to stderr; progress on a terminal only."""
+"""What the commands print: data to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Protocol
 
 import structlog
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
-
-LINE_EVERY = 2_000
-"""Rows between two plain progress lines."""
-
-
-class Step(Protocol):
-    """One report of a long run, as `ingest.pipeline.Progress` is."""
-
-    @property
-    def stage(self) -> str: ...
-    @property
-    def done(self) -> int: ...
-    @property
-    def total(self) -> int | None: ...
-    @property
-    def note(self) -> str: ...
 
 
 def say(message: str) -> None:
@@ -51,36 +30,3 @@ def set_up_logging() -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
-
-
-@contextmanager
-def progress() -> Iterator[Callable[[Step], None]]:
-    """A report function: a bar on a terminal, plain lines otherwise."""
-    if not sys.stderr.isatty():
-        yield _plain_lines()
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks = {}
-
-        def report(step: Step) -> None:
-            if step.note:
-                bars.console.print(step.note, markup=False)
-            if step.stage not in tasks:
-                tasks[step.stage] = bars.add_task(step.stage, total=step.total)
-            bars.update(tasks[step.stage], completed=step.done, total=step.total)
-
-        yield report
-
-
-def _plain_lines() -> Callable[[Step], None]:
-    said: dict[str, int] = {}
-
-    def report(step: Step) -> None:
-        if step.note:
-            say(step.note)
-        if step.done - said.get(step.stage, 0) >= LINE_EVERY:
-            said[step.stage] = step.done
-            say(f"{step.stage}: {step.done}" + (f" of {step.total}" if step.total else ""))
-
-    return report

@@ -10,6 +10,7 @@ TriageError                 anything the program refuses or cannot do
 ├── StoreError              the database cannot be used                    HTTP 503, exit 1
 │   └── SchemaError         its schema is older or newer than the code     HTTP 503, exit 1
 ├── GitHubError             GitHub refused, or answered what cannot be read  exit 1
+│   ├── RefusedError        it answered a status that no retry helps       exit 1
 │   └── UnreachableError    GitHub could not be reached at all             exit 1
 └── ServerError             a remote triage server failed (`--url`)        exit 1
 """
@@ -66,6 +67,14 @@ class SchemaError(StoreError):
 
 class GitHubError(TriageError):
     status = 502
+
+
+class RefusedError(GitHubError):
+    """Args: message, and the `answer` that GitHub gave, as an HTTP status."""
+
+    def __init__(self, message: str, answer: int) -> None:
+        super().__init__(message)
+        self.answer = answer
 
 
 class UnreachableError(GitHubError):

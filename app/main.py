@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
@@ -15,8 +16,10 @@ from app import __version__
 from app.config import Settings
 from app.paths import static_dir
 from app.store.session import Store, open_store
-from app.web import api, handlers, health, metrics, openapi, pages
+from app.web import api, handlers, health, metrics, openapi, pages, webhooks
 from app.web.headers import SecurityHeaders
+from app.web.intake import Intake, TakeDelivery
+from ingest.webhook import take_delivery
 
 Background = Callable[[threading.Event], None]
 
@@ -27,7 +30,11 @@ _BACKGROUND_STOP_S = 10.0
 
 
 def create_app(
-    settings: Settings, store: Store | None = None, *, background: Background | None = None
+    settings: Settings,
+    store: Store | None = None,
+    *,
+    background: Background | None = None,
+    take: TakeDelivery = take_delivery,
 ) -> FastAPI:
     """The application, ready for a server.
 
@@ -35,12 +42,14 @@ def create_app(
         settings: what the operator chose.
         store: an open archive, which stays open; without one it is opened and closed here.
         background: runs beside the server in a thread of its own until the event is set.
+        take: stores what a webhook delivery brings.
     """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         current_default_thread_limiter().total_tokens = THREADS
         app.state.store = store or open_store(settings.database_url)
+        app.state.intake = Intake(partial(take, app.state.store, settings.repo))
         stop = threading.Event()
         thread = threading.Thread(target=background, args=(stop,), name="background", daemon=True)
         if background is not None:
@@ -51,6 +60,7 @@ def create_app(
             stop.set()
             if background is not None:
                 thread.join(_BACKGROUND_STOP_S)
+            app.state.intake.close()
             if store is None:
                 app.state.store.close()
 
@@ -69,7 +79,7 @@ def create_app(
     app.add_middleware(GZipMiddleware, minimum_size=1000)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(metrics.MeasureRequests, metrics=app.state.metrics)
-    for room in (api, health, metrics, pages):
+    for room in (api, health, metrics, pages, webhooks):
         app.include_router(room.router)
     app.mount("/static", StaticFiles(directory=static_dir()), name="static")
     return app

@@ -18,8 +18,8 @@ import httpx
 import stamina
 
 from app import __version__
-from app.errors import GitHubError, UnreachableError
-from ingest.limits import Clock, SystemClock, Wait, read_wait
+from app.errors import GitHubError, RefusedError, UnreachableError
+from ingest.limits import Budget, Clock, Patience, SystemClock, Wait, read_wait
 from ingest.origin import Origin, short_path
 
 API_VERSION = "2022-11-28"
@@ -35,7 +35,6 @@ TIMEOUT = httpx.Timeout(30.0, connect=8.0)
 BODY_DEADLINE_S = 180.0
 """Longest time for one whole answer, however slowly it drips."""
 MAX_REDIRECTS = 4
-MAX_REFUSALS = 30
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -48,6 +47,14 @@ class Page:
     next_url: str | None
     etag: str | None
     not_modified: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """One object, or None where GitHub has it no more, and the path where redirects ended."""
+
+    content: Mapping[str, Any] | None
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,7 @@ class GitHubClient:
         on_wait: called before each such wait.
         transport: what sends, for tests.
         clock: where waiting for limits goes, for tests.
+        patient: without a token, too, wait until the hour's budget is renewed.
     """
 
     def __init__(
@@ -94,10 +102,10 @@ class GitHubClient:
         transport: httpx.BaseTransport | None = None,
         clock: Clock | None = None,
         body_limit_bytes: int = BODY_LIMIT_BYTES,
+        patient: bool = False,
     ) -> None:
         self._origin = Origin(api_url)
         self._token = token
-        self._max_wait_s = max_wait_s
         self._clock = clock or SystemClock()
         self._body_limit = body_limit_bytes
         self._reached = False
@@ -112,7 +120,8 @@ class GitHubClient:
         self.on_wait = on_wait
         self.requests = 0
         self.not_modified = 0
-        self.remaining: int | None = None
+        self._patience = Patience(max_wait_s, token is not None, patient)
+        self._budget = Budget()
 
     def __enter__(self) -> Self:
         return self
@@ -130,6 +139,28 @@ class GitHubClient:
     def has_token(self) -> bool:
         """Whether requests carry a token."""
         return self._token is not None
+
+    @property
+    def remaining(self) -> int | None:
+        """Requests left of the hour's budget, where GitHub said so."""
+        return self._budget.remaining
+
+    @property
+    def kept(self) -> int:
+        """Requests of an anonymous hour's budget that are not spent; to ask with no more left is an error."""
+        return self._patience.kept
+
+    @kept.setter
+    def kept(self, requests: int) -> None:
+        self._patience.kept = requests
+
+    def path_of(self, target: str) -> str:
+        """Where a path is asked now, after what is known of renamed repositories."""
+        return self._origin.address(target).path
+
+    def can_follow(self, url: str) -> bool:
+        """Whether a `next_url` of an earlier run is on this client's origin."""
+        return self._origin.has(url)
 
     def get_page(
         self, target: str, params: Mapping[str, str | int] | None = None, *, etag: str | None = None
@@ -160,12 +191,18 @@ class GitHubClient:
         Raises:
             GitHubError: as for `get_page`.
         """
+        return self.find_object(target).content
+
+    def find_object(self, target: str) -> Single:
+        """One object with the place where it was found, to tell one that moved.
+
+        Raises:
+            GitHubError: as for `get_page`.
+        """
         answer, content = self._get(target, None, None, missing_ok=True)
-        if answer.status != 200:
-            return None
-        if not isinstance(content, dict):
+        if answer.status == 200 and not isinstance(content, dict):
             raise GitHubError(f"GitHub answered no object for {short_path(answer.url)}")
-        return content
+        return Single(content if answer.status == 200 else None, answer.url.path)
 
     # ---- one request, until it is answered
 
@@ -204,6 +241,8 @@ class GitHubClient:
         waited = 0.0
         refused = 0
         while True:
+            if kept := self._patience.wait_for_kept(self._budget, self._clock.now()):
+                raise GitHubError(self._patience.message(kept, self._budget))
             answer = self._past_redirects(url, etag)
             wait = read_wait(
                 answer.status, answer.headers, answer.body, now=self._clock.now(), refused=refused
@@ -212,16 +251,11 @@ class GitHubClient:
                 return answer
             waited += wait.seconds
             refused += 1
-            if waited > self._max_wait_s or refused > MAX_REFUSALS:
-                raise GitHubError(self._limit_message(wait))
+            if self._patience.is_over(wait, waited, refused):
+                raise GitHubError(self._patience.message(wait, self._budget))
             if self.on_wait:
                 self.on_wait(wait)
             self._clock.sleep(max(wait.until.timestamp() - self._clock.now(), 0.0))
-
-    def _limit_message(self, wait: Wait) -> str:
-        anonymous = self._token is None and wait.kind == "primary"
-        advice = "; a token (TRIAGE_GITHUB_TOKEN) raises it" if anonymous else ""
-        return f"GitHub's {wait.kind} rate limit is used up until {wait.until:%Y-%m-%d %H:%M:%S} UTC{advice}"
 
     def _past_redirects(self, url: httpx.URL, etag: str | None) -> _Answer:
         asked = url
@@ -252,13 +286,8 @@ class GitHubClient:
                         raise _PassingError("the answer took too long")
         except (httpx.TransportError, httpx.DecodingError) as error:
             raise _PassingError(type(error).__name__, unreachable=True) from None
-        self._count_remaining(response.headers)
+        self._budget.take_in(response.headers, self._clock.now())
         return _Answer(response.status_code, response.headers, bytes(body), url)
-
-    def _count_remaining(self, headers: httpx.Headers) -> None:
-        left = headers.get("x-ratelimit-remaining", "")
-        if left.isascii() and left.isdigit() and len(left) < 10:
-            self.remaining = int(left)
 
     def _content(self, answer: _Answer, *, missing_ok: bool) -> Any:
         """The JSON of an answer; raises what its status means."""
@@ -268,11 +297,11 @@ class GitHubClient:
         if status >= 500 or status == 408:
             raise _PassingError(f"status {status}")
         if status == 401:
-            raise GitHubError("GitHub does not accept the token: check TRIAGE_GITHUB_TOKEN")
+            raise RefusedError("GitHub does not accept the token: check TRIAGE_GITHUB_TOKEN", status)
         if status in {404, 410}:
-            raise GitHubError(f"GitHub has no {path}, or the token may not see it")
+            raise RefusedError(f"GitHub has no {path}, or the token may not see it", status)
         if status != 200:
-            raise GitHubError(f"GitHub refused {path} with status {status}")
+            raise RefusedError(f"GitHub refused {path} with status {status}", status)
         try:
             return json.loads(answer.body)
         except (ValueError, RecursionError):

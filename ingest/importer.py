@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -182,12 +181,12 @@ def _kind_of(row: dict[str, Any]) -> str:
 
 
 def _issue_rows(row: Any, repo: str) -> list[Record]:
-    return [issue_record(row, repo, datetime.now(UTC)), *comments_inside(row)]
+    return [issue_record(row, repo), *comments_inside(row)]
 
 
 def _pull_rows(row: Any, repo: str) -> list[Record]:
     # Told so, a row is a pull request even if it lacks all fields that only pull requests have.
-    record = issue_record(row, repo, datetime.now(UTC))
+    record = issue_record(row, repo)
     has_url = row.get("html_url") or ("createdAt" in row and row.get("url"))
     url = record.url if has_url else f"https://github.com/{repo}/pull/{record.number}"
     return [replace(record, is_pull_request=True, url=url), *comments_inside(row)]

@@ -19,6 +19,10 @@ SECONDARY_FIRST_WAIT_S = 60.0
 RESET_MARGIN_S = 1.0
 """The reset is told in whole seconds."""
 
+SHORT_WAIT_S = 60.0
+"""Without a token a longer wait for the primary limit is only made if it was asked for."""
+MAX_REFUSALS = 30
+
 
 class Clock(Protocol):
     """Where waiting goes, so that a test need not wait."""
@@ -47,6 +51,74 @@ class Wait:
     until: datetime
 
 
+@dataclass(slots=True)
+class Budget:
+    """What the last answer said of the primary limit; None where it said nothing."""
+
+    limit: int | None = None
+    remaining: int | None = None
+    resets_at: datetime | None = None
+
+    def take_in(self, headers: Mapping[str, str], now: float) -> None:
+        """Read an answer's headers; `now` is this machine's time in epoch seconds."""
+        limit, remaining, reset = (
+            _number(headers.get(f"x-ratelimit-{name}")) for name in ("limit", "remaining", "reset")
+        )
+        if remaining is None or remaining > 1e9:
+            return
+        self.remaining = int(remaining)
+        self.limit = int(limit) if limit is not None and limit < 1e9 else None
+        left = reset - _answer_time(headers, now) + RESET_MARGIN_S if reset is not None else None
+        self.resets_at = _moment(now + left) if left is not None else None
+
+    def is_down_to(self, kept: int, now: float) -> bool:
+        """Whether no more than `kept` requests are left until a reset that is still to come."""
+        if self.remaining is None or self.resets_at is None or self.resets_at.timestamp() <= now:
+            return False
+        return self.remaining <= kept
+
+
+@dataclass(slots=True)
+class Patience:
+    """How long a client waits for limits, and what it says when that is too long.
+
+    Attributes:
+        max_wait_s: longest wait for limits in one request.
+        has_token: whether the client has one.
+        sits_out: without a token, too, wait until the hour's budget is renewed.
+        kept: requests of an anonymous hour's budget that are not to be spent.
+    """
+
+    max_wait_s: float
+    has_token: bool
+    sits_out: bool
+    kept: int = 0
+
+    def wait_for_kept(self, budget: Budget, now: float) -> Wait | None:
+        """Until when nothing is to be asked, because only the requests to be kept are left."""
+        if self.has_token or self.sits_out or not self.kept or not budget.is_down_to(self.kept, now):
+            return None
+        return Wait("primary", 0.0, budget.resets_at) if budget.resets_at else None
+
+    def is_over(self, wait: Wait, waited_s: float, refused: int) -> bool:
+        """Whether a refused request is given up; `waited_s` counts this wait, too."""
+        longest_s = self.max_wait_s
+        if wait.kind == "primary" and not (self.has_token or self.sits_out):
+            longest_s = min(longest_s, SHORT_WAIT_S)
+        return waited_s > longest_s or refused > MAX_REFUSALS
+
+    def message(self, wait: Wait, budget: Budget) -> str:
+        """Which limit ended it, when it is over, and what helps."""
+        until = f"{wait.until:%Y-%m-%d %H:%M:%S} UTC"
+        if self.has_token or wait.kind != "primary":
+            return f"GitHub's {wait.kind} rate limit is used up until {until}"
+        given = f"{budget.limit} requests" if budget.limit else "requests"
+        return (
+            f"the {given} an hour that GitHub gives without a token are used up until {until}; the next sync "
+            "goes on from there. A token (TRIAGE_GITHUB_TOKEN) gives 5,000 an hour and the whole tracker"
+        )
+
+
 def read_wait(
     status: int, headers: Mapping[str, str], body: bytes, *, now: float, refused: int
 ) -> Wait | None:
@@ -71,8 +143,11 @@ def read_wait(
 
 
 def _wait(kind: Literal["primary", "secondary"], seconds: float, now: float) -> Wait:
-    until = datetime.fromtimestamp(min(now + seconds, 32_503_680_000.0), UTC)
-    return Wait(kind, seconds, until)
+    return Wait(kind, seconds, _moment(now + seconds))
+
+
+def _moment(epoch_s: float) -> datetime:
+    return datetime.fromtimestamp(min(max(epoch_s, 0.0), 32_503_680_000.0), UTC)
 
 
 def _retry_after(value: str | None, answered: float) -> float | None:

@@ -44,6 +44,14 @@ class Origin:
         url = self._base.copy_with(path=self._path + target)
         return url.copy_merge_params(dict(params)) if params else url
 
+    def has(self, url: str) -> bool:
+        """Whether an address that was kept from an earlier run is on this origin."""
+        try:
+            self.checked(httpx.URL(url))
+        except (GitHubError, httpx.InvalidURL):
+            return False
+        return True
+
     def redirected(self, asked: httpx.URL, status: int, location: str | None) -> httpx.URL:
         """Where an answer redirects to; a move for good is remembered.
 
@@ -83,10 +91,11 @@ class Origin:
         return url
 
     def _remember_move(self, old: str, new: str) -> None:
-        # A renamed repository redirects each of its old paths; from now on the new one is asked.
+        # A renamed repository redirects each of its old paths; from now on the new one is asked. A path that
+        # ends in a number may also be one issue's that was transferred, so it tells nothing of the rest.
         old, new = old.removeprefix(self._path), new.removeprefix(self._path)
         parts = old.split("/")
-        if parts[1:2] == ["repos"] and len(parts) > 4:
+        if parts[1:2] == ["repos"] and len(parts) >= 4 and not parts[-1].isdigit():
             prefix = "/".join(parts[:4])
             tail = old.removeprefix(prefix)
             if new.endswith(tail):

@@ -14,6 +14,7 @@ from sqlmodel import Session
 
 from app.extract.reader import RULES_VERSION
 from app.knowledge.derive import derive_issues
+from app.store.dialect import take_turn
 from app.store.issues import add_repository
 from app.store.session import Store
 from app.store.stale import stale_numbers
@@ -78,23 +79,39 @@ def derive_changed(
     Raises:
         StoreError: the database refused; the batches before stay.
     """
-    wanted = list(dict.fromkeys(numbers))
-    read = faults = 0
-    for start in range(0, len(wanted), BATCH):
-        with store.unit_of_work() as session:
-            result = derive(session, add_repository(session, repo), repo, wanted[start : start + BATCH])
-        read += result.read
-        faults += result.faults
-        report(Progress("facts", min(start + BATCH, len(wanted)), len(wanted)))
-    return Derived(read, faults)
+    return _derive_batches(store, repo, numbers, report, derive, only_stale=False)
 
 
 def derive_stale(
     store: Store, repo: str, report: Report = quiet, *, derive: Derive = derive_issues
 ) -> Derived:
-    """Read all issues of a repository whose facts are missing or older than their text, comments or rules."""
+    """Read all issues of a repository whose facts are missing or older than their text, comments or rules.
+
+    Raises:
+        StoreError: the database refused; the batches before stay.
+    """
     with store.unit_of_work() as session:
         repo_id = add_repository(session, repo)
     with store.reading() as session:
         numbers = stale_numbers(session, repo_id, RULES_VERSION)
-    return derive_changed(store, repo, numbers, report, derive=derive)
+    return _derive_batches(store, repo, numbers, report, derive, only_stale=True)
+
+
+def _derive_batches(
+    store: Store, repo: str, numbers: Sequence[int], report: Report, derive: Derive, *, only_stale: bool
+) -> Derived:
+    wanted = list(dict.fromkeys(numbers))
+    read = faults = 0
+    for start in range(0, len(wanted), BATCH):
+        batch: Sequence[int] = wanted[start : start + BATCH]
+        with store.unit_of_work() as session:
+            # Rows that another process is storing now must be seen, or be stored after `read_at`.
+            take_turn(session)
+            repo_id = add_repository(session, repo)
+            if only_stale:
+                batch = stale_numbers(session, repo_id, RULES_VERSION, among=batch)
+            result: DeriveResult = derive(session, repo_id, repo, batch) if batch else Derived()
+        read += result.read
+        faults += result.faults
+        report(Progress("facts", min(start + BATCH, len(wanted)), len(wanted)))
+    return Derived(read, faults)

@@ -9,7 +9,6 @@ and `state`, a comment's `id` and its issue, a release's `tag_name`.
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from typing import Any
 
 from app.errors import InputError
@@ -42,20 +41,19 @@ _NUMBERS_AT_END = re.compile(r"((?:#[0-9]{1,9}[\s,)\]]*(?:and\s+|&\s*)?)+)\.?\s*
 _NUMBER = re.compile(r"#([0-9]{1,9})")
 
 
-def issue_record(given: Any, repo: str, fetched_at: datetime | None = None) -> IssueRecord:
+def issue_record(given: Any, repo: str) -> IssueRecord:
     """An issue or pull request, from a row of `/issues`, `/pulls`, `gh issue list` or `gh pr list`.
 
     Args:
         given: one JSON object.
         repo: `owner/name`, for the address where the row has none.
-        fetched_at: when the row was fetched.
 
     Raises:
         InputError: names the field that is missing or odd.
     """
     row = _cleaned(given)
     if "createdAt" in row:
-        return _from_gh(row, repo, fetched_at)
+        return _from_gh(row, repo)
     number, pull = id_of(row, "number"), part_of(row, "pull_request")
     is_pull = row.get("pull_request") is not None or "merged_at" in row or "head" in row
     kind = "pull" if is_pull else "issues"
@@ -75,7 +73,6 @@ def issue_record(given: Any, repo: str, fetched_at: datetime | None = None) -> I
         created_at=time_of(row, "created_at"),
         updated_at=time_of(row, "updated_at"),
         closed_at=time_of(row, "closed_at"),
-        fetched_at=fetched_at,
         raw=row,
         merged_at=time_of(row, "merged_at") or time_of(pull, "merged_at"),
         merge_commit_sha=text_of(row, "merge_commit_sha", limit=64),
@@ -83,7 +80,7 @@ def issue_record(given: Any, repo: str, fetched_at: datetime | None = None) -> I
     )
 
 
-def _from_gh(row: dict[str, Any], repo: str, fetched_at: datetime | None) -> IssueRecord:
+def _from_gh(row: dict[str, Any], repo: str) -> IssueRecord:
     number, url = id_of(row, "number"), text_of(row, "url")
     is_pull = not _GH_PULL_KEYS.isdisjoint(row) or (url is not None and f"/pull/{number}" in url)
     reason = text_of(row, "stateReason", limit=20)
@@ -103,7 +100,6 @@ def _from_gh(row: dict[str, Any], repo: str, fetched_at: datetime | None) -> Iss
         created_at=time_of(row, "createdAt"),
         updated_at=time_of(row, "updatedAt"),
         closed_at=time_of(row, "closedAt"),
-        fetched_at=fetched_at,
         raw=row,
         merged_at=time_of(row, "mergedAt"),
         merge_commit_sha=text_of(part_of(row, "mergeCommit"), "oid", limit=64),

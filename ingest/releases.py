@@ -2,7 +2,8 @@
 
 The list takes no `since`, so the first page's etag tells whether anything is new; most runs end there.
 All that was new is stored with the cursor in one unit of work:
-    {"etag": of the first page, "asked": time, "open": whether the run that asked is still under way}
+    {"etag": of the first page, "asked": time, "open": whether the run that asked is still under way,
+     "full": whether it asked for all}
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def pull_releases(
     with store.reading() as session:
         position = find_cursor(session, repo_id, STREAM)
         known = tags_of(session, repo_id)
-    if not full and position.get("open") and _is_recent(position.get("asked")):
+    is_enough = position.get("full", False) or not full
+    if is_enough and position.get("open") and _is_recent(position.get("asked")):
         return PulledReleases()
     page = client.get_page(
         f"/repos/{repo}/releases", {"per_page": 100}, etag=None if full else position.get("etag")
@@ -61,7 +63,7 @@ def pull_releases(
         news = {record.tag for record in more} - known
     with store.unit_of_work() as session:
         save_releases(session, repo_id, records)
-        asked = {"etag": etag, "asked": datetime.now(UTC).isoformat(), "open": True}
+        asked = {"etag": etag, "asked": datetime.now(UTC).isoformat(), "open": True, "full": full}
         save_cursor(session, repo_id, STREAM, asked)
     tags = {record.tag for record in records}
     return PulledReleases(len(tags), len(tags - known), tuple(skipped))

@@ -27,7 +27,7 @@ PAGE_ROWS = 100
 NEW_STARTS = 20
 """How often a walk begins again at one update time before it gives up."""
 
-_OWN_PARAMS = frozenset({"state", "sort", "direction", "per_page", "since", "page"})
+_OWN_PARAMS = frozenset({"state", "labels", "sort", "direction", "per_page", "since", "page"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class Stretch:
     Attributes:
         rows: GitHub's rows; some may have come before.
         reached: update time of the last row: all rows before it are known. None if there is no row.
+        asked_at: this machine's time just before it was asked.
         etag: of this answer.
         is_last: whether the list ends here.
         not_modified: the list is as it was when the etag was given.
@@ -44,9 +45,15 @@ class Stretch:
 
     rows: tuple[Any, ...]
     reached: datetime | None
+    asked_at: datetime
     etag: str | None
     is_last: bool
     not_modified: bool = False
+
+    def before(self, index: int) -> Stretch:
+        """Its first rows only: what stands behind them is still to come."""
+        rows = self.rows[:index]
+        return Stretch(rows, reached_by(rows), self.asked_at, None, is_last=False)
 
 
 @dataclass
@@ -55,7 +62,7 @@ class Walk:
 
     Args:
         path: of a list that takes `since`, `sort`, `direction`, `per_page` and `page`.
-        params: what else the list is asked, `state` for issues.
+        params: what else the list is asked, `state` and `labels` for issues.
         since: update time to begin at, inclusive; None is the beginning.
         etag: of an earlier first page for the same `since`.
     """
@@ -68,6 +75,7 @@ class Walk:
     _position: int = field(default=0, init=False)
     _last_id: Any = field(default=None, init=False)
     _starts: int = field(default=0, init=False)
+    _asked_at: datetime = field(init=False)
 
     def __iter__(self) -> Iterator[Stretch]:
         page = self._ask(etag=self.etag)
@@ -76,13 +84,14 @@ class Walk:
                 self._last_id = row_id(page.items[-1])
             reached = reached_by(page.items)
             is_last = page.next_url is None
-            yield Stretch(page.items, reached, page.etag, is_last, page.not_modified)
+            yield Stretch(page.items, reached, self._asked_at, page.etag, is_last, page.not_modified)
             if page.next_url is None:
                 return
             page = self._next(page.next_url, reached)
 
     def _next(self, next_url: str, reached: datetime | None) -> Page:
-        if _keeps_its_place(next_url):
+        if keeps_its_place(next_url):
+            self._asked_at = datetime.now(UTC)
             return self.client.get_page(next_url)
         if reached is None:
             raise GitHubError(f"GitHub's list {self.path} has a page without update times")
@@ -99,6 +108,7 @@ class Walk:
             params["since"] = format_time(self.since)
         if page > 1:
             params["page"] = page
+        self._asked_at = datetime.now(UTC)
         answer = self.client.get_page(self.path, params, etag=etag)
         self._position = (page - 1) * rows + len(answer.items)
         return answer
@@ -121,7 +131,8 @@ def _window(position: int) -> tuple[int, int]:
     return (position - 1) // rows + 1, rows
 
 
-def _keeps_its_place(url: str) -> bool:
+def keeps_its_place(url: str) -> bool:
+    """Whether a link carries a cursor of GitHub's own, not a page number alone."""
     names = {name for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)}
     return not names <= _OWN_PARAMS
 

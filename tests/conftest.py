@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if seed is None:
         return
     long = sorted((item for item in items if item.get_closest_marker("long")), key=lambda item: item.nodeid)
-    kept = set(random.Random(seed).sample(long, k=math.ceil(len(long) * LONG_SHARE)))  # noqa: S311
+    kept = set(random.Random(seed).sample(long, k=math.ceil(len(long) * LONG_SHARE)))
     dropped = [item for item in long if item not in kept]
     items[:] = [item for item in items if item not in dropped]
     config.hook.pytest_deselected(items=dropped)

@@ -6,10 +6,10 @@ from datetime import datetime
 
 from app.extract.facts import Frozen
 from app.extract.redact import mask_secrets
+from app.knowledge.freshness import RunView, freshness
 from app.store.issues import count_issues, find_repository, newest_failures
 from app.store.releases import newest_release
 from app.store.session import Store
-from app.store.sync_state import as_of
 
 RECENT = 6
 
@@ -33,10 +33,13 @@ class Overview(Frozen):
     newest_release: str | None
     is_starter_only: bool
     recent: tuple[RecentIssue, ...]
+    is_stale: bool = False
+    last_run: RunView | None = None
 
 
 def overview(store: Store, repo: str) -> Overview:
     """The state of the base; zeros where nothing is stored of `repo`."""
+    fresh = freshness(store, repo)
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         if repo_id is None:
@@ -56,9 +59,9 @@ def overview(store: Store, repo: str) -> Overview:
         release = newest_release(session, repo_id)
         return Overview(
             issues=counts["issues"], pulls=counts["pulls"], from_cards=counts["from_cards"],
-            as_of=as_of(session), newest_release=release.removeprefix("v") if release else None,
+            as_of=fresh.as_of, newest_release=release.removeprefix("v") if release else None,
             is_starter_only=counts["issues"] == counts["from_cards"] and counts["issues"] > 0,
-            recent=tuple(recent),
+            recent=tuple(recent), is_stale=fresh.is_stale, last_run=fresh.last_run,
         )  # fmt: skip
 
 

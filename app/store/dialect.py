@@ -5,8 +5,11 @@ Everything else in the archive is written once for both.
 
 from __future__ import annotations
 
+import os
+import socket
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,26 @@ CACHE_KIB = 64_000
 """Page cache of a SQLite connection; the index of 16,000 issues fits."""
 ROWS_PER_STATEMENT = 500
 """Keeps a many-row insert below SQLite's 32,766 and PostgreSQL's 65,535 bound values."""
+LOCK_KEY = 0x74726961
+"""PostgreSQL's advisory locks have numbers, in each database apart; this one spells "tria"."""
+TURN_KEY = 0x7475726E
+"""Of the lock that writers hold in turn; this one spells "turn"."""
+LOCK_SUFFIX = ".sync-lock"
+"""Of the file beside a SQLite base: a lock on the base itself would stop its writers."""
+LOCK_BUSY_S = 0.3
+"""A look at the lock's holder takes it for an instant; who wants it outlasts that."""
+
+_LOCK_NAME = "triage sync: "
+_FIND_HOLDER = """
+    SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+    WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 0 AND l.objsubid = 1
+    AND CAST(l.objid AS bigint) = :key
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+_NAME_HOLDER = """
+    SELECT set_config('application_name', :name, false), set_config('tcp_keepalives_idle', '30', false),
+    set_config('tcp_keepalives_interval', '10', false), set_config('tcp_keepalives_count', '3', false)
+"""
 
 
 def open_engine(database_url: str) -> Engine:
@@ -117,3 +140,126 @@ def upsert(
     )
     for start in range(0, len(rows), ROWS_PER_STATEMENT):
         session.connection().execute(action, list(rows[start : start + ROWS_PER_STATEMENT]))
+
+
+def take_turn(session: Session) -> None:
+    """Wait until no other writer is at work on this base; the turn ends with the session's transaction.
+
+    A time noted after this is later than all that was noted by transactions before it.
+    """
+    connection = session.connection()  # on SQLite the transaction begins here, as a writer
+    if connection.dialect.name != "sqlite":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": TURN_KEY})
+
+
+def insert_new(session: Session, table: Table, row: Mapping[str, Any], *, keys: Sequence[str]) -> bool:
+    """Insert a row unless one with its `keys` is there; whether it was inserted.
+
+    A second writer of the same keys waits for the end of the first one's transaction.
+    """
+    insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
+    statement = insert(table).values(dict(row)).on_conflict_do_nothing(index_elements=list(keys))
+    return session.connection().execute(statement.returning(table.c[keys[0]])).first() is not None
+
+
+# ---- the one lock of a base that is no row's
+
+
+def take_lock(engine: Engine) -> Callable[[], None] | None:
+    """The lock of this base: what frees it again, or None if another holds it.
+
+    It hangs on a connection of its own, so the end of the process frees it too, however that comes; on
+    another host it is freed within a minute. Nobody who reads or writes the base waits for it.
+
+    Raises:
+        StoreError: the database cannot be used.
+    """
+    try:
+        return _lock_file(engine.url.database) if _is_sqlite(engine) else _lock_advisory(engine)
+    except (DBAPIError, sqlite3.Error) as error:
+        raise StoreError(f"the sync lock cannot be used: {getattr(error, 'orig', error)}") from error
+
+
+def find_lock_holder(engine: Engine) -> str | None:
+    """Who holds the lock, such as "process 12 on host"; None if it is free.
+
+    Raises:
+        StoreError: the database cannot be used.
+    """
+    try:
+        if _is_sqlite(engine):
+            return _find_file_holder(engine.url.database)
+        with engine.connect() as connection:
+            found = connection.execute(text(_FIND_HOLDER), {"key": LOCK_KEY}).scalar()
+    except (DBAPIError, sqlite3.Error) as error:
+        raise StoreError(f"the sync lock cannot be used: {getattr(error, 'orig', error)}") from error
+    return str(found).removeprefix(_LOCK_NAME) if found is not None else None
+
+
+def _is_sqlite(engine: Engine) -> bool:
+    return engine.dialect.name == "sqlite"
+
+
+def _own_name() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+def _lock_advisory(engine: Engine) -> Callable[[], None] | None:
+    connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+    connection.detach()  # the pool would keep it open, and the lock with it
+    try:
+        connection.execute(text(_NAME_HOLDER), {"name": (_LOCK_NAME + _own_name())[:63]})
+        if connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": LOCK_KEY}).scalar():
+            return lambda: _free_advisory(connection)
+    except BaseException:
+        connection.close()
+        raise
+    connection.close()
+    return None
+
+
+def _free_advisory(connection: Connection) -> None:
+    with suppress(DBAPIError), closing(connection):  # a connection that is lost has freed it already
+        connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": LOCK_KEY})
+
+
+def _lock_file(base: str | None) -> Callable[[], None] | None:
+    if not base or base == ":memory:":  # no other process can open it
+        return lambda: None
+    connection = _open_lock_file(base)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("CREATE TABLE IF NOT EXISTS holder (name TEXT NOT NULL)")
+        connection.execute("DELETE FROM holder")
+        connection.execute("INSERT INTO holder VALUES (?)", (_own_name(),))
+        connection.execute("COMMIT")  # or nobody else could read the name
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.Error as error:
+        connection.close()
+        if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            return None
+        raise
+    return connection.close
+
+
+def _find_file_holder(base: str | None) -> str | None:
+    if not base or not Path(base + LOCK_SUFFIX).exists():
+        return None
+    with closing(_open_lock_file(base)) as connection:
+        connection.execute("PRAGMA busy_timeout=0")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+        else:
+            return None
+        connection.execute(f"PRAGMA busy_timeout={LOCK_BUSY_S * 1000:.0f}")
+        found = connection.execute("SELECT name FROM holder").fetchone()
+        return str(found[0]) if found else "another process"
+
+
+def _open_lock_file(base: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        base + LOCK_SUFFIX, timeout=LOCK_BUSY_S, isolation_level=None, check_same_thread=False
+    )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import func
 from sqlmodel import Session, col, select
 
 from app.errors import NotFoundError
 from app.extract.facts import Facts
-from app.store.dialect import upsert
+from app.store.dialect import take_turn, upsert
 from app.store.records import CARD, GITHUB, IssueRecord
+from app.store.seen import note_issues_seen
 from app.store.tables import (
     IssueRow,
     PullRequestRow,
@@ -42,12 +43,21 @@ def find_repository(session: Session, full_name: str) -> int | None:
     return session.exec(select(RepositoryRow.id).where(RepositoryRow.full_name == full_name)).first()
 
 
-def save_issues(session: Session, repo_id: int, records: Iterable[IssueRecord]) -> list[int]:
+def save_issues(
+    session: Session, repo_id: int, records: Iterable[IssueRecord], *, seen_at: datetime | None = None
+) -> list[int]:
     """Store issues and pull requests; a row that is older than the stored one changes nothing.
 
     Nor does a row that says the same as the stored one, so that what was read out of it stays current.
-    Returns the numbers that are new or changed.
+    A gone issue that is saved is gone no more, unless it was marked so after `seen_at`.
+
+    Args:
+        seen_at: when GitHub was asked for these rows; None if they come from elsewhere.
+
+    Returns:
+        The numbers that are new or changed.
     """
+    take_turn(session)
     latest: dict[int, IssueRecord] = {}
     for record in records:
         known = latest.get(record.number)
@@ -56,24 +66,38 @@ def save_issues(session: Session, repo_id: int, records: Iterable[IssueRecord]) 
     stored = _stored_states(session, repo_id, list(latest))
     fresh = [
         record for number, record in latest.items()
-        if number not in stored or _replaces(record, *stored[number])
+        if number not in stored or _is_news(record, stored[number], seen_at)
     ]  # fmt: skip
     same = _unchanged(session, repo_id, [r for r in fresh if r.number in stored])
     fresh = [record for record in fresh if record.number not in same]
-    rows = [_issue_row(repo_id, record) for record in fresh]
+    now = datetime.now(UTC)
+    rows = [_issue_row(repo_id, record, now, seen_at) for record in fresh]
     upsert(session, metadata.tables["issue"], rows, keys=_KEY)
     pulls = [record for record in fresh if record.is_pull_request]
     upsert(session, metadata.tables["pull_request"], [_pull_row(repo_id, pull) for pull in pulls], keys=_KEY)
-    return sorted(record.number for record in fresh)
+    changed = sorted(record.number for record in fresh)
+    if seen_at is not None:
+        note_issues_seen(session, repo_id, sorted(latest.keys() - set(changed)), seen_at)
+    return changed
 
 
-def _stored_states(
-    session: Session, repo_id: int, numbers: Sequence[int]
-) -> dict[int, tuple[str, datetime | None]]:
-    query = select(IssueRow.number, IssueRow.origin, IssueRow.updated_at).where(
+class _Stored(NamedTuple):
+    origin: str
+    updated_at: datetime | None
+    gone_at: datetime | None
+
+
+def _stored_states(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, _Stored]:
+    query = select(IssueRow.number, IssueRow.origin, IssueRow.updated_at, IssueRow.gone_at).where(
         IssueRow.repo_id == repo_id, col(IssueRow.number).in_(numbers)
     )
-    return {number: (origin, updated_at) for number, origin, updated_at in session.exec(query)}
+    return {number: _Stored(*state) for number, *state in session.exec(query)}
+
+
+def _is_news(record: IssueRecord, stored: _Stored, seen_at: datetime | None) -> bool:
+    if seen_at is not None and stored.gone_at is not None and stored.gone_at > seen_at:
+        return False
+    return _replaces(record, stored.origin, stored.updated_at)
 
 
 def _unchanged(session: Session, repo_id: int, records: Sequence[IssueRecord]) -> set[int]:
@@ -102,15 +126,18 @@ def _replaces(record: IssueRecord, origin: str, updated_at: datetime | None) -> 
     return record.updated_at >= updated_at
 
 
-def _issue_row(repo_id: int, record: IssueRecord) -> dict[str, Any]:
-    return {
+def _issue_row(
+    repo_id: int, record: IssueRecord, now: datetime, seen_at: datetime | None
+) -> dict[str, Any]:
+    seen = {} if seen_at is None else {"seen_at": seen_at}
+    return seen | {
         "repo_id": repo_id, "number": record.number, "origin": record.origin,
         "is_pull_request": record.is_pull_request, "title": record.title, "body": record.body,
         "state": record.state, "state_reason": record.state_reason, "author": record.author,
         "author_association": record.author_association, "labels": list(record.labels),
         "comments": record.comments, "reactions": record.reactions, "url": record.url,
         "created_at": record.created_at, "updated_at": record.updated_at, "closed_at": record.closed_at,
-        "fetched_at": record.fetched_at or datetime.now(UTC), "gone_at": record.gone_at,
+        "fetched_at": record.fetched_at or now, "gone_at": record.gone_at,
         "gone_reason": record.gone_reason, "raw": dict(record.raw) if record.raw is not None else None,
     }  # fmt: skip
 

@@ -54,6 +54,7 @@ class CommentRecord:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     raw: Mapping[str, Any] | None = None
+    gone_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

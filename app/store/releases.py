@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import delete
 from sqlmodel import Session, col, select
 
-from app.store.dialect import upsert
+from app.store.dialect import take_turn, upsert
 from app.store.records import ReleaseRecord
 from app.store.tables import ReleasePullRow, ReleaseRow, metadata
 
 
 def save_releases(session: Session, repo_id: int, records: Iterable[ReleaseRecord]) -> None:
     """Store releases and which pull requests their notes name."""
+    take_turn(session)
     latest = {record.tag: record for record in records}
     rows = [
         {

@@ -5,12 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from sqlalchemy import update
 from sqlmodel import Session, col, select
 
 from app.errors import NotFoundError
 from app.store.dialect import upsert
 from app.store.records import SyncRunRecord
 from app.store.tables import RepositoryRow, SyncCursorRow, SyncRunRow, metadata
+
+RUNNING = "running"
+KILLED = "killed"
 
 
 def find_cursor(session: Session, repo_id: int, stream: str) -> dict[str, Any]:
@@ -26,13 +30,31 @@ def save_cursor(session: Session, repo_id: int, stream: str, position: dict[str,
 
 
 def begin_run(session: Session, repo_id: int) -> int:
-    """Note that a sync began; returns the run's key."""
-    row = SyncRunRow(repo_id=repo_id, started_at=datetime.now(UTC), outcome="running")
+    """Note that a sync began; returns the run's key.
+
+    Runs that never told their end are closed as killed: nobody else will. One that still lives beside
+    this one tells so at its next page (`note_run`) or its end.
+    """
+    session.connection().execute(
+        update(SyncRunRow)
+        .where(col(SyncRunRow.repo_id) == repo_id, col(SyncRunRow.outcome) == RUNNING)
+        .values(outcome=KILLED, ended_at=datetime.now(UTC))
+    )
+    row = SyncRunRow(repo_id=repo_id, started_at=datetime.now(UTC), outcome=RUNNING)
     session.add(row)
     session.flush()
     if row.id is None:
         raise NotFoundError("the sync run could not be noted")
     return row.id
+
+
+def note_run(session: Session, run_id: int, **figures: Any) -> None:
+    """Note that a run is under way, and its figures so far: requests, not_modified, remaining, stored."""
+    session.connection().execute(
+        update(SyncRunRow)
+        .where(col(SyncRunRow.id) == run_id)
+        .values(outcome=RUNNING, ended_at=None, **figures)
+    )
 
 
 def end_run(session: Session, run_id: int, **figures: Any) -> None:

@@ -247,7 +247,7 @@ class SyncRunRow(SQLModel, table=True):
     repo_id: int = Field(foreign_key="repository.id")
     started_at: datetime = Field(sa_column=time_column(nullable=False))
     ended_at: datetime | None = Field(default=None, sa_column=time_column())
-    outcome: str = Field(max_length=20, description="running | complete | partial | failed")
+    outcome: str = Field(max_length=20, description="running | complete | partial | failed | killed")
     requests: int = 0
     not_modified: int = 0
     remaining: int | None = None

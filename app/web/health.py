@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from fastapi import APIRouter
 
 from app import __version__
+from app.knowledge.freshness import freshness
 from app.store.schema import check_current
-from app.store.sync_state import as_of
+from app.store.sync_lock import sync_holder
 from app.web.deps import DeskDep
 from app.web.openapi import problems
 from app.web.schemas import Alive, Ready
@@ -36,9 +35,8 @@ def readyz(desk: DeskDep) -> Ready:
         StoreError: the database cannot be read.
     """
     check_current(desk.store)
-    with desk.store.reading() as session:
-        ended = as_of(session)
-    if ended is None:
-        return Ready(as_of=None, age_s=None)
-    ended = ended if ended.tzinfo else ended.replace(tzinfo=UTC)
-    return Ready(as_of=ended, age_s=max(0, int((datetime.now(UTC) - ended).total_seconds())))
+    found = tuple(freshness(desk.store, repo) for repo in desk.settings.repo)
+    return Ready(
+        as_of=found[0].as_of, age_s=found[0].age_s, is_stale=found[0].is_stale,
+        is_syncing=sync_holder(desk.store) is not None, repositories=found,
+    )  # fmt: skip

@@ -14,6 +14,7 @@ PROBLEM_TYPE = "application/problem+json"
 
 _TITLES = {
     400: "Malformed request",
+    401: "Not signed",
     404: "Not found",
     405: "Method not allowed",
     413: "Too large",
@@ -26,7 +27,8 @@ _TITLES = {
 
 def is_json_route(path: str) -> bool:
     """Whether programs, not people, read what this address answers."""
-    return path.startswith("/api/") or path in {"/api", "/healthz", "/readyz", "/openapi.json"}
+    alone = {"/api", "/healthz", "/readyz", "/openapi.json"}
+    return path.startswith(("/api/", "/webhooks/")) or path in alone
 
 
 def answer_problem(

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.extract.facts import Facts, Frozen
 from app.knowledge.answers import FixView, IssueAnswer
+from app.knowledge.freshness import Freshness
 from app.knowledge.related import RelatedItem
 
 LIMIT_DEFAULT = 10
@@ -112,8 +113,15 @@ class Ready(BaseModel):
     """The database answers and its schema is the one of this program."""
 
     status: Literal["ready"] = "ready"
-    as_of: datetime | None = Field(description="when the newest complete sync ended; null before the first")
+    as_of: datetime | None = Field(
+        description="when the default repository's newest complete sync ended; null before the first"
+    )
     age_s: int | None = Field(description="seconds since then")
+    is_stale: bool = Field(False, description="whether that is more than 24 hours ago")
+    is_syncing: bool = Field(False, description="whether a sync runs now, in any process")
+    repositories: tuple[Freshness, ...] = Field(
+        (), description="each configured repository: freshness, how its newest sync ended, where it stands"
+    )
 
 
 class Taken(BaseModel):

@@ -57,14 +57,18 @@ def main() -> None:
 
 
 def measure(url: str, folder: Path) -> dict[str, float | int | bool]:
-    """One full sync and one with nothing new, with their figures."""
+    """A full sync, one with nothing new and another full one, with their figures."""
     store = open_store(f"sqlite:///{folder / 'triage.db'}")
     migrate(store)
     began = time.monotonic()
     with GitHubClient(url, "any") as client:
         first = sync(store, client, REPO, full=True)
         took_s = time.monotonic() - began
+        peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         again = sync(store, client, REPO)
+        began = time.monotonic()
+        second = sync(store, client, REPO, full=True)
+        second_took_s = time.monotonic() - began
     truth = httpx.get(f"{url}/_sim/truth", timeout=60, trust_env=False).json()
     rows = len(truth["issues"]) + len(truth["comments"]) + first.releases
     store.close()
@@ -73,7 +77,9 @@ def measure(url: str, folder: Path) -> dict[str, float | int | bool]:
         "comments": first.comments, "comments_in_truth": len(truth["comments"]), "releases": first.releases,
         "requests": first.requests, "requests_at_most": math.floor(1.05 * rows / 100 + 10),
         "requests_when_nothing_is_new": again.requests, "seconds": round(took_s, 1),
-        "peak_rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        "peak_rss_mb": round(peak_mb, 1),
+        "seconds_of_another_full_run": round(second_took_s, 1), "its_requests": second.requests,
+        "its_changes": second.issues + second.comments + second.gone,
         "database_mb": round((folder / "triage.db").stat().st_size / 1e6, 1),
     }  # fmt: skip
 

@@ -52,6 +52,9 @@ class FakeGitHub:
     issues: dict[int, dict[str, Any]] = field(default_factory=dict)
     comments: dict[int, dict[str, Any]] = field(default_factory=dict)
     releases: list[dict[str, Any]] = field(default_factory=list)
+    timeline: list[dict[str, Any]] = field(default_factory=list)
+    moved: dict[int, str] = field(default_factory=dict)
+    elsewhere: dict[str, dict[str, Any]] = field(default_factory=dict)
     asked: list[httpx.Request] = field(default_factory=list)
     before: Callable[[FakeGitHub, int], httpx.Response | None] | None = None
 
@@ -77,16 +80,28 @@ class FakeGitHub:
         self.asked.append(request)
         if self.before and (answer := self.before(self, len(self.asked))) is not None:
             return answer
+        if request.url.path in self.elsewhere:
+            return httpx.Response(200, json=self.elsewhere[request.url.path])
         path = request.url.path.removeprefix(f"/repos/{REPO}")
+        if not path:
+            return httpx.Response(200, json={"full_name": REPO})
         if path == "/issues":
             return self._listed(request, self.issues, keyed=self.cursor)
         if path == "/issues/comments":
             return self._listed(request, self.comments, keyed=False)
         if path == "/releases":
             return self._page(request, self.releases)
-        if path.startswith("/issues/") and path.count("/") == 2:
-            row = self.issues.get(int(path.split("/")[2]))
+        if path.startswith("/issues/comments/"):
+            row = self.comments.get(int(path.split("/")[3]))
             return httpx.Response(200, json=row) if row else httpx.Response(404, json={})
+        if path.startswith("/issues/") and path.count("/") == 2:
+            number = int(path.split("/")[2])
+            if number in self.moved:
+                return httpx.Response(301, headers={"location": f"{API}{self.moved[number]}"})
+            row = self.issues.get(number)
+            return httpx.Response(200, json=row) if row else httpx.Response(410, json={})
+        if path.endswith("/timeline"):
+            return self._page(request, self.timeline)
         if path.endswith("/comments"):
             number = path.split("/")[2]
             rows = [row for row in self.comments.values() if row["issue_url"].endswith(f"/{number}")]
@@ -94,9 +109,9 @@ class FakeGitHub:
         return httpx.Response(404, json={"message": "Not Found"})
 
     def _listed(self, request: httpx.Request, table: dict[int, dict[str, Any]], *, keyed: bool) -> httpx.Response:
-        assert request.url.params["sort"] == "updated"
-        assert request.url.params["direction"] == "asc"
-        since = request.url.params.get("since", "")
+        params = request.url.params
+        assert (params["sort"], params["direction"]) == ("updated", "asc")
+        since = params.get("since", "")
         rows = sorted(
             (row for row in table.values() if row["updated_at"] >= since),
             key=lambda row: (row["updated_at"], row["id"]),
@@ -193,18 +208,21 @@ class Simulator:
     def get(self, path: str) -> Any:
         return httpx.get(f"{self.url}{path}", timeout=30, trust_env=False).json()
 
+    def delete(self, path: str) -> None:
+        httpx.delete(f"{self.url}{path}", timeout=30, trust_env=False)
+
     def post(self, path: str, body: Any) -> Any:
         return httpx.post(f"{self.url}{path}", json=body, timeout=30, trust_env=False).json()
 
 
-def _shared() -> Path:
+def shared_folder() -> Path:
     given = os.environ.get("TRIAGE_SHARED")
     return Path(given) if given else Path(__file__).parents[2].parent / "shared"
 
 
 @pytest.fixture(scope="session")
 def simulator_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    shared = _shared()
+    shared = shared_folder()
     if not (shared / "github-sim" / "make_data.py").exists():
         pytest.skip(f"the GitHub simulator is not in {shared} (set TRIAGE_SHARED)")
     made = tmp_path_factory.mktemp("simdata")
@@ -221,7 +239,7 @@ def simulate(simulator_data: Path) -> Iterator[Callable[..., Simulator]]:
     started: list[subprocess.Popen[str]] = []
 
     def start(*flags: str) -> Simulator:
-        script = _shared() / "github-sim" / "github_sim.py"
+        script = shared_folder() / "github-sim" / "github_sim.py"
         process = subprocess.Popen(
             [sys.executable, str(script), "--data", str(simulator_data), "--repo", REPO, "--port", "0", *flags],
             stdout=subprocess.PIPE, text=True,

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import random
-import signal
-import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-import ingest.sync
+import ingest.lists
 from app.store.comments import find_comments
 from app.store.issues import find_issue, numbers_of
 from app.store.releases import first_releases_of
-from app.store.schema import migrate
-from app.store.session import Store, open_store
-from app.store.stale import stale_numbers
+from app.store.session import Store
 from app.store.sync_state import find_cursor, last_runs
-from ingest.client import GitHubClient
-from ingest.pipeline import RULES_VERSION, Progress
+from ingest.pipeline import Progress
 from ingest.single import fetch_issue
 from ingest.sync import SyncResult, sync
 
@@ -156,7 +148,7 @@ def test_the_run_is_noted_with_its_figures(store: Store, github: Any, derive: An
 
 def test_rows_that_move_between_pages_are_not_lost(store: Store, github: Any, derive: Any) -> None:
     fill(github, 600, 500)
-    chance = random.Random(7)  # noqa: S311
+    chance = random.Random(7)
     newest = 600 * 90
 
     def touch(fake: Any, _count: int) -> None:
@@ -201,7 +193,7 @@ def test_rows_that_move_out_of_a_burst_are_not_lost(store: Store, numbered_githu
     github = numbered_github
     for n in range(1, 451):
         github.put_issue(n, 50_000)
-    chance = random.Random(3)  # noqa: S311
+    chance = random.Random(3)
     newest = 50_000
 
     def touch(fake: Any, count: int) -> None:
@@ -288,7 +280,7 @@ def test_a_page_and_its_cursor_are_stored_together_or_not_at_all(
     def refuse(*_args: Any) -> None:
         raise RuntimeError("disk gone")
 
-    monkeypatch.setattr(ingest.sync, "save_cursor", refuse)
+    monkeypatch.setattr(ingest.lists, "save_cursor", refuse)
     with pytest.raises(RuntimeError):
         run(store, github, derive)
     assert numbers(store) == []
@@ -412,130 +404,3 @@ def test_one_issue_is_fetched_with_all_its_comments(store: Store, github: Any, d
         assert not fetch_issue(store, client, REPO, 10, derive=derive)
     assert comment_ids(store, [9]) == list(range(1, 251))
     assert derive.numbers == [9]
-
-
-# ---- against the simulator
-
-
-def truth_of(simulator: Any) -> tuple[dict[int, Any], list[int]]:
-    truth = simulator.get("/_sim/truth")
-    issues = {
-        row["number"]: (row["title"], row["state"], sorted(row["labels"]), row["updated_at"])
-        for row in truth["issues"]
-    }
-    return issues, sorted(row["id"] for row in truth["comments"])
-
-
-def copy_of(store: Store) -> tuple[dict[int, Any], list[int]]:
-    issues = {}
-    with store.reading() as session:
-        for number in numbers_of(session, REPO_ID, limit=100_000):
-            row = find_issue(session, REPO_ID, number)
-            assert row is not None
-            assert row.updated_at is not None
-            stamp = row.updated_at.strftime("%Y-%m-%dT%H:%M:%SZ")
-            issues[number] = (row.title, row.state, sorted(row.labels), stamp)
-    return issues, comment_ids(store, list(issues))
-
-
-@pytest.mark.parametrize("mode", [[], ["--cursor"]], ids=["numbered", "cursor"])
-@pytest.mark.parametrize(
-    "faults",
-    ["", "502:first=1", "truncate:every=4", "cutjson:every=3", "reset:every=4;resetmid:every=5",
-     "touch:every=2;create:every=3", "secondary:at=3,retry_after=1"],
-)  # fmt: skip
-def test_the_copy_equals_the_simulators_truth(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any], mode: list[str], faults: str
-) -> None:
-    simulator = simulate(*mode, "--synth-comments", *(["--faults", faults] if faults else []))
-    for _ in range(2):
-        with GitHubClient(simulator.url, "any") as client:
-            result = sync(sqlite_store, client, REPO, derive=derive)
-        assert result.complete, result
-        httpx.delete(f"{simulator.url}/_sim/faults", trust_env=False)
-    assert copy_of(sqlite_store) == truth_of(simulator)
-    issues, comments = truth_of(simulator)
-    if not faults:
-        asked = simulator.get("/_sim/stats")
-        assert sum(asked["by_route"].values()) - 3 <= 1.05 * (len(issues) + len(comments) + 86) / 100 + 10
-
-
-def test_two_servers_and_the_token_is_seen_by_one(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any]
-) -> None:
-    other = simulate()
-    simulator = simulate("--base-url", other.url, "--token", "only-mine")
-    with GitHubClient(simulator.url, "only-mine") as client:
-        result = sync(sqlite_store, client, REPO, derive=derive)
-    assert "leads away" in str(result.error)
-    assert other.get("/_sim/requests?limit=50") in ([], {"requests": []})
-
-
-_SCRIPT = """
-import os, random, signal, sys, threading
-from dataclasses import dataclass
-from app.store.readings import Reading, save_readings
-from app.store.session import open_store
-from ingest import pipeline
-from ingest.client import GitHubClient
-from ingest.sync import sync
-
-url, api, repo, moments, delay = *sys.argv[1:4], int(sys.argv[4]), float(sys.argv[5])
-
-def moment():
-    global moments
-    moments -= 1
-    if moments == 0:
-        threading.Timer(delay, os.kill, (os.getpid(), signal.SIGKILL)).start()
-
-@dataclass
-class Read:
-    read: int
-    faults: int = 0
-
-def derive(session, repo_id, repo, numbers, /):
-    moment()
-    save_readings(session, repo_id, [Reading(n, None) for n in numbers], rules_version=pipeline.RULES_VERSION)
-    return Read(len(numbers))
-
-class Client(GitHubClient):
-    def get_page(self, *args, **more):
-        moment()
-        return super().get_page(*args, **more)
-
-with Client(api, "any") as client:
-    done = sync(open_store(url), client, repo, derive=derive).complete
-print(done, flush=True)
-os._exit(0)
-"""
-
-
-@pytest.mark.long
-def test_kills_at_random_moments_lose_nothing(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any], tmp_path: Path
-) -> None:
-    """Each process kills itself some milliseconds after a random request or batch; then the next starts."""
-    chance = random.Random(5)  # noqa: S311
-    simulator = simulate("--synth-comments")
-    url = f"sqlite:///{tmp_path / 'killed.db'}"
-    killed = open_store(url)
-    migrate(killed)
-    kills, output = 0, ""
-    while output.strip() != "True":
-        moments = chance.randint(1, 5) if kills < 30 else 0
-        process = subprocess.run(
-            [sys.executable, "-c", _SCRIPT, url, simulator.url, REPO, str(moments), str(chance.uniform(0, 0.04))],
-            stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2], check=False, timeout=120,
-        )  # fmt: skip
-        output = process.stdout
-        kills += process.returncode == -signal.SIGKILL
-        assert process.returncode in {0, -signal.SIGKILL}
-    assert kills >= 8
-    asked = sum(simulator.get("/_sim/stats")["by_route"].values())
-    with GitHubClient(simulator.url, "any") as client:
-        whole = sync(sqlite_store, client, REPO, derive=derive)
-    assert copy_of(killed) == copy_of(sqlite_store) == truth_of(simulator)
-    assert asked <= whole.requests + 2 * kills
-    with killed.reading() as session:
-        assert stale_numbers(session, REPO_ID, RULES_VERSION) == []
-    killed.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 
 import pytest
@@ -13,6 +14,7 @@ from app.config import LOG_LIMIT_BYTES
 from app.errors import NotFoundError
 from app.extract.facts import Evidence
 from app.knowledge.excerpt import ExcerptLine
+from app.knowledge.freshness import RunView
 from app.knowledge.overview import Overview
 from tests.web.conftest import ISSUE, MATCHES, OVERVIEW, SAME, UNKNOWN, Room
 
@@ -114,6 +116,22 @@ def test_the_starter_set_is_called_what_it_is(client: TestClient, room: Room) ->
 
     assert page.text.count("Only the starter set of 30 known failures is here") == 1
     assert "not yet synchronised with GitHub" in page.text
+
+
+def test_a_stale_base_and_a_failed_sync_say_so_at_the_foot(client: TestClient, room: Room) -> None:
+    fresh = checked(client.get("/").text).text
+    began = datetime(2026, 6, 4, 7, tzinfo=UTC)
+    run = RunView(outcome="failed", started_at=began, ended_at=began, was_cut_short=True)
+    room.overview = OVERVIEW.model_copy(update={"is_stale": True, "last_run": run})
+    for address in ("/", "/issues/39288"):
+        stale = checked(client.get(address).text).text
+        assert "older than a day" in stale
+        assert "The last sync, on 4 Jun 2026, 07:00 UTC, failed" in stale
+
+    assert "older than a day" not in fresh
+    assert "The last sync" not in fresh
+    room.overview = OVERVIEW.model_copy(update={"last_run": run.model_copy(update={"outcome": "killed"})})
+    assert "did not come to its end" in checked(client.get("/").text).text
 
 
 def test_an_empty_base_says_what_to_do(client: TestClient, room: Room) -> None:
