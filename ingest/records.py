@@ -26,6 +26,7 @@ from ingest.fields import (
     time_of,
 )
 
+_PAGE = re.compile(r"https?://[\w.:-]{1,100}/[\w.-]{1,50}/[\w.-]{1,110}/(?:issues|pull)/[0-9]{1,18}")
 _ISSUE_URL = re.compile(r"/issues/([0-9]{1,18})\Z")
 _COMMENT_URL = re.compile(r"/(?:issues|pull)/([0-9]{1,18})#issuecomment-([0-9]{1,18})\Z")
 _PAGE_URL = re.compile(
@@ -62,7 +63,7 @@ def issue_record(given: Any, repo: str) -> IssueRecord:
         title=text_of(row, "title") or "",
         body=text_of(row, "body") or "",
         state=_state_of(row),
-        url=text_of(row, "html_url") or f"https://github.com/{repo}/{kind}/{number}",
+        url=_page(text_of(row, "html_url"), f"{repo}/{kind}/{number}"),
         is_pull_request=is_pull,
         state_reason=text_of(row, "state_reason", limit=20),
         author=login_of(row, "user"),
@@ -89,7 +90,7 @@ def _from_gh(row: dict[str, Any], repo: str) -> IssueRecord:
         title=text_of(row, "title") or "",
         body=text_of(row, "body") or "",
         state=_state_of(row),
-        url=url or f"https://github.com/{repo}/{'pull' if is_pull else 'issues'}/{number}",
+        url=_page(url, f"{repo}/{'pull' if is_pull else 'issues'}/{number}"),
         is_pull_request=is_pull,
         state_reason=reason.lower() if reason else None,
         author=login_of(row, "author"),
@@ -105,6 +106,11 @@ def _from_gh(row: dict[str, Any], repo: str) -> IssueRecord:
         merge_commit_sha=text_of(part_of(row, "mergeCommit"), "oid", limit=64),
         is_draft=flag_of(row, "isDraft"),
     )
+
+
+def _page(given: str | None, place: str) -> str:
+    """The issue's page: as given if it is such an address and nothing else, since pages link to it."""
+    return given if given and _PAGE.fullmatch(given[:300]) else f"https://github.com/{place}"
 
 
 def _gh_reactions(row: Row) -> int:

@@ -24,6 +24,8 @@ from app.errors import StoreError
 SQLITE_MINIMUM = (3, 40, 0)
 BUSY_TIMEOUT_MS = 30_000
 """How long a writer waits for another before it gives up."""
+MAPPED_BYTES = 1 << 30
+"""Read through the system's page cache: SQLite's own is emptied by every commit of another process."""
 CACHE_KIB = 64_000
 """Page cache of a SQLite connection; the index of 16,000 issues fits."""
 ROWS_PER_STATEMENT = 500
@@ -93,7 +95,7 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
     connection.isolation_level = None
     pragmas = (
         f"busy_timeout={BUSY_TIMEOUT_MS}", "journal_mode=WAL", "synchronous=NORMAL",
-        "foreign_keys=ON", f"cache_size=-{CACHE_KIB}", "temp_store=MEMORY",
+        "foreign_keys=ON", f"cache_size=-{CACHE_KIB}", "temp_store=MEMORY", f"mmap_size={MAPPED_BYTES}",
     )  # fmt: skip
     try:
         for pragma in pragmas:

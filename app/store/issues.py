@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from sqlalchemy import func
+from sqlalchemy.orm import QueryableAttribute, defer
 from sqlmodel import Session, col, select
 
 from app.errors import NotFoundError
@@ -151,7 +152,7 @@ def _pull_row(repo_id: int, record: IssueRecord) -> dict[str, Any]:
 
 def find_issue(session: Session, repo_id: int, number: int) -> IssueRecord | None:
     """One issue or pull request, or None."""
-    return next(iter(find_issues(session, repo_id, [number])), None)
+    return next(iter(find_issues(session, repo_id, [number], with_raw=True)), None)
 
 
 def get_issue(session: Session, repo: str, number: int) -> IssueRecord:
@@ -167,8 +168,10 @@ def get_issue(session: Session, repo: str, number: int) -> IssueRecord:
     return found
 
 
-def find_issues(session: Session, repo_id: int, numbers: Sequence[int]) -> list[IssueRecord]:
-    """The stored ones of these numbers, in the order asked for."""
+def find_issues(
+    session: Session, repo_id: int, numbers: Sequence[int], *, with_raw: bool = False
+) -> list[IssueRecord]:
+    """The stored ones of these numbers, in the order asked for; GitHub's JSON only where it is wanted."""
     query = (
         select(IssueRow, PullRequestRow)
         .join(
@@ -179,18 +182,20 @@ def find_issues(session: Session, repo_id: int, numbers: Sequence[int]) -> list[
         )
         .where(IssueRow.repo_id == repo_id, col(IssueRow.number).in_(list(numbers)))
     )
-    found = {row.number: _issue_record(row, pull) for row, pull in session.exec(query)}
+    if not with_raw:
+        query = query.options(defer(cast("QueryableAttribute[Any]", IssueRow.raw), raiseload=True))
+    found = {row.number: _issue_record(row, pull, with_raw) for row, pull in session.exec(query)}
     return [found[number] for number in numbers if number in found]
 
 
-def _issue_record(row: IssueRow, pull: PullRequestRow | None) -> IssueRecord:
+def _issue_record(row: IssueRow, pull: PullRequestRow | None, with_raw: bool = True) -> IssueRecord:
     return IssueRecord(
         number=row.number, title=row.title, body=row.body, state=row.state, url=row.url,
         origin=row.origin, is_pull_request=row.is_pull_request, state_reason=row.state_reason,
         author=row.author, author_association=row.author_association, labels=tuple(row.labels),
         comments=row.comments, reactions=row.reactions, created_at=row.created_at,
         updated_at=row.updated_at, closed_at=row.closed_at, gone_at=row.gone_at,
-        gone_reason=row.gone_reason, fetched_at=row.fetched_at, raw=row.raw,
+        gone_reason=row.gone_reason, fetched_at=row.fetched_at, raw=row.raw if with_raw else None,
         merged_at=pull.merged_at if pull else None,
         merge_commit_sha=pull.merge_commit_sha if pull else None,
         is_draft=pull.is_draft if pull else False,

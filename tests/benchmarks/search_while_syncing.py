@@ -88,7 +88,7 @@ def main() -> None:
             load(url, logs, threading.Event(), 5.0)
             idle = report("idle", load(url, logs, threading.Event(), asked.seconds))
             done = threading.Event()
-            sync = subprocess.Popen([*triage, "sync", "--full"], env=environment)
+            sync = subprocess.Popen(["nice", *triage, "sync", "--full"], env=environment)
             watcher = threading.Thread(target=lambda: (sync.wait(), done.set()))
             watcher.start()
             busy = report("beside a sync", load(url, logs, done, 600.0))

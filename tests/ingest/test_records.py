@@ -233,3 +233,10 @@ def test_a_release_needs_its_tag(row: dict[str, Any]) -> None:
 )  # fmt: skip
 def test_a_row_may_say_which_repository_it_is_from(row: Any, repo: str | None) -> None:
     assert repo_named(row) == repo
+
+
+@pytest.mark.parametrize("given", ["javascript:alert(1)", "https://evil.example/a b) [x](y", "https://github.com/o/r"])
+def test_an_address_that_is_no_issue_page_is_made_from_repository_and_number(given: str) -> None:
+    record = issue_record({**REST, "html_url": given}, "o/r")
+
+    assert record.url == f"https://github.com/o/r/{'pull' if record.is_pull_request else 'issues'}/{record.number}"
