@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from app.extract.document import Document
 from app.extract.evidence import cite
@@ -206,10 +207,10 @@ def _versions(sentence: Sentence) -> list[_Version]:
     return found
 
 
-def _is_short(sentence: Sentence, match: object, is_named: bool) -> bool:
+def _is_short(sentence: Sentence, match: Any, is_named: bool) -> bool:
     """Whether `0.27` is a version here: named as one, or right behind a word of place."""
-    start: int = match.start()  # type: ignore[attr-defined]
-    text: str = match.group(1)  # type: ignore[attr-defined]
+    start: int = match.start()
+    text: str = match.group(1)
     before = sentence.low[max(0, start - 6) : start]
     return is_named or (
         before.endswith((" on ", " in ", "since ", "from ")) and len(text) >= 4 and text[2] in "123"

@@ -131,8 +131,8 @@ class Diagnosis(Frozen):
     headline: str = Field(description="the verdict in one sentence")
 
 
-class IssueAnswer(Frozen):
-    """One issue: GitHub's facts and ours, with evidence. All texts are masked for display."""
+class GitHubFacts(Frozen):
+    """What GitHub tells of an issue; `body` is masked for display."""
 
     repo: str
     number: int
@@ -153,5 +153,10 @@ class IssueAnswer(Frozen):
     gone_at: datetime | None = None
     gone_reason: str | None = None
     body: str
+
+
+class IssueAnswer(GitHubFacts):
+    """One issue: GitHub's facts and ours, with evidence. All texts are masked for display."""
+
     facts: Facts | None
     fix: FixView

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.extract.facts import Facts, Frozen
-from app.knowledge.answers import FixView, IssueAnswer
+from app.knowledge.answers import FixView, GitHubFacts, IssueAnswer
 from app.knowledge.freshness import Freshness
 from app.knowledge.related import RelatedItem
 
@@ -46,30 +46,12 @@ class DiagnoseRequest(DiagnoseOptions):
     )
 
 
-class IssueDocument(Facts):
+class IssueDocument(Facts, GitHubFacts):
     """One issue as the JSON routes tell it: GitHub's facts, and ours beside them.
 
     `read` is false while no rule has read it, or none could; our fields are empty then.
     """
 
-    repo: str
-    url: str
-    title: str
-    state: str
-    state_reason: str | None
-    is_pull_request: bool
-    origin: Literal["card", "github"]
-    author: str | None
-    labels: tuple[str, ...]
-    comments: int
-    reactions: int
-    created_at: datetime | None
-    updated_at: datetime | None
-    closed_at: datetime | None
-    fetched_at: datetime | None
-    gone_at: datetime | None
-    gone_reason: str | None
-    body: str
     read: bool
     fix: FixView | None
 
