@@ -30,8 +30,6 @@ from app.store.readings import Reading, save_readings
 from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord
 from app.store.terms import index_terms
 
-MAX_INDEXED_COMMENTS = 30
-
 log = structlog.get_logger(__name__)
 
 

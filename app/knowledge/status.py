@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from app.extract.facts import Frozen
 from app.knowledge.freshness import Freshness, freshness
 from app.knowledge.overview import Overview, overview
+from app.store.records import SyncRunRecord
 from app.store.session import Store
 from app.store.sync_lock import sync_holder
 from app.store.sync_state import last_runs
 
 RUNS = 5
-
-
-class Run(Frozen):
-    repo: str
-    started_at: datetime
-    ended_at: datetime | None
-    outcome: str
-    requests: int
-    not_modified: int
-    remaining: int | None
-    stored: int
-    fault: str | None
 
 
 class Counts(Frozen):
@@ -44,7 +32,7 @@ class Status(Frozen):
 
     syncing: str | None
     repositories: dict[str, RepositoryStatus]
-    runs: tuple[Run, ...]
+    runs: tuple[SyncRunRecord, ...]
 
 
 def status(store: Store, repos: Sequence[str]) -> Status:
@@ -63,14 +51,7 @@ def status(store: Store, repos: Sequence[str]) -> Status:
             )
             for repo in repos
         },
-        runs=tuple(
-            Run(
-                repo=run.repo, started_at=run.started_at, ended_at=run.ended_at, outcome=run.outcome,
-                requests=run.requests, not_modified=run.not_modified, remaining=run.remaining,
-                stored=run.stored, fault=run.fault,
-            )
-            for run in runs
-        ),
+        runs=tuple(runs),
     )  # fmt: skip
 
 
