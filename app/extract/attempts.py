@@ -6,6 +6,7 @@ compared: what differs is the remedy.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -18,6 +19,9 @@ Result = Literal["fails", "works"]
 
 MAX_LABEL_CHARS = 160
 MAX_ATTEMPTS = 40
+MAX_READ_CHARS = 131_072
+"""How much of one source is searched for commands: twice what GitHub lets anybody write into one text."""
+
 MAX_DIFFERENCES = 2
 """Commands that differ in more than this are two experiments, not one change."""
 
@@ -64,11 +68,30 @@ class Attempt:
     settings: tuple[SettingUse, ...]
 
 
+class _Read(threading.local):
+    """The document read last in this thread and its attempts: two readers ask for them."""
+
+    document: Document | None = None
+    attempts: tuple[Attempt, ...] = ()
+
+
+_LAST = _Read()
+
+
 def read_attempts(document: Document) -> tuple[Attempt, ...]:
-    """All server and client commands of an issue, in reading order."""
+    """All server and client commands of an issue, in reading order; none beyond `MAX_READ_CHARS`."""
+    if _LAST.document is not document:
+        _LAST.attempts = _of_document(document)
+        _LAST.document = document
+    return _LAST.attempts
+
+
+def _of_document(document: Document) -> tuple[Attempt, ...]:
     found: list[Attempt] = []
     label = ""
     for block in document.blocks:
+        if block.start > MAX_READ_CHARS or len(found) >= MAX_ATTEMPTS:
+            continue
         if block.kind == "heading":
             label = block.text
             continue
@@ -119,6 +142,8 @@ def _of_block(document: Document, block: Block, label: str) -> Iterator[tuple[At
     start = end = -1
     goes_on = False
     for line in block.lines:
+        if line.start > MAX_READ_CHARS:
+            break
         text = line.text
         if start >= 0 and (goes_on or text.lstrip().startswith("--")):
             end, goes_on = line.end, text.rstrip().endswith("\\")

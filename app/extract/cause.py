@@ -13,7 +13,8 @@ from app.extract.evidence import cite
 from app.extract.facts import Cause, Evidence, Reproduction
 from app.extract.lists import load
 from app.extract.narrative import Sentence, is_request, read_sentences
-from app.extract.rules import Rule, load_rules
+from app.extract.rule_sets import load_rule_set
+from app.extract.rules import Rule
 
 MAX_CAUSES = 4
 MAX_REPRODUCTIONS = 8
@@ -74,12 +75,10 @@ def find_reproductions(document: Document) -> tuple[tuple[Reproduction, Evidence
 
 
 def _rule_of(sentence: Sentence) -> Rule | None:
-    if any(word in sentence.low for word in _DENIALS):
+    met = load_rule_set("cause").meeting(sentence.text)
+    if not met or any(word in sentence.low for word in _DENIALS):
         return None
-    for rule in load_rules("cause"):
-        if any(word in sentence.low for word in rule["words"]) and rule.pattern.search(sentence.text):
-            return rule
-    return None
+    return met[0]
 
 
 def _certainty(sentence: Sentence, heading: str) -> Literal["stated", "hypothesis"]:

@@ -59,12 +59,23 @@ class Thing:
 
 @lru_cache(maxsize=8)
 def rules_of(part: str) -> tuple[Rule, ...]:
-    """The rules of one part of the list: "cue", "thing", "reduced", "confirm" or "refute"."""
+    """The rules of one part of the list: "cue", "thing", "confirm" or "refute"."""
     return tuple(rule for rule in load_rules("workarounds") if rule["part"] == part)
 
 
 def find_things(text: str, low: str) -> tuple[Thing, ...]:
     """All flags, variables, keywords, pins and version changes in a text, those enumerated joined to one."""
+    spans = _spans(text, low)
+    told = (_with_degree(low, _with_negator(low, thing)) for thing in spans)
+    return tuple(_joined(text, (thing for thing in told if thing is not None)))
+
+
+def find_names(text: str, low: str) -> tuple[Thing, ...]:
+    """The settings a text names, with or without a value: what a later "it" can mean."""
+    return tuple(thing for thing in _spans(text, low) if thing.kind in ("flag", "env"))
+
+
+def _spans(text: str, low: str) -> list[Thing]:
     spans: list[Thing] = []
     for rule in rules_of("thing"):
         if not any(word in low for word in rule["words"]):
@@ -73,9 +84,7 @@ def find_things(text: str, low: str) -> tuple[Thing, ...]:
             start, end = match.span(1) if rule.pattern.groups and match.group(1) else match.span()
             if not any(start < other.end and other.start < end for other in spans):
                 spans.append(Thing(start, end, rule["kind"], rule.id))
-    spans.sort(key=lambda thing: thing.start)
-    told = (_with_degree(low, _with_negator(low, thing)) for thing in spans)
-    return tuple(_joined(text, (thing for thing in told if thing is not None)))
+    return sorted(spans, key=lambda thing: thing.start)
 
 
 def find_phrase(text: str, low: str, start: int, end: int, *, first: bool) -> Thing | None:
@@ -86,6 +95,11 @@ def find_phrase(text: str, low: str, start: int, end: int, *, first: bool) -> Th
         left, right = trimmed(text, start + match.start(group), start + match.end(group))
         if low[:left].endswith(" not "):
             left -= len("not ")
+        if (
+            text.count("`", left, right) % 2
+            and 0 < (close := text.find("`", right)) <= left + MAX_ACTION_CHARS
+        ):
+            right = close
         if not MIN_PHRASE_CHARS <= right - left <= MAX_ACTION_CHARS:
             continue
         best = Thing(left, right, kind_of(low[left:right]), "thing.phrase")

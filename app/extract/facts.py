@@ -7,9 +7,10 @@ The field names and their meaning are a public contract (JSON of `triage extract
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
 
 FailureKind = Literal[
     "crash", "exception", "hang", "oom", "wrong_output", "slowdown", "install", "other", "none"
@@ -121,7 +122,11 @@ class Signature(Frozen):
 
 
 class Facts(Frozen):
-    """All fields of one issue."""
+    """All fields of one issue.
+
+    In JSON `backends` and `versions` always have all their keys, so that a client can ask for one without
+    looking whether it is there; in Python they hold what was found.
+    """
 
     number: int
     is_failure: bool = False
@@ -143,3 +148,16 @@ class Facts(Frozen):
     signatures: tuple[Signature, ...] = ()
     summary: str = ""
     evidence: tuple[Evidence, ...] = ()
+
+    @field_validator("backends", "versions", mode="before")
+    @classmethod
+    def _found_keys(cls, value: Any) -> Any:
+        return {key: item for key, item in value.items() if item} if isinstance(value, Mapping) else value
+
+    @field_serializer("backends")
+    def _all_backends(self, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        return {key: value.get(key, ()) for key in BACKEND_KEYS}
+
+    @field_serializer("versions")
+    def _all_versions(self, value: dict[str, str]) -> dict[str, str | None]:
+        return {key: value.get(key) for key in VERSION_KEYS}

@@ -14,7 +14,8 @@ from app.extract.evidence import cite
 from app.extract.facts import Evidence, Fix, FixState
 from app.extract.narrative import Sentence, is_request, read_sentences
 from app.extract.patterns import pattern
-from app.extract.rules import Rule, load_rules
+from app.extract.rule_sets import load_rule_set
+from app.extract.rules import Rule
 
 _NUMBER = pattern(
     r"#(\d{3,6})\b|github\.com/vllm-project/vllm/pull/(\d{1,6})", ignore_case=True
@@ -50,9 +51,7 @@ def find_fix(document: Document) -> tuple[Fix | None, Evidence | None]:
 
 
 def _read(document: Document, sentence: Sentence, order: int) -> _Said | None:
-    for rule in load_rules("fix_said"):
-        if not any(word in sentence.low for word in rule["words"]):
-            continue
+    for rule in load_rule_set("fix_said").meeting(sentence.text):
         match = rule.pattern.search(sentence.text)
         if match is None or not (found := _number(match.group(0), document.issue.number)):
             continue

@@ -21,6 +21,9 @@ COUNT_WORDS = {
 MAX_MENTIONS = 400
 """A text that names GPUs more often than this is a table of something else."""
 
+MAX_CHAINED = 6
+"""Names that one slash after another may join."""
+
 _LIST = load("gpus")
 _NAMES: dict[str, str] = _LIST["names"]
 _FAMILIES: list[dict[str, str]] = _LIST["family"]
@@ -34,17 +37,22 @@ _ALL = "|".join(
 )
 _ANY = pattern(
     r"(?:^|[^\w#/.\-@&]|_)"
-    r"(?:(\d{1,3}|single|one|two|dual|three|four|quad|eight)[ \-]?(?:[x×*][ ]?)?)?"
+    r"(?:(\d{1,3}|single|one|two|dual|three|four|quad|eight)[ \-]?(?:\\?[x×*][ ]?)?)?"
     rf"({_BRAND}(?:{_ALL}){_TAIL})"
-    r"(?:(?:['’]?s)?(?:\b|$)(?:[ ]?[x×*][ ]?(\d{1,2})\b)?|[x×*](\d{1,2})\b)",
+    r"(?:(?:['’]?s)?(?:\b|$)(?:[ ]?\\?[x×*][ ]?(\d{1,2})\b)?|[x×*](\d{1,2})\b)",
     ignore_case=True,
 )
 _EACH: tuple[tuple[Any, str], ...] = tuple(
     (pattern(f"{_BRAND}(?:{text}){_TAIL}", ignore_case=True), name) for name, text in _TEXTS
 )
 _BRANDED = pattern(
-    r"^(?:NVIDIA|AMD|Intel|GeForce|Tesla|Quadro|Instinct|Radeon|GRID)[ _\-(]", ignore_case=True
+    r"^(?:NVIDIA|AMD|Intel|GeForce|Tesla|Quadro|Instinct|Radeon|GRID|TPU)[ _\-(]", ignore_case=True
 )
+_CHAINED = pattern(rf"^[/&+]({_BRAND}(?:{_ALL}){_TAIL})(?:\b|$)", ignore_case=True)
+_INNER_COUNT = pattern(r"\d ?[x×*] ?(\d{1,2})$")
+_NO_ARCH = "NoGCNArchName"
+"""What old ROCm builds of torch glue to the name of a GPU."""
+
 _SUFFIXES = (("super", "SUPER"), ("ti", "Ti"), ("d", "D"), ("laptop", "Laptop"))
 
 
@@ -66,7 +74,8 @@ def canonical_name(text: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _canonical(text: str) -> str | None:
-    bare = text.split(" (gfx", maxsplit=1)[0].replace("(R)", "").replace("(TM)", "").strip(" .")
+    bare = text.split(" (gfx", maxsplit=1)[0].split(_NO_ARCH, maxsplit=1)[0]
+    bare = bare.replace("(R)", "").replace("(TM)", "").strip(" .")
     for compiled, name in _EACH:
         if match := compiled.fullmatch(bare):
             return _fill(name, match, bare)
@@ -99,7 +108,21 @@ def _scan(text: str) -> Iterator[Mention]:
         name = _exact(words)
         if name is None:
             continue
-        yield Mention(name, start, end, _count(match) or _leading_count(words), bool(_BRANDED.match(words)))
+        count = _count(match) or _leading_count(words)
+        yield Mention(name, start, end, count, bool(_BRANDED.match(words)))
+        yield from _chained(text, match.end())
+
+
+def _chained(text: str, at: int) -> Iterator[Mention]:
+    """The further names of "A100/H100" or "L4&T4": a slash alone would be a path."""
+    for _ in range(MAX_CHAINED):
+        if text[at : at + 1] not in ("/", "&", "+") or not (match := _CHAINED.match(text[at : at + 60])):
+            return
+        start, end = match.span(1)
+        if (name := _exact(match.group(1))) is None:
+            return
+        yield Mention(name, at + start, at + end, None, is_branded=False)
+        at += end
 
 
 @lru_cache(maxsize=4096)
@@ -110,7 +133,9 @@ def _exact(words: str) -> str | None:
 
 
 def _leading_count(words: str) -> int | None:
-    """The count inside a name that needs one to be a name: "4xL4", "single L4"."""
+    """The count inside a name that needs one to be a name: "4xL4", "L4 * 4", "single L4"."""
+    if trailing := _INNER_COUNT.search(words):
+        return int(trailing.group(1))
     digits = words[: len(words) - len(words.lstrip("0123456789"))]
     if digits and words[len(digits) :].lstrip()[:1] in ("x", "X", "×", "*"):
         return int(digits)

@@ -26,12 +26,14 @@ _OUTER = pattern(
     r"|\[\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*Z?\] ?(?:- )?"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?(?: [\w.-]{1,60} >>)?(?:[ \t:|-]+|$)"
     r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,60} [\w.@-]{1,60}(?:\[\d+\])?: ?"
-    r"|[A-Za-z][\w.-]{0,40}-\d+ +\| ?"
+    r"|[A-Za-z][\w.]{0,40}[-_][\w.-]{1,40} +\| ?"
     r"|#\d+ \d+\.\d+ "
     r"|(?:\x1b|\^\[)?_bk;t=\d{9,16}\x07?"
-    r"|[ \t]*\|[ \t]"
+    r"|[ \t\x{a0}]*[|│┃║](?:[ \t]|$)"
+    r"|\d{1,4}\.\d{1,3} {1,6}"
     r"|[ \t]*> ?"
     r"|E {3,}"
+    r"|`{3,}[a-z]* +"
     r")"
 )
 _PROCESS = pattern(
@@ -52,6 +54,10 @@ _BRACKETED = pattern(
 )
 _RANK_LOGGER = pattern(r"^\[[EWIF]\d{3,4} [\d:.]+ [\w.]+:\d+\][ \t]?")
 
+_LEVELS = ("INFO", "WARN", "ERROR", "DEBUG", "CRITICAL", "FATAL")
+_CUT_MARKS = ('File "', "Traceback (most recent", "The above exception was", "During handling of")
+"""What a flattened text is cut at besides the prefixes."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
@@ -68,8 +74,21 @@ class LogLine:
 
 def read_lines(lines: Iterable[Line]) -> Iterator[LogLine]:
     """Unwrap lines; numbers count from 1."""
-    for number, line in enumerate(lines, 1):
+    return read_numbered(enumerate(lines, 1))
+
+
+def read_numbered(lines: Iterable[tuple[int, Line]]) -> Iterator[LogLine]:
+    """Unwrap lines that bring the numbers they have in their log, of which some may be left out.
+
+    Where lost line breaks were found again, a prefix may stand apart from the words it belongs to: it
+    is handed on to them.
+    """
+    left = ("", "")
+    for number, line in lines:
         text, process, level = unwrap(line.text[:MAX_LINE_CHARS])
+        if left != ("", "") and not process and not level and text.startswith(_CUT_MARKS):
+            process, level = left
+        left = ("", "") if text.strip() else (process, level)
         yield LogLine(number, text, process, level, line.start, line.end, line.text)
 
 
@@ -80,7 +99,7 @@ def unwrap(line: str) -> tuple[str, str, str]:
         text = _COLOUR.sub("", text)
     process = level = ""
     for _ in range(MAX_WRAPPINGS):
-        head = text.lstrip(" \t")[:1]
+        head = text[:1] if text[:1] > " " else text.lstrip(" \t\xa0")[:1]
         rule = _rule_for(head, text, process, level) if head else None
         found = rule.match(text) if rule is not None else None
         if found is None or found.end() == 0:
@@ -92,7 +111,7 @@ def unwrap(line: str) -> tuple[str, str, str]:
             level = found.group(1)
         elif rule is _RANK_LOGGER:
             level = level or "ERROR"
-    return text.removesuffix("^M"), _process_name(process), level
+    return text.removesuffix("^M"), process and _process_name(process), level
 
 
 def _rule_for(head: str, text: str, process: str, level: str) -> Any:
@@ -103,9 +122,10 @@ def _rule_for(head: str, text: str, process: str, level: str) -> Any:
         if process.startswith("rank") and text[1:2] in "EWIF":
             return _RANK_LOGGER
         return _BRACKETED if not level and text[1:2] in "IWEDC" else _OUTER
-    if head in "uIWEDCF" and not level and _LEVEL.match(text):
+    if head in "uIWEDCF" and not level and text.lstrip(" \tu").startswith(_LEVELS):
         return _LEVEL
-    if head in "0123456789>|#E_^\x1b" or "| " in text[:44] or text[6:7] == " ":
+    dated = text[3:4] == text[6:7] == " " or (head == "E" and "E   " in text[:8])
+    if head in "0123456789>|│┃║#_^`\x1b" or dated or "| " in text[:44]:
         return _OUTER
     return None
 

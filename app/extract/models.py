@@ -4,120 +4,114 @@ In: a `Document` and its settings. Out: evidence of field `models`, one per mode
 (`org/name`, or the last telling part of a path).
 
 A command or a `LLM(model=…)` is believed before the log's dump of its configuration, and both before
-names in the title or in prose, which also mention models that work. Draft models of speculative
-decoding are loaded too and count beside the first.
+names in the title or in prose, which also mention models that work. Draft models of speculative decoding
+and adapters from a hub are loaded too and count beside the first. What names look like: `model_names.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 from app.extract.commands import Origin, Setting
-from app.extract.document import Document
+from app.extract.document import Block, Document
 from app.extract.environment import Span
 from app.extract.evidence import cite
 from app.extract.facts import Evidence
 from app.extract.lists import load
+from app.extract.model_names import (
+    find_ids,
+    find_names,
+    has_size,
+    is_bare,
+    is_model,
+    longer_spelling,
+    name_in,
+)
+from app.extract.once import once
 from app.extract.patterns import pattern
-from app.extract.sections import windows
+from app.extract.proposal import is_wish
+from app.extract.sections import Places, windows
+from app.extract.works import said_to_work
 
-MAX_MODELS = 6
+MAX_MODELS = 8
 MAX_OUTPUT_CHARS = 20_000
 """Program output longer than this is not searched for names that nobody set."""
 
+MAX_NAMES = 400
+"""A text that names models more often than this is a table of something else."""
+
 _LIST = load("models")
-_PLACEHOLDERS = frozenset(name.lower() for name in _LIST["placeholders"])
-_GENERIC = frozenset(_LIST["generic"])
-_ORGS = "|".join(name.replace(".", r"\.") for name in _LIST["orgs"])
-_WORDS = "|".join(_LIST["word_families"])
-_FAMILIES = "|".join(_LIST["families"])
-_ID = pattern(
-    rf"(?:^|[^\w/.\-@]|huggingface\.co/|hf\.co/)((?:{_ORGS})/ ?[A-Za-z0-9][\w.\-]*[A-Za-z0-9])",
-    ignore_case=True,
-)
-_NAME = pattern(
-    rf"(?:^|[^\w/.\-])((?:(?:{_FAMILIES})[\-_ ]?|(?:{_WORDS})-)"
-    rf"(?:[A-Za-z]{{1,12}}[\-_]?)?\d[\w.]*(?:-[A-Za-z0-9][\w.]*)*)",
-    ignore_case=True,
-)
+_CONFIDENCE: dict[str, float] = _LIST["confidence"]
 _STATED = pattern(
-    r"(?mi)^[ \t]*(?:[-*•+|]|\d[.)])?[ \t|]*[*`_]*models?"
-    r"(?: name| id| used| path)?[*`_]*[ \t]*[:|：=][ \t*`]*([^\s`*|,(（]+)"
+    r"(?mi)^[ \t]*(?:[-*•+|]|\d[.)])?[ \t|]*[*`_]*(?:base |draft |target |served )?models?"
+    r"(?: name| id| used| path)?[*`_]*[ \t]*[:|：=][ \t*`\[]*([^\s`*|,(（\]]+)"
 )
 _LOADED = pattern(
     r"(?:Starting to load model|Loading model(?: weights)? from|Loading weights from) "
     r"([^\s,]+?)(?:\.\.\.|,|\s|$)"
 )
-_HASH = pattern(r"^[0-9a-f]{12,64}$")
-_CLASS = pattern(r"\d[A-Z][a-z]{2,}|^[A-Za-z]+ (?:NV|MX)?FP\d$")
-_SIZE = pattern(r"\d+(?:\.\d+)?[bBmM]\b|\d")
-_PATH_VERSION = pattern(r"^(?:checkpoint|epoch|step|global_step)[-_]?\d+$")
+_ADAPTER = pattern(r"^[\w.\-]+=([A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*[A-Za-z0-9])/?$")
+_PROCESSOR = pattern(r"^(?:\d+(?:st|nd|rd|th)?$|Intel|AMD|Neoverse|EPYC|Xeon)", ignore_case=True)
+_EXAMPLE = pattern(_LIST["example"]["before"], ignore_case=True)
+_PARSER = pattern(_LIST["parser"]["before"], ignore_case=True)
+
+_Named = tuple[str, Span]
+_Chosen = tuple[str, Span, bool]
+"""A named model, and whether it is loaded beside the first: a draft model, an adapter."""
+_ORIGINS: tuple[tuple[str, tuple[Origin, ...]], ...] = (
+    ("command", ("command",)), ("keyword", ("keyword",)), ("log", ("nondefault", "config", "namespace")),
+)  # fmt: skip
 
 
+@once
 def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Evidence, ...]:
     """Evidence of field `models`, in the order of the text."""
-    weak: list[tuple[str, Span]] = []
-    served = {s.value.rstrip("/") for s in settings if s.name == "served-model-name"}
-    for rule, origins, confidence in _ORIGINS:
+    weak: list[_Named] = []
+    served = {s.value for s in settings if s.name == "served-model-name" and "/" not in s.value}
+    for rule, origins in _ORIGINS:
         chosen = list(_from_settings(settings, origins, served if origins == ("keyword",) else set()))
-        if any(not is_draft and any(c.isdigit() for c in name) for name, _, is_draft in chosen):
-            return _cite(document, ((name, span) for name, span, _ in chosen), rule, confidence)
+        if any(not is_draft and _is_telling(name) for name, _, is_draft in chosen):
+            telling = [item for item in chosen if item[2] or "/" in item[0] or _is_telling(item[0])]
+            return _cite(document, _failing(document, telling), rule)
         weak += [(name, span) for name, span, _ in chosen]
-    for rule, named, confidence in (
-        ("models.title", _fuller(document, list(_in_title(document))), 0.85),
-        ("models.served_name", _served_names(settings), 0.75),
-        ("models.stated", _stated(document), 0.85),
-        ("models.prose", _in_prose(document), 0.7),
-        ("models.path", weak, 0.6),
-    ):
-        if found := _cite(document, named, rule, confidence):
+    by_name = list(_served_names(settings))
+    if is_wish(document):
+        return _cite(document, by_name, "served_name") or _cite(document, weak, "path")
+    titled = list(_in_title(document))
+    asked: tuple[tuple[str, Callable[[], Iterable[_Named]]], ...] = (
+        ("title", lambda: (item for item in titled if not is_bare(item[0]))),
+        ("served_name", lambda: (item for item in by_name if any(find_names(item[0])))),
+        ("stated", lambda: _stated(document)),
+        ("prose", lambda: (item for item in _in_prose(document) if has_size(item[0]))),
+        ("served_name", lambda: by_name), ("path", lambda: weak), ("title", lambda: titled),
+        ("prose", lambda: _in_prose(document)),
+    )  # fmt: skip
+    for rule, named in asked:
+        if found := _cite(document, named(), rule):
             return found
     return ()
 
 
-_ORIGINS: tuple[tuple[str, tuple[Origin, ...], float], ...] = (
-    ("models.command", ("command",), 0.97),
-    ("models.keyword", ("keyword",), 0.95),
-    ("models.log", ("nondefault", "config", "namespace"), 0.95),
-)
+def _failing(document: Document, chosen: Sequence[_Chosen]) -> list[_Named]:
+    """The models without those whose every command the author introduces as one that works."""
+    if len({name for name, _, is_draft in chosen if not is_draft}) > 1:
+        places = Places(document)
+        failing = {
+            name for name, span, is_draft in chosen
+            if is_draft or not said_to_work(document, places, span)
+        }  # fmt: skip
+        chosen = [item for item in chosen if item[0] in failing] or chosen
+    return [(name, span) for name, span, _ in chosen]
 
 
-def name_in(value: str) -> tuple[str, int] | None:
-    """The name a value of `--model` gives, and where in the value it begins; None if it names nothing.
-
-    `org/name` stays; of a path the last telling component is taken; of a Hugging Face cache its
-    `models--org--name` part.
-    """
-    bare = value.rstrip("/").rstrip("\\")
-    if not bare or bare.lower() in _PLACEHOLDERS or bare[0] in "$<{[(%-" or "path/to" in bare.lower():
-        return None
-    if bare.startswith(("http://", "https://")):
-        parts = bare.split("/")
-        if len(parts) < 5:
-            return None
-        name = "/".join(parts[3:5])
-        return name, bare.find(name)
-    if bare.count("/") == 1 and bare[0] not in "/.~":
-        return (bare, 0) if len(bare) > 4 else None
-    start = len(bare)
-    for component in reversed(bare.split("/")):
-        start -= len(component)
-        if _names_something(component):
-            return component, start
-        start -= 1
-    return None
-
-
-def _names_something(component: str) -> bool:
-    low = component.lower()
-    if low in _GENERIC or low in _PLACEHOLDERS or len(low) < 3 or low[0] in ".~$<{":
-        return False
-    return not _HASH.match(low) and not _PATH_VERSION.match(low) and any(c.isalpha() for c in low)
+def _is_telling(name: str) -> bool:
+    return any(char.isdigit() for char in name)
 
 
 def _from_settings(
     settings: Sequence[Setting], origins: tuple[Origin, ...], served: set[str]
-) -> Iterator[tuple[str, Span, bool]]:
+) -> Iterator[_Chosen]:
     """Models of these origins: name, span, whether it is a draft model."""
     drafts = [s.span for s in settings if s.name == "speculative-config"]
     for setting in settings:
@@ -130,61 +124,60 @@ def _from_settings(
             is_draft = True
         elif setting.name == "model" and is_nested:
             is_draft = True
+        elif setting.name == "lora-modules" and (adapter := _ADAPTER.match(setting.value)):
+            start = setting.span[1] + adapter.start(1)
+            yield adapter.group(1), (setting.span[0], start, start + len(adapter.group(1))), True
+            continue
         else:
             continue
         if setting.value.rstrip("/") in served or setting.value.startswith("["):
             continue
         named = name_in(setting.value)
-        if named is not None and _is_model(named[0], setting):
+        if named is not None and _is_value(named[0], setting):
             source, start, _ = setting.span
             begin = start + named[1]
             yield named[0], (source, begin, begin + len(named[0])), is_draft
 
 
-def _is_model(name: str, setting: Setting) -> bool:
-    """Whether a keyword's value can be a model's name: code uses `model=` for much else."""
-    if any(char in name for char in "(){}$=<>\"'"):
+def _is_value(name: str, setting: Setting) -> bool:
+    """Whether a value can be a model's name: code uses `model=` for much else, and prose "vllm serve"."""
+    if any(char in name for char in "(){}$=<>\"'\n*"):
         return False
-    return setting.origin != "keyword" or "/" in setting.value or bool(_SIZE.search(name))
+    if "/" in setting.value or any(c.isdigit() for c in name):
+        return True
+    return setting.origin != "keyword" and not (name.isalpha() and name.islower())
 
 
-def _in_title(document: Document) -> Iterator[tuple[str, Span]]:
+def _in_title(document: Document) -> Iterator[_Named]:
+    """Names in the title, each in the longer spelling that the body has of it."""
     title = document.sources["title"]
-    found = [*_ID.finditer(title)] or [*_NAME.finditer(title)]
-    for match in found:
-        if _is_full(match.group(1)):
-            yield match.group(1), ("title", match.start(1), match.end(1))
+    named = list(find_ids(title, is_lone=True))
+    named = named or [item for item in find_names(title) if is_model(item[0])]
+    for name, start in named:
+        if _EXAMPLE.search(title[max(0, start - 40) : start]):
+            continue
+        yield _fuller(document, name, ("title", start, start + len(name)))
 
 
-def _fuller(document: Document, named: list[tuple[str, Span]]) -> Iterator[tuple[str, Span]]:
-    """Names of the title, each replaced by a longer spelling of it that the body has with its org."""
-    for name, span in named:
-        key = name.rsplit("/", 1)[-1].lower().replace(" ", "-")
-        best = (name, span)
-        for source, offset, text in windows(document) if "/" not in name else ():
-            for match in _ID.finditer(text):
-                if match.group(1).rsplit("/", 1)[-1].lower().startswith(key):
-                    best = (match.group(1), (source, offset + match.start(1), offset + match.end(1)))
-                    break
-        yield best
+def _fuller(document: Document, name: str, span: Span) -> _Named:
+    if "/" not in name:
+        for source, offset, text in windows(document):
+            if longer := longer_spelling(name, text):
+                start = offset + longer[1]
+                return longer[0], (source, start, start + len(longer[0]))
+    return name, span
 
 
-def _is_full(name: str) -> bool:
-    """Whether it is a model rather than a family, or a class named after one (`Phi3ForCausalLM`)."""
-    has_size = any(char.isdigit() for char in name)
-    return has_size and len(name) > 3 and not name.endswith(".py") and not _CLASS.search(name)
-
-
-def _served_names(settings: Sequence[Setting]) -> Iterator[tuple[str, Span]]:
+def _served_names(settings: Sequence[Setting]) -> Iterator[_Named]:
     for setting in settings:
-        if setting.name == "served-model-name" and _SIZE.search(setting.value):
+        if setting.name == "served-model-name" and any(c.isdigit() for c in setting.value):
             named = name_in(setting.value)
-            if named and _is_model(named[0], setting):
+            if named and _is_value(named[0], setting):
                 source, start, _ = setting.span
                 yield named[0], (source, start + named[1], start + named[1] + len(named[0]))
 
 
-def _stated(document: Document) -> Iterator[tuple[str, Span]]:
+def _stated(document: Document) -> Iterator[_Named]:
     """A line "Model: X", and what the log says it loads."""
     for block in document.blocks:
         text = block.text[:200_000]
@@ -197,36 +190,57 @@ def _stated(document: Document) -> Iterator[tuple[str, Span]]:
         else:
             continue
         for match in matches:
-            named = name_in(match.group(1).strip("\"'"))
+            value = match.group(1).strip("\"'")
+            named = None if _PROCESSOR.match(value) else name_in(value)
             if named and any(char.isdigit() for char in named[0]):
                 at = block.text.find(named[0], match.start(1))
-                yield named[0], (block.source, block.start + at, block.start + at + len(named[0]))
+                name, length = _whole(block.text, named[0], at)
+                yield name, (block.source, block.start + at, block.start + at + length)
 
 
-def _in_prose(document: Document) -> Iterator[tuple[str, Span]]:
+def _whole(text: str, word: str, at: int) -> tuple[str, int]:
+    """A stated word with the words that go on with its name: "Qwen2.5-VL 7B"."""
+    for name, start in find_names(text[at : at + 120]):
+        if start == 0 and name.startswith(word):
+            return name, len(name)
+        break
+    return word, len(word)
+
+
+@once
+def _in_prose(document: Document) -> tuple[_Named, ...]:
     """The first model the author names: an id if there is one, else a family with a size."""
-    for rule in (_ID, _NAME):
-        for block in document.of_kind("prose", "heading", "code"):
-            is_output = block.kind == "code" and (rule is _NAME or len(block.text) > MAX_OUTPUT_CHARS)
-            if block.source == "title" or is_output or (rule is _NAME and block.source != "body"):
+    places = Places(document)
+    for find, is_id in ((find_ids, True), (find_names, False)):
+        for source, offset, text in windows(document):
+            if not is_id and source != "body":
                 continue
-            for match in rule.finditer(block.text):
-                if _is_full(match.group(1)):
-                    start = block.start + match.start(1)
-                    yield match.group(1), (block.source, start, start + len(match.group(1)))
-                    return
+            for name, start in islice(find(text), MAX_NAMES):
+                before = text[max(0, start - 40) : start]
+                block = places.block_at(source, offset + start)
+                if not _may_name(block, is_id=is_id) or _EXAMPLE.search(before) or _PARSER.search(before):
+                    continue
+                if is_model(name):
+                    begin = offset + start
+                    return ((name, (source, begin, begin + len(name))),)
+    return ()
 
 
-def _cite(
-    document: Document, named: Iterable[tuple[str, Span]], rule: str, confidence: float
-) -> tuple[Evidence, ...]:
+def _may_name(block: Block | None, *, is_id: bool) -> bool:
+    """Whether a block's names are its author's: an id may stand in a short piece of code too."""
+    if block is None or block.kind in ("prose", "heading"):
+        return True
+    return is_id and block.kind == "code" and len(block.text) <= MAX_OUTPUT_CHARS
+
+
+def _cite(document: Document, named: Iterable[_Named], rule: str) -> tuple[Evidence, ...]:
     """One evidence per model; two spellings that end in the same component are one model."""
-    first: dict[str, tuple[str, Span]] = {}
+    first: dict[str, _Named] = {}
     for name, span in named:
         key = name.rstrip("/").rsplit("/", 1)[-1].lower()
         if key not in first or ("/" in name and "/" not in first[key][0]):
             first[key] = (name, span)
     return tuple(
-        cite(document, "models", name, span, rule, confidence)
+        cite(document, "models", name, span, f"models.{rule}", _CONFIDENCE[rule])
         for name, span in list(first.values())[:MAX_MODELS]
     )

@@ -6,14 +6,21 @@ form's own words are left out, so that the readers of remedies, regressions and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from app.extract.document import Block, Document, Line
 from app.extract.lists import load
+from app.extract.patterns import pattern
 
 MAX_SENTENCE_CHARS = 600
 """Longer runs without a full stop are tables or program output; they are cut here."""
+
+MAX_PROSE_CHARS = 131_072
+"""How much prose of one source is read: GitHub lets nobody write more than 65,536 characters into a body or
+comment, so twice that is all a person can have said; imported files know no such limit."""
 
 WRAPPED_LINE_CHARS = 60
 """A line this long without an end sign goes on in the next one."""
@@ -24,7 +31,10 @@ _PROPOSAL_HEADINGS: tuple[str, ...] = tuple(_LIST["proposal_headings"])
 _NO_REPORT: tuple[str, ...] = tuple(_LIST["no_report_titles"])
 _ABBREVIATIONS: tuple[str, ...] = tuple(_LIST["abbreviations"])
 _COMMANDS: tuple[str, ...] = tuple(_LIST["command_starts"])
-_ENDS = (". ", "? ", "! ", ".\t", "。", "！", "？", "；", ".) ")
+_COMMENTED = pattern(
+    r"(?i)^[^\n]{3,120} (?:(?:is|are|was) (?:also )?(?:ok|fine)|(?:work|fixe|solve|resolve)[sd]|worked)\b"
+)
+_END = pattern(r"\.\)? |[?!] |\.\t|[。！？；]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +56,13 @@ class Sentence:
     @property
     def is_proposal(self) -> bool:
         """Whether the section only proposes, expects or asks."""
-        head = self.heading.lower()
-        return any(word in head for word in _PROPOSAL_HEADINGS)
+        return _is_proposal(self.heading)
+
+
+@lru_cache(maxsize=256)
+def _is_proposal(heading: str) -> bool:
+    low = heading.lower()
+    return any(word in low for word in _PROPOSAL_HEADINGS)
 
 
 def is_request(document: Document) -> bool:
@@ -62,25 +77,49 @@ def lower(text: str) -> str:
     return low if len(low) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
+def is_commented(command: str) -> bool:
+    """Whether a command line says what came of it: "pip install x works"."""
+    return bool(_COMMENTED.search(command))
+
+
+class _Read(threading.local):
+    """The document read last in this thread and its sentences: six readers ask for the same ones."""
+
+    document: Document | None = None
+    sentences: tuple[Sentence, ...] = ()
+
+
+_LAST = _Read()
+
+
 def read_sentences(document: Document) -> tuple[Sentence, ...]:
-    """All sentences that people wrote, in reading order."""
-    found: list[Sentence] = []
+    """All sentences that people wrote, in reading order; at most `MAX_PROSE_CHARS` of each source."""
+    if _LAST.document is not document:
+        _LAST.sentences = tuple(_of_document(document))
+        _LAST.document = document
+    return _LAST.sentences
+
+
+def _of_document(document: Document) -> Iterator[Sentence]:
+    left: dict[str, int] = {}
     for block in document.blocks:
-        if block.kind != "code":
-            found.extend(_of_block(document.sources[block.source], block))
-    return tuple(found)
+        room = left.get(block.source, MAX_PROSE_CHARS)
+        if block.kind != "code" and room > 0:
+            left[block.source] = room - (block.end - block.start)
+            yield from _of_block(document.sources[block.source], block, room)
 
 
-def _of_block(source: str, block: Block) -> Iterator[Sentence]:
-    for start, end in _paragraphs(block.lines):
-        for left, right in _cut(source, start, end):
+def _of_block(source: str, block: Block, room: int) -> Iterator[Sentence]:
+    limit = block.start + room
+    for start, end in _paragraphs(line for line in block.lines if line.start < limit):
+        for left, right in _cut(source, start, min(end, limit)):
             text = source[left:right]
             yield Sentence(
                 text, lower(text), block.source, left, right, block.heading, block.kind == "heading"
             )
 
 
-def _paragraphs(lines: tuple[Line, ...]) -> Iterator[tuple[int, int]]:
+def _paragraphs(lines: Iterable[Line]) -> Iterator[tuple[int, int]]:
     """Lines, those joined that one sentence was wrapped over."""
     start = end = -1
     last = ""
@@ -108,8 +147,10 @@ def _goes_on(last: str, text: str) -> bool:
 
 
 def _is_noise(text: str) -> bool:
-    if not text or text.startswith(_COMMANDS):
+    if not text:
         return True
+    if text.startswith(_COMMANDS):
+        return not is_commented(text)
     if text[0] in "-*[" and "[" in text[:4]:
         return any(words in text for words in _BOILERPLATE)
     if text[0] in "_<" and text[-1] in "_>" and len(text) < 80:
@@ -119,20 +160,18 @@ def _is_noise(text: str) -> bool:
 
 def _cut(source: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """A paragraph cut into sentences, without the white space around them."""
-    marks = {end}
-    for sign in _ENDS:
-        at = source.find(sign, start, end)
-        while at >= 0:
-            if not source.endswith(_ABBREVIATIONS, start, at):
-                marks.add(at + len(sign))
-            at = source.find(sign, at + len(sign), end)
     left = start
-    for mark in sorted(marks):
+    for mark in (*_marks(source[start:end], start), end):
         for piece in range(left, mark, MAX_SENTENCE_CHARS):
-            right = min(mark, piece + MAX_SENTENCE_CHARS)
-            text = source[piece:right]
-            body = text.strip()
-            if body:
+            text = source[piece : min(mark, piece + MAX_SENTENCE_CHARS)]
+            if body := text.strip():
                 lead = len(text) - len(text.lstrip())
                 yield piece + lead, piece + lead + len(body)
         left = mark
+
+
+def _marks(text: str, offset: int) -> Iterator[int]:
+    """Where sentences end; a full stop behind an abbreviation ends none."""
+    for match in _END.finditer(text):
+        if not text.startswith(".", match.start()) or not text.endswith(_ABBREVIATIONS, 0, match.start()):
+            yield offset + match.end()

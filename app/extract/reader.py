@@ -7,14 +7,16 @@ their frames, which the catalogue needs and `Facts` does not show.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from app.extract.backends import find_backends
 from app.extract.cause import find_causes, find_reproductions
 from app.extract.commands import read_settings
+from app.extract.confidence import with_confidence
 from app.extract.document import Document, IssueText, Line
 from app.extract.environment import environment_facts, read_environment
+from app.extract.error_lines import asserted
 from app.extract.evidence import cite
 from app.extract.facts import ErrorFact, Evidence, Facts, Signature
 from app.extract.fix_said import find_fix
@@ -24,19 +26,25 @@ from app.extract.loglines import LogLine, read_lines
 from app.extract.models import find_models
 from app.extract.regression import find_regression
 from app.extract.related import find_related
-from app.extract.rootcause import CauseChain, find_cause, read_errors
+from app.extract.rootcause import BESIDE, HINT, Cause, CauseChain, find_cause, read_errors, title_first
+from app.extract.said_error import find_announced_error, find_said_error, find_served_error, place_said
 from app.extract.sections import read_document, read_log_document
 from app.extract.signature import make_signature
 from app.extract.summary import summarise
-from app.extract.tracebacks import find_errors, title_error
+from app.extract.telling import telling_lines
+from app.extract.tracebacks import find_errors, may_tell_errors, title_error
 from app.extract.versions import find_versions
 from app.extract.workarounds import find_workarounds
 
-RULES_VERSION = "2026-11-21"
+RULES_VERSION = "2026-11-21.2"
 """Changes with every change of a rule; a stored reading of another version is read again."""
 
 MAX_ISSUE_CHARS = 400_000
 """What is read of a body or comment; GitHub's own limit is 65,536, imported files know none."""
+
+
+APPARENT = 0.4
+"""How sure an error is of which only the outer words are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +83,8 @@ class IssueReading:
 def read_log(log: str) -> LogReading:
     """Read a pasted log."""
     lines, errors = read_errors(log)
-    surroundings = _surroundings(read_log_document(log))
+    told = (line for _, line in telling_lines(log))
+    surroundings = _surroundings(read_log_document(log, told))
     return LogReading(log, errors, surroundings, _signatures(errors), lines)
 
 
@@ -107,7 +116,7 @@ def read_issue(issue: IssueText) -> IssueReading:
         related_elsewhere=elsewhere, cause=tuple(item for item, _ in causes),
         reproduction=tuple(item for item, _ in reproductions), fix=fix, environment=around.environment,
         signatures=_signatures(errors) if is_failure else (),
-        evidence=tuple(item for item in evidence if item is not None),
+        evidence=tuple(with_confidence(item) for item in evidence if item is not None),
     )  # fmt: skip
     return IssueReading(facts.model_copy(update={"summary": summarise(facts)}), errors, document)
 
@@ -141,20 +150,67 @@ def _by_key(evidence: Iterable[Evidence]) -> dict[str, tuple[str, ...]]:
 
 
 def _issue_errors(document: Document) -> CauseChain:
-    """The errors of the body; where it has none, of the title, then of the comments."""
-    lines = list(read_lines(_lines_of(document, "body")))
-    found = find_errors(lines)
-    if found:
-        return find_cause(found, lines)
+    """The errors of the body's logs; without them of the title, the prose, then of the comments.
+
+    Where none of them tells one, what the log has left of it is `apparent`.
+    """
+    logged = title_first(_logged(document, "body"), document.issue.title)
     title = title_error(document.issue.title)
-    if title is not None:
-        return find_cause([title], lines)
+    titled = find_cause([title], ()).cause if title is not None else None
+    if logged.cause is not None and logged.cause.weak < HINT and not _is_about(titled, logged.cause):
+        return replace(logged, cause=_placed(document, logged, logged.cause))
+    if logged.cause is not None and logged.cause.rule == BESIDE and not _names(document, logged.cause):
+        logged = replace(logged, cause=None)
+    named = titled or logged.cause
+    if named is not None:
+        return replace(logged, cause=_placed(document, logged, named))
+    said = find_said_error(document) or (None if logged.apparent else find_announced_error(document))
     for source in document.sources:
         if source.startswith("comment:"):
-            lines = list(read_lines(_lines_of(document, source)))
-            if found := find_errors(lines):
-                return find_cause(found, lines)
-    return CauseChain(None)
+            told = _logged(document, source)
+            if told.cause is not None and (said is None or said.type == told.cause.type):
+                return told
+    apparent = logged.apparent or (None if said else find_served_error(document))
+    said = said or (None if apparent else find_said_error(document, comments=True))
+    if said is not None:
+        return replace(logged, cause=_placed(document, logged, said))
+    return replace(logged, apparent=apparent and replace(apparent, frame=apparent.frame or logged.place))
+
+
+def _is_about(titled: Cause | None, cause: Cause) -> bool:
+    """Whether a title tells an error in full and the text only mentions another one beside it."""
+    if titled is None or titled.type is None or not titled.message or cause.frames or cause.native:
+        return False
+    return cause.line.level == "" and cause.rule == "traceback.inline" and not _same_words(titled, cause)
+
+
+def _names(document: Document, cause: Cause) -> bool:
+    """Whether the title names an error's class, its words or the tool that met it."""
+    title = document.issue.title
+    return any(word in title for word in ("collect_env", cause.type or cause.message, cause.message or "\n"))
+
+
+def _same_words(one: Cause, other: Cause) -> bool:
+    words, others = set(one.message.lower().split()), set(other.message.lower().split())
+    return len(words & others) >= 0.5 * min(len(words), len(others))
+
+
+def _placed(document: Document, logged: CauseChain, cause: Cause) -> Cause:
+    """The cause at its place: its own, else where a traceback was cut, else where the prose puts it."""
+    apparent = logged.apparent
+    met = apparent.frame if apparent is not None and apparent.type == cause.type else None
+    place = cause.frame or met or logged.place or place_said(document, cause.type)
+    if place is not None and place != cause.frame and place.partition(":")[0] in cause.message:
+        return cause
+    return cause if place == cause.frame else replace(cause, frame=place)
+
+
+def _logged(document: Document, source: str) -> CauseChain:
+    """The errors that a source's lines print."""
+    if not may_tell_errors(document.sources[source][:MAX_ISSUE_CHARS]):
+        return CauseChain(None)
+    lines = list(read_lines(_lines_of(document, source)))
+    return find_cause(find_errors(lines), lines)
 
 
 def _lines_of(document: Document, source: str) -> Iterator[Line]:
@@ -164,7 +220,8 @@ def _lines_of(document: Document, source: str) -> Iterator[Line]:
 
 
 def _signatures(errors: CauseChain) -> tuple[Signature, ...]:
-    if errors.cause is None:
+    """The signatures of the errors; of what people only name in a sentence there is none."""
+    if errors.cause is None or errors.cause.rule.startswith("said."):
         return ()
     root = make_signature(errors.cause)
     others = [make_signature(item, "other") for item in errors.other]
@@ -172,12 +229,18 @@ def _signatures(errors: CauseChain) -> tuple[Signature, ...]:
 
 
 def _error_fact(document: Document, errors: CauseChain) -> tuple[ErrorFact | None, list[Evidence]]:
-    cause = errors.cause
+    cause = errors.cause or errors.apparent
     if cause is None:
         return None, []
-    source = _source_of(document, cause.line)
-    evidence = [_quote(document, "error.message", cause.message or (cause.type or ""), cause.line, source)]
-    for text, line in errors.wrappers:
+    own = asserted(document.issue.title) if cause.type == "AssertionError" and not cause.message else ""
+    source = "title" if own else _source_of(document, cause.line)
+    message = own or cause.message
+    told = _quote(document, "error.message", message or (cause.type or ""), cause.line, source)
+    if errors.cause is None:
+        told = told.model_copy(update={"rule": "error.apparent", "confidence": APPARENT})
+    evidence = [told]
+    wrappers = [item for item in errors.wrappers if item[1] is not cause.line and item[0] != cause.message]
+    for text, line in wrappers:
         evidence.append(_quote(document, "error.wrappers", text, line, _source_of(document, line)))
     evidence += [
         _quote(document, "error.other", item.message, item.line, _source_of(document, item.line))
@@ -185,8 +248,8 @@ def _error_fact(document: Document, errors: CauseChain) -> tuple[ErrorFact | Non
         if item.message
     ]
     error = ErrorFact(
-        type=cause.type, message=cause.message, frame=cause.frame,
-        wrappers=tuple(text for text, _ in errors.wrappers),
+        type=cause.type, message=message, frame=cause.frame,
+        wrappers=tuple(text for text, _ in wrappers),
         other=tuple(item.message for item in errors.other if item.message),
     )  # fmt: skip
     return error, evidence
@@ -202,7 +265,8 @@ def _source_of(document: Document, line: LogLine) -> str:
 
 def _quote(document: Document, field: str, value: str, line: LogLine, source: str) -> Evidence:
     """The value's own words in its line; the whole line where colours or masks stand between them."""
-    at = document.sources[source].find(value, line.start, line.end) if value else -1
-    span = (source, at, at + len(value)) if at >= 0 else (source, line.start, line.end)
+    start, end = (0, len(document.issue.title)) if source == "title" else (line.start, line.end)
+    at = document.sources[source].find(value, start, end) if value else -1
+    span = (source, at, at + len(value)) if at >= 0 else (source, start, end)
     return cite(document, field, value, span, "error.line", 0.9)
 

@@ -1,67 +1,69 @@
 """Which of a log's errors is the cause, which ones only wrap it.
 
-In: `ErrorRecord`s in the order of the log. Out: `RootCause` with wrappers and other distinct errors.
+In: `ErrorRecord`s in the order of the log. Out: `CauseChain` with cause, wrappers and other distinct errors.
 An error is a wrapper by rule (`lists/wrappers.toml`), or because it was raised `from` another. Among
 the rest the cause is sought in the innermost process that tells one (worker before engine core
-before API server before client), there the first.
+before API server before client), there the first. Where nothing but wrappers is left, the deepest of
+them is `apparent`: the best that is known, never what a signature is made of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
 
-from app.extract.lists import load
-from app.extract.loglines import LogLine, read_lines
-from app.extract.patterns import pattern
-from app.extract.rules import Rule, load_rules
-from app.extract.sections import cut_lines
-from app.extract.tracebacks import ErrorRecord, Frame, find_errors
-
-_CUDA = pattern(r"^(?:\[[^\]]{1,60}\] ?)?(CUDA|HIP|NCCL) [Ee]rror(?: in)?: ?(.{3,300})")
-_TRAILER = pattern(
-    r" ?(?:CUDA kernel errors might|HIP kernel errors might|Compile with `|Search for `cuda"
-    r"|For debugging consider"
-    r"|GPU \d+ has a total|If reserved but|See documentation for|Exception raised from"
-    r"|\(run with NCCL_DEBUG|Last error:| \[type=)"
+from app.extract.causes import (
+    ONLY_WRAPPER,
+    Cause,
+    as_cause,
+    behind_nccl,
+    called_from,
+    first_sentence,
+    in_words,
+    with_message,
 )
-_SENTENCE = pattern(r"[.!] +[A-Z`'\"]")
-_TYPED = pattern(r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception)): (\S.{0,400})")
-_REPR = pattern(r"^['\"]?(\w+(?:Error|Exception))\(['\"]?(.{3,300})")
+from app.extract.frames import is_plumbing, telling_frame
+from app.extract.loglines import LogLine, read_numbered
+from app.extract.patterns import pattern
+from app.extract.telling import telling_lines
+from app.extract.tracebacks import CUT, ErrorRecord, find_errors
+from app.extract.wrappers import quoted_error, wrapper_lines, wrapper_rule
 
-COMPILER_ERRORS = frozenset({"InductorError", "LoweringException", "BackendCompilerFailed"})
-"""torch.compile's own classes; their message begins with the error that was raised inside."""
+__all__ = [
+    "HINT", "ONLY_WRAPPER", "Cause", "CauseChain", "find_cause", "first_sentence", "is_plumbing",
+    "read_errors", "title_first", "wrapper_rule",
+]  # fmt: skip
+
 MAX_OTHER_ERRORS = 8
-WEAK_RULES = frozenset({"native.what", "native.no_shm_block", "native.pip_build", "native.said_gpu_error"})
-"""Native lines that repeat or only hint at an error another line tells better."""
-MIN_SENTENCE_CHARS = 24
-"""A shorter first sentence ("CUDA out of memory.") needs its second to be distinctive."""
-MAX_WRAPPERS = 12
-MAX_WRAPPER_CHARS = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """The root cause: `type` without module path, `message` verbatim, `frame` as file:function."""
-
-    type: str | None
-    message: str
-    frame: str | None
-    frames: tuple[Frame, ...]
-    line: LogLine
-    native: bool
-    rule: str
+MAX_CHAIN = 16
+"""How many errors further on an outer error of the same chain is looked for."""
+MAX_WRAPPERS = 20
+MAX_REMOTE_LINES = 60
+ERROR_LINE = "error_line.only"
+BESIDE = "traceback.beside"
+"""The rule of an error of the tool that lists the environment: no failure, unless a title says so."""
+MIN_TITLE_WORDS = 3
+HINT = 2
+"""How weak an error is that only hints at another."""
+_LOUD = frozenset({"ERROR", "CRITICAL", "FATAL"})
+_PROGRAM_ERROR = pattern(r"^[ \t]*(?:[\w.-]{1,20} )?Error ?: ([A-Za-z'\"\[].{8,300})")
+_DOCKERFILE = pattern(r"^[ \t]*((?:[\w.-]*\.)?[Dd]ockerfile[\w.-]{0,60}:\d{1,5})[ \t]*$")
+_WORD = pattern(r"[\w.]{2,}")
+_DIGITS = str.maketrans("", "", "0123456789")
 
 
 @dataclass(frozen=True, slots=True)
 class CauseChain:
-    """The cause, the lines that only wrap it, and further distinct errors."""
+    """The cause, the lines that only wrap it, and further distinct errors.
+
+    `apparent` stands in for a cause that the log does not show; `place` is where a traceback was cut.
+    """
 
     cause: Cause | None
     wrappers: tuple[tuple[str, LogLine], ...] = ()
     other: tuple[Cause, ...] = ()
+    apparent: Cause | None = None
+    place: str | None = None
 
 
 def find_cause(errors: Sequence[ErrorRecord], lines: Sequence[LogLine]) -> CauseChain:
@@ -69,66 +71,141 @@ def find_cause(errors: Sequence[ErrorRecord], lines: Sequence[LogLine]) -> Cause
     wrappers: list[tuple[str, LogLine]] = []
     candidates: list[tuple[tuple[int, ...], Cause]] = []
     inner: list[Cause] = []
-    for position, record in enumerate(errors):
+    outer: list[ErrorRecord] = []
+    told = _of_the_failure([record for record in errors if record.rule != CUT])
+    for position, record in enumerate(told):
         rule = wrapper_rule(f"{record.type or ''}: {record.message}")
         if rule is not None:
             if not rule.extra.get("noise"):
                 wrappers.append((record.message or record.line.text.strip(), record.line))
-                inner.extend(_inner(rule, record))
+                inner.extend(quoted_error(rule, record))
+            if not rule.extra.get("spoken"):
+                outer.append(record)
             continue
-        outer = record.chain == "caused_by" and _previous_is_cause(errors, position)
-        if outer:
-            wrappers.append((record.message, record.line))
+        if record.chain == "caused_by" and _previous_is_cause(told, position):
+            wrappers.append((record.message or record.line.text.strip(), record.line))
             continue
-        candidates.append((_order(record, errors, position), as_cause(record)))
+        placed = _with_outer_place(as_cause(record), told, position)
+        candidates.append((_order(record, told, position), placed))
     candidates.sort(key=lambda item: item[0])
-    causes = _with_message(_distinct([cause for _, cause in candidates] or inner))
-    wrappers.extend(_wrapper_lines(lines, {line.number for _, line in wrappers}))
+    causes = in_words(_distinct([cause for _, cause in candidates] or inner))
+    causes = behind_nccl(with_message(causes))
+    causes, repeated = _apart(causes)
+    wrappers += repeated
+    wrappers += wrapper_lines(lines, told)
     unique = {text: (text, line) for text, line in sorted(wrappers, key=lambda item: item[1].number)}
+    cause = _placed(causes[0], lines) if causes else None
+    place = next((telling_frame(record.frames) for record in errors if record.rule == CUT), None)
+    # what announces a traceback that was cut tells nothing of its error; a build's last words still do
+    plain = [item for item in unique.values() if not place or _is_hollow(item[0])]
     return CauseChain(
-        causes[0] if causes else None,
-        tuple(unique.values())[:MAX_WRAPPERS],
-        tuple(causes[1 : 1 + MAX_OTHER_ERRORS]),
-    )
+        cause, tuple(unique.values())[:MAX_WRAPPERS], tuple(causes[1 : 1 + MAX_OTHER_ERRORS]),
+        apparent=None if cause else _apparent(outer, told, plain, lines), place=place,
+    )  # fmt: skip
+
+
+def _of_the_failure(errors: list[ErrorRecord]) -> list[ErrorRecord]:
+    """The errors without those of a tool that runs beside the program, unless there are no others."""
+    own = [record for record in errors if not _is_beside(record)]
+    return own or [replace(record, weak=HINT, rule=BESIDE) for record in errors]
+
+
+def _is_beside(record: ErrorRecord) -> bool:
+    """Whether an error was met by the tool that lists the environment, or within a debugger."""
+    frames = record.frames
+    if not frames:
+        return False
+    if frames[0].file == "collect_env.py":
+        return True
+    return all("pydevd" in frame.path or "debugpy" in frame.path for frame in frames)
 
 
 def read_errors(log: str) -> tuple[tuple[LogLine, ...], CauseChain]:
     """The lines of a log, unwrapped, and its errors sorted into cause, wrappers and others."""
-    lines = tuple(read_lines(cut_lines(log)))
+    lines = tuple(read_numbered(telling_lines(log)))
     return lines, find_cause(find_errors(lines), lines)
 
 
-def wrapper_rule(text: str) -> Rule | None:
-    """The rule by which an error only wraps another, or None."""
-    if not _anyone().search(text):
-        return None
-    return next((rule for rule in load_rules("wrappers") if rule.pattern.search(text)), None)
+def title_first(errors: CauseChain, title: str) -> CauseChain:
+    """The same errors, that one first which the title tells in its own words."""
+    if errors.cause is None or not errors.other or _told_in(title, errors.cause):
+        return errors
+    backed = [item for item in errors.other if item.frames or item.native]
+    named = next((item for item in backed if _told_in(title, item)), None)
+    if named is None:
+        return errors
+    others = (errors.cause, *(item for item in errors.other if item is not named))
+    if named.native and named.frame is None and errors.cause.native:
+        named = replace(named, frame=errors.cause.frame)
+    return replace(errors, cause=named, other=others)
 
 
-@lru_cache(maxsize=1)
-def _anyone() -> Any:
-    """All wrapper rules as one pattern: most lines fit none of them."""
-    return pattern("|".join(f"(?:{row['pattern']})" for row in _unnamed_rules()))
+def _told_in(title: str, cause: Cause) -> bool:
+    words = {word.lower() for word in _WORD.findall(cause.message)}
+    said = {word.lower() for word in _WORD.findall(title)}
+    return len(words) >= MIN_TITLE_WORDS and len(words & said) >= 0.8 * len(words)
 
 
-def _unnamed_rules() -> list[dict[str, str]]:
-    return [{"pattern": row["pattern"].replace("(?P<inner>", "(?:")} for row in load("wrappers")["rule"]]
+def _apparent(
+    outer: Sequence[ErrorRecord],
+    told: Sequence[ErrorRecord],
+    wrappers: Sequence[tuple[str, LogLine]],
+    lines: Sequence[LogLine],
+) -> Cause | None:
+    """What stands for the cause where only wrappers tell: the innermost exception, else a plain line."""
+    if outer:
+        record = min(outer, key=_shown)
+        cause = _with_outer_place(as_cause(record), told, told.index(record))
+        return replace(cause, rule=ONLY_WRAPPER)
+    if wrappers:
+        text, line = min(wrappers, key=lambda item: (_is_hollow(item[0]), item[1].number))
+        return Cause(None, first_sentence(text), None, (), line, native=False, rule=ONLY_WRAPPER)
+    for line in lines:
+        loud = line.level in _LOUD and _is_news(line.text)
+        found = None if loud or "rror" not in line.text else _PROGRAM_ERROR.match(line.text)
+        message = line.text.strip() if loud else found.group(1) if found else ""
+        if message and wrapper_rule(message) is None:
+            return Cause(None, first_sentence(message[:300]), None, (), line, native=False, rule=ERROR_LINE)
+    return None
 
 
-def _inner(rule: Rule, record: ErrorRecord) -> list[Cause]:
-    """The real error, where a wrapper's own words quote it."""
-    text = f"{record.type or ''}: {record.message}"
-    found = rule.pattern.search(text)
-    groups = found.groupdict() if found else {}
-    if not groups.get("inner"):
-        return []
-    words = groups["inner"].strip()
-    typed = _REPR.match(words)
-    kind, message = (typed.group(1), typed.group(2)) if typed else (None, words)
-    message = message.strip("'\")( ")
-    if not message or wrapper_rule(message) is not None:
-        return []
-    return [as_cause(replace(record, type=kind or record.type, message=message, frames=()))]
+def _shown(record: ErrorRecord) -> tuple[int, ...]:
+    rule = wrapper_rule(f"{record.type or ''}: {record.message}")
+    noise = rule is not None and bool(rule.extra.get("noise"))
+    return (not (noise and record.frames), noise, _process_depth(record))
+
+
+def _is_hollow(text: str) -> bool:
+    rule = wrapper_rule(text)
+    return rule is not None and bool(rule.extra.get("hollow"))
+
+
+def _is_news(text: str) -> bool:
+    """Whether a line logged as an error tells one: words, no code, no frame, no list."""
+    begins = text[:1].isupper() or text[:1] == "["
+    return len(text) > 12 and " " in text and begins and text.rstrip()[-1:] not in ":,({[="
+
+
+def _apart(causes: list[Cause]) -> tuple[list[Cause], list[tuple[str, LogLine]]]:
+    """Causes without those that only hint at the first, and these as wrappers."""
+    if not causes or causes[0].weak == HINT:
+        return causes, []
+    hints = [cause for cause in causes if cause.weak == HINT]
+    kept = [cause for cause in causes if cause.weak != HINT]
+    place = next((cause for cause in hints if cause.frame), None)
+    if place is not None and kept[0].native and kept[0].frame is None:
+        kept[0] = called_from(kept[0], place)
+    return kept, [(cause.message, cause.line) for cause in hints if cause.message]
+
+
+def _placed(cause: Cause, lines: Sequence[LogLine]) -> Cause:
+    """A failed image build is placed in its Dockerfile, if the builder names the line."""
+    if cause.frame is not None or not cause.native:
+        return cause
+    for line in lines:
+        if "ockerfile" in line.text and (found := _DOCKERFILE.match(line.text)):
+            return replace(cause, frame=found.group(1))
+    return cause
 
 
 def _previous_is_cause(errors: Sequence[ErrorRecord], position: int) -> bool:
@@ -143,12 +220,55 @@ def _previous_is_cause(errors: Sequence[ErrorRecord], position: int) -> bool:
 
 def _order(record: ErrorRecord, errors: Sequence[ErrorRecord], position: int) -> tuple[int, ...]:
     """Sort key of a candidate: what stands first is the cause."""
-    weak = record.native and record.rule in WEAK_RULES
-    backed = bool(record.frames) or record.native
+    backed = bool(record.frames) or record.native or _is_led_on(record, errors, position)
     later = record.chain == "during" and _previous_is_cause(errors, position)
     told_quietly = record.line.level in {"INFO", "DEBUG", "WARNING", "WARN"}
     quiet = told_quietly or (record.type or "").endswith("Warning")
-    return (quiet, weak, not backed, _process_depth(record), later, record.line.number)
+    outside = bool(record.frames) and not record.native and not _met_vllm(errors, position)
+    return (quiet, record.weak, not backed, _process_depth(record), outside, later, record.line.number)
+
+
+def _is_led_on(record: ErrorRecord, errors: Sequence[ErrorRecord], position: int) -> bool:
+    """Whether another error was raised on top of this one, of whose traceback only its last line was kept."""
+    after = errors[position + 1 : position + 2]
+    led = record.rule == "traceback.terminal" and bool(after) and bool(after[0].chain and after[0].frames)
+    return led and after[0].line.process == record.line.process
+
+
+def _met_vllm(errors: Sequence[ErrorRecord], position: int) -> bool:
+    """Whether an error, or what was raised on top of it, passed through vLLM's own code."""
+    process = errors[position].line.process
+    for at in range(position, min(position + MAX_CHAIN, len(errors))):
+        record = errors[at]
+        if record.line.process != process:
+            continue
+        if at > position and not record.chain:
+            return False
+        if any("vllm" in frame.path for frame in record.frames):
+            return True
+    return False
+
+
+def _with_outer_place(cause: Cause, errors: Sequence[ErrorRecord], position: int) -> Cause:
+    """An error raised inside a library alone takes the place from which vLLM called it, if that is told."""
+    if cause.native or not cause.frames or not all(is_plumbing(frame) for frame in cause.frames):
+        return cause
+    for record in errors[position + 1 : position + MAX_CHAIN]:
+        if record.line.process == cause.line.process:
+            telling = [frame for frame in record.frames if not is_plumbing(frame)]
+            if record.chain and telling:
+                return replace(cause, frame=telling[-1].place)
+            break
+    if position and _is_remote(errors[position - 1], cause):
+        telling = [frame for frame in errors[position - 1].frames if not is_plumbing(frame)]
+        return replace(cause, frame=telling[-1].place) if telling else cause
+    return cause
+
+
+def _is_remote(above: ErrorRecord, cause: Cause) -> bool:
+    """Whether the error above is that with which Ray hands on an error of another machine, printed in it."""
+    near = cause.line.number - above.line.number <= MAX_REMOTE_LINES
+    return near and above.line.process == cause.line.process and above.message.startswith("ray::")
 
 
 def _process_depth(record: ErrorRecord) -> int:
@@ -165,95 +285,17 @@ def _process_depth(record: ErrorRecord) -> int:
     return 3 if name.startswith(("APIServer", "ApiServer")) else 2
 
 
-def as_cause(record: ErrorRecord) -> Cause:
-    """A record as it is shown: short type, message without what torch appends to every error."""
-    kind = (record.type or "").rsplit(".", 1)[-1] or None
-    message = record.message
-    inner = _TYPED.match(message) if kind in COMPILER_ERRORS else None
-    if inner:
-        kind, message = inner.group(1), inner.group(2)
-    trailer = _TRAILER.search(message)
-    if trailer and trailer.start() > 3:
-        message = message[: trailer.start()].rstrip()
-    family = _CUDA.match(message)
-    if family and kind in {"RuntimeError", "AcceleratorError", "DistBackendError", "HIPError", None}:
-        name = family.group(1)
-        kind = f"{name} error"
-        message = family.group(2)
-        if name == "CUDA" and message.startswith("out of memory"):
-            kind = "OutOfMemoryError"
-    return Cause(
-        type=kind, message=first_sentence(message.strip()),
-        frame=record.frame_hint or telling_frame(record.frames), frames=record.frames,
-        line=record.line, native=record.native, rule=record.rule,
-    )  # fmt: skip
-
-
-def telling_frame(frames: Sequence[Frame]) -> str | None:
-    """The innermost place that is no plumbing: file.py:function."""
-    telling = next((frame for frame in reversed(frames) if not is_plumbing(frame)), None)
-    if telling is None and frames:
-        telling = next((f for f in reversed(frames) if "<frozen" not in f.path), frames[-1])
-    return telling.place if telling else None
-
-
-def is_plumbing(frame: Frame) -> bool:
-    """Whether a frame stands in every traceback of its kind and tells nothing."""
-    names = load("plumbing")
-    path = frame.path.replace("\\", "/")
-    if "/lib/python3" in path and "-packages/" not in path:
-        return True  # the standard library
-    return any(part in path for part in names["paths"]) or frame.function in names["functions"]
-
-
 def _distinct(causes: Sequence[Cause]) -> list[Cause]:
     """Each error once: ranks and second copies repeat it."""
-    seen: set[tuple[str | None, str]] = set()
-    kept: list[Cause] = []
+    kept: dict[tuple[str | None, str], Cause] = {}
     for cause in causes:
-        key = (cause.type, _without_digits(cause.message))
-        if key not in seen:
-            seen.add(key)
-            kept.append(cause)
-    return kept
+        key = (cause.type, cause.message.translate(_DIGITS)[:160])
+        first = kept.setdefault(key, cause)
+        if first is not cause and _is_idle(first) and not _is_idle(cause):
+            kept[key] = called_from(first, cause)
+    return list(kept.values())
 
 
-def _with_message(causes: list[Cause]) -> list[Cause]:
-    """A bare cause takes the words that another line of the log gives for the same type."""
-    if not causes or causes[0].message:
-        return causes
-    said = next((c for c in causes[1:] if c.type == causes[0].type and c.message and not c.frames), None)
-    if said is None:
-        return causes
-    first = replace(causes[0], message=said.message, line=said.line)
-    return [first, *(c for c in causes[1:] if c is not said)]
-
-
-def first_sentence(message: str) -> str:
-    """A message without its advice: the first sentence, if it is long enough to tell."""
-    for found in _SENTENCE.finditer(message):
-        if found.start() + 1 >= MIN_SENTENCE_CHARS:
-            return message[: found.start() + 1]
-    return message
-
-
-def _without_digits(text: str) -> str:
-    return text.translate(_DIGITS)[:160]
-
-
-_DIGITS = str.maketrans("", "", "0123456789")
-
-
-def _wrapper_lines(lines: Sequence[LogLine], known: set[int]) -> list[tuple[str, LogLine]]:
-    """Wrapper lines that are no exception: plain ERROR lines of the engine's own handlers."""
-    found = []
-    for line in lines:
-        text = line.text
-        speaks = "Engine" in text or "Worker" in text or "RuntimeError: " in text
-        if line.number in known or not (speaks or line.level in {"ERROR", "CRITICAL"}):
-            continue
-        if len(text) < MAX_WRAPPER_CHARS and 'File "' not in text:
-            rule = wrapper_rule(text)
-            if rule is not None and not rule.extra.get("noise"):
-                found.append((text.strip(), line))
-    return found
+def _is_idle(cause: Cause) -> bool:
+    """Whether an error's frames are those of libraries only."""
+    return bool(cause.frames) and all(is_plumbing(frame) for frame in cause.frames)

@@ -22,12 +22,23 @@ FLAT_LINE_CHARS = 400
 WINDOW_CHARS = 1 << 20
 """How much of a very long source's beginning, and of its end, is read for fields."""
 
+BLOCKS_WINDOW_CHARS = 1 << 17
+"""How much of a very long issue text's beginning, and of its end, is cut into blocks. GitHub takes
+65,536 characters, so only an imported file is ever longer."""
+
+MAX_HEADING_CHARS = 200
+"""A longer line is no heading."""
+
 MAINTAINER_ASSOCIATIONS = frozenset({"MEMBER", "OWNER", "COLLABORATOR"})
 
 _FENCE = pattern(r"^[ \t>]*(?:```+|~~~+)[ \t]*([\w+.-]*)")
 _HEADING = pattern(r"^[ \t]{0,3}#{1,6}[ \t]+(\S.*?)[ \t#]*$")
 _BOLD_HEADING = pattern(r"^[ \t]{0,3}(?:\*\*|__)([^*_]{2,80})(?:\*\*|__)[ \t]*:?[ \t]*$")
 _SUMMARY = pattern(r"<summary>\s*(.{1,120}?)\s*</summary>", ignore_case=True)
+_HEADING_MARKS = (
+    (_HEADING, "#"), (_BOLD_HEADING, "**"), (_BOLD_HEADING, "__"),
+    (_SUMMARY, "summary>"), (_SUMMARY, "SUMMARY>"),
+)  # fmt: skip
 _LEADING_SIGNS = pattern(r"^[^\p{L}\p{N}]+")
 _OUTPUT = pattern(
     r"^(?:"
@@ -94,12 +105,15 @@ def split_lines(text: str, offset: int = 0) -> Iterator[Line]:
         start = end + 1
 
 
-def cut_lines(text: str) -> Iterator[Line]:
-    """Lines of a text, flattened or not: a lost line break is found again by what begins a line."""
+def cut_lines(text: str, offset: int = 0) -> Iterator[Line]:
+    """Lines of a text, flattened or not: a lost line break is found again by what begins a line.
+
+    Positions count from `offset`.
+    """
     if not is_flattened(text):
-        yield from split_lines(text)
+        yield from split_lines(text, offset)
         return
-    for line in split_lines(text):
+    for line in split_lines(text, offset):
         marks = [0, *_starts(line.text), len(line.text)]
         for start, end in itertools.pairwise(marks):
             piece = line.text[start:end]
@@ -145,13 +159,17 @@ def windows(document: Document) -> Iterator[tuple[str, int, str]]:
     are logged when a server starts, and what was pasted beside the log stands around it.
     """
     for source, text in document.sources.items():
-        if source == "title" or not text:
-            continue
-        if len(text) <= 2 * WINDOW_CHARS:
-            yield source, 0, text
-        else:
-            yield source, 0, text[:WINDOW_CHARS]
-            yield source, len(text) - WINDOW_CHARS, text[-WINDOW_CHARS:]
+        if source != "title" and text:
+            yield from ((source, offset, part) for offset, part in _ends(text, WINDOW_CHARS))
+
+
+def _ends(text: str, window_chars: int) -> Iterator[tuple[int, str]]:
+    """A text with its offset; of one longer than two windows, its beginning and its end."""
+    if len(text) <= 2 * window_chars:
+        yield 0, text
+    else:
+        yield 0, text[:window_chars]
+        yield len(text) - window_chars, text[-window_chars:]
 
 
 class Places:
@@ -183,36 +201,41 @@ def read_document(issue: IssueText) -> Document:
             speaker[name] = "reporter"
         else:
             speaker[name] = "maintainer" if comment.author_association in MAINTAINER_ASSOCIATIONS else "other"
-    blocks = tuple(block for name, text in sources.items() for block in _blocks(name, text))
+    blocks = tuple(
+        block
+        for name, text in sources.items()
+        for offset, part in _ends(text, BLOCKS_WINDOW_CHARS)
+        for block in _blocks(name, part, offset)
+    )
     return Document(issue, sources, blocks, speaker, is_flattened(issue.body))
 
 
-def read_log_document(log: str) -> Document:
-    """A pasted log as a document of one code block, so that fields are read by the same rules."""
-    lines = tuple(cut_lines(log))
+def read_log_document(log: str, read: Iterable[Line] | None = None) -> Document:
+    """A pasted log as a document of one code block, so that fields are read by the same rules.
+
+    Args:
+        log: the whole log.
+        read: those of its lines that are worth reading; all of them if None.
+    """
+    lines = tuple(cut_lines(log) if read is None else read)
     block = Block("code", "body", 0, len(log), log, "", "", lines)
     return Document(IssueText(0, "", log), {"title": "", "body": log}, (block,), {"body": "reporter"})
 
 
-def _blocks(source: str, text: str) -> Iterator[Block]:
+def _blocks(source: str, text: str, offset: int) -> Iterator[Block]:
     current: _Open | None = None
     fence = ""
     heading = ""
-    for line in cut_lines(text):
-        opened = _FENCE.match(line.text)
-        if opened:
-            yield from _close(source, text, current)
-            current = None
-            mark = line.text.strip(" \t>")[:3]
-            if fence:
-                fence = "" if mark == fence else fence
-            else:
-                fence = mark
-                current = _Open("code", [], heading, opened.group(1))
-            rest = line.text[opened.end() :].strip()
-            if rest and fence:
-                current = _Open("code", [line], heading, opened.group(1))
+    lines = list(cut_lines(text, offset))
+    marks_left = sum(_is_fence(line.text) for line in lines)
+    for line in lines:
+        if _is_fence(line.text):
+            marks_left -= 1
+            yield from _close(source, text, offset, current)
+            current, fence = _at_fence(line, fence, heading)
             continue
+        if fence and marks_left % 2 == 0 and _is_form_heading(line.text):
+            fence = ""  # the marks that follow pair up without this one: it was never closed
         kind, title = _kind_of(line.text, bool(fence))
         if title:
             heading = title
@@ -220,28 +243,58 @@ def _blocks(source: str, text: str) -> Iterator[Block]:
             if current is not None and _continues_output(current, line.text, kind):
                 kind = "code"
             else:
-                yield from _close(source, text, current)
+                yield from _close(source, text, offset, current)
                 current = _Open(kind, [], heading, "")
         current.lines.append(line)
-    yield from _close(source, text, current)
+        if fence and line.text.rstrip().endswith(fence) and marks_left % 2 == 0:
+            fence = ""
+    yield from _close(source, text, offset, current)
+
+
+def _is_fence(line: str) -> bool:
+    """Whether a line opens or closes a fence; one that does both holds code within a sentence."""
+    if "```" not in line and "~~~" not in line:
+        return False
+    found = _FENCE.match(line)
+    return found is not None and "```" not in line[found.end() :]
+
+
+def _at_fence(line: Line, fence: str, heading: str) -> tuple[_Open | None, str]:
+    """What a fence line leaves open: the block it begins, if any, and the mark that will close it."""
+    opened = _FENCE.match(line.text)
+    mark = line.text.strip(" \t>")[:3]
+    if fence:
+        return None, "" if mark == fence else fence
+    rest = line.text[opened.end() :].strip()
+    return _Open("code", [line] if rest else [], heading, opened.group(1)), mark
+
+
+def _is_form_heading(line: str) -> bool:
+    return line.startswith("#") and line.strip("# \t:").lower() in FORM_HEADINGS
 
 
 def _kind_of(line: str, in_fence: bool) -> tuple[Kind, str]:
     """A line's kind, and the title if it is a heading."""
     if in_fence:
         return "code", ""
-    if len(line) < 200:
-        for rule in (_HEADING, _BOLD_HEADING, _SUMMARY):
-            if found := rule.search(line):
-                return "heading", found.group(1)
-        bare = _LEADING_SIGNS.sub("", line).strip().rstrip(":")
-        if bare.lower() in FORM_HEADINGS:
-            return "heading", bare
+    if len(line) < MAX_HEADING_CHARS and (title := _title_of(line)):
+        return "heading", title
     if _OUTPUT.match(line):
         return "code", ""
     if line.lstrip().startswith(">"):
         return "quote", ""
     return "prose", ""
+
+
+def _title_of(line: str) -> str:
+    """The title, if a short line is a heading; its mark is looked for before a rule is run."""
+    for rule, mark in _HEADING_MARKS:
+        if mark in line and (found := rule.search(line)):
+            return str(found.group(1))
+    bare = line.strip(" \t:")
+    if bare and not bare[0].isalnum():
+        bare = _LEADING_SIGNS.sub("", bare).strip()
+    return bare if bare.lower() in FORM_HEADINGS else ""
 
 
 def _continues_output(current: _Open, line: str, kind: Kind) -> bool:
@@ -255,10 +308,9 @@ def _continues_output(current: _Open, line: str, kind: Kind) -> bool:
     )
 
 
-def _close(source: str, text: str, block: _Open | None) -> Iterable[Block]:
+def _close(source: str, text: str, offset: int, block: _Open | None) -> Iterable[Block]:
     if block is None or not any(line.text.strip() for line in block.lines):
         return
     start, end = block.lines[0].start, block.lines[-1].end
-    yield Block(
-        block.kind, source, start, end, text[start:end], block.heading, block.language, tuple(block.lines)
-    )
+    words = text[start - offset : end - offset]
+    yield Block(block.kind, source, start, end, words, block.heading, block.language, tuple(block.lines))

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import cast
 
 from app.extract.attempts import Attempt, SettingUse, find_difference, read_attempts
-from app.extract.changes import find_things, rules_of
+from app.extract.changes import MAX_ACTION_CHARS, Thing, find_things, kind_of, rules_of, trimmed
+from app.extract.clauses import grammar
 from app.extract.document import Block, Document
 from app.extract.evidence import cite
 from app.extract.facts import Evidence, Outcome, Speaker, Workaround
 from app.extract.lists import load
 from app.extract.narrative import Sentence, is_request, read_sentences
 from app.extract.patterns import pattern
-from app.extract.remedies import Remedy, read_remedies, read_section_line
+from app.extract.remedies import SECTION_CHANCE, Remedy, read_remedies, read_section_line
+from app.extract.rules import load_rules
+from app.extract.shown import find_shown
 
 MAX_WORKAROUNDS = 12
 MAX_SECTION_CODE_CHARS = 600
@@ -31,8 +35,16 @@ _SECTIONS: tuple[str, ...] = tuple(_LIST["headings"])
 _FAILED: tuple[str, ...] = tuple(_LIST["failed"])
 _NO_SECTION: tuple[str, ...] = tuple(_LIST["no_section"])
 _CODE_STARTS: tuple[str, ...] = tuple(_LIST["code_starts"])
+_WHOLE = ("export ", "pip install", "pip3 install", "uv pip", "unset ")
 _NAME = pattern(r"--?([A-Za-z][\w.-]*\w)|\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b|\b([a-z]+(?:_[a-z0-9]+)+)\b")
-_CONFIDENCE = {"works": 0.8, "partial": 0.7, "fails": 0.75}
+_LABEL, _SOLUTION, _SOLVED = grammar("label"), grammar("solution"), grammar("solved")
+_SOLUTION_LABEL, _SHARES = grammar("solution_label"), grammar("shares")
+_GUIDE, _ADVICE = grammar("guide"), grammar("advice")
+_OWN, _ITEM, _ITEM_MARK = grammar("own"), grammar("item"), grammar("item_mark")
+COMMAND_CHANCE = 0.75
+
+MAX_SOLUTION_CHARS = 250
+"""How far below a line "Solution:" its commands stand."""
 
 
 @dataclass(slots=True)
@@ -44,10 +56,9 @@ class _Kept:
 
 def find_workarounds(document: Document) -> tuple[tuple[Workaround, Evidence], ...]:
     """All remedies that people tell of, in reading order, each once, with the quote of its action."""
-    if is_request(document):
-        return ()
     kept: dict[frozenset[str], _Kept] = {}
-    remedies = sorted(_read_all(document), key=lambda r: (_rank(document, r.source), r.start))
+    read = _of_sentences(document, own_only=True) if is_request(document) else _read_all(document)
+    remedies = sorted(read, key=lambda r: (_rank(document, r.source), r.start))
     for remedy in remedies:
         _keep(kept, remedy)
     _count_comments(document, kept)
@@ -55,18 +66,19 @@ def find_workarounds(document: Document) -> tuple[tuple[Workaround, Evidence], .
 
 
 def _read_all(document: Document) -> Iterator[Remedy]:
+    said = tuple(_of_sentences(document))
+    yield from said
     attempts: tuple[Attempt, ...] | None = None
-    previous: Sentence | None = None
-    for sentence in read_sentences(document):
-        section = None if sentence.is_heading else _section_outcome(sentence.heading)
-        remedies = () if sentence.is_proposal else read_remedies(sentence, previous)
-        if not remedies and section and not sentence.low.endswith("?"):
-            remedies = read_section_line(sentence, section)
-        yield from remedies
-        previous = sentence
+    shown = find_shown(document, {(remedy.source, remedy.start) for remedy in said})
+    solved = _solution_places(document)
     for block in document.of_kind("code"):
-        outcome = _section_outcome(block.heading)
-        if outcome and len(block.text) <= MAX_SECTION_CODE_CHARS:
+        if len(block.text) > MAX_SECTION_CODE_CHARS:
+            continue
+        outcome = _section_outcome(document.issue.title, block.heading)
+        is_below = any(source == block.source and a <= block.start < b for source, a, b in solved)
+        if outcome is None and (block in shown or is_below):
+            outcome = "works"
+        if outcome:
             attempts = read_attempts(document) if attempts is None else attempts
             yield from _of_code(document, block, outcome, attempts)
     if "workaround" in document.issue.body.lower() or "works" in document.issue.body:
@@ -74,13 +86,60 @@ def _read_all(document: Document) -> Iterator[Remedy]:
         yield from _of_attempts(attempts)
 
 
-def _section_outcome(heading: str) -> Outcome | None:
-    """What a heading promises of the lines below it."""
+def _of_sentences(document: Document, *, own_only: bool = False) -> Iterator[Remedy]:
+    """What sentences tell; of a proposal or a request only what its writer says he does himself."""
+    title = document.issue.title
+    is_guide = bool(_GUIDE.search(title))
+    previous: Sentence | None = None
+    label: Outcome | None = None
+    for sentence in read_sentences(document):
+        label = _labelled(title, sentence, previous, label, own_only=own_only)
+        section = None if sentence.is_heading or own_only else _section_outcome(title, sentence.heading)
+        section = section or label
+        if section is None and is_guide and _ADVICE.search(sentence.text):
+            section = "works"
+        is_told = not (own_only or sentence.is_proposal) or bool(_OWN.search(sentence.text))
+        remedies = read_remedies(sentence, previous) if is_told else ()
+        if not remedies and section and not sentence.low.endswith("?"):
+            remedies = read_section_line(sentence, section)
+        yield from remedies
+        previous = sentence
+
+
+def _labelled(
+    title: str, sentence: Sentence, previous: Sentence | None, label: Outcome | None, *, own_only: bool
+) -> Outcome | None:
+    """What a label "Workaround:" promises of this line: the next one, or the list that begins there."""
+    if previous is None or previous.source != sentence.source or sentence.is_heading:
+        return None
+    if _LABEL.search(previous.text):
+        return _section_outcome(title, previous.text) if _OWN.search(previous.text) or not own_only else None
+    is_item = _ITEM.search(sentence.text) or _ITEM_MARK.search(previous.text)
+    return label if is_item else None
+
+
+def _solution_places(document: Document) -> list[tuple[str, int, int]]:
+    """What stands below a line "Solution:", if its writer shares what helped and does not only propose."""
+    if "olution" not in document.issue.body or not _SHARES.search(document.issue.body):
+        return []
+    return [
+        (sentence.source, sentence.end, sentence.end + MAX_SOLUTION_CHARS)
+        for sentence in read_sentences(document)
+        if _SOLUTION_LABEL.search(sentence.text) and not sentence.is_proposal
+    ]
+
+
+@lru_cache(maxsize=512)
+def _section_outcome(title: str, heading: str) -> Outcome | None:
+    """What a heading, or a label on a line of its own, promises of the lines below it."""
     if not heading or len(heading) > MAX_HEADING_CHARS:
         return None
     low = heading.lower()
-    if not any(word in low for word in _SECTIONS) or any(word in low for word in _NO_SECTION):
+    if any(word in low for word in _NO_SECTION):
         return None
+    if not any(word in low for word in _SECTIONS):
+        is_solved = _SOLVED.search(title) or _SOLVED.search(heading)
+        return "works" if _SOLUTION.search(heading) and is_solved else None
     return "fails" if any(word in low for word in _FAILED) else "works"
 
 
@@ -98,7 +157,16 @@ def _of_use(attempt: Attempt, use: SettingUse, outcome: Outcome, rule: str) -> R
     offset = use.start - attempt.start
     action = attempt.command[offset : offset + use.end - use.start]
     is_flag = action.startswith("-")
-    return Remedy(action, attempt.source, use.start, use.end, "flag" if is_flag else "env", outcome, rule)
+    return Remedy(
+        action,
+        attempt.source,
+        use.start,
+        use.end,
+        "flag" if is_flag else "env",
+        outcome,
+        rule,
+        COMMAND_CHANCE,
+    )
 
 
 def _of_code(
@@ -114,10 +182,26 @@ def _of_code(
         text = line.text
         if not text.lstrip("$ ").startswith(_CODE_STARTS):
             continue
-        for thing in find_things(text, text.lower()):
+        for thing in find_things(text, text.lower()) or _whole_command(text):
             start, end = line.start + thing.start, line.start + thing.end
             action = document.sources[block.source][start:end]
-            yield Remedy(action, block.source, start, end, thing.kind, outcome, "workaround.section_code")
+            yield Remedy(
+                action,
+                block.source,
+                start,
+                end,
+                thing.kind,
+                outcome,
+                "workaround.section_code",
+                SECTION_CHANCE,
+            )
+
+
+def _whole_command(text: str) -> tuple[Thing, ...]:
+    """A short command that sets or installs something and names no setting of its own."""
+    start, end = trimmed(text, len(text) - len(text.lstrip("$ ")), len(text))
+    is_one = text.startswith(_WHOLE, start) and end - start <= MAX_ACTION_CHARS
+    return (Thing(start, end, kind_of(text[start:end].lower()), "thing.command"),) if is_one else ()
 
 
 def _rank(document: Document, source: str) -> int:
@@ -125,7 +209,9 @@ def _rank(document: Document, source: str) -> int:
 
 
 def _key(action: str) -> frozenset[str]:
-    """What an action changes, however it is spelled: the settings' names, or its words."""
+    """What an action changes, however it is spelled: what it is called, the settings' names, or its words."""
+    if same := next((rule.id for rule in load_rules("same_change") if rule.pattern.search(action)), None):
+        return frozenset({same})
     names = {
         (m.group(1) or m.group(2) or m.group(3)).lower().replace("-", "_") for m in _NAME.finditer(action)
     }  # fmt: skip
@@ -174,18 +260,20 @@ def _count_comments(document: Document, kept: dict[frozenset[str], _Kept]) -> No
 
 def _said(text: str) -> str | None:
     """Whether a comment confirms ("works for me") or refutes ("didn't help")."""
-    low = text.lower()
     for part in ("refute", "confirm"):
         for rule in rules_of(part):
-            if any(word in low for word in rule["words"]) and rule.pattern.search(text):
+            if rule.pattern.search(text):
                 return part
     return None
 
 
 def _names(item: _Kept, text: str) -> bool:
     """Whether a comment names the setting of a remedy, however it is spelled."""
+    key = _key(item.remedy.action)
+    if same := next((rule for rule in load_rules("same_change") if rule.id in key), None):
+        return bool(same.pattern.search(text))
     low = text.lower().replace("-", "_")
-    return any(name.replace("-", "_") in low for name in _key(item.remedy.action))
+    return any(name.replace("-", "_") in low for name in key)
 
 
 def _made(document: Document, item: _Kept) -> tuple[Workaround, Evidence]:
@@ -196,5 +284,4 @@ def _made(document: Document, item: _Kept) -> tuple[Workaround, Evidence]:
         confirmed_by=len(item.confirmed - item.refuted), refuted_by=len(item.refuted),
     )  # fmt: skip
     span = (remedy.source, remedy.start, remedy.end)
-    confidence = _CONFIDENCE[remedy.outcome]
-    return workaround, cite(document, "workarounds", remedy.action, span, remedy.rule, confidence)
+    return workaround, cite(document, "workarounds", remedy.action, span, remedy.rule, remedy.chance)

@@ -57,6 +57,46 @@ def test_a_flag_at_a_line_end_does_not_take_the_next_line() -> None:
     assert ("quantization", "", "command") in settings("try --quantization\nINFO the log goes on")
 
 
+def test_a_yaml_item_is_the_value_of_the_flag_before_it() -> None:
+    assert ("model", "/data/m-7b", "command") in settings("args:\n  - --model\n  - /data/m-7b\n")
+
+
+@pytest.mark.parametrize(
+    "text", ['# model="org/m-7b"', 'x = 1\n#llm = LLM(model="org/m-7b")', '14    # model="org/m-7b"']
+)
+def test_what_a_comment_takes_out_is_not_set(text: str) -> None:
+    assert not [s for s in settings(text) if s[0] == "model"]
+
+
+def test_the_first_argument_of_an_engine_is_its_model() -> None:
+    assert ("model", "org/m-7b", "keyword") in settings('LLM("org/m-7b", dtype="half")')
+
+
+def test_a_shell_s_operator_is_no_value() -> None:
+    assert ("quantization", "", "command") in settings("vllm serve m --quantization && curl x")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('vllm serve "org/m-7b" --port 80', ("model", "org/m-7b", "command")),
+        ('served_path="./m-7b"\nvllm serve $served_path', ("model", "./m-7b", "command")),
+        ("export BASE=org/m-7b\npython -m vllm.x --model ${BASE}", ("model", "org/m-7b", "command")),
+        ('checkpoint = "org/m-7b"\nllm = LLM(model=checkpoint)', ("model", "org/m-7b", "keyword")),
+        ("W = snapshot_download('org/m-7b')\nllm = LLM(model=W)", ("model", "org/m-7b", "keyword")),
+    ],
+)
+def test_a_variable_stands_for_what_is_assigned_to_it(text: str, wanted: tuple[str, str, str]) -> None:
+    assert wanted in settings(text)
+
+
+def test_a_dump_pasted_without_its_first_words_is_a_dump() -> None:
+    dump = "model='org/m-7b', speculative_config=None, tokenizer='x', skip_tokenizer_init=False, quantization=awq"
+    assert ("quantization", "awq", "config") in settings(dump)
+    assert ("backend", "y", "keyword") not in settings(dump)
+    assert settings("Engine args: AsyncEngineArgs(model='org/m-7b')") == [("model", "org/m-7b", "namespace")]
+
+
 def test_only_dumps_are_not_chosen() -> None:
     found = read_settings(read_log_document("Namespace(model='a/b-7b')\nLLM(model='a/b-7b')"))
     assert [s.is_chosen for s in found if s.name == "model"] == [False, True]

@@ -31,6 +31,13 @@ def told(
         ("[Installation]: no wheel", "ModuleNotFoundError", "No module named 'vllm._C'", "install"),
         ("[Performance]: throughput drops at 8k", "CUDA error", "an illegal memory access", "slowdown"),
         ("[Bug]: bad JSON", "ValidationError", "Invalid JSON: expected ident", "wrong_output"),
+        ("pip install error - mismatch", "RuntimeError", "The detected CUDA version mismatches", "install"),
+        ("[Usage]: I cannot compile vllm here", "CalledProcessError", "Command '['cmake', '-G']'", "install"),
+        ("Does it run on a Mac?", "RuntimeError", "Cannot find CUDA_HOME.", "install"),
+        ("[Bug]: cannot serve on a fresh install", "TypeError", "got an unexpected keyword", "exception"),
+        ("[Bug]: torch.compile fails to build the graph", "TypeError", "no", "exception"),
+        ("[Bug]: the path crashes with prefix caching", "CUDA error", "", "crash"),
+        ("[Bug]: Process killed on start", "Segmentation fault", "SIGABRT received", "crash"),
     ],
 )
 def test_the_error_and_the_title_decide(title: str, error: str, message: str, kind: str) -> None:
@@ -45,6 +52,11 @@ def test_the_error_and_the_title_decide(title: str, error: str, message: str, ki
         ("Decode is 20% slower on H100", "slowdown"),
         ("[Bug]: the server hangs after a while", "hang"),
         ("[Bug]: something odd", "other"),
+        ("[Bug]: host memory continues to grow over night", "oom"),
+        ("[Bug]: the performance under load is unstable", "slowdown"),
+        ("[Bug]: the message of a tool call is empty", "wrong_output"),
+        ("[Bug]: two cards give bad output", "wrong_output"),
+        ("[Bug]: Missing attribute 'x' in tests", "exception"),
     ],
 )
 def test_without_an_error_the_title_decides(title: str, kind: str) -> None:
@@ -62,6 +74,37 @@ def test_a_request_is_no_failure(title: str) -> None:
     assert told(title, "ValueError", "x") == "none"
 
 
+def test_a_request_that_shows_its_failure_is_one() -> None:
+    assert told("[Feature]: AssertionError: not with TP", "AssertionError", "not with TP") == "exception"
+    trace = "```\nTraceback (most recent call last):\nKeyError: 'x'\n```"
+    assert told("[New Model]: org/name", "KeyError", "'x'", trace) == "exception"
+
+
+@pytest.mark.parametrize(
+    ("title", "body", "labels"),
+    [
+        ("Refactor a layer", "The code is error prone.", ()),
+        ("[Usage]: How can I count the tokens?", "The API does not return them.", ("usage",)),
+        ("[Installation]: How to install it through Docker?", "The docs name two ways.", ("installation",)),
+        ("[Performance]: use arrays in place of lists", "", ("performance",)),
+    ],
+)
+def test_a_word_of_failure_in_a_question_is_no_report(title: str, body: str, labels: tuple[str, ...]) -> None:
+    assert told(title, body=body, labels=labels) == "none"
+
+
+def test_a_failed_build_is_an_install_unless_a_server_ran() -> None:
+    log = "```\nrunning build_ext\nerror: subprocess-exited-with-error\n```"
+    assert told("Server on ARM", "NameError", "name 'x' is not defined", log) == "install"
+    ran = log + "\nInitializing an LLM engine (v0.6.1) with config\n"
+    assert told("Server on ARM", "NameError", "name 'x' is not defined", ran) == "exception"
+
+
+def test_a_parser_s_error_in_the_server_is_an_exception() -> None:
+    trace = 'Traceback (most recent call last):\n  File "/x/vllm/a.py", line 1, in f\nJSONDecodeError: Expecting value'
+    assert told("[Bug]: tools", "JSONDecodeError", "Expecting value", f"```\n{trace}\n```") == "exception"
+
+
 def test_a_plain_question_is_no_failure() -> None:
     assert told("[Performance]: does it take tensors?", labels=("performance",)) == "none"
 
@@ -75,3 +118,17 @@ def test_the_kind_has_a_quote_whatever_the_text(
     _, _, evidence = find_failure(document, error, message)
     if evidence is not None:
         assert document.sources[evidence.source][evidence.start : evidence.end] == evidence.quote
+
+
+def test_a_guide_reports_nothing() -> None:
+    assert told("Some-7B usage guide", "ValueError", "too many heads") == "none"
+
+
+def test_the_bug_form_reports_whatever_the_title_asks() -> None:
+    body = "### Describe the bug\n\nWith two ranks it gets stuck.\n"
+    assert told("[Feature]: several ranks", body=body) == "hang"
+    assert told("[Feature]: several ranks", body="### Describe the bug\n\nPlease add it.\n") == "none"
+
+
+def test_a_question_labelled_as_bug_reports_nothing_by_itself() -> None:
+    assert told("Do you take embeddings?", labels=("bug",)) == "none"

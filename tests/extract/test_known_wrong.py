@@ -12,19 +12,9 @@ from app.extract.normalise import mask
 from app.extract.redact import BLOCK, mask_secrets
 from app.extract.rootcause import read_errors
 
-SITE = "/opt/venv/lib/python3.12/site-packages"
-CORE = "(EngineCore_DP0 pid=9) ERROR 03-14 09:26:54 [core.py:842] "
-TALK = "We start the server on two nodes, and after a while it ends with the words that stand below this line. " * 5
-
 Found = tuple[str | None, str, str | None]
 
 CAUSES: list[tuple[str, str, Found | None, Found | None]] = [
-    (
-        "a flattened text with prefixes loses the frames: its File lines are cut from their process",
-        f'{TALK}{CORE}Traceback (most recent call last): {CORE}File "{SITE}/vllm/a.py", line 10, in load {CORE}ValueError: no such size',
-        ("ValueError", "no such size", "a.py:load"),
-        ("ValueError", "no such size", None),
-    ),
     (
         "an optional import that failed is a cause although vLLM went on",
         "WARNING 03-14 09:26:54 [x.py:1] ImportError: no module of that kernel\n",

@@ -9,13 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.redact import BLOCK, mask_secrets, redact
+from app.extract.redact import BLOCK, SHORT_CHARS, mask_secrets, redact
+from tests.secret_shapes import SHAPES, make_all
 
 HUB = "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH"
 RULES = tomllib.loads((files("app.extract.lists") / "secrets.toml").read_text("utf-8"))["rule"]
+MASKING = [rule for rule in RULES if not rule.get("spares")]
+SHAPES_MADE = {seed: make_all(seed) for seed in (1, 2, 3)}
+NOISE = "(APIServer pid=1) INFO 06-03 03:12:44 [loggers.py:1] Avg generation throughput: 12.0 tokens/s\n"
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["id"])
+@pytest.mark.parametrize("rule", MASKING, ids=lambda rule: rule["id"])
 def test_every_rule_masks_its_example(rule: dict[str, str]) -> None:
     masked = redact(rule["hit"], private=True)
 
@@ -28,7 +32,49 @@ def test_every_rule_leaves_its_counter_example_alone(rule: dict[str, str]) -> No
     assert redact(rule["miss"], private=True).text == rule["miss"]
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.get("private")], ids=lambda rule: rule["id"])
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.get("spares")], ids=lambda rule: rule["id"])
+def test_what_a_rule_spares_is_masked_elsewhere_only(rule: dict[str, str]) -> None:
+    assert redact(rule["hit"], private=True).text == rule["hit"]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_seeded_secret_is_masked_in_its_place(name: str) -> None:
+    for made in SHAPES_MADE.values():
+        text, secret = made[name]
+        masked = redact(text, private=True)
+
+        assert secret not in masked.text
+        assert len(masked.text) == len(text)
+        assert masked.text.count("\n") == text.count("\n")
+        assert sum(count for _, count in masked.counts) >= 1
+        assert redact(masked.text, private=True).text == masked.text
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_secret_in_a_long_log_is_masked_as_in_a_short_one(name: str) -> None:
+    text, _ = SHAPES_MADE[1][name]
+    before = NOISE * (SHORT_CHARS // len(NOISE) + 1)
+
+    assert redact(f"{before}{text}\n{before}", private=True).text == f"{before}{redact(text, private=True).text}\n{before}"
+
+
+def test_many_secrets_far_apart_are_masked_each_in_its_place() -> None:
+    pieces = [piece for text, _ in SHAPES_MADE[1].values() for piece in (NOISE * 9, text + "\n")]
+    masked = redact("".join(pieces), private=True).text
+
+    assert len(masked) == len("".join(pieces))
+    assert [secret for _, secret in SHAPES_MADE[1].values() if secret in masked] == []
+    # from a key block without an end to one without a head all is masked: it may be one block
+    assert masked.count(NOISE) == 9 * (len(SHAPES) - 1)
+
+
+def test_what_stands_far_below_a_name_is_not_its_value() -> None:
+    text = f"hf_token:\n{NOISE * (SHORT_CHARS // len(NOISE) + 9)}'not a secret at all'\npassword: correct-horse\n"
+
+    assert mask_secrets(text) == text.replace("correct-horse", BLOCK * 13)
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.get("private") and not rule.get("spares")], ids=lambda rule: rule["id"])
 def test_a_public_text_keeps_hosts_and_people(rule: dict[str, str]) -> None:
     assert redact(rule["hit"]).text == rule["hit"]
 
@@ -57,7 +103,16 @@ def test_only_the_secret_itself_is_masked(text: str, wanted: str) -> None:
     [
         "api_key=None, model='x'", "api_key='EMPTY'", "api_key='token-abc123'", "api_key=<redacted>",
         "api_key=xxxxxxxx", "max_tokens=100000", "secrets are kept elsewhere", "tokenizer_mode=autotokenizer",
-        "skip-tokenizer-init", "task-queue-of-some-length",
+        "skip-tokenizer-init", "task-queue-of-some-length", "api_key=self.api_key", "hf_token=args.hf_token,", "HF_TOKEN=hf_xxx",
+        "HF_TOKEN=hf_xxxxxxxxxxxxxxxxxxxxxxxxxxxx", "HF_TOKEN=<token>", "--api-key $VLLM_API_KEY --port 8000", "-e HF_TOKEN=${HF_TOKEN}",
+        "api_key: Optional[str] = None", "Authorization: Bearer $TOKEN", "Authorization: Bearer <token>", "-v /etc/passwd:/etc/passwd:ro",
+        "http://user:password@host", "max_num_batched_tokens=8192", "bos_token='<s>', pad_token='<|endoftext|>'", "use_auth_token=False",
+        "KeyError: 'token'", "API key is required", "password protected", "basic configuration", "bearer authentication failed",
+        "Qwen/Qwen3-Next-80B-A3B-Instruct", "meta-llama/Llama-3.1-8B-Instruct", "nm-testing/sk-model", "revision=0123456789abcdef0123456789abcdef01234567",
+        "cache key 5f2b1c0d9e8a7b6c5d4e3f2a1b0c9d8e: torch_compile_cache/5f2b1c0d9e", "GPU-3f2b1c0d-9e8a-7b6c-5d4e-3f2a1b0c9d8e",
+        "--enable-prefix-caching --kv-cache-dtype fp8 --api-server-count 2", "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "vllm-0.6.4.post1+cu124-cp38-abi3-linux_x86_64.whl", "commit 4f5c9d8e7a6b5c4d3e2f1a0b9c8d7e6f5a4b3c2d", "token_ids=[1, 2, 3]",
+        "seed_request_id: cmpl-4f5c9d8e7a6b5c4d3e2f1a0b9c8d7e6f", "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAE",
     ],
 )  # fmt: skip
 def test_what_is_no_secret_stays(text: str) -> None:
@@ -109,3 +164,25 @@ def test_a_token_never_survives_between_blanks(before: str, after: str) -> None:
 @pytest.mark.parametrize("text", ["HF_TOKEN=$HF_TOKEN", "HF_TOKEN=your_token_here", "api_key=os.environ['KEY']"])
 def test_what_only_stands_in_for_a_secret_stays(text: str) -> None:
     assert mask_secrets(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vLLM 0.6.4.1 on CUDA 12.4.1.2", "nvidia-cublas-cu12==12.4.5.8", "nvidia-curand-cu12   10.3.5.147   pypi_0   pypi",
+        "libcudnn.so.9.1.0.70", "opencv-python-headless==4.11.0.86", "TensorRT version 10.3.0.26", "03:12:44.866 12:30:45",
+        "http://127.0.0.1:8000", "host='0.0.0.0', port=8000", "http://localhost:8000", "tcp://[::1]:29500", "c10::Error: at::native",
+        "00000000:3B:00.0 Off", "driver 550.54.15", "q@k.T", "vllm@0.6.4", "git@github.com:vllm-project/vllm.git", "/home/", "/home/ubuntu/vllm",
+        "/root/.cache/huggingface", "void f<std::vector<int>>::call()", "2024:05:06 07:08:09", "@torch.inference_mode()",
+    ],
+)  # fmt: skip
+def test_what_names_nobody_stays_in_a_log(text: str) -> None:
+    assert redact(text, private=True).text == text
+
+
+def test_time_grows_with_the_length_and_not_faster() -> None:
+    """A log made of nothing but halves of secrets, on one line, is read in one pass too."""
+    line = "token=a1 api_key='x -----BEGIN PRIVATE KEY----- password= http://a:b /home/ 10.1.2 eyJ hf_ "
+    short, long = (redact(line * count, private=True) for count in (200, 2_000))
+
+    assert len(long.text) == 10 * len(short.text)

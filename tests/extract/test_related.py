@@ -47,6 +47,8 @@ def test_a_mention_is_related(said: str) -> None:
         "PyTorch issue #159674",
         "a colour like #123456 is no issue" if NUMBER < 20_000 else "color #123456",
         "```\n#30579 in a log\n```",
+        'x.cu(96): note #30579-D: the value',
+        "commit 46f01a50ac\nAuthor: A <a@b.c>\nDate:   Wed Apr 10\n\n    [Bugfix] mend the loader (#30579)\n",
     ],
 )
 def test_what_only_looks_like_a_mention_is_none(said: str) -> None:
@@ -82,3 +84,23 @@ def test_every_mention_is_a_quote_whatever_the_text(body: str) -> None:
     assert len(evidence) == len(here) + len(elsewhere)
     for item in evidence:
         assert document.sources[item.source][item.start : item.end] == item.quote
+
+
+@pytest.mark.parametrize(
+    ("said", "relation"),
+    [
+        ("This is a duplicate of #30579.", "duplicate"),
+        ("I see the same error as in #30579.", "same"),
+        ("It is similar to #30579.", "similar"),
+        ("It was introduced by #30579.", "culprit"),
+        ("This should be fixed by #30579.", "fix"),
+        ("#30579 has more on it.", "mention"),
+    ],
+)
+def test_the_quote_s_rule_names_the_relation(said: str, relation: str) -> None:
+    _, _, evidence = find_related(an_issue(said))
+    assert [item.rule for item in evidence] == [f"related.{relation}"]
+
+
+def test_a_link_s_address_wins_over_its_words() -> None:
+    assert told("see [#11732](https://github.com/vllm-project/vllm/issues/11762)")[0] == (11762,)

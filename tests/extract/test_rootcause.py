@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.rootcause import CauseChain, first_sentence, is_plumbing, read_errors, wrapper_rule
+from app.extract.rootcause import (
+    CauseChain,
+    first_sentence,
+    is_plumbing,
+    read_errors,
+    title_first,
+    wrapper_rule,
+)
 from app.extract.tracebacks import Frame
 
 SITE = "/opt/venv/lib/python3.12/site-packages"
@@ -230,15 +237,15 @@ def test_torch_s_accounting_of_memory_is_left_out() -> None:
 def test_nccl_s_words_are_the_cause_where_it_has_no_better() -> None:
     log = prefixed("[rank0]: ", a_traceback("torch.distributed.DistBackendError: NCCL error: remote process exited (run with NCCL_DEBUG=INFO)", "vllm/distributed/parallel_state.py:init_world"))
 
-    assert cause(log) == ("NCCL error", "remote process exited", "parallel_state.py:init_world")
+    assert cause(log) == ("NCCL error", "remote process exited (run with NCCL_DEBUG=INFO)", "parallel_state.py:init_world")
 
 
 def test_the_cuda_failure_that_nccl_names_is_behind_its_unhandled_error() -> None:
     log = "node1:88:91 [5] include/alloc.h:388 NCCL WARN Cuda failure 700 'an illegal memory access was encountered'\n"
     log += prefixed("[rank5]: ", a_traceback("RuntimeError: NCCL error: unhandled cuda error (run with NCCL_DEBUG=INFO)", "vllm/distributed/pynccl.py:init"))
 
-    assert cause(log) == ("CUDA error", "an illegal memory access was encountered", "include/alloc.h:388")
-    assert others(log) == [("NCCL error", "unhandled cuda error")]
+    assert cause(log) == ("CUDA error", "an illegal memory access was encountered", "pynccl.py:init")
+    assert others(log) == [("NCCL error", "unhandled cuda error (run with NCCL_DEBUG=INFO)")]
 
 
 def test_a_warning_is_no_cause_beside_an_error() -> None:
@@ -357,3 +364,221 @@ def test_what_the_shell_says_of_a_killed_program_is_an_error() -> None:
 
     assert errors.cause is not None
     assert errors.cause.type == "Segmentation fault"
+
+
+TALK = "We start the server on two nodes, and after a while it ends with the words that stand below this line. " * 5
+
+
+def test_a_flattened_text_keeps_its_frames_where_prefixes_were_cut_off() -> None:
+    log = f'{TALK}{CORE}Traceback (most recent call last): {CORE}File "{SITE}/vllm/a.py", line 10, in load {CORE}ValueError: no such size'
+
+    assert cause(log) == ("ValueError", "no such size", "a.py:load")
+
+
+def test_a_flattened_module_frame_whose_name_a_page_swallowed_is_read() -> None:
+    log = f'{TALK}Traceback (most recent call last): File "{SITE}/vllm/cli.py", line 20, in from vllm.envs import x ImportError: no x here'
+
+    assert cause(log) == ("ImportError", "no x here", "cli.py:<module>")
+
+
+def test_a_shell_prompt_behind_a_flattened_error_is_no_part_of_its_message() -> None:
+    log = f'{TALK}File "{SITE}/vllm/a.py", line 1, in load ValueError: no such size ~$ nvidia-smi Tue Oct 7'
+
+    assert cause(log) == ("ValueError", "no such size", "a.py:load")
+
+
+def test_an_error_that_never_met_vllm_comes_after_one_that_did() -> None:
+    log = a_traceback("ValidationError: 1 field is missing", "agents/run.py:step") + CRASH
+
+    assert (cause(log), others(log)) == (FOUND, [("ValidationError", "1 field is missing")])
+
+
+def test_the_first_error_of_a_chain_that_meets_vllm_later_stays_the_cause() -> None:
+    log = a_traceback("SSLEOFError: EOF in violation of protocol", "urllib3/util/ssl_.py:wrap")
+    log += "\nDuring handling of the above exception, another exception occurred:\n\n"
+    log += a_traceback("SSLError: too many tries", "vllm/transformers_utils/config.py:get_config") + CRASH
+
+    assert cause(log) == ("SSLEOFError", "EOF in violation of protocol", "ssl_.py:wrap")
+
+
+def test_an_error_raised_inside_torch_alone_is_placed_where_vllm_called_it() -> None:
+    log = a_traceback("RuntimeError: device < num_gpus", "torch/cuda/__init__.py:get_device_properties")
+    log += "\nThe above exception was the direct cause of the following exception:\n\n"
+    log += a_traceback("torch.cuda.DeferredCudaCallError: CUDA call failed lazily at initialization with error: device", "vllm/v1/worker/gpu_worker.py:init_device", "torch/cuda/__init__.py:set_device")
+
+    assert cause(log) == ("RuntimeError", "device < num_gpus", "gpu_worker.py:init_device")
+
+
+def test_nccl_s_unhandled_error_gives_way_to_the_cuda_error_a_warning_names() -> None:
+    worker = "(VllmWorkerProcess pid=3) "
+    log = f"{worker}WARNING 01-29 20:00:47 model_runner_base.py:143] Failed to pickle inputs: CUDA error: an illegal memory access was encountered\n"
+    log += prefixed(worker, a_traceback("RuntimeError: NCCL error: unhandled cuda error", "vllm/distributed/pynccl_wrapper.py:NCCL_CHECK"))
+
+    assert cause(log) == ("CUDA error", "an illegal memory access was encountered", "pynccl_wrapper.py:NCCL_CHECK")
+    assert others(log) == [("NCCL error", "unhandled cuda error")]
+
+
+def test_a_program_that_a_person_stopped_did_not_fail_by_it() -> None:
+    log = a_traceback("subprocess.CalledProcessError: Command '['python']' died with <Signals.SIGINT: 2>.", "vllm/x.py:check")
+
+    assert cause(log + CRASH) == FOUND
+
+
+def test_the_compiler_s_words_are_the_cause_of_a_failed_build() -> None:
+    log = "/opt/torch/CUDAContextLight.h:7:10: fatal error: cusparse.h: No such file or directory\n"
+    log += a_traceback("subprocess.CalledProcessError: Command '['cmake']' returned non-zero exit status 1.", "vllm/setup.py:build_extensions")
+
+    assert cause(log) == (None, "cusparse.h: No such file or directory", "CUDAContextLight.h")
+
+
+def test_code_that_raises_a_wrapper_is_no_wrapper_line() -> None:
+    log = f'{CRASH}ERROR 03-14 09:26:54 [core.py:1]     raise RuntimeError("Engine core initialization failed. "\n'
+
+    assert wrappers(log) == []
+
+
+def test_what_the_compiler_s_backend_raised_keeps_the_backend_s_frames() -> None:
+    log = a_traceback("torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:", "vllm/compilation/backends.py:compile")
+    log += "AssertionError: no hash of the graph\n"
+
+    assert cause(log) == ("AssertionError", "no hash of the graph", "backends.py:compile")
+
+
+def apparent(log: str) -> tuple[str | None, str] | None:
+    found = read(log).apparent
+    return (found.type, found.message) if found else None
+
+
+# What stands for a cause that the log does not show
+
+
+@pytest.mark.parametrize(
+    ("log", "wanted"),
+    [
+        (a_traceback("vllm.engine.async_llm_engine.AsyncEngineDeadError: Background loop is stopped.", "vllm/engine/async_llm_engine.py:check_health"), ("AsyncEngineDeadError", "Background loop is stopped.")),
+        ("ChildProcessError: worker died\n", ("ChildProcessError", "worker died")),
+        ("ERROR 03-14 09:26:54 [launcher.py:1] MQLLMEngine is already dead, terminating server process\n", (None, "MQLLMEngine is already dead, terminating server process")),
+        (a_traceback("exceptiongroup.ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)", "anyio/_backends/_asyncio.py:__aexit__"), ("ExceptionGroup", "unhandled errors in a TaskGroup (1 sub-exception)")),
+        ("ERROR 03-14 09:26:54 [engine.py:1] No supported config format found in the folder\n", (None, "No supported config format found in the folder")),
+        ("Error: max retries exceeded: unexpected EOF\n", (None, "max retries exceeded: unexpected EOF")),
+        ("Standard error: 0.21 (0.33%)\n", None),
+        ("KeyboardInterrupt: stopped\n", None),
+    ],
+)  # fmt: skip
+def test_the_outer_words_are_the_best_known_where_nothing_else_is(log: str, wanted: tuple[str | None, str] | None) -> None:
+    assert cause(log) is None
+    assert apparent(log) == wanted
+
+
+def test_a_lost_socket_tells_more_than_the_engine_s_wrapper() -> None:
+    log = a_traceback("zmq.error.ZMQError: Operation not supported", "zmq/_future.py:poll")
+    log += a_traceback("RuntimeError: Engine process failed to start. See stack trace for the root cause.", "vllm/api_server.py:build")
+
+    assert apparent(log) == ("ZMQError", "Operation not supported")
+
+
+def test_an_error_inside_an_exception_group_is_the_cause() -> None:
+    log = "  + Exception Group Traceback (most recent call last):\n"
+    log += '  |   File "/opt/app/run.py", line 3, in main\n  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)\n'
+    log += "  +-+---------------- 1 ----------------\n" + prefixed("    | ", CRASH)
+
+    assert cause(log) == FOUND
+
+
+# Builds
+
+
+def test_a_build_s_outer_steps_only_wrap_what_the_tool_says() -> None:
+    log = "fatal: unable to access 'https://git.example/x.git/': Could not resolve host: git.example\n"
+    log += "CMake Error at x-populate/clone.cmake:50 (message):\n  Failed to clone repository: 'https://git.example/x.git'\n"
+    log += a_traceback("subprocess.CalledProcessError: Command '['cmake', '--build', '.']' returned non-zero exit status 1.", "vllm/setup.py:run")
+    log += "ERROR: Failed building editable for vllm\n"
+
+    assert cause(log) == (None, "unable to access 'https://git.example/x.git/': Could not resolve host: git.example", "clone.cmake:50")
+    assert wrappers(log) == [
+        "Failed to clone repository: 'https://git.example/x.git'", "Command '['cmake', '--build', '.']' returned non-zero exit status 1.",
+        "Failed building editable for vllm",
+    ]  # fmt: skip
+
+
+def test_the_installer_s_news_come_after_an_error_of_the_running_program() -> None:
+    assert cause("ERROR: No matching distribution found for torch==9.9\n" + CRASH) == FOUND
+
+
+def test_a_failed_image_build_is_placed_in_its_dockerfile() -> None:
+    log = "2.135 ERROR: No matching distribution found for torch==9.9\n------\nDockerfile.rocm:49\n"
+
+    assert cause(log) == (None, "No matching distribution found for torch==9.9", "Dockerfile.rocm:49")
+
+
+def test_a_long_command_is_told_by_its_beginning() -> None:
+    log = f"subprocess.CalledProcessError: Command '['cmake', '/src', '-G', 'Ninja', {', '.join(repr('-DX=y') for _ in range(60))}]' returned non-zero exit status 1.\n"
+
+    assert apparent(log) == ("CalledProcessError", "Command '['cmake', '/src', '-G', 'Ninja'")
+
+
+# Faults of kernels
+
+
+def test_a_kernel_s_own_check_comes_before_the_abort_that_follows() -> None:
+    log = "/opt/ATen/native/hip/Indexing.hip:1294: indexSelect: Device-side assertion `src < size' failed.\n"
+    log += "*** SIGABRT received at time=1 on cpu 7 ***\nFatal Python error: Aborted\n"
+
+    assert cause(log) == ("HIP error", "Device-side assertion `src < size' failed", "Indexing.hip:1294")
+    assert wrappers(log) == ["*** SIGABRT received at time=1 on cpu 7 ***", "Aborted"]
+
+
+def test_nccl_s_own_fault_is_placed_where_python_called_it() -> None:
+    log = "node1:88:91 [5] enqueue.cc:267 NCCL WARN Cuda failure 'dependency created on uncaptured work'\n"
+    log += a_traceback("AssertionError", "vllm/distributed/pynccl.py:all_reduce")
+
+    assert cause(log) == ("CUDA error", "dependency created on uncaptured work", "pynccl.py:all_reduce")
+
+
+# Frames
+
+
+def test_a_package_installed_below_a_folder_of_any_name_is_itself() -> None:
+    assert not is_plumbing(Frame("/data/ray/session/lib/python3.10/site-packages/vllm/worker/worker.py", "init_device"))
+
+
+def test_code_run_from_a_string_is_a_place_only_where_it_is_innermost() -> None:
+    setup = 'File "<string>", line 9, in <module>\nFile "<string>", line 5, in configure\nRuntimeError: no compiler\n'
+    spawn = 'File "<string>", line 1, in <module>\nFile "/site-packages/vllm/x.py", line 5, in load\nRuntimeError: no compiler\n'
+
+    assert cause(f"Traceback (most recent call last):\n{setup}") == ("RuntimeError", "no compiler", "<string>:configure")
+    assert cause(f"Traceback (most recent call last):\n{spawn}") == ("RuntimeError", "no compiler", "x.py:load")
+
+
+# Wrapper lines
+
+
+def test_what_a_handler_logs_above_the_traceback_wraps_it() -> None:
+    log = prefixed("ERROR 03-14 09:26:54 [parser.py:1] ", f"Cannot read the answer of the tool.\n{CRASH}")
+
+    assert wrappers(log) == ["Cannot read the answer of the tool."]
+
+
+def test_a_sentence_above_a_traceback_is_no_wrapper() -> None:
+    assert wrappers(f"I get this error:\n{CRASH}") == []
+
+
+def test_the_title_s_error_comes_first_of_two() -> None:
+    log = a_traceback("ValueError: bfloat16 is no type for this card", "vllm/config.py:check")
+    log += a_traceback("RuntimeError: No CUDA GPUs are available", "vllm/worker.py:init_device")
+
+    found = title_first(read(log), "[Bug]: no cuda gpus are available on Ray").cause
+    assert found is not None
+    assert found.message == "No CUDA GPUs are available"
+
+
+def test_a_title_that_tells_nothing_changes_no_order() -> None:
+    assert title_first(read(CRASH), "[Bug]: it stops") == read(CRASH)
+
+
+def test_what_stands_for_a_cause_knows_that_it_only_wraps() -> None:
+    standing = read("ChildProcessError: worker died\n").apparent
+
+    assert standing is not None
+    assert standing.is_wrapper
+    assert not title_first(read(CRASH), "").cause.is_wrapper  # type: ignore[union-attr]

@@ -78,3 +78,32 @@ def test_blocks_and_lines_are_spans_of_their_source(text: str) -> None:
         source = document.sources[block.source]
         assert source[block.start : block.end] == block.text
         assert all(source[line.start : line.end] == line.text for line in block.lines)
+
+
+def test_a_form_heading_ends_a_fence_that_was_never_closed() -> None:
+    body = "### Your current environment\n```text\nvLLM 0.9\n\n### Describe the bug\nIt hangs.\n```\nlog\n```\n"
+
+    assert ("prose", "Describe the bug", "It hangs.") in blocks(body)
+
+
+def test_a_form_heading_within_a_closed_fence_is_code() -> None:
+    body = "I pasted the form:\n```\n### Describe the bug\nIt hangs.\n```\nthanks"
+
+    assert ("code", "", "### Describe the bug\nIt hangs.") in blocks(body)
+
+
+def test_a_mark_at_the_end_of_the_last_line_closes_a_fence() -> None:
+    assert blocks("```\nKeyError: 'x'```\nI use two cards.")[-1] == ("prose", "", "I use two cards.")
+
+
+def test_marks_around_a_word_in_a_sentence_open_no_fence() -> None:
+    assert [kind for kind, _, _ in blocks("```vllm serve m``` dies.\nI use two cards.")] == ["prose"]
+
+
+def test_a_text_longer_than_any_of_github_is_cut_into_blocks_at_both_ends() -> None:
+    body = "first words\n" + "filler line\n" * 60_000 + "last words"
+    found = blocks(body)
+
+    assert found[0][2].startswith("first words")
+    assert found[-1][2].endswith("last words")
+    assert sum(len(text) for _, _, text in found) < len(body) / 2

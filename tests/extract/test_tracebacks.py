@@ -192,6 +192,58 @@ def test_a_title_without_an_error_has_none() -> None:
     assert title_error("[Bug]: it is slow") is None
 
 
+def test_a_notebook_s_frames_are_read() -> None:
+    log = """\
+TypeError                                 Traceback (most recent call last)
+Cell In[1], line 12
+---> 12 client.create()
+
+File ~/lib/python3.10/site-packages/openai/_utils/_utils.py:275, in required.<locals>.inner(*args, **kwargs)
+--> 275 return func(*args, **kwargs)
+
+~/vllm/vllm/engine/llm_engine.py in step(self)
+---> 10     go()
+
+TypeError: no such keyword
+"""
+    [record] = errors(log)
+
+    assert (record.type, record.message) == ("TypeError", "no such keyword")
+    assert [frame.place for frame in record.frames] == ["_utils.py:inner", "llm_engine.py:step"]
+
+
+def test_a_traceback_cut_behind_a_failed_assert_is_an_assertion_error() -> None:
+    [record] = errors(a_traceback("    assert actual_len >= group_len", (LOADER, "load")))
+
+    assert (record.type, record.message, record.frames[-1].place) == ("AssertionError", "", "utils.py:load")
+
+
+def test_an_assert_on_the_way_to_another_error_is_none() -> None:
+    log = a_traceback("    assert check(size)", (LOADER, "load")) + '  File "/a/x.py", line 3, in check\n    go()\nValueError: no\n'
+
+    assert told(log) == [("ValueError", "no")]
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("KeyError: 'a.b' [repeated 7x across cluster]", ("KeyError", "'a.b'")),
+        ("ModuleNotFoundError: No module named 'vllm' ~$ nvidia-smi", ("ModuleNotFoundError", "No module named 'vllm'")),
+        ("It says `ValueError: the size 3 is odd` each time.", ("ValueError", "the size 3 is odd")),
+        ("We get **ValueError: the size 3 is odd** each time.", ("ValueError", "the size 3 is odd")),
+        ("NameError: name 'x' is not defined```", ("NameError", "name 'x' is not defined")),
+        ("RuntimeError: no kernel image<br />", ("RuntimeError", "no kernel image")),
+    ],
+)
+def test_a_message_ends_where_the_error_s_own_words_end(line: str, wanted: tuple[str, str]) -> None:
+    assert told(line) == [wanted]
+
+
+def test_a_message_that_ends_in_a_colon_is_whole_unless_it_announces_the_next_line() -> None:
+    assert told("RuntimeError: no operator for the inputs:\n  query: (1, 2)\n") == [("RuntimeError", "no operator for the inputs:")]
+    assert told("RuntimeError: 400, message:\nNot enough data\n") == [("RuntimeError", "Not enough data")]
+
+
 PIECES = [
     "Traceback (most recent call last):", f'  File "{LOADER}", line 7, in load', 'File "', "KeyError: 1", "RuntimeError:",
     "ValidationError: 1", "  Value error, x [type=", "The above exception was the direct cause", "(Worker_TP0 pid=1) ",
@@ -206,3 +258,93 @@ def test_errors_come_in_the_order_of_the_log_and_stand_in_it(log: str) -> None:
 
     assert numbers == sorted(numbers)
     assert [r.message for r in errors(log) if r.message not in lines[r.line.number - 1]] == []
+
+
+# Other programs' forms
+
+
+@pytest.mark.parametrize(
+    ("log", "wanted"),
+    [
+        ("vllm serve: error: unrecognized arguments: --lora-path x\n", (None, "unrecognized arguments: --lora-path x")),
+        ("`vllm serve: error: the following arguments are required: model_tag`\n", (None, "the following arguments are required: model_tag")),
+        ("ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use\n", (None, "[Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use")),
+        ("**error: kernel.py:211:0: stack frame size (556488) exceeds limit (262112) in function 'f'\n", (None, "stack frame size (556488) exceeds limit (262112)")),
+        ("vllm\\csrc\\kernels.cu(41): error: expression must have a constant value\n", (None, "expression must have a constant value")),
+        ("Warning: Parser Error: token fails parse; stopping\n", ("Parser Error", "token fails parse")),
+        ("FAILED: build/csrc/gemm_kernels.cu.o\n", (None, "FAILED: build/csrc/gemm_kernels.cu.o")),
+        ("      NameError: name 'cuda_version' is not defined\n", ("NameError", "name 'cuda_version' is not defined")),
+        ("it said RunTimeError: no\n", ("RuntimeError", "no")),
+    ],
+)  # fmt: skip
+def test_an_error_line_of_another_program(log: str, wanted: tuple[str | None, str]) -> None:
+    assert told(log) == [wanted]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "1a2b3c4 TypeError: 'type' object is not subscriptable (#3955)\n", "    except RuntimeError: pass  # Error: none\n",
+        "run()  # ValueError: never here\n", "// RuntimeError: in a comment\n",
+    ],
+)  # fmt: skip
+def test_a_line_that_only_mentions_an_error_is_none(log: str) -> None:
+    assert told(log) == []
+
+
+def test_a_failed_test_s_assertion_is_read_with_its_place() -> None:
+    log = "    def test_abort():\n>           assert not engine.busy()\nE           assert not True\nE            +  where True = busy()\n\nv1/test_llm.py:178: AssertionError\n"
+    [record] = errors(log)
+
+    assert (record.type, record.message, record.frames) == ("AssertionError", "assert not True", (Frame("v1/test_llm.py", "test_abort"),))
+
+
+def test_a_failed_test_s_frames_are_read() -> None:
+    log = "tests/test_x.py:63: in _run_test\n    go()\n/opt/lib/model.py:21: in resize\n    go()\nE       RuntimeError: no such size\n"
+
+    assert [frame.place for frame in errors(log)[0].frames] == ["test_x.py:_run_test", "model.py:resize"]
+
+
+def test_a_fault_s_stack_below_it_is_read_from_the_inside() -> None:
+    log = 'Fatal Python error: Segmentation fault\n\nStack (most recent call first):\n  File "/a/nccl.py", line 2 in reduce\n  File "/a/run.py", line 1 in main\n\nExtension modules: x\n'
+
+    assert [frame.place for frame in errors(log)[0].frames] == ["run.py:main", "nccl.py:reduce"]
+
+
+def test_an_embedded_python_s_list_is_read_from_the_inside() -> None:
+    log = "Failed to start: ValueError: signal only works in main thread\n\nAt:\n  /usr/lib/python3.12/signal.py(58): signal\n  /app/core_client.py(160): __init__\n"
+
+    assert [frame.place for frame in errors(log)[0].frames] == ["core_client.py:__init__", "signal.py:signal"]
+
+
+def test_a_box_around_a_traceback_changes_nothing() -> None:
+    log = "╭─ Traceback (most recent call last) ─╮\n│ /a/run.py:3 in main                 │\n│   3 │ go()                          │\n╰─────────────────────────────────────╯\nKeyError: 'x'\n"
+    [record] = errors(log)
+
+    assert (record.type, [frame.place for frame in record.frames]) == ("KeyError", ["run.py:main"])
+
+
+def test_a_traceback_that_was_cut_behind_raise_tells_the_class() -> None:
+    [record] = errors('Traceback (most recent call last):\n  File "/a/run.py", line 3, in main\n    raise ValueError("no such size")\n')
+
+    assert (record.type, record.message, record.frames) == ("ValueError", "no such size", (Frame("/a/run.py", "main"),))
+
+
+def test_a_cmake_error_s_words_stand_on_the_next_line() -> None:
+    [record] = errors("CMake Error at cmake/utils.cmake:50 (message):\n  No such compiler is known\n")
+
+    assert (record.message, record.frame_hint) == ("No such compiler is known", "utils.cmake:50")
+
+
+@pytest.mark.parametrize(
+    ("title", "wanted"),
+    [
+        ("[Bug]: RunTimeError:NCCL error is reported with graphs", ("RuntimeError", "NCCL error")),
+        ("[Bug]: zmq.error.ZMQError: Operation not supported", ("zmq.error.ZMQError", "Operation not supported")),
+        ("[Bug]: nvcc error   : 'ptxas' died due to signal 11", (None, "nvcc error   : 'ptxas' died due to signal 11")),
+        ("[Bug]: it is slow", None),
+    ],
+)
+def test_a_title_s_error_is_read_without_what_is_said_of_it(title: str, wanted: tuple[str | None, str] | None) -> None:
+    found = title_error(title)
+    assert (found and (found.type, found.message)) == wanted

@@ -1,0 +1,110 @@
+"""Learns `app/extract/confidence.json`: how often what a rule reads is right.
+
+    python -m app.train.confidence --labels LABELS.jsonl… --issues ISSUES.jsonl[.gz]… [--out F]
+
+A rule's confidence is its share of right values on labelled issues, drawn towards that of its field where
+the rule was seen seldom (a beta prior worth `PRIOR_VALUES` values). Printed beside it: the expected
+calibration error over ten bins, each issue's values judged with confidences learned from the other folds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from app.extract.confidence import Calibration, calibrated
+from app.extract.jsonl import issue_text
+from app.extract.reader import RULES_VERSION, read_issue
+from app.train.judged import Judged, judge
+
+FOLDS = 5
+BINS = 10
+PRIOR_VALUES = 6.0
+FIELD_PRIOR_VALUES = 4.0
+FIELD_PRIOR = 0.8
+OUT = Path(__file__).parents[1] / "extract" / "confidence.json"
+
+
+def rows_of(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    """The JSON objects of files, one a line."""
+    for path in paths:
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open() as lines:
+            yield from (json.loads(line) for line in lines if line.strip())
+
+
+def judge_files(labels: Sequence[Path], issues: Sequence[Path]) -> list[Judged]:
+    """Read every labelled issue and judge its values; an issue without a text is left out."""
+    wanted = {row["number"]: row for row in rows_of(labels)}
+    judged: dict[int, list[Judged]] = {}
+    for row in rows_of(issues):
+        if row["number"] in wanted and row["number"] not in judged:
+            facts = read_issue(issue_text(row)).facts
+            judged[row["number"]] = list(judge(facts, wanted[row["number"]]))
+    return [item for items in judged.values() for item in items]
+
+
+def learn(judged: Iterable[Judged]) -> Calibration:
+    """Confidences by field and by rule."""
+    by_field: dict[str, list[bool]] = defaultdict(list)
+    by_rule: dict[str, list[bool]] = defaultdict(list)
+    field_of: dict[str, str] = {}
+    for item in judged:
+        field = item.field.partition(".")[0]
+        key = f"{item.field}|{item.rule}"
+        by_field[field].append(item.is_right)
+        by_rule[key].append(item.is_right)
+        field_of[key] = field
+    fields = {field: _drawn(right, FIELD_PRIOR, FIELD_PRIOR_VALUES) for field, right in by_field.items()}
+    rules = {key: _drawn(right, fields[field_of[key]], PRIOR_VALUES) for key, right in by_rule.items()}
+    return Calibration(fields=dict(sorted(fields.items())), rules=dict(sorted(rules.items())))
+
+
+def _drawn(right: Sequence[bool], prior: float, prior_values: float) -> float:
+    return round((sum(right) + prior * prior_values) / (len(right) + prior_values), 3)
+
+
+def calibration_error(judged: Iterable[tuple[float, bool]]) -> float:
+    """Expected calibration error: the mean gap of confidence and share right, over ten equal bins."""
+    bins: dict[int, list[tuple[float, bool]]] = defaultdict(list)
+    for confidence, is_right in judged:
+        bins[min(BINS - 1, int(confidence * BINS))].append((confidence, is_right))
+    total = sum(map(len, bins.values()))
+    gaps = (abs(sum(c for c, _ in one) - sum(r for _, r in one)) for one in bins.values())
+    return sum(gaps) / total if total else 0.0
+
+
+def unseen_confidences(judged: Sequence[Judged]) -> Iterator[tuple[Judged, float]]:
+    """Each value with the confidence learned from the issues of the other folds."""
+    for fold in range(FOLDS):
+        table = learn(item for item in judged if item.number % FOLDS != fold)
+        for item in judged:
+            if item.number % FOLDS == fold:
+                yield item, calibrated(table, item.field, item.rule, item.confidence)
+
+
+def main() -> None:
+    """Learn, print the error, write the table."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser.add_argument("--labels", type=Path, nargs="+", required=True)
+    parser.add_argument("--issues", type=Path, nargs="+", required=True)
+    parser.add_argument("--out", type=Path, default=OUT)
+    asked = parser.parse_args()
+    judged = judge_files(asked.labels, asked.issues)
+    error = calibration_error((sure, item.is_right) for item, sure in unseen_confidences(judged))
+    before = calibration_error((item.confidence, item.is_right) for item in judged)
+    print(f"{len(judged)} values of {len({item.number for item in judged})} issues")
+    print(f"expected calibration error: {error:.3f} in {FOLDS} folds, {before:.3f} as the rules say now")
+    table = learn(judged)
+    told = {"rules_version": RULES_VERSION, "values": len(judged), "fold_error": round(error, 3)}
+    out = {**told, "fields": table.fields, "rules": table.rules}
+    asked.out.write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

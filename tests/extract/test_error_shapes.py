@@ -1,0 +1,114 @@
+"""How an error is told in few words, and errors in shapes that no Python traceback has."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.extract.causes import first_sentence
+from app.extract.document import IssueText
+from app.extract.facts import Facts
+from app.extract.reader import read_issue
+from app.extract.rootcause import read_errors
+
+FRAME = '  File "/opt/vllm/worker.py", line 9, in load\n    load()\n'
+TRACEBACK = f"Traceback (most recent call last):\n{FRAME}"
+COLLECT = 'Traceback (most recent call last):\n  File "/w/collect_env.py", line 17, in <module>\n'
+
+
+def told(log: str) -> tuple[str | None, str] | None:
+    cause = read_errors(log)[1].cause
+    return (cause.type, cause.message) if cause else None
+
+
+def facts(title: str, body: str) -> Facts:
+    return read_issue(IssueText(1, title, body)).facts
+
+
+@pytest.mark.parametrize(
+    ("message", "short"),
+    [
+        ("This node has no free card left. current={'CPU': 118.0}. It cannot start.", "This node has no free card left."),
+        ("Grids of this size are odd, e.g. 3 by 5 or so", "Grids of this size are odd, e.g. 3 by 5 or so"),
+        (f"The settings do not fit together: Namespace({'a=1, ' * 40})", "The settings do not fit together"),
+        (f"/lib/a.so: undefined symbol: _ZN{'x' * 150}", f"/lib/a.so: undefined symbol: _ZN{'x' * 150}"),
+    ],
+)
+def test_a_message_ends_where_its_advice_or_a_dump_begins(message: str, short: str) -> None:
+    assert first_sentence(message) == short
+
+
+def test_a_library_s_class_may_have_its_words_below_a_blank_line() -> None:
+    log = "client.lib.OldCallRemovedInV2:\n\nThis call is gone since version 2\n"
+
+    assert told(log) == ("OldCallRemovedInV2", "This call is gone since version 2")
+
+
+def test_an_answer_over_several_lines_is_told_by_its_message() -> None:
+    log = 'client.BadRequestError: Error code: 400 - {\n  "object": "error",\n  "message": "The schema has no type."\n}'
+
+    assert told(log) == ("BadRequestError", "The schema has no type.")
+
+
+def test_the_tool_that_lists_the_environment_is_not_the_failure() -> None:
+    beside = f"{COLLECT}ModuleNotFoundError: No module named 'vllm'\n"
+
+    assert told(beside + TRACEBACK + "KeyError: 'scale'\n") == ("KeyError", "'scale'")
+    assert facts("[Bug]: slow since yesterday", f"```\n{beside}```").error is None
+    named = facts("[Bug]: collect_env fails", f"```\n{beside}```").error
+    assert named is not None
+    assert named.type == "ModuleNotFoundError"
+
+
+def test_a_debugger_s_own_error_is_not_the_failure() -> None:
+    debugger = 'Traceback (most recent call last):\n  File "_pydevd_x.pyx", line 4, in _info\nKeyError: 3\n\n'
+    log = f"{debugger}During handling of the above exception, another exception occurred:\n\n{TRACEBACK}ValueError: no such op\n"
+
+    assert told(log) == ("ValueError", "no such op")
+
+
+def test_a_process_that_waited_in_vain_only_wraps_the_watchdog_s_error() -> None:
+    log = (
+        "[rank1]:[E520 22:23:46.5 ProcessGroupNCCL.cpp:1896] [Rank 1] Process group watchdog thread terminated with "
+        f"exception: CUDA error: an illegal memory access was encountered\n{TRACEBACK}TimeoutError\n"
+    )
+
+    assert told(log) == ("CUDA error", "an illegal memory access was encountered")
+
+
+def test_the_title_s_error_comes_before_one_mentioned_in_the_text() -> None:
+    body = "With three cards it is `ValueError: heads must be divisible by three` instead."
+    error = facts("ValueError: The number of cards is odd", body).error
+
+    assert error is not None
+    assert error.message == "The number of cards is odd"
+
+
+def test_the_assertion_of_a_title_stands_for_a_bare_one() -> None:
+    error = facts("[Bug]: assert len(parts) > 0 AssertionError", f"```\n{TRACEBACK}AssertionError\n```").error
+
+    assert error is not None
+    assert error.message == "assert len(parts) > 0"
+
+
+@pytest.mark.parametrize(
+    ("log", "cause"),
+    [
+        ("free(): invalid pointer\nFatal Python error: Aborted\n", (None, "free(): invalid pointer")),
+        ("Bus error (core dumped)", ("Bus error", "Bus error")),
+        ("thread '<unnamed>' panicked at src/a.rs:20:14:\nthe index is out of bounds", (None, "the index is out of bounds")),
+        ("ERROR 01-01 10:00:00 [a.py:1] TimeoutError('No sign of life')", ("TimeoutError", "No sign of life")),
+        ("Exception:\n\nmy first start\n", None),
+        ("exc_map = {\n    OSError: ConnectError,\n}", None),
+    ],
+)
+def test_shapes_without_a_traceback(log: str, cause: tuple[str | None, str] | None) -> None:
+    assert told(log) == cause
+
+
+@pytest.mark.parametrize("body", ["ValueError: The architecture Foo is unknown\n", f"{FRAME}KeyError: 'a.weight'\n"])
+def test_a_request_that_shows_a_printed_error_is_a_failure(body: str) -> None:
+    assert facts("[New Model]: Foo", f"It fails:\n```\n{body}```").is_failure
+
+
+def test_a_request_that_only_mentions_an_error_is_none() -> None:
+    assert not facts("[Feature]: smaller heads", "Today one gets `ValueError: heads must be large` there.").is_failure
