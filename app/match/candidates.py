@@ -7,10 +7,8 @@ BM25 after Robertson and Zaragoza 2009, k1 = 1.2, b = 0.5 (short reports tell as
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +35,11 @@ CANDIDATES = 60
 RAREST = {TEXT: 60, ERROR: 60, FRAME: 50, SIGNATURE: 8}
 """How many of a channel's rarest terms are asked for."""
 SEED_WEIGHT = {TEXT: 0.5, ERROR: 1.5, FRAME: 1.0, SIGNATURE: 2.0}
+SHOWN = 12
+"""A candidate's weightiest shared terms, kept to say why it is one."""
+
+_WIDTH = max(CHANNELS) + 1
+_SEED_WEIGHTS = np.array([SEED_WEIGHT.get(channel, 0.0) for channel in range(_WIDTH)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,40 +64,45 @@ class _Query:
     frequencies: Mapping[int, int]
 
 
-def find_candidates(session: Session, terms: Terms, repo_ids: Sequence[int] | None = None) -> list[Candidate]:
-    """The stored issues most like these terms, best first."""
-    size = count_indexed(session)
-    query = _weigh(session, terms, size)
+def find_candidates(
+    session: Session,
+    terms: Terms,
+    repo_ids: Sequence[int] | None = None,
+    *,
+    exclude: Collection[int] = frozenset(),
+) -> list[Candidate]:
+    """The stored issues most like these terms, best first; numbers in `exclude` take no one's place."""
+    query = _weigh(session, terms, count_indexed(session))
     if not len(query.ids):
         return []
-    best = _seeds(session, query, repo_ids)
-    profiles = find_profiles(session, best)
-    found = [_score(key, profiles[key], query) for key in best if key in profiles]
+    found = _score(find_profiles(session, _seeds(session, query, repo_ids, exclude)), query)
     return sorted(found, key=lambda item: (-sum(item.scores.values()), item.key))
 
 
 def score_one(session: Session, terms: Terms, key: Key) -> Candidate | None:
     """How much of these terms one stored issue holds, candidate or not; None if it is not indexed."""
-    profile = find_profiles(session, [key]).get(key)
     query = _weigh(session, terms, count_indexed(session))
-    return _score(key, profile, query) if profile is not None and len(query.ids) else None
+    found = _score(find_profiles(session, [key]), query) if len(query.ids) else []
+    return found[0] if found else None
 
 
-def _seeds(session: Session, query: _Query, repo_ids: Sequence[int] | None) -> list[Key]:
+def _seeds(
+    session: Session, query: _Query, repo_ids: Sequence[int] | None, exclude: Collection[int]
+) -> list[Key]:
     """The issues that hold the weightiest of the rare terms."""
-    weight = dict(zip(query.ids.tolist(), query.weights.tolist(), strict=True))
-    channel = dict(zip(query.ids.tolist(), query.channels.tolist(), strict=True))
-    rarest = _rarest(query)
-    holders: dict[int, list[Key]] = {}
-    for term, repo_id, number in find_postings(session, rarest):
-        if repo_ids is None or repo_id in repo_ids:
-            holders.setdefault(term, []).append((repo_id, number))
-    seeds: Counter[Key] = Counter()
-    # In a fixed order of the terms, and equals by number: the engines give rows in different orders.
-    for term in rarest:
-        for key in holders.get(term, ()):
-            seeds[key] += weight[term] * SEED_WEIGHT[channel[term]]
-    return heapq.nsmallest(CANDIDATES, seeds, key=lambda key: (-seeds[key], key))
+    rows = np.array(find_postings(session, _rarest(query)), dtype=np.int64).reshape(-1, 3)
+    if repo_ids is not None:
+        rows = rows[np.isin(rows[:, 1], list(repo_ids))]
+    if exclude:
+        rows = rows[~np.isin(rows[:, 2], list(exclude))]
+    # In a fixed order, so that sums and ties are the same on engines that give rows in another order.
+    rows = rows[np.lexsort((rows[:, 0], rows[:, 2], rows[:, 1]))]
+    at = np.searchsorted(query.ids, rows[:, 0])
+    told = query.weights[at] * _SEED_WEIGHTS[query.channels[at]]
+    keys, holder = np.unique(rows[:, 1:], axis=0, return_inverse=True)
+    sums = np.bincount(holder.ravel(), weights=told, minlength=len(keys))
+    best = np.lexsort((keys[:, 1], keys[:, 0], -sums))[:CANDIDATES]
+    return [(repo_id, number) for repo_id, number in keys[best].tolist()]
 
 
 def _weigh(session: Session, terms: Terms, size: int) -> _Query:
@@ -135,23 +143,43 @@ def _rarest(query: _Query) -> list[int]:
     return chosen
 
 
-def _score(key: Key, profile: Profile, query: _Query) -> Candidate:
-    at = np.searchsorted(profile.ids, query.ids)
-    at[at == len(profile.ids)] = 0
-    here = profile.ids[at] == query.ids if len(profile.ids) else np.zeros(len(query.ids), dtype=bool)
-    counts = profile.counts[at[here]].astype(float)
-    length = 1 - B + B * len(profile.ids) / MEAN_TERMS
-    gains = query.weights[here] * counts * (K1 + 1) / (counts + K1 * length)
-    channels = query.channels[here]
-    scores = {channel: float(gains[channels == channel].sum()) for channel in CHANNELS}
-    covered = {channel: float(query.weights[here][channels == channel].sum()) for channel in CHANNELS}
-    shares = {
-        channel: covered[channel] / query.totals[channel] if query.totals[channel] else 0.0
-        for channel in CHANNELS
-    }
-    positions = np.flatnonzero(here)
-    top = positions[np.argsort(-query.weights[positions])][:12]
-    shared = tuple(
-        (int(query.channels[i]), query.texts[i], float(query.weights[i])) for i in top.tolist()
+def _score(profiles: Mapping[Key, Profile], query: _Query) -> list[Candidate]:
+    """What each profile shares with the query; all of them in one pass."""
+    if not profiles:
+        return []
+    keys = list(profiles)
+    sizes = np.array([len(profiles[key].ids) for key in keys])
+    ids = np.concatenate([profiles[key].ids for key in keys])
+    at = np.minimum(np.searchsorted(query.ids, ids), len(query.ids) - 1)
+    here = query.ids[at] == ids
+    at, of = at[here], np.repeat(np.arange(len(keys)), sizes)[here]
+    counts = np.concatenate([profiles[key].counts for key in keys])[here].astype(float)
+    length = 1 - B + B * sizes[of] / MEAN_TERMS
+    weights = query.weights[at]
+    cell = of * _WIDTH + query.channels[at]
+    size = len(keys) * _WIDTH
+    gains = np.bincount(cell, weights * counts * (K1 + 1) / (counts + K1 * length), size)
+    covered = np.bincount(cell, weights, size)
+    top = np.lexsort((-weights, of))
+    starts = np.searchsorted(of, np.arange(len(keys) + 1))  # `of` ascends, so does each profile's run
+    return [
+        _candidate(
+            key, gains[i * _WIDTH :], covered[i * _WIDTH :],
+            at[top[starts[i] : starts[i + 1]][:SHOWN]], query,
+        )
+        for i, key in enumerate(keys)
+    ]  # fmt: skip
+
+
+def _candidate(
+    key: Key, gains: np.ndarray, covered: np.ndarray, shared: np.ndarray, query: _Query
+) -> Candidate:
+    return Candidate(
+        key,
+        {channel: float(gains[channel]) for channel in CHANNELS},
+        {
+            channel: float(covered[channel]) / query.totals[channel] if query.totals[channel] else 0.0
+            for channel in CHANNELS
+        },
+        tuple((int(query.channels[i]), query.texts[i], float(query.weights[i])) for i in shared.tolist()),
     )
-    return Candidate(key, scores, shares, shared)

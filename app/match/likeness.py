@@ -16,14 +16,22 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from app.match.candidates import Candidate
-from app.match.terms import CHANNELS, ERROR, FRAME, SIGNATURE, TEXT
+from app.match.terms import CHANNELS, ERROR, FRAME, TEXT
 
 Band = Literal["same", "likely", "related"]
 
-FEATURES = (
-    "error_share", "frame_share", "text_share", "signature_share", "error_score", "frame_score",
-    "text_score", "signature_score", "lead", "weakest_channel",
+RANK_FEATURES = (
+    "text_score", "text_share", "error_score", "error_share", "frame_score", "frame_share",
+    "signature_score", "signature_share",
 )  # fmt: skip
+"""What puts candidates in order: for each channel how much is shared, and how much of the query that is."""
+
+FEATURES = (*RANK_FEATURES, "lead", "weakest_channel")
+"""What the chance is told by. `lead`: how far the first is ahead of the next; `weakest_channel`: a frame
+or error that is shared in part only."""
+
+PROSE_FEATURES = ("text_score", "text_share", "lead")
+"""The same for a question without a log; here `lead` is a share of the first one's score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +44,18 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
+class ProseWeights:
+    """The chance of a match for a question in words: a logistic curve over `PROSE_FEATURES`."""
+
+    coefficients: tuple[float, ...]
+    intercept: float
+    likely_from: float
+    related_from: float
+
+
+@dataclass(frozen=True, slots=True)
 class Weights:
-    """Learned weights: a linear ranking, then a logistic curve over all features."""
+    """Learned weights: a linear order, then a logistic curve over all features."""
 
     rank: tuple[float, ...]
     coefficients: tuple[float, ...]
@@ -46,6 +64,7 @@ class Weights:
     likely_from: float
     related_from: float
     floor: float
+    prose: ProseWeights
 
 
 @lru_cache(maxsize=1)
@@ -53,48 +72,80 @@ def load_weights() -> Weights:
     """The weights this version was measured with."""
     data: dict[str, Any] = json.loads((files(__package__) / "weights.json").read_text(encoding="utf-8"))
     return Weights(
-        tuple(data["rank"][str(channel)] for channel in CHANNELS),
+        tuple(data["rank"][name] for name in RANK_FEATURES),
         tuple(data["coefficients"][name] for name in FEATURES),
         data["intercept"], data["same_from"], data["likely_from"], data["related_from"],
-        data["floor"],
+        data["floor"], _prose_weights(data["prose"]),
     )  # fmt: skip
+
+
+def _prose_weights(data: dict[str, Any]) -> ProseWeights:
+    coefficients = tuple(data["coefficients"][name] for name in PROSE_FEATURES)
+    return ProseWeights(coefficients, data["intercept"], data["likely_from"], data["related_from"])
+
+
+def rank_features(candidate: Candidate) -> tuple[float, ...]:
+    """The features in the order of `RANK_FEATURES`; scores as logarithms, shares from 0 to 1."""
+    return tuple(
+        value
+        for channel in CHANNELS
+        for value in (math.log1p(candidate.scores[channel]), candidate.shares[channel])
+    )
 
 
 def rank_score(candidate: Candidate, rank: Sequence[float]) -> float:
     """The linear sum by which candidates are put in order."""
-    return sum(
-        weight * candidate.scores[channel] for channel, weight in zip(CHANNELS, rank, strict=True)
-    )
+    return sum(weight * value for weight, value in zip(rank, rank_features(candidate), strict=True))
 
 
 def features_of(candidate: Candidate, lead: float) -> tuple[float, ...]:
-    """The features in the order of `FEATURES`; `lead` is the score over the next one's, in nats."""
-    shares, scores = candidate.shares, candidate.scores
-    told = [shares[channel] for channel in (ERROR, FRAME) if scores[channel] > 0]
-    return (
-        shares[ERROR], shares[FRAME], shares[TEXT], shares[SIGNATURE],
-        math.log1p(scores[ERROR]), math.log1p(scores[FRAME]), math.log1p(scores[TEXT]),
-        math.log1p(scores[SIGNATURE]), math.log1p(max(lead, 0.0)), min(told, default=0.0),
-    )  # fmt: skip
+    """The features in the order of `FEATURES`; `lead` is the rank score over the next one's."""
+    told = [candidate.shares[channel] for channel in (ERROR, FRAME) if candidate.scores[channel] > 0]
+    return (*rank_features(candidate), max(lead, 0.0), min(told, default=0.0))
 
 
 def rank_candidates(candidates: Sequence[Candidate], weights: Weights | None = None) -> list[Scored]:
-    """Candidates as matches, best first, with probability and band."""
+    """Candidates as matches, best first, with probability and band; a lower one is never more probable."""
     used = weights or load_weights()
-    order = sorted(candidates, key=lambda item: -rank_score(item, used.rank))
-    scored = []
-    for position, candidate in enumerate(order):
-        behind = rank_score(order[position + 1], used.rank) if position + 1 < len(order) else 0.0
-        lead = rank_score(candidate, used.rank) - behind if position == 0 else 0.0
-        chance = _probability(features_of(candidate, lead), used)
+    ranked = sorted(((rank_score(item, used.rank), item) for item in candidates), key=lambda one: -one[0])
+    scored: list[Scored] = []
+    ceiling = 1.0
+    behind = ranked[1][0] if len(ranked) > 1 else 0.0
+    for position, (score, candidate) in enumerate(ranked):
+        lead = score - behind if position == 0 else 0.0
+        chance = min(ceiling, _probability(features_of(candidate, lead), used))
         scored.append(Scored(candidate, chance, band_of(chance, used)))
-    return sorted(scored, key=lambda item: -item.probability)
+        ceiling = chance
+    return scored
+
+
+def rank_prose(candidates: Sequence[Candidate], weights: Weights | None = None) -> list[Scored]:
+    """Candidates for a question in words, by what they share of its text; none is ever `same`."""
+    used = (weights or load_weights()).prose
+    ranked = sorted(candidates, key=lambda item: -item.scores[TEXT])
+    scored: list[Scored] = []
+    ceiling = 1.0
+    for position, candidate in enumerate(ranked):
+        chance = min(ceiling, _logistic(prose_features(ranked, position), used.coefficients, used.intercept))
+        scored.append(Scored(candidate, chance, "likely" if chance >= used.likely_from else "related"))
+        ceiling = chance
+    return scored
+
+
+def prose_features(ranked: Sequence[Candidate], position: int) -> tuple[float, ...]:
+    """The features of a ranked candidate in the order of `PROSE_FEATURES`."""
+    mine = ranked[position].scores[TEXT]
+    behind = ranked[position + 1].scores[TEXT] if position + 1 < len(ranked) else 0.0
+    best = ranked[0].scores[TEXT]
+    return math.log1p(mine), ranked[position].shares[TEXT], (mine - behind) / best if best else 0.0
 
 
 def _probability(features: Sequence[float], weights: Weights) -> float:
-    value = weights.intercept + sum(
-        coefficient * feature for coefficient, feature in zip(weights.coefficients, features, strict=True)
-    )
+    return _logistic(features, weights.coefficients, weights.intercept)
+
+
+def _logistic(features: Sequence[float], coefficients: Sequence[float], intercept: float) -> float:
+    value = intercept + sum(one * feature for one, feature in zip(coefficients, features, strict=True))
     return 1 / (1 + math.exp(-max(-40.0, min(40.0, value))))
 
 

@@ -8,12 +8,13 @@ whole signatures.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from app.extract.loglines import LogLine
 from app.extract.normalise import mask
-from app.extract.rootcause import Cause, CauseChain, is_plumbing
+from app.extract.patterns import pattern
+from app.extract.rootcause import Cause, CauseChain, is_plumbing, wrapper_rule
 
 TEXT, ERROR, FRAME, SIGNATURE = 1, 2, 3, 4
 CHANNELS = (TEXT, ERROR, FRAME, SIGNATURE)
@@ -23,6 +24,14 @@ MAX_TOKENS = 3_000
 MAX_TOKEN_CHARS = 60
 MIN_TOKEN_CHARS = 3
 
+TELLING_WORDS_LEAST = 30
+"""Distinct words that must remain before a log's common lines are left out."""
+
+_ON_THE_WAY = pattern(
+    r"vllm/v1/engine/(?:core|core_client|utils|async_llm|llm_engine)\.py|vllm/v1/executor/"
+    r"|vllm/entrypoints/(?:cli|openai/api_server|launcher)|/bin/vllm|uvloop|contextlib\.py|asyncio/"
+    r"|multiprocessing/|concurrent/|runpy\.py|<frozen"
+)
 _WORD = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) == "_")}
 
 Terms = Mapping[tuple[int, str], int]
@@ -48,10 +57,30 @@ def terms_of(texts: Iterable[str], errors: CauseChain) -> Terms:
     return found
 
 
-def texts_of_log(lines: Sequence[LogLine]) -> Iterable[str]:
-    """The words of a log, line by line; where code stands on disk is left out."""
+def texts_of_log(lines: Sequence[LogLine], errors: CauseChain | None = None) -> Iterable[str]:
+    """The words of a log, line by line; where code stands on disk is left out.
+
+    Args:
+        errors: what was found in a pasted log. Where it holds wrappers only, the lines that every failing
+            server prints would drown the few others; so they are left out, if enough words remain.
+    """
+    if errors is not None and errors.cause is None and errors.wrappers:
+        telling = [_without_path(line.text) for line in _beside_wrappers(lines)]
+        if len(set(_tokens(telling))) >= TELLING_WORDS_LEAST:
+            return telling
+    return [_without_path(line.text) for line in lines]
+
+
+def _beside_wrappers(lines: Sequence[LogLine]) -> Iterator[LogLine]:
+    """Lines that are neither wrappers nor frames on the way from a server to its engine."""
+    leads = False
     for line in lines:
-        yield _without_path(line.text)
+        if 'File "' in line.text:
+            leads = _ON_THE_WAY.search(line.text) is not None
+        elif not line.text.startswith("    "):
+            leads = False
+        if not leads and wrapper_rule(line.text) is None:
+            yield line
 
 
 def error_terms(cause: Cause) -> Iterable[str]:

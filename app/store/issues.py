@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import func
+from sqlalchemy import bindparam, func
+from sqlalchemy import select as sql_select
 from sqlalchemy.orm import QueryableAttribute, defer
 from sqlmodel import Session, col, select
 
@@ -25,23 +26,44 @@ from app.store.tables import (
 
 _KEY = ("repo_id", "number")
 
+# Asked with every diagnosis, so built once: putting a statement together costs more than running it.
+_REPOSITORY = select(col(RepositoryRow.id)).where(col(RepositoryRow.full_name) == bindparam("full_name"))
+_ISSUE, _PULL = metadata.tables["issue"].c, metadata.tables["pull_request"].c
+_HEADS = (
+    sql_select(
+        *(column for column in _ISSUE if column.name not in {"repo_id", "body", "raw", "seen_at"}),
+        _PULL.merged_at, _PULL.merge_commit_sha, _PULL.is_draft,
+    )
+    .join_from(
+        metadata.tables["issue"],
+        metadata.tables["pull_request"],
+        (_PULL.repo_id == _ISSUE.repo_id) & (_PULL.number == _ISSUE.number),
+        isouter=True,
+    )
+    .where(_ISSUE.repo_id == bindparam("repo_id"), _ISSUE.number.in_(bindparam("numbers", expanding=True)))
+)  # fmt: skip
+_COUNT = (
+    select(IssueRow.is_pull_request, IssueRow.origin, func.count())
+    .where(col(IssueRow.repo_id) == bindparam("repo_id"))
+    .group_by(col(IssueRow.is_pull_request), col(IssueRow.origin))
+)
+
 
 def add_repository(session: Session, full_name: str) -> int:
     """The repository's key; it is added if new."""
     found = find_repository(session, full_name)
-    if found is not None:
-        return found
-    row = RepositoryRow(full_name=full_name)
-    session.add(row)
-    session.flush()
-    if row.id is None:
+    if found is None:
+        # Two that start at once may both find none; the second then finds the first one's row.
+        upsert(session, metadata.tables["repository"], [{"full_name": full_name}], keys=("full_name",))
+        found = find_repository(session, full_name)
+    if found is None:
         raise NotFoundError(f"{full_name} could not be added")
-    return row.id
+    return found
 
 
 def find_repository(session: Session, full_name: str) -> int | None:
     """The key of a repository, or None if nothing of it is stored."""
-    return session.exec(select(RepositoryRow.id).where(RepositoryRow.full_name == full_name)).first()
+    return session.connection().execute(_REPOSITORY, {"full_name": full_name}).scalar()
 
 
 def save_issues(
@@ -188,6 +210,18 @@ def find_issues(
     return [found[number] for number in numbers if number in found]
 
 
+def find_heads(session: Session, repo_id: int, numbers: Sequence[int]) -> list[IssueRecord]:
+    """As `find_issues`, for lists: `body` is empty and GitHub's JSON left out."""
+    if not numbers:
+        return []
+    rows = session.connection().execute(_HEADS, {"repo_id": repo_id, "numbers": list(numbers)})
+    found = {}
+    for row in rows.mappings():
+        told = {**row, "labels": tuple(row["labels"]), "is_draft": bool(row["is_draft"])}
+        found[row["number"]] = IssueRecord(body="", **told)
+    return [found[number] for number in numbers if number in found]
+
+
 def _issue_record(row: IssueRow, pull: PullRequestRow | None, with_raw: bool = True) -> IssueRecord:
     return IssueRecord(
         number=row.number, title=row.title, body=row.body, state=row.state, url=row.url,
@@ -234,13 +268,8 @@ def newest_failures(session: Session, repo_id: int, limit: int) -> list[tuple[Is
 
 def count_issues(session: Session, repo_id: int) -> dict[str, int]:
     """How many are stored: {"issues", "pulls", "from_cards"}."""
-    query = (
-        select(IssueRow.is_pull_request, IssueRow.origin, func.count())
-        .where(IssueRow.repo_id == repo_id)
-        .group_by(col(IssueRow.is_pull_request), col(IssueRow.origin))
-    )
     counts = {"issues": 0, "pulls": 0, "from_cards": 0}
-    for is_pull, origin, count in session.exec(query):
+    for is_pull, origin, count in session.connection().execute(_COUNT, {"repo_id": repo_id}):
         counts["pulls" if is_pull else "issues"] += count
         if origin != GITHUB:
             counts["from_cards"] += count

@@ -7,17 +7,36 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import delete, insert
+from sqlalchemy import String, bindparam, cast, delete, insert, literal
 from sqlmodel import Session, col, select
 
 from app.extract.facts import Evidence, Facts
 from app.store.dialect import upsert
 from app.store.records import LinkRecord
-from app.store.tables import FactRow, LinkRow, OccurrenceRow, ReadingRow, SignatureRow, metadata
+from app.store.tables import CommentRow, FactRow, LinkRow, OccurrenceRow, ReadingRow, SignatureRow, metadata
 
 VALUE_KEY_CHARS = 120
 
-EXTRACTED_LINK_KINDS = ("mentions", "fixes", "fixed_by", "introduced_by", "duplicate")
+EXTRACTED_LINK_KINDS = (
+    "mentions", "fixes", "fixed_by", "introduced_by", "duplicate", "reverts", "relands"
+)  # fmt: skip
+
+# Asked with every diagnosis, so built once: putting a statement together costs more than running it.
+_FACTS = select(ReadingRow.number, ReadingRow.facts).where(
+    col(ReadingRow.repo_id) == bindparam("repo_id"),
+    col(ReadingRow.number).in_(bindparam("numbers", expanding=True)),
+)
+_LINKS_TO = select(LinkRow.repo_id, LinkRow.number, LinkRow.target_number).where(
+    col(LinkRow.target_repo) == bindparam("repo"),
+    col(LinkRow.target_number).in_(bindparam("numbers", expanding=True)),
+    col(LinkRow.kind) == bindparam("kind"),
+)
+_DUPLICATES = select(LinkRow.number, LinkRow.target_number).where(
+    col(LinkRow.repo_id) == bindparam("repo_id"),
+    col(LinkRow.number).in_(bindparam("numbers", expanding=True)),
+    col(LinkRow.target_repo) == bindparam("repo"),
+    col(LinkRow.kind) == "duplicate",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +140,8 @@ def find_facts(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[i
 
 def find_facts_without_evidence(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, Facts]:
     """The facts of these issues, cheaper: `evidence` is empty."""
-    query = select(ReadingRow.number, ReadingRow.facts).where(
-        ReadingRow.repo_id == repo_id, col(ReadingRow.number).in_(list(numbers))
-    )
-    return {number: Facts.model_validate(facts) for number, facts in session.exec(query) if facts}
+    rows = session.connection().execute(_FACTS, {"repo_id": repo_id, "numbers": list(numbers)})
+    return {number: Facts.model_validate(facts) for number, facts in rows if facts}
 
 
 def _with_evidence(
@@ -148,10 +165,9 @@ def _with_evidence(
 
 def links_to(session: Session, repo: str, numbers: Sequence[int], kind: str) -> list[tuple[int, int, int]]:
     """Links of one kind that point at these issues: (repo_id and number they come from, target)."""
-    query = select(LinkRow.repo_id, LinkRow.number, LinkRow.target_number).where(
-        LinkRow.target_repo == repo, col(LinkRow.target_number).in_(list(numbers)), LinkRow.kind == kind
-    )
-    return [(repo_id, number, target) for repo_id, number, target in session.exec(query)]
+    asked = {"repo": repo, "numbers": list(numbers), "kind": kind}
+    rows = session.connection().execute(_LINKS_TO, asked)
+    return [(repo_id, number, target) for repo_id, number, target in rows]
 
 
 def links_from(session: Session, repo_id: int, number: int) -> list[LinkRecord]:
@@ -188,3 +204,28 @@ def count_faults(session: Session, repo_id: int) -> int:
 def signature_text(session: Session, signature_id: str) -> str | None:
     """A signature's readable text, or None if it was never seen."""
     return session.exec(select(SignatureRow.text).where(SignatureRow.id == signature_id)).first()
+
+
+def words_on_fixes(
+    session: Session, repo_id: int, numbers: Sequence[int]
+) -> dict[int, tuple[str, str | None]]:
+    """What is said of the fix of these issues, word for word, and who a commenter is."""
+    query = (
+        select(FactRow.number, FactRow.quote, CommentRow.author_association)
+        .join(
+            CommentRow,
+            (col(CommentRow.repo_id) == col(FactRow.repo_id))
+            & (col(CommentRow.issue_number) == col(FactRow.number))
+            & (col(FactRow.source) == literal("comment:").concat(cast(col(CommentRow.id), String))),
+            isouter=True,
+        )
+        .where(FactRow.repo_id == repo_id, col(FactRow.number).in_(list(numbers)), FactRow.field == "fix")
+    )
+    return {number: (quote, association) for number, quote, association in session.exec(query)}
+
+
+def duplicates_of(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> dict[int, int]:
+    """Which issue of the same repository each of these is said to repeat, where that is said."""
+    asked = {"repo_id": repo_id, "repo": repo, "numbers": list(numbers)}
+    rows = session.connection().execute(_DUPLICATES, asked)
+    return {number: target for number, target in rows}  # noqa: C416 - a row is no pair to mypy

@@ -24,19 +24,33 @@ from sklearn.model_selection import KFold
 
 from app.extract.rootcause import read_errors
 from app.match.candidates import Candidate, find_candidates
-from app.match.likeness import FEATURES, Weights, features_of, rank_candidates, rank_score
-from app.match.terms import CHANNELS, terms_of, texts_of_log
+from app.match.likeness import (
+    FEATURES,
+    RANK_FEATURES,
+    Weights,
+    features_of,
+    load_weights,
+    rank_candidates,
+    rank_features,
+    rank_score,
+)
+from app.match.terms import terms_of, texts_of_log
 from app.store.session import Store, open_store
 
 SAME_PRECISION = 0.95
 LIKELY_PRECISION = 0.60
-LIKELY_LEAST = 0.25
+SAME_LEAST = 0.90
+LIKELY_LEAST = 0.50
+"""A chance is not called `same` or `likely` below these, whatever the folds say."""
 BAND_LEAST = 10
 """A band's precision is not judged on fewer queries."""
-RELATED_FROM = 0.15
+RELATED_FROM = 0.25
 FLOOR = 0.004
 FOLDS = 5
 PER_QUERY = 10
+RANK_C = 0.1
+MAX_RIGHT, MAX_WRONG = 3, 20
+"""Of a query's candidates, so many of each kind are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +69,7 @@ def read_examples(store: Store, files: Sequence[Path]) -> list[Example]:
         row = json.loads(line)
         lines, errors = read_errors(row["query"])
         with store.reading() as session:
-            found = find_candidates(session, terms_of(texts_of_log(lines), errors))
+            found = find_candidates(session, terms_of(texts_of_log(lines, errors), errors))
         excluded, expected = set(row.get("exclude", ())), set(row["expected"])
         kept = tuple(item for item in found if item.key[1] not in excluded)
         right = tuple(item.key[1] in expected for item in kept)
@@ -64,23 +78,22 @@ def read_examples(store: Store, files: Sequence[Path]) -> list[Example]:
 
 
 def learn_rank(examples: Iterable[Example]) -> tuple[float, ...]:
-    """Weights of the channels: what sets a right candidate over a wrong one."""
+    """Weights of the rank features: what sets a right candidate over a wrong one; none counts against."""
     rows, weights = [], []
     for example in examples:
-        scores = [tuple(item.scores[channel] for channel in CHANNELS) for item in example.candidates]
-        good = [s for s, right in zip(scores, example.right, strict=True) if right][:3]
-        bad = [s for s, right in zip(scores, example.right, strict=True) if not right][:15]
+        told = [rank_features(item) for item in example.candidates]
+        good = [row for row, right in zip(told, example.right, strict=True) if right][:MAX_RIGHT]
+        bad = [row for row, right in zip(told, example.right, strict=True) if not right][:MAX_WRONG]
         for one in good:
             for other in bad:
                 rows.append(np.subtract(one, other))
-                weights.append(example.weight / len(bad))
+                weights.append(example.weight / (len(good) * len(bad)))
     table = np.array(rows)
     spread = table.std(axis=0) + 1e-9
-    model = LogisticRegression(fit_intercept=False, C=1.0, max_iter=2000)
+    model = LogisticRegression(fit_intercept=False, C=RANK_C, max_iter=2000)
     both = np.vstack([table, -table]) / spread
     model.fit(both, [1] * len(table) + [0] * len(table), sample_weight=[*weights, *weights])
-    learned = np.maximum(model.coef_[0] / spread, 0.0)
-    return tuple((learned / learned.max()).round(4).tolist())
+    return tuple(np.maximum(model.coef_[0] / spread, 0.0).round(4).tolist())
 
 
 def learn_probability(
@@ -129,7 +142,7 @@ def fit(examples: Sequence[Example]) -> Weights:
     """Rank and probability; the bands are set afterwards."""
     rank = learn_rank(examples)
     coefficients, intercept = learn_probability(examples, rank)
-    return Weights(rank, coefficients, intercept, 1.0, 1.0, 1.0, FLOOR)
+    return Weights(rank, coefficients, intercept, 1.0, 1.0, 1.0, FLOOR, load_weights().prose)
 
 
 def threshold(firsts: Sequence[tuple[float, bool]], precision: float, below: float = 1.1) -> float:
@@ -154,12 +167,13 @@ def main() -> None:
     examples = read_examples(store, asked.queries)
     firsts = first_matches(examples)
     weights = fit(examples)
-    same = threshold(firsts, SAME_PRECISION)
+    same = max(SAME_LEAST, threshold(firsts, SAME_PRECISION))
     likely = max(LIKELY_LEAST, threshold(firsts, LIKELY_PRECISION, below=same))
     data = {
+        **json.loads(asked.out.read_text(encoding="utf-8")),
         "learned": datetime.now(UTC).date().isoformat(),
         "queries": len(examples),
-        "rank": {str(channel): weight for channel, weight in zip(CHANNELS, weights.rank, strict=True)},
+        "rank": dict(zip(RANK_FEATURES, weights.rank, strict=True)),
         "coefficients": dict(zip(FEATURES, weights.coefficients, strict=True)),
         "intercept": weights.intercept,
         "same_from": same,

@@ -55,6 +55,16 @@ def test_an_issue_that_shares_nothing_is_no_candidate(store: Store) -> None:
     assert found(store, {(TEXT, "cuda"): 1}) == [(1, 2)]
 
 
+def test_an_excluded_issue_takes_no_one_s_place(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.match.candidates.CANDIDATES", 2)
+    repo_id = fill(store, dict.fromkeys((1, 2, 3, 4), COMMON))
+
+    with store.reading() as session:
+        keys = [item.key for item in find_candidates(session, COMMON, exclude={1, 2})]
+
+    assert keys == [(repo_id, 3), (repo_id, 4)]
+
+
 def test_a_word_of_one_channel_does_not_match_another_s(store: Store) -> None:
     fill(store, {1: {(ERROR, "cuda"): 1}})
 

@@ -11,16 +11,22 @@ from hypothesis import strategies as st
 from app.match.candidates import Candidate
 from app.match.likeness import (
     FEATURES,
+    PROSE_FEATURES,
+    RANK_FEATURES,
+    ProseWeights,
     Weights,
     band_of,
     features_of,
     load_weights,
+    prose_features,
     rank_candidates,
+    rank_prose,
     rank_score,
 )
 from app.match.terms import CHANNELS, ERROR, FRAME, SIGNATURE, TEXT
 
-PLAIN = Weights((1, 1, 1, 1), (1.0,) * len(FEATURES), -2.0, 0.8, 0.4, 0.2, 0.02)
+PROSE = ProseWeights((1.0, 1.0, 1.0), -3.0, 0.6, 0.3)
+PLAIN = Weights((1.0,) * len(RANK_FEATURES), (1.0,) * len(FEATURES), -2.0, 0.8, 0.4, 0.2, 0.02, PROSE)
 
 
 def a_candidate(number: int, score: float = 1.0, share: float = 0.5) -> Candidate:
@@ -35,7 +41,8 @@ candidates = st.lists(
 def test_the_shipped_weights_fit_the_features() -> None:
     weights = load_weights()
 
-    assert (len(weights.rank), len(weights.coefficients)) == (len(CHANNELS), len(FEATURES))
+    assert (len(weights.rank), len(weights.coefficients)) == (len(RANK_FEATURES), len(FEATURES))
+    assert len(weights.prose.coefficients) == len(PROSE_FEATURES)
 
 
 def test_the_shipped_bands_are_in_order() -> None:
@@ -67,10 +74,30 @@ def test_a_lead_over_the_next_raises_the_best() -> None:
     assert rank_candidates(alone, PLAIN)[0].probability > rank_candidates(contested, PLAIN)[0].probability
 
 
-def test_the_ranking_is_a_weighted_sum_over_the_channels() -> None:
-    item = replace(a_candidate(1), scores={TEXT: 1.0, ERROR: 2.0, FRAME: 3.0, SIGNATURE: 4.0})
+def test_the_ranking_is_a_weighted_sum_of_scores_and_shares() -> None:
+    zero = replace(a_candidate(1), scores=dict.fromkeys(CHANNELS, 0.0), shares=dict.fromkeys(CHANNELS, 0.0))
+    shares = {TEXT: 0.1, ERROR: 0.2, FRAME: 0.3, SIGNATURE: 0.4}
+    weights = [{"text": 1, "error": 10, "frame": 100, "signature": 1000}[name.partition("_")[0]] for name in RANK_FEATURES]
 
-    assert rank_score(item, (1, 10, 100, 1000)) == 4321
+    assert rank_score(zero, weights) == 0
+    assert rank_score(replace(zero, shares=shares), weights) == pytest.approx(432.1)
+
+
+def test_a_question_is_ordered_by_the_words_of_the_text_alone() -> None:
+    frames = replace(a_candidate(1, 0), scores={TEXT: 5.0, ERROR: 90.0, FRAME: 90.0, SIGNATURE: 90.0})
+    words = replace(a_candidate(2, 0), scores={TEXT: 6.0, ERROR: 0.0, FRAME: 0.0, SIGNATURE: 0.0})
+
+    assert [item.candidate.key[1] for item in rank_prose([frames, words], PLAIN)] == [2, 1]
+
+
+def test_a_question_is_never_answered_with_the_same_failure() -> None:
+    assert {item.band for item in rank_prose([a_candidate(1, 1e9, 1.0)], PLAIN)} == {"likely"}
+
+
+def test_the_lead_of_a_question_is_a_share_of_its_best_score() -> None:
+    ranked = [a_candidate(1, 8.0), a_candidate(2, 6.0)]
+
+    assert [prose_features(ranked, at)[2] for at in (0, 1)] == [0.25, 0.75]
 
 
 def test_features_stand_in_the_order_of_their_names() -> None:
