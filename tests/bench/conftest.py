@@ -1,0 +1,51 @@
+"""A base with a few failures of our own, of known days, and cases pinned over it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from app.bench.cases import Case, Foreign, Pinned, Question, Rewrite, plain_lines, sha256_of
+from app.bench.choose import log_span
+from app.knowledge.derive import derive_issues
+from app.store.issues import add_repository, save_issues
+from app.store.records import IssueRecord
+from app.store.session import Store
+from tests.samples import EARLY, FOREIGN_LOG, REPO, a_traceback, an_issue, fenced, marlin_log, rope_log
+
+MARLIN = an_issue(11, title="[Bug]: AWQ model does not load", body=fenced("It fails.", marlin_log()))
+ROPE = an_issue(12, title="[Bug]: KeyError in rope scaling", body=fenced("See.", rope_log()).replace("\n", "\r\n"), created_at=EARLY + timedelta(days=2))
+TWIN = an_issue(13, title="[Bug]: AWQ again", body=fenced("Me too.", marlin_log(pid=5, size=96)), created_at=EARLY + timedelta(days=3))
+SLOW = an_issue(14, title="Time to first token doubled", body="Since the upgrade every first token takes twice as long.")
+FILLERS = [
+    an_issue(100 + at, title=f"[Bug]: {word} fails", body=fenced(a_traceback(f"TypeError: the {word} is of the wrong kind", f"vllm/{word}.py:run") + "\n"))
+    for at, word in enumerate(("sampler", "tokenizer", "scheduler", "parser", "loader", "planner"))
+]  # fmt: skip
+
+
+def a_case(issue: IssueRecord, *right: int) -> Case:
+    body = plain_lines(issue.body)
+    span = log_span(body)
+    assert span is not None
+    ways = (Rewrite("whole", 1), Rewrite("cascade", 2))
+    return Case(issue.number, *span, sha256_of(body[slice(*span)]), (issue.number, *right), ways)
+
+
+@pytest.fixture
+def pinned() -> Pinned:
+    return Pinned(
+        [a_case(MARLIN, 13), a_case(ROPE), a_case(TWIN, 11)],
+        [Question("q1", "first token takes twice as long", (14,))],
+        [Foreign("f1", FOREIGN_LOG, "a web application")],
+    )
+
+
+@pytest.fixture
+def base(sqlite_store: Store) -> Store:
+    issues = [MARLIN, ROPE, TWIN, SLOW, *FILLERS]
+    with sqlite_store.unit_of_work() as session:
+        repo_id = add_repository(session, REPO)
+        save_issues(session, repo_id, issues)
+        derive_issues(session, repo_id, REPO, [issue.number for issue in issues])
+    return sqlite_store
