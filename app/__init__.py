@@ -12,6 +12,7 @@ The map of the house. Data flows one way:
     web         FRONT DESK     JSON routes and pages
     starter     the cards an empty database starts with
     train       learns the weights that `match` reads; never imported by a serving process
+    bench       how well a log finds its issue, beside search libraries; run by hand
     ingest      POST ROOM      the only room that speaks to GitHub (beside this package)
 
 Imports go down only: cli, main → web, ingest → knowledge → match → store → extract → errors, config.

@@ -4,24 +4,41 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn, TextIO
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TextIO
 
 import typer
 
 from app import __version__
 from app.config import LOG_LIMIT_BYTES, REPO_NAME, Settings, load_settings
 from app.console import emit, say, set_up_logging
-from app.errors import ConfigError, InputError, TooLargeError, TriageError
+from app.errors import (
+    ConfigError,
+    GitHubError,
+    GoneError,
+    InputError,
+    NotFoundError,
+    TooLargeError,
+    TriageError,
+)
 from app.store.session import Store
+
+if TYPE_CHECKING:
+    from app.knowledge.report_shapes import Report
 
 app = typer.Typer(
     name="triage", no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False,
     help="Paste a vLLM crash log; see the known issue, what helps now, and whether a release fixes it.",
 )  # fmt: skip
 
+bench_app = typer.Typer(no_args_is_help=True, help="Measure this installation over its own data.")
+app.add_typer(bench_app, name="bench")
+
 ImportKind = Literal["auto", "issues", "comments", "pulls", "releases"]
 DiagnosisFormat = Literal["text", "json", "markdown"]
+ReportFormat = Literal["markdown", "json"]
+DiffFormat = Literal["text", "json"]
 
 Host = Annotated[str, typer.Option(help="address to listen on")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="port to listen on")]
@@ -241,17 +258,91 @@ def _open_text(file: str) -> TextIO:
 
 
 @app.command()
-def reextract() -> None:
+def report(
+    issue: Annotated[str, typer.Argument(metavar="NUMBER|ISSUE-URL", help="which issue")],
+    format_: Annotated[ReportFormat, typer.Option("--format", help="how to answer")] = "markdown",
+) -> None:
+    """All that is known of one issue, fetched if not stored. Exit 1: not to be had; 2: not an issue."""
+    from app.knowledge.report_address import parse_issue_address
+    from app.knowledge.report_markdown import report_markdown
+
+    settings = load_settings()
+    asked = parse_issue_address(issue, settings.repo)
+    told = _stored_report(settings, asked.repo, asked.number)
+    emit(told.model_dump_json(indent=2) if format_ == "json" else report_markdown(told))
+
+
+def _stored_report(settings: Settings, repo: str, number: int) -> Report:
+    """The report on an issue, which is fetched first where it is not stored."""
+    from app.knowledge.report import make_report
+    from app.syncing import github_client
+    from ingest.on_demand import fetch_with_links
+
+    store = _current_store(settings)
+    with suppress(NotFoundError):
+        return make_report(store, repo, number)
+    say(f"#{number} of {repo} is not stored: asking GitHub")
+    try:
+        with github_client(settings, patient=False) as client:
+            found = fetch_with_links(store, client, repo, number)
+    except GitHubError as error:
+        raise GitHubError(f"#{number} is not stored and could not be fetched: {error.message}") from None
+    if not found:
+        raise GoneError(f"GitHub has no #{number} in {repo}: deleted, transferred or never was")
+    return make_report(store, repo, number)
+
+
+@app.command()
+def reextract(
+    diff: Annotated[bool, typer.Option("--diff", help="only tell what would change, write nothing")] = False,
+    examples: Annotated[int, typer.Option(min=0, max=100, help="of each change, with --diff")] = 3,
+    format_: Annotated[DiffFormat, typer.Option("--format", help="how to tell, with --diff")] = "text",
+) -> None:
     """Derive all facts, signatures and search terms again from the stored raw data, offline."""
     from app.knowledge.rederive import rederive_all
     from app.progress import progress
 
     settings = load_settings()
+    if diff:
+        _tell_diff(settings, examples=examples, format_=format_)
+        return
     store = _current_store(settings)
     for repo in settings.repo:
         with progress() as report:
             result = rederive_all(store, repo, report)
         say(f"{repo}: {result.read} read again, {result.faults} could not be read")
+
+
+def _tell_diff(settings: Settings, *, examples: int, format_: DiffFormat) -> None:
+    from app.knowledge.diff_text import ReadingDiffs, diffs_text
+    from app.knowledge.rederive import diff_all
+    from app.progress import progress
+    from app.store.schema import check_current
+    from app.store.session import open_store
+
+    store = open_store(settings.database_url)
+    check_current(store)  # not migrated: nothing is to be written
+    diffs = {}
+    for repo in settings.repo:
+        with progress() as report:
+            diffs[repo] = diff_all(store, repo, report, examples=examples)
+    if format_ == "json":
+        emit(ReadingDiffs(repositories=diffs).model_dump_json(indent=2))
+    else:
+        emit(diffs_text(diffs))
+
+
+@bench_app.command("diagnose")
+def bench_diagnose(
+    as_json: Annotated[bool, typer.Option("--json", help="all figures as JSON")] = False,
+    write: Annotated[Path | None, typer.Option(help="put the table between the marks of this file")] = None,
+) -> None:
+    """How well logs find their issue, beside what search libraries reach; takes some minutes."""
+    from app.bench.diagnose import bench_diagnose as measure
+
+    settings = load_settings()
+    store = _current_store(settings)
+    emit(measure(store, settings.default_repo, tell=say, as_json=as_json, write=write))
 
 
 @app.command()

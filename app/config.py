@@ -43,6 +43,9 @@ class Settings(BaseSettings):
     webhook_secret: SecretStr | None = Field(
         None, description="shared with GitHub, which signs its deliveries with it; without it none is taken"
     )
+    admin_token: SecretStr | None = Field(
+        None, description="lets its holder judge which issues are the same; without it nobody may"
+    )
     keep_days: int = Field(30, ge=1, le=3650, description="days a kept log stays")
 
     @field_validator("database_url")
@@ -72,6 +75,14 @@ class Settings(BaseSettings):
         if not re.fullmatch(r"[\x21-\x7e]+", value.get_secret_value().strip()):
             raise ValueError("must be one word of printable ASCII")
         return SecretStr(value.get_secret_value().strip())
+
+    @field_validator("admin_token")
+    @classmethod
+    def _a_long_token(cls, value: SecretStr | None) -> SecretStr | None:
+        told = value.get_secret_value().strip() if value else ""
+        if told and not re.fullmatch(r"[\x21-\x7e]{8,500}", told):
+            raise ValueError("must be one word of 8 to 500 printable ASCII characters")
+        return SecretStr(told) if told else None
 
     @field_validator("webhook_secret")
     @classmethod

@@ -5,8 +5,11 @@ TriageError                 anything the program refuses or cannot do
 ├── InputError              what the caller sent cannot be used            HTTP 422, exit 1
 │   ├── EmptyInputError     nothing but blanks                             HTTP 422
 │   ├── TooLargeError       over the limit of the way in                   HTTP 413
-│   └── NotTextError        bytes that are no text                         HTTP 415
+│   ├── NotTextError        bytes that are no text                         HTTP 415
+│   ├── AddressError        no issue's address, or another repository's    HTTP 422, exit 2
+│   └── PullRequestError    an issue was asked for, it is a pull request   HTTP 422
 ├── NotFoundError           nothing is stored under that name              HTTP 404
+│   └── GoneError           nothing is, and GitHub has it no more          HTTP 410
 ├── StoreError              the database cannot be used                    HTTP 503, exit 1
 │   └── SchemaError         its schema is older or newer than the code     HTTP 503, exit 1
 ├── GitHubError             GitHub refused, or answered what cannot be read  exit 1
@@ -53,8 +56,20 @@ class NotTextError(InputError):
     status = 415
 
 
+class AddressError(InputError):
+    exit_code = 2
+
+
+class PullRequestError(InputError):
+    pass
+
+
 class NotFoundError(TriageError):
     status = 404
+
+
+class GoneError(NotFoundError):
+    status = 410
 
 
 class StoreError(TriageError):

@@ -185,21 +185,23 @@ class GitHubClient:
         next_url = self._origin.next_link(answer.url, answer.headers)
         return Page(tuple(content), next_url, answer.headers.get("etag"))
 
-    def get_object(self, target: str) -> Mapping[str, Any] | None:
+    def get_object(
+        self, target: str, params: Mapping[str, str | int] | None = None
+    ) -> Mapping[str, Any] | None:
         """One object, or None if GitHub has no such thing (any more).
 
         Raises:
             GitHubError: as for `get_page`.
         """
-        return self.find_object(target).content
+        return self.find_object(target, params).content
 
-    def find_object(self, target: str) -> Single:
+    def find_object(self, target: str, params: Mapping[str, str | int] | None = None) -> Single:
         """One object with the place where it was found, to tell one that moved.
 
         Raises:
             GitHubError: as for `get_page`.
         """
-        answer, content = self._get(target, None, None, missing_ok=True)
+        answer, content = self._get(target, params, None, missing_ok=True)
         if answer.status == 200 and not isinstance(content, dict):
             raise GitHubError(f"GitHub answered no object for {short_path(answer.url)}")
         return Single(content if answer.status == 200 else None, answer.url.path)

@@ -1,4 +1,4 @@
-"""One sync of one repository: releases, issues and pull requests, comments; then facts.
+"""One sync of one repository: releases, issues and pull requests, comments; facts; releases of fixes.
 
 Facts are derived when all pages are safe, or before a long wait: each issue once, not once for every page
 that touches it. With a token the lists are walked by update time (`ingest.lists`), and for `--full` what
@@ -16,6 +16,7 @@ from app.store.issues import add_repository
 from app.store.session import Store
 from app.store.sync_state import begin_run, end_run
 from ingest.client import GitHubClient
+from ingest.containment import ask_containment
 from ingest.crawl import begin_crawl, end_crawl
 from ingest.limits import Wait
 from ingest.lists import COMMENTS, ISSUES, pull_list
@@ -89,6 +90,8 @@ def sync(
     try:
         _pull_all(run)
         run.derive_facts()
+        if run.error is None and not run.limited:
+            ask_containment(run)
         run.ended = True
     finally:
         client.on_wait, client.kept = before, kept

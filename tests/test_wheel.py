@@ -39,9 +39,10 @@ def test_the_wheel_carries_templates_migrations_lists_and_cards(wheel: Path) -> 
     assert "app/_data/templates/base.html" in names
     assert any(name.startswith("app/_data/migrations/versions/") for name in names)
     assert "app/extract/lists/wrappers.toml" in names
-    assert "app/match/weights.json" in names
+    data = ("app/match/weights.json", "app/extract/confidence.json", "app/extract/remedy_weights.json")
+    assert set(data) <= set(names)
     assert "app/web/static/style.css" in names
-    assert sum(name.startswith("app/starter/cards/") for name in names) >= 30
+    assert sum(name.startswith("app/starter/cards/") for name in names) >= 80
     assert not any(name.startswith("tests/") for name in names)
 
 

@@ -21,6 +21,7 @@ from app.extract.facts import (
 
 Band = Literal["same", "likely", "related", "unknown"]
 MatchBand = Literal["same", "likely", "related"]
+LineRole = Literal["error", "frame", "wrapper", "before"]
 ForYou = Literal["upgrade", "already_included", "not_fixed", "unknown"]
 
 
@@ -28,6 +29,10 @@ class FixView(Fix):
     """The fix of an issue, seen from the caller's version when one is known."""
 
     for_you: ForYou | None = None
+    earliest_possible: str | None = Field(
+        None, description="merged, but no release is known to hold it: the first one that can"
+    )
+    also_in: tuple[str, ...] = Field((), description="further releases known to hold it, such as back-ports")
     reason: str = Field("", description="one sentence: how this is known")
 
 
@@ -84,6 +89,14 @@ class Remedy(Frozen):
     url: str
 
 
+class MatchLine(Frozen):
+    """A line of a stored issue's own text, secrets masked."""
+
+    number: int = Field(description="counts from 1 in the issue's body")
+    text: str
+    role: LineRole = Field(description="the root error's line, its frame, a wrapper, or a line before it")
+
+
 class Match(Frozen):
     """A stored issue that may be the same failure."""
 
@@ -99,6 +112,11 @@ class Match(Frozen):
     fix: FixView | None = None
     regression: Regression | None = None
     signature_id: str | None = None
+    excerpt: tuple[MatchLine, ...] = Field(
+        (),
+        description="the issue's telling lines, to be read beside the log's; only for the first match and "
+        "only if the verdict is not `unknown`, empty otherwise and where the body does not tell the error",
+    )
 
 
 class NextStep(Frozen):
@@ -129,6 +147,14 @@ class Diagnosis(Frozen):
     index: IndexState
     took_ms: float
     headline: str = Field(description="the verdict in one sentence")
+    is_question: bool = Field(
+        False, description="a question in words, answered by words and not by a log: never `same`"
+    )
+    issue_draft: str = Field(
+        "",
+        description="for `unknown` and `related`: Markdown for a new issue in the form of a bug report, with "
+        "the log's telling part and its environment, secrets masked; empty otherwise",
+    )
 
 
 class GitHubFacts(Frozen):

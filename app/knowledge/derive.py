@@ -18,19 +18,26 @@ from app.extract.facts import Evidence, Facts, Workaround
 from app.extract.loglines import read_lines
 from app.extract.pull_text import closed_issues
 from app.extract.reader import RULES_VERSION, IssueReading, read_issue
+from app.extract.revert_text import relanded_pull, reverted_pull
 from app.extract.rootcause import read_errors
 from app.extract.summary import summarise
+from app.knowledge.linking import Linkable, forget_links, link_issues
 from app.match.terms import Terms, terms_of, texts_of_log
+from app.match.views import view_issue
 from app.starter.cards import Card, parse_card
 from app.starter.facts import card_facts
 from app.store.cards import find_cards
 from app.store.comments import find_comments
+from app.store.dialect import take_turn
 from app.store.issues import find_issues
 from app.store.readings import Reading, save_readings
 from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord
 from app.store.terms import index_terms
 
 log = structlog.get_logger(__name__)
+
+SAID_DUPLICATE = "related.duplicate"
+"""The rule of a mention that calls the other issue the same report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,45 +48,63 @@ class DeriveResult:
     faults: int
 
 
+@dataclass(frozen=True, slots=True)
+class StoredReading:
+    """A stored issue's reading, what it is searched by, and what it is linked by if it was read."""
+
+    reading: Reading
+    terms: Terms
+    linkable: Linkable | None = None
+
+
 def derive_issues(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> DeriveResult:
     """Read these issues anew and replace what is known of them."""
+    # Texts that another process is storing now must be seen, or be stored after `read_at`; and of two that
+    # replace what is known of the same issues one must see what the other did.
+    take_turn(session)
+    found = read_stored(session, repo_id, repo, numbers)
+    readings = [item.reading for item in found]
+    save_readings(session, repo_id, readings, rules_version=RULES_VERSION)
+    index_terms(session, repo_id, {item.reading.number: item.terms for item in found})
+    linkable = [item.linkable for item in found if item.linkable]
+    link_issues(session, repo_id, repo, linkable)
+    forget_links(session, repo_id, repo, {r.number for r in readings} - {item.number for item in linkable})
+    return DeriveResult(len(readings), sum(reading.fault is not None for reading in readings))
+
+
+def read_stored(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> list[StoredReading]:
+    """What the rules read now in the stored texts of these issues; keeps nothing."""
     issues = find_issues(session, repo_id, numbers)
     comments = find_comments(session, repo_id, numbers)
     cards = {n: parse_card(text) for n, text in find_cards(session, repo_id, numbers).items()}
-    readings: list[Reading] = []
-    terms: dict[int, Terms] = {}
-    for issue in issues:
-        reading, found = _derive(issue, repo, comments.get(issue.number, []), cards.get(issue.number))
-        readings.append(reading)
-        terms[issue.number] = found
-    save_readings(session, repo_id, readings, rules_version=RULES_VERSION)
-    index_terms(session, repo_id, terms)
-    return DeriveResult(len(readings), sum(reading.fault is not None for reading in readings))
+    return [_derive(issue, repo, comments.get(issue.number, []), cards.get(issue.number)) for issue in issues]
 
 
 def issue_terms(session: Session, repo_id: int, repo: str, number: int) -> Terms:
     """The search terms of a stored issue, as a query for others like it; empty if it cannot be read."""
-    issues = find_issues(session, repo_id, [number])
-    comments = find_comments(session, repo_id, [number])
-    cards = {n: parse_card(text) for n, text in find_cards(session, repo_id, [number]).items()}
-    if not issues:
-        return {}
-    return _derive(issues[0], repo, comments.get(number, []), cards.get(number))[1]
+    found = read_stored(session, repo_id, repo, [number])
+    return found[0].terms if found else {}
 
 
 def _derive(
     issue: IssueRecord, repo: str, comments: Sequence[CommentRecord], card: Card | None
-) -> tuple[Reading, Terms]:
-    """One issue's reading and search terms; a pull request has links only."""
+) -> StoredReading:
+    """One issue's reading and search terms; a pull request has said links only."""
     if issue.is_pull_request:
-        return Reading(issue.number, Facts(number=issue.number), links=_pull_links(issue, repo)), {}
+        links = _pull_links(issue, repo)
+        return StoredReading(Reading(issue.number, Facts(number=issue.number), links=links), {})
     try:
         reading = read_issue(_issue_text(issue, repo, comments, card))
         facts = _with_card(reading.facts, card, issue)
-        return Reading(issue.number, facts, links=_links(facts, repo)), _terms(issue, reading, card)
+        terms = _terms(issue, reading, card)
+        view = view_issue(issue.title, reading.document.issue.body, facts, issue.created_at)
+        return StoredReading(
+            Reading(issue.number, facts, links=_links(facts, repo)), terms,
+            Linkable(issue.number, issue.title, view, terms, facts.related),
+        )  # fmt: skip
     except Exception as error:  # a rule's fault must not stop the crawl; it is noted and counted
         log.warning("an issue could not be read", number=issue.number, fault=type(error).__name__)
-        return Reading(issue.number, None, fault=type(error).__name__), {}
+        return StoredReading(Reading(issue.number, None, fault=type(error).__name__), {})
 
 
 def _issue_text(
@@ -130,9 +155,11 @@ def _links(facts: Facts, repo: str) -> tuple[LinkRecord, ...]:
     culprit = facts.regression.culprit if facts.regression else None
     blamed = int(culprit[1:]) if culprit and culprit.startswith("#") and culprit[1:].isdigit() else None
     fixed_by = facts.fix.pr if facts.fix and facts.fix.pr else ""
+    doubles = {item.value for item in facts.evidence if item.rule == SAID_DUPLICATE}
     links = []
     for number in facts.related:
-        kind = "introduced_by" if number == blamed else "mentions"
+        kind = "duplicate" if str(number) in doubles else "mentions"
+        kind = "introduced_by" if number == blamed else kind
         kind = "fixed_by" if fixed_by == f"#{number}" else kind
         links.append(LinkRecord(repo, number, kind, "the text names it"))
     for name in facts.related_elsewhere:
@@ -143,10 +170,18 @@ def _links(facts: Facts, repo: str) -> tuple[LinkRecord, ...]:
 
 
 def _pull_links(issue: IssueRecord, repo: str) -> tuple[LinkRecord, ...]:
-    return tuple(
-        LinkRecord(repo, number, "fixes", "a closing keyword in the pull request")
+    closed = [
+        (number, "fixes", "a closing keyword in the pull request")
         for number in closed_issues(f"{issue.title}\n{issue.body}", repo)
-        if number != issue.number
+    ]
+    undone = [
+        (reverted_pull(issue.title, issue.body, repo), "reverts", "the pull request reverts it"),
+        (relanded_pull(issue.title, issue.body, repo), "relands", "the pull request brings it back"),
+    ]
+    return tuple(
+        LinkRecord(repo, number, kind, reason)
+        for number, kind, reason in (*closed, *undone)
+        if number is not None and number != issue.number
     )
 
 

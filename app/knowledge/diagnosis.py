@@ -17,33 +17,42 @@ from app.extract.loglines import LogLine
 from app.extract.reader import LogReading, Surroundings, read_log
 from app.extract.redact import redact
 from app.extract.rootcause import Cause
+from app.extract.signature import make_signature
 from app.knowledge.answers import (
     Band,
     Diagnosis,
     Environment,
     IndexState,
     Match,
+    MatchBand,
     OtherError,
     Redaction,
     RootCause,
+    Why,
 )
-from app.knowledge.fixstate import fix_states, seen_from
+from app.knowledge.caution import why_not_same
+from app.knowledge.fixstate import fix_states
 from app.knowledge.headline import headline
+from app.knowledge.issue_draft import issue_draft
 from app.knowledge.logtext import clean_log
 from app.knowledge.masking import masked
 from app.knowledge.next_steps import next_steps
+from app.knowledge.question import is_question
 from app.knowledge.remedies import rank_remedies, remedies_of
+from app.knowledge.their_lines import their_lines
 from app.knowledge.why import explain
 from app.match.candidates import find_candidates
-from app.match.likeness import Scored, load_weights, rank_candidates
+from app.match.likeness import Scored, load_weights, rank_candidates, rank_prose
 from app.match.terms import terms_of, texts_of_log
-from app.store.issues import count_issues, find_issues, find_repository
+from app.store.issues import count_issues, find_heads, find_repository
 from app.store.readings import find_facts_without_evidence
 from app.store.session import Store
 from app.store.sync_state import as_of
 
 MAX_QUOTE_CHARS = 400
 MAX_REMEDIES = 12
+SCORE_STEP = 0.0001
+"""The smallest difference of two scores as they are told."""
 
 
 def diagnose(
@@ -75,6 +84,7 @@ def diagnose(
         repo_ids = {key: repo for repo in repos if (key := find_repository(session, repo)) is not None}
         scored = _matches(session, reading, list(repo_ids), exclude)[:limit]
         matches = _as_matches(session, reading, scored, repo_ids)
+        matches = _with_their_lines(session, reading, matches, repo_ids)
         index = IndexState(
             issues=sum(count_issues(session, key)["issues"] for key in repo_ids), as_of=as_of(session)
         )
@@ -95,9 +105,9 @@ def _told(reading: LogReading, version: str | None, gpu: str | None, model: str 
 def _matches(
     session: Session, reading: LogReading, repo_ids: Sequence[int], exclude: frozenset[int]
 ) -> list[Scored]:
-    terms = terms_of(texts_of_log(reading.lines), reading.errors)
-    found = find_candidates(session, terms, repo_ids)
-    scored = rank_candidates([item for item in found if item.key[1] not in exclude])
+    terms = terms_of(texts_of_log(reading.lines, reading.errors), reading.errors)
+    found = find_candidates(session, terms, repo_ids, exclude=exclude)
+    scored = rank_prose(found) if is_question(reading) else rank_candidates(found)
     floor = load_weights().floor
     return [item for item in scored if item.probability >= floor]
 
@@ -109,18 +119,18 @@ def _as_matches(
     found: dict[tuple[int, int], Match] = {}
     for repo_id, repo in repo_ids.items():
         mine = {item.candidate.key[1]: item for item in scored if item.candidate.key[0] == repo_id}
-        issues = find_issues(session, repo_id, list(mine))
+        issues = find_heads(session, repo_id, list(mine))
         facts = find_facts_without_evidence(session, repo_id, list(mine))
-        fixes = fix_states(session, repo_id, repo, issues, facts)
+        fixes = fix_states(session, repo_id, repo, issues, facts, vllm_version=version)
         for issue in issues:
             known = facts.get(issue.number)
             item = mine[issue.number]
+            band, score, why = _judged(reading, known, item)
             match = Match(
                 number=issue.number, repo=repo, title=issue.title, url=issue.url,
-                state=issue.state, score=round(item.probability, 4), band=item.band,
-                why=explain(reading, known, item.candidate),
+                state=issue.state, score=score, band=band, why=why,
                 workarounds=remedies_of(known, repo=repo, url=issue.url) if known else (),
-                fix=seen_from(fixes[issue.number], version),
+                fix=fixes[issue.number],
                 regression=known.regression if known else None,
                 signature_id=_signature_id(known),
             )  # fmt: skip
@@ -128,14 +138,35 @@ def _as_matches(
     return [found[item.candidate.key] for item in scored if item.candidate.key in found]
 
 
+def _with_their_lines(
+    session: Session, reading: LogReading, matches: list[Match], repo_ids: dict[int, str]
+) -> list[Match]:
+    """The matches, the first with its telling lines; where nothing is known they would only mislead."""
+    if _verdict(reading, matches) == "unknown":
+        return matches
+    best = matches[0]
+    repo_id = next(key for key, repo in repo_ids.items() if repo == best.repo)
+    lines = their_lines(session, repo_id, best.number)
+    return [best.model_copy(update={"excerpt": lines}), *matches[1:]]
+
+
+def _judged(reading: LogReading, facts: Facts | None, item: Scored) -> tuple[MatchBand, float, Why]:
+    """Band, score, reasons; `same` is taken back where the error names no cause and nothing else agrees."""
+    why = explain(reading, facts, item.candidate)
+    doubt = why_not_same(reading, facts, item.candidate) if item.band == "same" else None
+    if doubt is None:
+        return item.band, round(item.probability, 4), why
+    score = round(load_weights().same_from - SCORE_STEP, 4)
+    return "likely", score, why.model_copy(update={"differs": (doubt, *why.differs)})
+
+
 def _signature_id(facts: Facts | None) -> str | None:
     return facts.signatures[0].id if facts and facts.signatures else None
 
 
 def _answer(reading: LogReading, matches: Sequence[Match], index: IndexState, began: float) -> Diagnosis:
-    verdict: Band = matches[0].band if matches and matches[0].band != "related" else "unknown"
-    if verdict == "unknown" and matches and matches[0].score >= load_weights().related_from:
-        verdict = "related"
+    verdict = _verdict(reading, matches)
+    is_open = verdict in {"unknown", "related"}
     redacted = redact(reading.log, private=True)
     cause = reading.errors.cause
     useful = [match for match in matches if match.band != "related"] or matches[:3]
@@ -151,16 +182,28 @@ def _answer(reading: LogReading, matches: Sequence[Match], index: IndexState, be
             for item in reading.errors.other
         ),
         environment=_environment(reading.surroundings),
-        signature=_signature(reading),
+        signature=_signature(reading, redacted.text),
         redactions=tuple(Redaction(kind=kind, count=count) for kind, count in redacted.counts),
         matches=tuple(matches),
         workarounds=rank_remedies(r for match in useful for r in match.workarounds)[:MAX_REMEDIES],
-        next_steps=next_steps(reading) if verdict in {"unknown", "related"} else (),
+        next_steps=next_steps(reading) if is_open else (),
         index=index,
         took_ms=0.0,
-        headline=headline(verdict, matches, root),
+        headline=headline(verdict, matches, root, is_question=is_question(reading)),
+        is_question=is_question(reading),
     )
+    if is_open:
+        answer = answer.model_copy(update={"issue_draft": issue_draft(reading, redacted.text, answer)})
     return answer.model_copy(update={"took_ms": round((time.perf_counter() - began) * 1000, 1)})
+
+
+def _verdict(reading: LogReading, matches: Sequence[Match]) -> Band:
+    if not matches:
+        return "unknown"
+    weights = load_weights()
+    related_from = weights.prose.related_from if is_question(reading) else weights.related_from
+    best = matches[0]
+    return best.band if best.band != "related" or best.score >= related_from else "unknown"
 
 
 def _root_cause(cause: Cause, log: str) -> RootCause:
@@ -171,12 +214,20 @@ def _root_cause(cause: Cause, log: str) -> RootCause:
     )  # fmt: skip
 
 
-def _signature(reading: LogReading) -> Signature | None:
-    """The cause's signature; its id is that of the text as it was read."""
-    if not reading.signatures:
+def _signature(reading: LogReading, log: str) -> Signature | None:
+    """The cause's signature; its id is that of the text as it was read.
+
+    A message that holds a secret is made into a text anew, from its masked words: the signature's own
+    masks take away what a secret is known by.
+    """
+    cause = reading.errors.cause
+    if cause is None or not reading.signatures:
         return None
     root = reading.signatures[0]
-    return root.model_copy(update={"text": _shown(root.text)})
+    said = _said(cause.message, cause.line, log)
+    is_open = cause.message[:MAX_QUOTE_CHARS] == said
+    text = root.text if is_open else make_signature(replace(cause, message=said)).text
+    return root.model_copy(update={"text": _shown(text)})
 
 
 def _said(text: str, line: LogLine, masked_log: str) -> str:

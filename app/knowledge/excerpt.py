@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -17,6 +18,8 @@ MAX_LINES = 14
 MAX_LINE_CHARS = 600
 AROUND_CHARS = 8_000
 """Longer than any key block."""
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,11 @@ def excerpt(log: str, diagnosis: Diagnosis) -> tuple[ExcerptLine, ...]:
         )
         for number in chosen
     )  # fmt: skip
+
+
+def without_colours(line: str) -> str:
+    """A line without a terminal's colours, which a page can only show as odd signs."""
+    return _COLOUR.sub("", line) if "\x1b" in line else line
 
 
 def _masked(log: str, line: Line) -> str:

@@ -1,125 +1,172 @@
-"""Whether an issue is fixed, in which release, and what that means for the caller's version.
+"""The fix state of stored issues: reads what the archive knows, and has it decided in `fix_truth`.
 
-In: an issue's record, its facts and the pull requests that say they fix it. Out: `FixView`. Never `fixed`
-without a merged pull request, or a card's or maintainer's word that is quoted. "Closed" alone is not
-"fixed". Versions are ordered as PEP 440 orders them; a dev or rc build between the last release without
-the fix and the first with it gets `unknown`.
+In: issues with their facts. Out: a `FixView` for each, seen from the caller's version where one is given. An
+issue that was closed as a duplicate has the fix of the issue it repeats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from packaging.version import InvalidVersion, Version
 from sqlmodel import Session
 
-from app.extract.facts import Facts, Fix
-from app.knowledge.answers import FixView, ForYou
-from app.store.issues import find_issues
-from app.store.readings import links_to
+from app.extract.facts import Facts
+from app.extract.sections import MAINTAINER_ASSOCIATIONS
+from app.knowledge.answers import FixView
+from app.knowledge.fix_for_you import seen_from
+from app.knowledge.fix_truth import Authority, Claim, FixCase, FixTruth, Saying, decide
+from app.store.containment import History, find_history
+from app.store.issues import find_heads
+from app.store.readings import duplicates_of, find_facts_without_evidence, links_to, words_on_fixes
 from app.store.records import IssueRecord
-from app.store.releases import first_releases_of
 
-STALE_LABELS = frozenset({"stale"})
-NOT_FIXED_REASONS = frozenset({"not_planned", "duplicate"})
+DUPLICATES_DEEP = 3
+"""How long a chain of duplicates is followed."""
+DUPLICATE_LABELS = frozenset({"duplicate"})
+_TOLD = frozenset({"fixed", "merged_unreleased", "in_progress"})
 
 
 def fix_states(
-    session: Session, repo_id: int, repo: str, issues: Sequence[IssueRecord], facts: dict[int, Facts]
+    session: Session,
+    repo_id: int,
+    repo: str,
+    issues: Sequence[IssueRecord],
+    facts: Mapping[int, Facts],
+    *,
+    vllm_version: str | None = None,
 ) -> dict[int, FixView]:
-    """The fix state of each issue, without regard to a version."""
-    numbers = [issue.number for issue in issues]
-    claims: dict[int, list[int]] = {}
-    for from_repo, pull, target in links_to(session, repo, numbers, "fixes"):
-        if from_repo == repo_id:
-            claims.setdefault(target, []).append(pull)
-    for number in numbers:
-        said = facts[number].fix if number in facts else None
-        if said and said.pr and said.pr.removeprefix("#").isdigit():
-            claims.setdefault(number, []).append(int(said.pr.removeprefix("#")))
+    """The fix state of each issue, as `vllm_version` sees it."""
+    truths = _truths(session, repo_id, repo, issues, facts)
+    truths |= _of_originals(session, repo_id, repo, issues, truths)
+    return {number: seen_from(truth, vllm_version) for number, truth in truths.items()}
+
+
+def _truths(
+    session: Session, repo_id: int, repo: str, issues: Sequence[IssueRecord], facts: Mapping[int, Facts]
+) -> dict[int, FixTruth]:
+    claims = _claims(session, repo_id, repo, issues, facts)
     wanted = sorted({pull for pulls in claims.values() for pull in pulls})
-    pulls = {pull.number: pull for pull in find_issues(session, repo_id, wanted) if pull.is_pull_request}
-    releases = first_releases_of(session, repo_id, wanted)
+    pulls = {head.number: head for head in find_heads(session, repo_id, wanted)}
+    history = find_history(session, repo_id, repo, wanted)
+    said = _sayings(session, repo_id, issues, facts, pulls)
+    pulls = {number: pull for number, pull in pulls.items() if pull.is_pull_request}
     return {
-        issue.number: _state(
-            issue, facts.get(issue.number), [pulls[n] for n in claims.get(issue.number, ()) if n in pulls],
-            releases,
+        issue.number: decide(
+            FixCase(
+                state=issue.state, state_reason=issue.state_reason, labels=issue.labels,
+                claims=tuple(_claim(pulls[n]) for n in claims.get(issue.number, ()) if n in pulls),
+                said=said.get(issue.number), history=history if issue.number in claims else History(),
+            )
         )
         for issue in issues
     }  # fmt: skip
 
 
-def _state(
-    issue: IssueRecord, facts: Facts | None, pulls: Sequence[IssueRecord], releases: dict[int, str]
-) -> FixView:
-    said = facts.fix if facts else None
-    merged = [pull for pull in pulls if pull.merged_at is not None]
-    if merged:
-        return _merged(merged, said, releases)
-    if said and said.state in {"fixed", "merged_unreleased"}:
-        return _said(said)
-    waiting = [pull for pull in pulls if pull.state == "open"]
-    if waiting:
-        pr = f"#{waiting[-1].number}"
-        return FixView(state="in_progress", pr=pr, source="pull request", reason=f"{pr} is open.")
-    return _said(said) if said and said.state == "in_progress" else _by_state(issue)
+def _claims(
+    session: Session, repo_id: int, repo: str, issues: Sequence[IssueRecord], facts: Mapping[int, Facts]
+) -> dict[int, list[int]]:
+    """Which pull requests are said to fix each issue: by their own text, or by the issue's people."""
+    claims: dict[int, list[int]] = {}
+    numbers = [issue.number for issue in issues]
+    for from_repo, pull, target in links_to(session, repo, numbers, "fixes"):
+        if from_repo == repo_id:
+            claims.setdefault(target, []).append(pull)
+    for number in numbers:
+        told = facts[number].fix if number in facts else None
+        named = Saying(told).number if told else None
+        if named is not None and named not in claims.setdefault(number, []):
+            claims[number].append(named)
+    return claims
 
 
-def _merged(merged: Sequence[IssueRecord], said: Fix | None, releases: dict[int, str]) -> FixView:
-    """The fix by a merged pull request: the one a release names, else the newest."""
-    newest = max(merged, key=lambda pull: (pull.number in releases, pull.merged_at))
-    pr = f"#{newest.number}"
-    if newest.number in releases:
-        version = releases[newest.number].removeprefix("v")
-        return FixView(
-            state="fixed", pr=pr, released_in=version, source="release notes",
-            reason=f"{pr} is merged and named in the notes of {version}.",
-        )  # fmt: skip
-    if said and said.pr == pr and said.released_in:
-        return _said(said)
-    reason = f"{pr} is merged; no release notes name it yet."
-    return FixView(state="merged_unreleased", pr=pr, source="pull request", reason=reason)
+def _claim(pull: IssueRecord) -> Claim:
+    return Claim(pull.number, pull.state, pull.merged_at)
 
 
-def _said(said: Fix) -> FixView:
-    words = {"card": "The starter card names it.", "body": "The reporter's text names it."}
-    return FixView(
-        state=said.state, pr=said.pr, released_in=said.released_in, source=said.source,
-        reason=words.get(said.source or "", "A comment names it."),
-    )  # fmt: skip
+def _sayings(
+    session: Session,
+    repo_id: int,
+    issues: Sequence[IssueRecord],
+    facts: Mapping[int, Facts],
+    stored: Mapping[int, IssueRecord],
+) -> dict[int, Saying]:
+    """What is said of each fix. Who says it, and how, is looked up only where it may decide.
+
+    Words that name an issue for a pull request are left out.
+    """
+    told = {
+        issue.number: Saying(fix)
+        for issue in issues
+        if issue.number in facts and (fix := facts[issue.number].fix) is not None
+    }
+    told = {
+        number: saying for number, saying in told.items()
+        if saying.number is None or saying.number not in stored or stored[saying.number].is_pull_request
+    }  # fmt: skip
+    wanted = [
+        number for number, saying in told.items()
+        if saying.fix.source != "card" and (saying.number not in stored or saying.fix.released_in)
+    ]  # fmt: skip
+    words = words_on_fixes(session, repo_id, wanted) if wanted else {}
+    writers = {issue.number: issue.author_association for issue in issues}
+    return {
+        number: Saying(saying.fix, *_words(saying, words.get(number), writers[number]))
+        for number, saying in told.items()
+    }
 
 
-def _by_state(issue: IssueRecord) -> FixView:
-    if issue.state == "open":
-        reason = "Open, and no pull request is known to close it."
-        return FixView(state="not_fixed", source="issue", reason=reason)
-    if issue.state_reason in NOT_FIXED_REASONS or STALE_LABELS & set(issue.labels):
-        why = "as stale" if STALE_LABELS & set(issue.labels) else f"as {issue.state_reason}"
-        why = why.replace("_", " ")
-        return FixView(
-            state="closed_unresolved", source="issue", reason=f"Closed {why}; no fix is known."
-        )  # fmt: skip
-    return FixView(state="unknown", source="issue", reason="Closed, but nothing says what fixed it.")
+def _words(saying: Saying, words: tuple[str, str | None] | None, writer: str | None) -> tuple[Authority, str]:
+    if saying.fix.source == "card":
+        return "card", ""
+    quote, association = words or ("", None)
+    if saying.fix.source in {"title", "body"}:
+        association = writer
+    return ("maintainer" if association in MAINTAINER_ASSOCIATIONS else "other"), quote
 
 
-def seen_from(fix: FixView, vllm_version: str | None) -> FixView:
-    """The fix as the caller's version sees it."""
-    if vllm_version is None:
-        return fix
-    return fix.model_copy(update={"for_you": _for_you(fix, vllm_version)})
+# ---- duplicates
 
 
-def _for_you(fix: FixView, vllm_version: str) -> ForYou:
-    if fix.state in {"not_fixed", "in_progress", "merged_unreleased", "closed_unresolved"}:
-        return "not_fixed"
-    if fix.state != "fixed" or fix.released_in is None:
-        return "unknown"
-    try:
-        mine, first = Version(vllm_version.split("+", maxsplit=1)[0]), Version(fix.released_in)
-    except InvalidVersion:
-        return "unknown"
-    if mine.is_prerelease and mine.base_version == first.base_version:
-        return "unknown"
-    if mine.is_prerelease and mine < first and Version(mine.base_version) >= first:
-        return "unknown"
-    return "already_included" if mine >= first else "upgrade"
+def _of_originals(
+    session: Session,
+    repo_id: int,
+    repo: str,
+    issues: Sequence[IssueRecord],
+    truths: Mapping[int, FixTruth],
+) -> dict[int, FixTruth]:
+    """The truth of the original for each issue that was closed as its duplicate and has no fix of its own."""
+    open_ends = {
+        issue.number: issue.number for issue in issues
+        if _may_repeat(issue) and truths[issue.number].view.state in {"closed_unresolved", "unknown"}
+    }  # fmt: skip
+    found: dict[int, FixTruth] = {}
+    for _ in range(DUPLICATES_DEEP if open_ends else 0):
+        targets = duplicates_of(session, repo_id, repo, sorted(set(open_ends.values())))
+        open_ends = {
+            number: targets[end] for number, end in open_ends.items()
+            if end in targets and targets[end] != number
+        }  # fmt: skip
+        if not open_ends:
+            break
+        wanted = sorted(set(open_ends.values()))
+        originals = [issue for issue in find_heads(session, repo_id, wanted) if not issue.is_pull_request]
+        known = _truths(
+            session, repo_id, repo, originals, find_facts_without_evidence(session, repo_id, wanted)
+        )
+        for number, original in list(open_ends.items()):
+            if original in known and known[original].view.state in _TOLD:
+                found[number] = _repeated(known[original], original)
+                del open_ends[number]
+    return found
+
+
+def _may_repeat(issue: IssueRecord) -> bool:
+    if issue.state != "closed":
+        return False
+    has_label = not DUPLICATE_LABELS.isdisjoint(label.lower() for label in issue.labels)
+    return has_label or issue.state_reason in {"duplicate", "not_planned"}
+
+
+def _repeated(truth: FixTruth, original: int) -> FixTruth:
+    reason = f"A duplicate of #{original}: {truth.view.reason}"
+    return FixTruth(truth.view.model_copy(update={"reason": reason}), truth.held)

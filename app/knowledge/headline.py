@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from app.knowledge.answers import Band, Match, RootCause
 
 
-def headline(verdict: Band, matches: Sequence[Match], cause: RootCause | None) -> str:
+def headline(
+    verdict: Band, matches: Sequence[Match], cause: RootCause | None, *, is_question: bool = False
+) -> str:
     """What is said first: which issue this is, or why that cannot be told."""
+    if is_question:
+        return _to_question(verdict, matches)
     if verdict in {"same", "likely"}:
         best = matches[0]
         opening = f"You hit #{best.number}" if verdict == "same" else f"Probably #{best.number}"
@@ -25,6 +29,20 @@ def headline(verdict: Band, matches: Sequence[Match], cause: RootCause | None) -
     if not matches:
         return "No stored issue is known to be this failure: nothing stored shares its error or its frames."
     return "No stored issue is known to be this failure: what it shares with others is too common to tell."
+
+
+def _to_question(verdict: Band, matches: Sequence[Match]) -> str:
+    """What words alone allow: which issue speaks of the same, never that it is the same failure."""
+    if verdict == "unknown":
+        return (
+            "No stored issue is known to answer this: the question's words are too few or too common, "
+            "and there is no log to read."
+        )
+    best = matches[0]
+    if verdict == "likely":
+        return f"By your words, probably #{best.number}: {_plain(best.title)} No log was read."
+    shared = best.why.shared[0] if best.why.shared else "some of its words"
+    return f"By your words alone, closest is #{best.number}, which shares {shared}. No log was read."
 
 
 def _plain(title: str) -> str:

@@ -8,7 +8,7 @@ from app.errors import NotFoundError
 from app.extract.facts import Evidence, Facts
 from app.extract.redact import mask_secrets
 from app.knowledge.answers import IssueAnswer
-from app.knowledge.fixstate import fix_states, seen_from
+from app.knowledge.fixstate import fix_states
 from app.knowledge.masking import masked
 from app.starter.cards import parse_card
 from app.store.cards import find_cards
@@ -30,7 +30,7 @@ def view_issue(store: Store, repo: str, number: int, *, vllm_version: str | None
         if repo_id is None:
             raise NotFoundError(f"{repo} is not stored")
         facts = find_facts(session, repo_id, [number])
-        fix = fix_states(session, repo_id, repo, [issue], facts)[number]
+        fix = fix_states(session, repo_id, repo, [issue], facts, vllm_version=vllm_version)[number]
         body = issue.body
         if issue.origin == CARD and number in (cards := find_cards(session, repo_id, [number])):
             body = parse_card(cards[number]).log
@@ -43,7 +43,7 @@ def view_issue(store: Store, repo: str, number: int, *, vllm_version: str | None
         updated_at=issue.updated_at, closed_at=issue.closed_at, fetched_at=issue.fetched_at,
         gone_at=issue.gone_at, gone_reason=issue.gone_reason, body=mask_secrets(body),
         facts=_masked(known, {"title": issue.title, "body": issue.body}) if known else None,
-        fix=seen_from(fix, vllm_version),
+        fix=fix,
     )  # fmt: skip
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from app.knowledge.answers import Diagnosis, FixView, Match, Remedy
 
+MAX_WRAPPERS = 2
 OUTCOME_WORDS = {"works": "works", "partial": "helps partly", "fails": "did not help"}
 BAND_WORDS = {"same": "Same failure", "likely": "Likely", "related": "Related", "unknown": "Unknown"}
 FIX_WORDS = {
@@ -40,6 +41,7 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield ""
         yield code(cause.quote)
         yield ""
+    yield from _both_logs(diagnosis)
     if diagnosis.workarounds:
         yield "## Remedies"
         yield from (remedy_line(item) for item in diagnosis.workarounds)
@@ -56,6 +58,23 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield ""
     freshness = f"{diagnosis.index.as_of:%Y-%m-%d %H:%M} UTC" if diagnosis.index.as_of else "never synced"
     yield f"Checked against {diagnosis.index.issues:,} issues (as of: {freshness})."
+
+
+def _both_logs(diagnosis: Diagnosis) -> Iterator[str]:
+    """The error's words in the log, and the closest issue's telling lines below them."""
+    cause = diagnosis.root_cause
+    best = diagnosis.matches[0] if diagnosis.matches else None
+    if cause is None or best is None or not best.excerpt:
+        return
+    yield "## Both logs"
+    yield f"Yours, line {cause.line}" + (" and what reports it:" if diagnosis.wrappers else ":")
+    yield ""
+    yield from fenced([cause.quote, *diagnosis.wrappers[:MAX_WRAPPERS]])
+    yield ""
+    yield f"[#{best.number}]({best.url}), from line {best.excerpt[0].number}:"
+    yield ""
+    yield from fenced([line.text for line in best.excerpt])
+    yield ""
 
 
 def _match_lines(match: Match) -> Iterator[str]:
@@ -109,6 +128,19 @@ def code(text: str | None) -> str:
     return f"{fence}{pad}{flat}{pad}{fence}"
 
 
+def fenced(lines: Iterable[str]) -> Iterator[str]:
+    """Foreign lines as a block of code that cannot end early."""
+    told = [_LINE_ENDS.sub(" ", line) for line in lines]
+    longest = max((len(run) for line in told for run in _FENCES.findall(line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    yield f"{fence}text"
+    yield from told
+    yield fence
+
+
+_FENCES = re.compile(r"`{3,1000}")
+_LINE_ENDS = re.compile(r"[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+"""What any program may take for the end of a line."""
 _MARKUP = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>#|!~"} | {"@": "@\u200b"})
 """A zero-width space after @ keeps a tracker from calling somebody by name."""
 _BLOCK_START = re.compile(r"(\d{0,9})(?:[-+#=]{1,200}|[.)])(?= |$)")

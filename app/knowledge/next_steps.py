@@ -1,4 +1,4 @@
-"""What to do when no stored issue is known to be the failure. The steps are data: `next_steps.toml`."""
+"""What to do when no stored issue is known to be the failure. Kinds and steps are data: `next_steps.toml`."""
 
 from __future__ import annotations
 
@@ -7,23 +7,43 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
+from app.extract.patterns import pattern
 from app.extract.reader import LogReading
 from app.knowledge.answers import NextStep
+from app.knowledge.question import is_question
 
 MAX_STEPS = 4
+LAST_LINES = 60
+"""Where a log without an error is looked at: it stops where it went wrong."""
+MAX_SAID_CHARS = 8_000
 
 
 @lru_cache(maxsize=1)
-def _rows() -> list[dict[str, Any]]:
-    text = (files(__package__) / "next_steps.toml").read_text(encoding="utf-8")
-    rows: list[dict[str, Any]] = tomllib.loads(text)["step"]
-    return rows
+def rows() -> list[dict[str, Any]]:
+    """The steps as they stand in the data, in the order in which they are offered."""
+    steps: list[dict[str, Any]] = _data()["step"]
+    return steps
+
+
+@lru_cache(maxsize=1)
+def _data() -> dict[str, Any]:
+    return tomllib.loads((files(__package__) / "next_steps.toml").read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=1)
+def _kinds() -> dict[str, tuple[Any, Any]]:
+    """Each kind of failure with what an error says of it and what a question says."""
+    return {row["name"]: (_pattern(row.get("error")), _pattern(row.get("asked"))) for row in _data()["kind"]}
+
+
+def _pattern(text: str | None) -> Any:
+    return pattern(text, ignore_case=True) if text else None
 
 
 def next_steps(reading: LogReading) -> tuple[NextStep, ...]:
     """Steps that fit what the log says and what it lacks, the most telling first."""
     told = conditions_of(reading)
-    fitting = [row for row in _rows() if set(row["when"]) <= told]
+    fitting = [row for row in rows() if set(row["when"]) <= told]
     return tuple(NextStep(text=row["text"], command=row.get("command", "")) for row in fitting[:MAX_STEPS])
 
 
@@ -32,18 +52,11 @@ def conditions_of(reading: LogReading) -> frozenset[str]:
     cause = reading.errors.cause
     around = reading.surroundings
     told: set[str] = set()
-    if cause is None:
-        told.add("no_error")
-        if reading.errors.wrappers:
-            told.add("only_wrappers")
-    else:
-        told.add(f"type:{cause.type}")
-        if cause.type in {"CUDA error", "HIP error"}:
-            told.add("asynchronous")
-        if "out of memory" in cause.message.lower() or "memory for the cache" in cause.message:
-            told.add("memory")
-    if cause is not None and cause.type == "NCCL error":
-        told.add("nccl")
+    if is_question(reading):
+        told.add("question")
+    elif cause is None:
+        told.add("only_wrappers" if reading.errors.wrappers else "no_error")
+    told |= _kinds_of(reading)
     missing = [
         name for name, value in (
             ("version", around.versions.get("vllm")), ("gpu", around.gpus), ("model", around.models)
@@ -53,3 +66,24 @@ def conditions_of(reading: LogReading) -> frozenset[str]:
     if missing:
         told.add("environment_missing")
     return frozenset(told)
+
+
+def _kinds_of(reading: LogReading) -> set[str]:
+    """The kinds of failure of which the error speaks, or the question."""
+    if is_question(reading):
+        return {name for name, (_, asked) in _kinds().items() if asked and asked.search(reading.log)}
+    said = _said(reading)
+    return {name for name, (error, _) in _kinds().items() if error and error.search(said)}
+
+
+def _said(reading: LogReading) -> str:
+    """The cause in its words; without one what wraps it, or the last lines of the log."""
+    cause = reading.errors.cause
+    if cause is not None:
+        return f"{cause.type or ''}: {cause.message}\n{cause.line.text}"[:MAX_SAID_CHARS]
+    apparent = reading.errors.apparent
+    told = [text for text, _ in reading.errors.wrappers]
+    if apparent is not None:
+        told.append(f"{apparent.type or ''}: {apparent.message}")
+    told = told or [line.text for line in reading.lines[-LAST_LINES:]]
+    return "\n".join(told)[-MAX_SAID_CHARS:]

@@ -1,12 +1,11 @@
 """Which issues and pull requests belong to an issue: what is said, and what is alike.
 
-In: a stored issue. Out: `RelatedItem`s, what people said first, then the likest. Likeness is measured with
-the issue's own search terms by the same scorer that answers a pasted log.
+In: a stored issue. Out: `RelatedItem`s, what people said first, then the likest. Links of likeness were made
+when the issues were read (`linking`); one pair is weighed on demand, by the same weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from sqlmodel import Session
@@ -15,11 +14,10 @@ from app.errors import NotFoundError
 from app.extract.facts import Frozen
 from app.extract.redact import mask_secrets
 from app.knowledge.answers import MatchBand
-from app.knowledge.derive import issue_terms
-from app.match.candidates import Candidate, find_candidates, score_one
-from app.match.likeness import Scored, rank_candidates
-from app.match.terms import ERROR, FRAME, SIGNATURE, TEXT
-from app.store.issues import find_issues, find_repository, get_issue
+from app.knowledge.linking import score_pair
+from app.match.pairs import band_of_score
+from app.store.issues import find_heads, find_repository, get_issue
+from app.store.links import SIMILAR, find_similar
 from app.store.readings import all_links_to, links_from
 from app.store.records import IssueRecord
 from app.store.session import Store
@@ -31,8 +29,10 @@ REVERSED: dict[str, Kind] = {"fixes": "fixed_by", "fixed_by": "fixes", "duplicat
 KIND_RANK: dict[Kind, int] = {
     "duplicate": 0, "fixed_by": 1, "fixes": 1, "introduced_by": 2, "mentions": 3, "similar": 4,
 }  # fmt: skip
-KINDS: dict[str, Kind] = {kind: kind for kind in KIND_RANK}
-SIMILAR_MAX = 20
+SAID: dict[str, Kind] = {kind: kind for kind in KIND_RANK if kind != SIMILAR} | {
+    "referenced_by": "mentions", "transferred_to": "mentions", "reverts": "mentions", "relands": "mentions",
+}  # fmt: skip
+"""What a stored link is called; likeness is not said, it is read on its own."""
 
 
 class RelatedItem(Frozen):
@@ -51,7 +51,7 @@ class RelatedItem(Frozen):
 
 
 def related(store: Store, repo: str, number: int, *, limit: int = 20) -> tuple[RelatedItem, ...]:
-    """What belongs to an issue.
+    """What belongs to an issue: what is said first, then the likest.
 
     Raises:
         NotFoundError: the issue is not stored.
@@ -59,11 +59,10 @@ def related(store: Store, repo: str, number: int, *, limit: int = 20) -> tuple[R
     with store.reading() as session:
         repo_id = _repo_id(session, repo, number)
         said = _said(session, repo_id, repo, number)
-        alike = [item for item in _alike(session, repo_id, repo, number) if item.band != "related"]
-        known = {item.number for item in said}
-        alike = [item for item in alike if item.number not in known or item.band == "same"]
-        found = sorted([*said, *alike[:SIMILAR_MAX]], key=lambda item: KIND_RANK[item.kind])
-        return tuple(found[:limit])
+        named = {item.number for item in said}
+        alike = _alike(session, repo_id, repo, number)
+        alike = [item for item in alike if item.band != "related" or item.number not in named]
+        return tuple(sorted([*said, *alike], key=lambda item: KIND_RANK[item.kind])[:limit])
 
 
 def likeness_of(store: Store, repo: str, number: int, other: int) -> tuple[RelatedItem, ...]:
@@ -74,13 +73,15 @@ def likeness_of(store: Store, repo: str, number: int, other: int) -> tuple[Relat
     """
     with store.reading() as session:
         repo_id = _repo_id(session, repo, number)
-        get_issue(session, repo, other)
+        target = get_issue(session, repo, other)
         said = [item for item in _said(session, repo_id, repo, number) if item.number == other]
-        scored = [item for item in _alike(session, repo_id, repo, number) if item.number == other]
-        if not scored:
-            one = score_one(session, issue_terms(session, repo_id, repo, number), (repo_id, other))
-            scored = _items(session, repo_id, repo, rank_candidates([one])) if one else []
-        return (*said, *scored)
+        told = score_pair(session, repo_id, number, other)
+        if told is None:
+            return tuple(said)
+        alike = _item(target, repo, other, "similar", told.reason).model_copy(
+            update={"band": told.band, "score": told.score, "channel": told.channel}
+        )
+        return (*said, alike)
 
 
 def _repo_id(session: Session, repo: str, number: int) -> int:
@@ -98,10 +99,10 @@ def _said(session: Session, repo_id: int, repo: str, number: int) -> list[Relate
         if link.target_repo == repo:
             _keep(kinds, link.target_number, link.kind, link.reason)
     for source_repo, source, kind, reason in all_links_to(session, repo, number):
-        if source_repo == repo_id:
+        if source_repo == repo_id and kind in SAID:
             _keep(kinds, source, REVERSED.get(kind, "mentions"), f"said there: {reason}")
     kinds.pop(number, None)
-    stored = {issue.number: issue for issue in find_issues(session, repo_id, list(kinds))}
+    stored = {issue.number: issue for issue in find_heads(session, repo_id, list(kinds))}
     return [
         _item(stored.get(target), repo, target, kind, reason)
         for target, (kind, reason) in sorted(kinds.items())
@@ -109,7 +110,7 @@ def _said(session: Session, repo_id: int, repo: str, number: int) -> list[Relate
 
 
 def _keep(kinds: dict[int, tuple[Kind, str]], target: int, kind: str, reason: str) -> None:
-    known = KINDS.get(kind)
+    known = SAID.get(kind)
     strongest = kinds.get(target)
     if known and (strongest is None or KIND_RANK[known] < KIND_RANK[strongest[0]]):
         kinds[target] = (known, reason)
@@ -128,34 +129,13 @@ def _item(issue: IssueRecord | None, repo: str, number: int, kind: Kind, reason:
 
 
 def _alike(session: Session, repo_id: int, repo: str, number: int) -> list[RelatedItem]:
-    terms = issue_terms(session, repo_id, repo, number)
-    found = [item for item in find_candidates(session, terms, [repo_id]) if item.key[1] != number]
-    return _items(session, repo_id, repo, rank_candidates(found))
-
-
-def _items(session: Session, repo_id: int, repo: str, scored: Sequence[Scored]) -> list[RelatedItem]:
-    issues = {
-        issue.number: issue for issue in find_issues(session, repo_id, [s.candidate.key[1] for s in scored])
-    }
+    """The stored links of likeness, the likest first."""
+    links = find_similar(session, repo_id, repo, [number]).get(number, [])
+    issues = {issue.number: issue for issue in find_heads(session, repo_id, [i.target_number for i in links])}
     return [
-        _item(issues[one.candidate.key[1]], repo, one.candidate.key[1], "similar", _reason(one.candidate))
-        .model_copy(
-            update={
-                "band": one.band, "score": round(one.probability, 4), "channel": _channel(one.candidate),
-            }
+        _item(issues[link.target_number], repo, link.target_number, "similar", link.reason).model_copy(
+            update={"band": band_of_score(link.score or 0.0), "score": link.score, "channel": link.channel}
         )
-        for one in scored
-        if one.candidate.key[1] in issues
-    ]  # fmt: skip
-
-
-def _channel(candidate: Candidate) -> Literal["log", "prose", "both"]:
-    log = max(candidate.shares[ERROR], candidate.shares[FRAME], candidate.shares[SIGNATURE]) > 0
-    if not log:
-        return "prose"
-    return "both" if candidate.shares[TEXT] > 0 else "log"
-
-
-def _reason(candidate: Candidate) -> str:
-    words = ", ".join(f"“{mask_secrets(text)[:60]}”" for _, text, _ in candidate.shared[:3])
-    return f"shares {words}" if words else "shares little"
+        for link in links
+        if link.target_number in issues
+    ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, ForeignKeyConstraint, Index, LargeBinary
+from sqlalchemy import BigInteger, Column, ForeignKeyConstraint, Index, LargeBinary, text
 from sqlmodel import Field, SQLModel
 
 from app.store.columns import NAMING, issue_key, json_column, text_column, time_column
@@ -80,7 +80,7 @@ class PullRequestRow(SQLModel, table=True):
     """What only pull requests have; title, body and state stand in `issue`."""
 
     __tablename__ = "pull_request"
-    __table_args__ = (issue_key(),)
+    __table_args__ = (issue_key(), Index("ix_pull_request_repo_id_merged_at", "repo_id", "merged_at"))
 
     repo_id: int = Field(primary_key=True)
     number: int = Field(primary_key=True, sa_type=BigInteger)
@@ -113,6 +113,23 @@ class ReleasePullRow(SQLModel, table=True):
     repo_id: int = Field(primary_key=True)
     tag: str = Field(primary_key=True, max_length=100)
     number: int = Field(primary_key=True, sa_type=BigInteger)
+
+
+class FixContainmentRow(SQLModel, table=True):
+    """Whether a release holds a merged pull request; null where GitHub does not know the tag or commit.
+
+    `tag` may be the commit of a build instead of a release's tag.
+    """
+
+    __tablename__ = "fix_containment"
+
+    repo_id: int = Field(foreign_key="repository.id", primary_key=True)
+    number: int = Field(primary_key=True, sa_type=BigInteger)
+    tag: str = Field(primary_key=True, max_length=100)
+    contained: bool | None = None
+    commit_sha: str | None = Field(default=None, max_length=64, description="of the merge")
+    source: str = Field(max_length=20, description="what was asked: compare")
+    asked_at: datetime = Field(sa_column=time_column(nullable=False))
 
 
 class ReadingRow(SQLModel, table=True):
@@ -202,18 +219,29 @@ class VoteRow(SQLModel, table=True):
 
 
 class JudgementRow(SQLModel, table=True):
-    """A person's word on two issues; outlives every rebuild, so it has no key to `issue`."""
+    """A person's word on two issues, `a` < `b`; outlives every rebuild, so it has no key to `issue`.
+
+    A row is never altered but to end it: what was undone stays as the audit trail.
+    """
 
     __tablename__ = "judgement"
+    __table_args__ = (
+        Index(
+            "ix_judgement_in_force", "repo_id", "a", "b", unique=True,
+            sqlite_where=text("undone_at IS NULL"), postgresql_where=text("undone_at IS NULL"),
+        ),
+        Index("ix_judgement_repo_id_b", "repo_id", "b"),
+    )  # fmt: skip
 
     id: int | None = Field(default=None, primary_key=True)
     repo_id: int = Field(foreign_key="repository.id")
     a: int = Field(sa_type=BigInteger)
     b: int = Field(sa_type=BigInteger)
-    verdict: str = Field(max_length=10)
+    verdict: str = Field(max_length=10, description="same | different")
     note: str | None = Field(default=None, sa_column=text_column(nullable=True))
     judged_at: datetime = Field(sa_column=time_column(nullable=False))
     undone_at: datetime | None = Field(default=None, sa_column=time_column())
+    undone_why: str | None = Field(default=None, max_length=10, description="undone | replaced")
 
 
 class KeptLogRow(SQLModel, table=True):
@@ -306,3 +334,15 @@ class ProfileRow(SQLModel, table=True):
     repo_id: int = Field(primary_key=True)
     number: int = Field(primary_key=True, sa_type=BigInteger)
     terms: bytes = Field(sa_column=Column(LargeBinary(), nullable=False))
+
+
+class PairViewRow(SQLModel, table=True):
+    """What an issue is compared by with another one, packed (see `match/views.py`)."""
+
+    __tablename__ = "pair_view"
+    __table_args__ = (issue_key(),)
+
+    repo_id: int = Field(primary_key=True)
+    number: int = Field(primary_key=True, sa_type=BigInteger)
+    version: str = Field(max_length=40)
+    packed: bytes = Field(sa_column=Column(LargeBinary(), nullable=False))

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from app.knowledge.answers import Diagnosis
 from app.web.body import JSON_TYPE, RawBody, parse_body, read_json_or_text
 from app.web.deps import Desk, DeskDep
+from app.web.kept import KeptDiagnosis, keep_answer
 from app.web.openapi import diagnose_body, problems
 from app.web.schemas import (
     NUMBER_MAX,
@@ -35,7 +36,7 @@ Version = Annotated[str | None, Query(max_length=100, description="see the fix f
     "/diagnose",
     operation_id="diagnose",
     summary="What a crash log is known as, and what helps",
-    response_model=Diagnosis,
+    response_model=KeptDiagnosis | Diagnosis,
     responses=problems(400, 413, 415, 422, 503)
     | {200: {"content": {MARKDOWN_TYPE: {"schema": {"type": "string"}}}}},
     openapi_extra=diagnose_body(),
@@ -53,10 +54,14 @@ def post_diagnose(
     else:
         asked = DiagnoseRequest(log=fields["log"], **query.model_dump())
     diagnosis = ask(asked, desk)
+    links = keep_answer(desk, asked, diagnosis) if asked.keep else None
     if wants_markdown(request.headers.get("accept", "")):
         text = desk.knowledge.markdown(diagnosis)
+        if links:
+            until = f"{links.expires_at:%Y-%m-%d}"
+            text += f"\nKept until {until}: {links.url}. To delete it: {links.delete_url}\n"
         return PlainTextResponse(text, media_type=MARKDOWN_TYPE, headers={"Vary": "Accept"})
-    return diagnosis
+    return KeptDiagnosis(**dict(diagnosis), kept=links) if links else diagnosis
 
 
 @router.get(

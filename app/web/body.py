@@ -1,16 +1,15 @@
 """What a caller sends, as clean text: every way in has the same limit and the same rules.
 
 In: the body of a POST as JSON, `text/plain`, a urlencoded form or a multipart form with a file.
-Out: `Fields`, name to text or other JSON value; `log` in it is clean text of at most 10 MiB of UTF-8.
+Out: `Fields`, name to text or other JSON value; `log` in it is clean text of at most 10 MiB of UTF-8,
+as `knowledge.logtext` cleans it for the command too.
 The bytes are read on the event loop and refused while they stream in; all decoding runs in the thread
 pool, inside the endpoint. Nothing is kept.
 """
 
 from __future__ import annotations
 
-import codecs
 import json
-import re
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -21,7 +20,8 @@ from python_multipart.multipart import parse_options_header
 from starlette.requests import Request
 
 from app.config import LOG_LIMIT_BYTES
-from app.errors import EmptyInputError, NotTextError, TooLargeError, TriageError
+from app.errors import NotTextError, TriageError
+from app.knowledge.logtext import check_is_text, clean_log, clean_words, decode_text, too_large
 
 JSON_TYPE = "application/json"
 TEXT_TYPE = "text/plain"
@@ -39,13 +39,6 @@ BODY_LIMIT_BYTES = {
 }
 """Largest raw body of each kind: what the largest log needs when every character is escaped."""
 
-_ODD_SHARE = 0.3
-"""A text with more control and undecodable characters than this is no text. Random bytes have 0.55,
-a log in a Chinese Windows code page mostly below 0.1."""
-
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
-_ODD = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _FIELD_COUNT_MAX = 20
 _UNQUOTE_STEP = 1 << 20
 
@@ -93,12 +86,12 @@ async def _read(request: Request, accepted: tuple[str, ...], way_out: str) -> Ra
     limit = BODY_LIMIT_BYTES[media_type]
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and len(declared) < 20 and int(declared) > limit:
-        raise _too_large(int(declared))
+        raise too_large(int(declared))
     content = bytearray()
     async for chunk in request.stream():
         content += chunk
         if len(content) > limit:
-            raise _too_large(None)
+            raise too_large(None)
     return RawBody(media_type, content_type, bytes(content))
 
 
@@ -107,63 +100,37 @@ def parse_body(body: RawBody) -> Fields:
 
     Raises:
         MalformedError: broken JSON or form.
-        NotTextError, TooLargeError, EmptyInputError: see `clean_log`.
+        NotTextError, TooLargeError, EmptyInputError: see `check_is_text` and `clean_log`.
     """
     if body.media_type == TEXT_TYPE:
-        return {"log": clean_log(_decode(body.content))}
+        return _clean({"log": decode_text(body.content)})
     if body.media_type == JSON_TYPE:
         return _clean(_parse_json(body.content))
     parts = _parse_multipart(body) if body.media_type == MULTIPART_TYPE else _parse_urlencoded(body.content)
     file = parts.pop("file", b"")
     if file.strip():
         parts["log"] = file
-    fields: Fields = {name: _decode(value) for name, value in parts.items()}
+    fields: Fields = {name: decode_text(value) for name, value in parts.items()}
     return _clean({"log": "", **fields})
-
-
-def clean_log(text: str) -> str:
-    """A log without control characters (newline, tab, return and escape stay) and lone surrogates.
-
-    Raises:
-        NotTextError: more than three in ten characters are not text.
-        TooLargeError: more than 10 MiB of UTF-8.
-        EmptyInputError: nothing but blanks.
-    """
-    text = _SURROGATE.sub("\ufffd", text)
-    if len(text) - len(_ODD.sub("", text)) > _ODD_SHARE * len(text):
-        raise NotTextError("This is not text. Paste the log as plain text, in UTF-8.")
-    size = len(text) if text.isascii() else len(text.encode())
-    if size > LOG_LIMIT_BYTES:
-        raise _too_large(size)
-    text = _CONTROL.sub("", text)
-    if not text.strip():
-        raise EmptyInputError("The log is empty. Paste at least the lines from the first ERROR.")
-    return text
 
 
 def _clean(fields: Fields) -> Fields:
     cleaned = {
-        name: _CONTROL.sub("", _SURROGATE.sub("\ufffd", value)) if isinstance(value, str) else value
+        name: clean_words(value) if isinstance(value, str) else value
         for name, value in fields.items()
         if name != "log"
     }
     if isinstance(fields.get("log"), str):
+        check_is_text(fields["log"])
         cleaned["log"] = clean_log(fields["log"])
     elif "log" in fields:
         cleaned["log"] = fields["log"]
     return cleaned
 
 
-def _decode(content: bytes) -> str:
-    """Text of bytes: UTF-8, or UTF-16 where its mark says so; what cannot be read becomes U+FFFD."""
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return content.decode("utf-16", errors="replace")
-    return content.decode("utf-8-sig", errors="replace")
-
-
 def _parse_json(content: bytes) -> Fields:
     try:
-        value = json.loads(_decode(content), object_pairs_hook=_unique, parse_constant=_no_constant)
+        value = json.loads(decode_text(content), object_pairs_hook=_unique, parse_constant=_no_constant)
     except MalformedError:
         raise
     except (ValueError, RecursionError):
@@ -257,12 +224,3 @@ def _parse_multipart(body: RawBody) -> dict[str, bytes]:
     if not parts.fields:
         raise MalformedError("The form is empty.")
     return parts.fields
-
-
-def _too_large(size: int | None) -> TooLargeError:
-    limit = LOG_LIMIT_BYTES // (1024 * 1024)
-    if size is None:
-        return TooLargeError(f"The log is over the limit of {limit} MiB. Cut the start, keep the end.")
-    # one decimal would show 10 MiB and a byte as "10.0 MiB"
-    shown = f"{size / 1024 / 1024:.1f} MiB" if size >= 1.05 * LOG_LIMIT_BYTES else f"{size:,} bytes"
-    return TooLargeError(f"{shown} is over the limit of {limit} MiB. Cut the start, keep the end.")

@@ -13,9 +13,17 @@ from app.knowledge.answers import Diagnosis, IssueAnswer
 from app.knowledge.diagnosis import diagnose
 from app.knowledge.excerpt import ExcerptLine, excerpt
 from app.knowledge.issue_view import view_issue
+from app.knowledge.judgements import Judgement, judge, judgements, undo
+from app.knowledge.kept_logs import Kept, KeptLog, forget_log, keep_log, view_kept_log
+from app.knowledge.known_issues import known_issues
 from app.knowledge.markdown import diagnosis_markdown
 from app.knowledge.overview import Overview, overview
+from app.knowledge.regressions import regression_versions, regressions
 from app.knowledge.related import RelatedItem, likeness_of, related
+from app.knowledge.report import make_report
+from app.knowledge.report_markdown import report_markdown
+from app.knowledge.report_shapes import Report
+from app.knowledge.version_shapes import KnownPage, RegressionPage, VersionCount
 from app.store.session import Store
 
 
@@ -30,6 +38,17 @@ class Knowledge:
     related: Callable[..., tuple[RelatedItem, ...]] = related
     likeness_of: Callable[..., tuple[RelatedItem, ...]] = likeness_of
     markdown: Callable[[Diagnosis], str] = diagnosis_markdown
+    report: Callable[..., Report] = make_report
+    report_markdown: Callable[[Report], str] = report_markdown
+    keep_log: Callable[..., Kept] = keep_log
+    view_kept_log: Callable[[Store, str], KeptLog] = view_kept_log
+    forget_log: Callable[[Store, str, str], None] = forget_log
+    known_issues: Callable[..., KnownPage] = known_issues
+    regressions: Callable[..., RegressionPage] = regressions
+    regression_versions: Callable[[Store, str], tuple[VersionCount, ...]] = regression_versions
+    judge: Callable[..., tuple[Judgement, bool]] = judge
+    judgements: Callable[..., tuple[Judgement, ...]] = judgements
+    undo: Callable[..., Judgement] = undo
 
 
 def settings(request: Request) -> Settings:

@@ -17,6 +17,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from app.errors import SchemaError, StoreError, TriageError
+from app.web.admin import CHALLENGE, AdminTokenError
 from app.web.headers import SECURITY_HEADERS
 from app.web.problems import answer_problem, is_json_route
 from app.web.schemas import FieldFault
@@ -46,6 +47,8 @@ def _on_triage_error(request: Request, error: Exception) -> Response:
         return _on_unexpected(request, error)
     kind = _TYPE_PREFIX + re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__.removesuffix("Error")).lower()
     detail, headers = error.message, None
+    if isinstance(error, AdminTokenError):
+        headers = CHALLENGE
     if error.status == 503:
         headers = {"Retry-After": _RETRY_AFTER_S}
         _LOG.error("store_unusable", path=request.url.path, reason=error.message)

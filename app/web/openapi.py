@@ -13,7 +13,8 @@ from app.web.schemas import DiagnoseRequest, Problem
 
 _MEANING = {
     400: "The body or the address does not follow its own format.",
-    401: "The signature is missing or is not that of this body.",
+    401: "The signature or the admin token is missing, or is not the right one.",
+    403: "The operator has not set what this needs.",
     404: "Nothing is stored under that name.",
     413: "The body is over the limit: 10 MiB of UTF-8 for a log, 25 MiB for a delivery.",
     415: "Another content type than the documented ones, or not text.",

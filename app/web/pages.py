@@ -11,11 +11,15 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from app.errors import NotFoundError
 from app.knowledge.answers import IssueAnswer
+from app.knowledge.issue_draft import new_issue_address
+from app.knowledge.kept_logs import count_lines
+from app.knowledge.side_by_side import side_by_side
 from app.web.api import Number, RepoPart, Version, ask, validate_request
 from app.web.body import RawBody, parse_body, read_form
 from app.web.citations import Citations
 from app.web.deps import Desk, DeskDep
 from app.web.example import EXAMPLE_LOG
+from app.web.kept import keep_answer
 from app.web.render import render_page
 from app.web.schemas import DiagnoseRequest
 from app.web.unknowns import unknowns
@@ -39,6 +43,7 @@ def home(
         log=EXAMPLE_LOG if example == "1" else "",
         overview=desk.knowledge.overview(desk.store, desk.settings.default_repo),
         repo=desk.settings.default_repo,
+        keep_days=desk.settings.keep_days,
         curl=curl_command(request, None),
     )
 
@@ -60,6 +65,7 @@ def diagnose_page(
     asked = validate_request(fields, strict=False)
     diagnosis = ask(asked, desk)
     best = diagnosis.matches[0] if diagnosis.matches else None
+    lines = desk.knowledge.excerpt(asked.log, diagnosis)
     yours = asked.vllm_version or diagnosis.environment.versions.get("vllm")
     overview = desk.knowledge.overview(desk.store, desk.settings.default_repo)
     return render_page(
@@ -68,11 +74,15 @@ def diagnose_page(
         diagnosis=diagnosis,
         best=best,
         yours=yours,
-        excerpt=desk.knowledge.excerpt(asked.log, diagnosis),
-        line_count=asked.log.count("\n") + (not asked.log.endswith("\n")),
+        excerpt=lines,
+        sides=side_by_side(lines, best),
+        report_address=new_issue_address(desk.settings.default_repo, diagnosis),
+        line_count=count_lines(asked.log),
         stations=version_line(best.regression, yours, overview.newest_release) if best else (),
         markdown=desk.knowledge.markdown(diagnosis),
         curl=curl_command(request, asked.vllm_version),
+        kept=None,
+        links=keep_answer(desk, asked, diagnosis) if asked.keep else None,
         overview=overview,
         repo=desk.settings.default_repo,
     )

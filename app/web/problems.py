@@ -14,13 +14,17 @@ PROBLEM_TYPE = "application/problem+json"
 
 _TITLES = {
     400: "Malformed request",
-    401: "Not signed",
+    401: "Not proved",
+    403: "Not allowed",
     404: "Not found",
     405: "Method not allowed",
     413: "Too large",
     415: "Not text",
+    410: "Gone",
     422: "Cannot be used",
+    429: "Too many requests",
     500: "Fault in the program",
+    502: "GitHub did not answer",
     503: "Not available now",
 }
 

@@ -12,8 +12,12 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from app.knowledge.report_labels import relation_words
 from app.paths import static_dir, templates_dir
 from app.web import words
+
+SOURCES = {"title": "title", "body": "issue text", "card": "starter card"}
+"""Where a quote of a report stands; any other place is a comment or another issue."""
 
 _ASSETS = ("style.css", "app.js", "icon.svg")
 
@@ -50,6 +54,8 @@ def _environment() -> Environment:
         failure_names=words.FAILURES,
         page_address=page_address,
         assets=_asset_addresses(),
+        relation_words=relation_words,
+        source_names=SOURCES,
     )
     return environment
 

@@ -36,6 +36,9 @@ class DiagnoseOptions(BaseModel):
     model: HintText = Field(None, description="the model, when the log does not say")
     limit: int = Field(LIMIT_DEFAULT, ge=1, le=50, description="most matches to return")
     exclude: list[IssueNumber] = Field([], max_length=1000, description="issue numbers to leave out")
+    keep: bool = Field(
+        False, description="keep the masked log and its answer for some days, on a page only you know"
+    )
 
 
 class DiagnoseRequest(DiagnoseOptions):

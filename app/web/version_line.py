@@ -6,12 +6,14 @@ first; what nobody spoke of is a gap. The line is not to scale.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from packaging.version import InvalidVersion, Version
 
 from app.extract.facts import Regression
+from app.knowledge.report_shapes import ReportFact
 from app.web.words import version
 
 Mood = Literal["good", "culprit", "bad", "you", "gap"]
@@ -51,6 +53,15 @@ def version_line(regression: Regression | None, yours: str | None, newest: str |
     if yours:
         told = _with_you(told, version(yours), regression)
     return tuple(told) if regression.fixed_in else (*told, *_gap(told, newest))
+
+
+def report_stations(points: Iterable[ReportFact], newest: str | None) -> tuple[Station, ...]:
+    """The stations of a report's range."""
+    told: dict[str, Any] = {}
+    for point in points:
+        field = point.field.removeprefix("regression.")
+        told[field] = (*told.get(field, ()), point.value) if field == "still_failing" else point.value
+    return version_line(Regression(**told), None, newest) if told else ()
 
 
 def _told(regression: Regression) -> list[Station]:

@@ -221,7 +221,7 @@ def test_an_empty_log_is_refused(sqlite_store: Store, log: str) -> None:
 
 
 def test_a_log_over_the_limit_is_refused(sqlite_store: Store) -> None:
-    with pytest.raises(TooLargeError, match=r"10\.0 MiB is over the limit of 10 MiB"):
+    with pytest.raises(TooLargeError, match="10,485,761 bytes is over the limit of 10 MiB"):
         ask(sqlite_store, "é" * (LOG_LIMIT_BYTES // 2) + "x")
 
 
@@ -309,3 +309,40 @@ def test_the_answer_tells_how_many_issues_it_was_checked_against(base: Store, ke
     keep(a_pull(500, merged_at=EARLY))
 
     assert ask(base, REWRITTEN).index.issues == 3 + len(FILLERS)
+
+
+# Questions in words
+
+
+def test_a_question_is_answered_by_words_and_never_as_the_same_failure(base: Store) -> None:
+    found = ask(base, "AWQ model does not load, is not divisible by min_thread_n, Weight output_size_per_partition")
+
+    assert found.is_question
+    assert numbers(found)[:1] == [11]
+    assert found.verdict != "same"
+    assert {match.band for match in found.matches} <= {"likely", "related"}
+
+
+def test_a_log_is_no_question(base: Store) -> None:
+    assert not ask(base, REWRITTEN).is_question
+
+
+# What the page shows beside the log
+
+
+def test_the_first_match_has_its_telling_lines_and_no_other(base: Store) -> None:
+    found = ask(base, REWRITTEN)
+
+    assert "is not divisible by min_thread_n = 64." in next(line.text for line in found.matches[0].excerpt if line.role == "error")
+    assert [match.number for match in found.matches[1:] if match.excerpt] == []
+
+
+def test_candidates_of_an_unknown_failure_have_no_telling_lines(base: Store) -> None:
+    found = ask(base, FOREIGN_LOG.replace("OperationalError: connection", "TypeError: kind"))
+
+    assert found.verdict == "unknown"
+    assert [match.number for match in found.matches if match.excerpt] == []
+
+
+def test_only_what_nobody_is_known_to_have_met_gets_an_issue_to_send(base: Store) -> None:
+    assert (ask(base, REWRITTEN).issue_draft, ask(base, FOREIGN_LOG).issue_draft[:3]) == ("", "###")

@@ -32,3 +32,15 @@ def a_match(title: str = "[Bug]: it fails", **why: tuple[str, ...]) -> Match:
 )  # fmt: skip
 def test_the_headline_says_which_issue_or_why_none(verdict, matches, cause, wanted: str) -> None:
     assert headline(verdict, matches, cause) == wanted
+
+
+@pytest.mark.parametrize(
+    ("verdict", "matches", "wanted"),
+    [
+        ("likely", [a_match()], "By your words, probably #7: it fails. No log was read."),
+        ("related", [a_match(shared=("words “a b”",))], "By your words alone, closest is #7, which shares words “a b”. No log was read."),
+        ("unknown", [a_match()], "No stored issue is known to answer this: the question's words are too few or too common, and there is no log to read."),
+    ],
+)  # fmt: skip
+def test_a_question_s_headline_says_that_words_answered_it_and_no_log(verdict, matches, wanted: str) -> None:
+    assert headline(verdict, matches, None, is_question=True) == wanted

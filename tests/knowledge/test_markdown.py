@@ -18,6 +18,7 @@ from app.knowledge.answers import (
     FixView,
     IndexState,
     Match,
+    MatchLine,
     NextStep,
     Remedy,
     RootCause,
@@ -43,6 +44,7 @@ def a_diagnosis(text: str = "a thing", **more: Any) -> Diagnosis:
         number=39288, repo=REPO, title=text, url=URL, state="open", score=0.97, band="same",
         why=Why(shared=(text,), differs=(text,)), regression=Regression(first_failing=text, still_failing=(text,)),
         fix=FixView(state="fixed", pr="#7", released_in=text, for_you="upgrade"), workarounds=(remedy,),
+        excerpt=(MatchLine(number=12, text=f"before {text}", role="before"), MatchLine(number=13, text=f"x {text}", role="error")),
     )  # fmt: skip
     told: dict[str, Any] = {
         "verdict": "same", "root_cause": RootCause(type=text, message=text, frame=text, process=text, line=3, quote=text),
@@ -95,7 +97,7 @@ def test_code_reads_as_it_was(text: str) -> None:
 def test_the_answer_has_its_headings_in_order() -> None:
     text = diagnosis_markdown(a_diagnosis())
 
-    assert [line for line in text.splitlines() if line.startswith("#")] == ["## Root cause", "## Remedies", "## Matches", "## Next steps"]
+    assert [line for line in text.splitlines() if line.startswith("#")] == ["## Root cause", "## Both logs", "## Remedies", "## Matches", "## Next steps"]
 
 
 def test_the_verdict_stands_first_and_the_freshness_last() -> None:
@@ -128,3 +130,15 @@ def test_a_remedy_tells_outcome_and_source() -> None:
 )  # fmt: skip
 def test_a_fix_is_told_in_words(fix: FixView, wanted: str) -> None:
     assert fix_words(fix) == wanted
+
+
+def test_both_logs_stand_as_two_blocks_of_code() -> None:
+    blocks = [token.content for token in tokens(diagnosis_markdown(a_diagnosis("a ``` thing"))) if token.type == "fence"]
+
+    assert blocks == ["a ``` thing\n", "before a ``` thing\nx a ``` thing\n"]
+
+
+def test_without_the_issue_s_lines_there_are_no_blocks_of_code() -> None:
+    empty = a_diagnosis().matches[0].model_copy(update={"excerpt": ()})
+
+    assert "```" not in diagnosis_markdown(a_diagnosis(matches=(empty,)))

@@ -2,36 +2,88 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 
 from app.extract.reader import read_log
-from app.knowledge.next_steps import MAX_STEPS, conditions_of, next_steps
+from app.knowledge.next_steps import MAX_STEPS, conditions_of, next_steps, rows
 from tests.samples import FOREIGN_LOG, HEALTHY_LOG, a_traceback
 
 ASYNCHRONOUS = a_traceback("RuntimeError: CUDA error: device-side assert triggered", "vllm/x.py:y")
 WRAPPERS = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
 MEMORY = a_traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "vllm/x.py:y")
 NCCL = a_traceback("RuntimeError: NCCL error: unhandled system error", "vllm/x.py:y")
+MISSING = {"no_version", "no_gpu", "no_model", "environment_missing"}
+
+KNOWN_NAMES = {
+    "CUDA_LAUNCH_BLOCKING", "GLOO_SOCKET_IFNAME", "HF_HUB_OFFLINE", "MAX_JOBS", "NCCL_DEBUG", "NCCL_P2P_DISABLE",
+    "NCCL_SOCKET_IFNAME", "TORCHDYNAMO_VERBOSE", "TORCH_CUDA_ARCH_LIST", "VERBOSE", "VLLM_COMPUTE_NANS_IN_LOGITS",
+    "VLLM_DISABLE_COMPILE_CACHE", "VLLM_HOST_IP", "VLLM_LOGGING_LEVEL", "VLLM_PORT", "VLLM_TRACE_FUNCTION",
+    "--attention-backend", "--disable-custom-all-reduce", "--distributed-executor-backend", "--dtype",
+    "--enable-log-outputs", "--enable-log-requests", "--enable-lora", "--enable-prefix-caching", "--enforce-eager",
+    "--gpu-memory-utilization", "--kv-cache-dtype", "--limit-mm-per-prompt", "--max-lora-rank", "--max-model-len",
+    "--max-num-batched-tokens", "--max-num-seqs", "--max-parallel-loading-workers", "--model-impl", "--port",
+    "--profiler-config", "--speculative-config", "--structured-outputs-config",
+}  # fmt: skip
+"""Variables and flags of vLLM 0.33 and of what it runs on, read out of its packages."""
+PYTHON_S_OWN = {"PYTHONFAULTHANDLER"}
+
+STEPS = [pytest.param(row, id=f"{'+'.join(row['when']) or 'any'}-{at}") for at, row in enumerate(rows())]
+
+
+def commands_of_steps(log: str) -> list[str]:
+    return [step.text for step in next_steps(read_log(log))]
+
+
+@pytest.mark.parametrize("row", STEPS)
+def test_every_step_is_given_for_its_example(row: dict[str, Any]) -> None:
+    told = conditions_of(read_log(row["hit"]))
+
+    assert set(row["when"]) <= told
+    assert row["text"] in commands_of_steps(row["hit"]) or not row["when"]
+
+
+@pytest.mark.parametrize("row", STEPS)
+def test_no_step_is_given_for_what_it_is_not_about(row: dict[str, Any]) -> None:
+    if not row["when"]:
+        return
+    assert row["text"] not in commands_of_steps(row["miss"])
+
+
+def test_no_step_stands_there_twice() -> None:
+    assert len({(tuple(row["when"]), row["text"]) for row in rows()}) == len(rows())
+
+
+@pytest.mark.parametrize("row", STEPS)
+def test_a_command_names_only_variables_and_flags_that_there_are(row: dict[str, Any]) -> None:
+    command = row.get("command", "")
+    variables = set(re.findall(r"\b([A-Z][A-Z0-9_]{3,})=", command)) - PYTHON_S_OWN
+    served = command.partition("vllm serve ")[2].partition(";")[0]
+    flags = {flag.replace("--no-", "--") for flag in re.findall(r"--[a-z][a-z-]+", served)}
+
+    assert variables | flags <= KNOWN_NAMES
 
 
 @pytest.mark.parametrize(
     ("log", "wanted"),
     [
         (HEALTHY_LOG, {"no_error", "no_gpu", "environment_missing"}),
-        ("hello", {"no_error", "no_version", "no_gpu", "no_model", "environment_missing"}),
-        (WRAPPERS, {"no_error", "only_wrappers"}),
-        (ASYNCHRONOUS, {"type:CUDA error", "asynchronous"}),
-        (MEMORY, {"type:OutOfMemoryError", "memory"}),
-        ("ValueError: No available memory for the cache blocks.", {"type:ValueError", "memory"}),
-        (NCCL, {"type:NCCL error", "nccl"}),
-        (FOREIGN_LOG, {"type:OperationalError"}),
+        ("hello", {"question", *MISSING}),
+        (WRAPPERS, {"only_wrappers"}),
+        (ASYNCHRONOUS, {"asynchronous"}),
+        (MEMORY, {"memory"}),
+        ("ValueError: No available memory for the cache blocks.", {"memory"}),
+        (NCCL, {"nccl"}),
+        (FOREIGN_LOG, set()),
+        ("vLLM hangs on two GPUs", {"question", "hang", *MISSING}),
     ],
 )
 def test_conditions_are_told_from_the_log(log: str, wanted: set[str]) -> None:
-    missing = {"no_version", "no_gpu", "no_model", "environment_missing"}
     told = conditions_of(read_log(log))
 
-    assert (told if wanted & missing else told - missing) == wanted
+    assert (told if wanted & MISSING else told - MISSING) == wanted
 
 
 @pytest.mark.parametrize(
@@ -55,3 +107,13 @@ def test_there_are_a_few_steps_and_none_twice(log: str) -> None:
 
     assert 1 <= len(steps) <= MAX_STEPS
     assert len({step.text for step in steps}) == len(steps)
+
+
+def test_no_kind_of_failure_is_read_into_an_error_that_is_not_one_of_them() -> None:
+    assert conditions_of(read_log("KeyError: 'rope_scaling_factor'")) - MISSING == set()
+
+
+def test_a_kind_is_known_by_the_cause_and_not_by_what_wraps_it() -> None:
+    log = f"{ASYNCHRONOUS}\nWorker proc VllmWorker-3 died unexpectedly, shutting down executor."
+
+    assert conditions_of(read_log(log)) - MISSING == {"asynchronous"}

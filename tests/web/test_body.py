@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from app.config import LOG_LIMIT_BYTES
 from app.errors import EmptyInputError, NotTextError, TooLargeError
+from app.knowledge.logtext import clean_log
 from app.web.body import (
     FORM_TYPE,
     JSON_TYPE,
@@ -20,7 +21,6 @@ from app.web.body import (
     TEXT_TYPE,
     MalformedError,
     RawBody,
-    clean_log,
     parse_body,
 )
 

@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 from app.config import LOG_LIMIT_BYTES
 from app.errors import NotFoundError
 from app.extract.facts import Evidence
+from app.knowledge.answers import Diagnosis, MatchLine
 from app.knowledge.excerpt import ExcerptLine
 from app.knowledge.freshness import RunView
 from app.knowledge.overview import Overview
@@ -95,7 +96,7 @@ def test_the_paste_box_comes_first_and_needs_no_script(client: TestClient) -> No
         "method": "post",
         "enctype": "multipart/form-data",
     }
-    assert page.values("name")[-3:] == ["log", "file", "vllm_version"]
+    assert page.values("name")[-4:] == ["log", "file", "vllm_version", "keep"]
     assert answer.text.index("<textarea") < answer.text.index("Newest failures")
     assert "#44395" in page.text
     assert "15,818 issues of vllm-project/vllm" in page.text
@@ -187,6 +188,83 @@ def test_the_root_cause_is_quoted_with_its_process_and_line(client: TestClient) 
     assert '<li data-n="3" class="hot">Failed: Cuda error' in answer
     assert 'process <span class="m">Worker_TP3</span>, line <span class="num">3 of 9</span>' in answer
     assert "<em>wrapper, not the cause</em>" in answer
+
+
+THEIRS = (
+    MatchLine(number=40, text="Capturing CUDA graphs (mixed prefill-decode, PIECEWISE):  99%|####| 66/67", role="before"),
+    MatchLine(number=41, text="Failed: Cuda error csrc/custom_all_reduce.cuh:455 'an illegal memory access'", role="error"),
+    MatchLine(number=44, text="RuntimeError: Engine core initialization failed.", role="wrapper"),
+)
+
+
+def with_their_lines(*lines: MatchLine) -> Diagnosis:
+    return SAME.model_copy(update={"matches": (MATCHES[0].model_copy(update={"excerpt": lines}), *MATCHES[1:])})
+
+
+def test_both_logs_telling_lines_stand_side_by_side_with_their_own_numbers(client: TestClient, room: Room) -> None:
+    room.diagnosis = with_their_lines(*THEIRS)
+    answer = client.post("/diagnose", data={"log": f"{LOG}\n" * 9}).text
+    page = checked(answer)
+
+    assert page.text.index("Your log") < page.text.index("its own text") < page.text.index("Marked: words that stand in both.")
+    assert re.findall(r'<li data-n="(\d+)" class="(\w+)">', answer) == [
+        ("1", "dim"), ("2", "dim"), ("3", "hot"), ("5", "dim"), ("40", "dim"), ("41", "hot"), ("44", "dim")
+    ]  # fmt: skip
+    assert '<a href="/issues/39288#orig">#39288</a>, its own text' in answer
+    assert len(re.findall(r"<mark>[^<]*illegal memory access</mark>", answer)) == 2
+    assert answer.count("<em>wrapper, not the cause</em>") == 2
+
+
+def test_foreign_lines_are_escaped_beside_each_other(client: TestClient, room: Room) -> None:
+    room.diagnosis = with_their_lines(MatchLine(number=1, text=HOSTILE, role="error"))
+
+    assert_harmless(client.post("/diagnose", data={"log": LOG}).text, at_least=1)
+
+
+def test_without_their_lines_the_log_s_own_stand_alone(client: TestClient) -> None:
+    page = diagnosed(client)
+
+    assert "its own text" not in page.text
+    assert "FlashInfer CUTLASS Unquantized" in page.text
+
+
+DRAFT = "### Your current environment\n\n- Not in the log: GPU\n\n### Describe the bug\n\n</textarea><script>alert(1)</script>\n"
+
+
+def test_an_unknown_failure_can_be_reported_with_a_text_that_is_ready(client: TestClient, room: Room) -> None:
+    room.diagnosis = UNKNOWN.model_copy(update={"issue_draft": DRAFT})
+    answer = client.post("/diagnose", data={"log": LOG}).text
+    page = checked(answer)
+
+    assert page.text.index("Weak candidates") < page.text.index("Issue text, ready to send") < page.text.index("Copy as Markdown")
+    assert DRAFT in page.text
+    assert "<script>alert" not in answer
+    assert "draft" in page.values("data-copy")
+    assert [address for address in page.values("href") if "/issues/new?" in address] == [
+        (
+            "https://github.com/vllm-project/vllm/issues/new?template=400-bug-report.yml"
+            "&title=%5BBug%5D%3A%20CUDA%20error%3A%20an%20illegal%20memory%20access%20was%20encountered"
+        )
+    ]
+
+
+def test_a_known_failure_is_not_to_be_reported_again(client: TestClient) -> None:
+    assert "Report it" not in diagnosed(client).text
+
+
+@pytest.mark.parametrize("verdict", ["likely", "related", "unknown"])
+def test_a_question_is_said_to_be_answered_by_words(client: TestClient, room: Room, verdict: str) -> None:
+    room.diagnosis = UNKNOWN.model_copy(
+        update={"verdict": verdict, "is_question": True, "root_cause": None, "wrappers": (), "signature": None}
+    )
+    page = diagnosed(client, log="gibberish output with fp8 kv cache")
+
+    assert "answered by its words alone" in page.text
+    assert "never that yours is the same failure" in page.text
+    assert "not in the question" in page.text
+    assert "not in the log" not in page.text
+    assert "No error line was found" not in page.text
+    assert "Same failure" not in page.text
 
 
 def test_matches_show_what_is_shared_and_what_differs(client: TestClient) -> None:

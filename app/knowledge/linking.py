@@ -1,0 +1,91 @@
+"""Links issues that are alike, as they are read: the new one against those that are stored.
+
+In: issues with their views and search terms. Out: links of likeness in the archive, at both ends. What an
+issue is linked by is kept; read again without a change it keeps its links, so that a rebuild under the same
+rules changes nothing. The cost of one issue is bounded by the search (`app.match.neighbours`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlmodel import Session
+
+from app.match.neighbours import find_neighbours
+from app.match.pairs import PairScore, likest, load_pair_weights, score_pairs
+from app.match.terms import Terms
+from app.match.views import View, pack_view, unpack_view
+from app.store.links import SIMILAR, replace_similar
+from app.store.pair_views import find_pair_views, save_pair_views
+from app.store.records import LinkRecord
+
+SIMILAR_MAX = 20
+"""Links of likeness that an issue has at most."""
+RELATED_MAX = 5
+"""Of them, those that an issue brings along and that are no more than related."""
+
+
+@dataclass(frozen=True, slots=True)
+class Linkable:
+    """An issue to link: what it is compared by, what it is searched by, and whom its text names."""
+
+    number: int
+    title: str
+    view: View
+    terms: Terms
+    named: tuple[int, ...] = ()
+
+
+def link_issues(session: Session, repo_id: int, repo: str, issues: Sequence[Linkable]) -> None:
+    """Link these issues, whose search terms are indexed already, with those that are stored."""
+    packed = {issue.number: pack_view(issue.view) for issue in issues}
+    changed = set(save_pair_views(session, repo_id, packed, version=load_pair_weights().version))
+    fresh = [issue for issue in issues if issue.number in changed]
+    wanted = {issue.number: _worth_weighing(session, repo_id, issue) for issue in fresh}
+    # Issues of one batch have neighbours in common: each is fetched and unpacked once.
+    asked = {number for found in wanted.values() for number in found}
+    kept = find_pair_views(session, repo_id, sorted(asked))
+    views = {number: unpack_view(packed) for number, packed in kept.items()}
+    links = {issue.number: _links_of(repo, issue, wanted[issue.number], views) for issue in fresh}
+    if links:
+        replace_similar(session, repo_id, repo, links, most=SIMILAR_MAX)
+
+
+def forget_links(session: Session, repo_id: int, repo: str, numbers: Collection[int]) -> None:
+    """Take the links of likeness from issues that can be read no longer."""
+    if numbers:
+        replace_similar(session, repo_id, repo, dict.fromkeys(numbers, ()), most=SIMILAR_MAX)
+
+
+def score_pair(session: Session, repo_id: int, one: int, two: int) -> PairScore | None:
+    """What is said of a pair, linked or not; None if one of the two was never read."""
+    kept = find_pair_views(session, repo_id, [one, two])
+    if one not in kept or two not in kept:
+        return None
+    return score_pairs(unpack_view(kept[one]), [unpack_view(kept[two])])[0]
+
+
+def _worth_weighing(session: Session, repo_id: int, issue: Linkable) -> list[int]:
+    found = find_neighbours(session, repo_id, issue.number, issue.title, issue.terms)
+    return list(dict.fromkeys([*found, *(number for number in issue.named if number != issue.number)]))
+
+
+def _links_of(
+    repo: str, issue: Linkable, wanted: Sequence[int], views: Mapping[int, View]
+) -> tuple[LinkRecord, ...]:
+    numbers = [number for number in wanted if number in views]
+    others = [views[number] for number in numbers]
+    places = likest(issue.view, others)
+    scores = score_pairs(issue.view, [others[at] for at in places])
+    return _strongest(repo, {numbers[at]: said for at, said in zip(places, scores, strict=True)})
+
+
+def _strongest(repo: str, scores: Mapping[int, PairScore]) -> tuple[LinkRecord, ...]:
+    ranked = sorted(scores.items(), key=lambda item: (-item[1].score, item[0]))
+    firm = [item for item in ranked if item[1].band in ("same", "likely")]
+    loose = [item for item in ranked if item[1].band == "related"][:RELATED_MAX]
+    return tuple(
+        LinkRecord(repo, number, SIMILAR, said.reason, said.score, said.channel)
+        for number, said in (*firm, *loose)[:SIMILAR_MAX]
+    )

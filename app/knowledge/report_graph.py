@@ -1,0 +1,202 @@
+"""The graph of one issue: what its people name, what names it, what GitHub's timeline tells, what is alike.
+
+In: a stored issue with facts. Out: a `Graph` of depth one. Each edge says its kind and how it is known; a
+relation that somebody said carries the words. The rule of the evidence tells what was said of a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlmodel import Session
+
+from app.extract.facts import Evidence, Facts
+from app.extract.redact import mask_secrets
+from app.knowledge.related import RelatedItem
+from app.knowledge.report_mentions import mention
+from app.knowledge.report_shapes import EdgeKind, Graph, GraphEdge, GraphNode, Quote
+from app.knowledge.report_sources import Sources
+from app.store.issues import find_heads, find_issues
+from app.store.readings import all_links_to, find_facts, links_from
+from app.store.records import IssueRecord
+from app.store.releases import first_releases_of
+
+SAID: dict[str, EdgeKind] = {
+    "related.duplicate": "duplicate", "related.same": "same", "related.similar": "similar",
+    "related.culprit": "introduced_by", "related.fix": "fixed_by", "related.mention": "mentions",
+}  # fmt: skip
+LINKED: dict[str, EdgeKind] = {
+    "duplicate": "duplicate", "introduced_by": "introduced_by", "fixed_by": "fixed_by", "fixes": "fixes",
+    "mentions": "mentions",
+}  # fmt: skip
+RANK: dict[EdgeKind, int] = {
+    "moved_to": 0, "introduced_by": 1, "fixed_by": 2, "fixes": 2, "duplicate": 3, "same": 4, "similar": 5,
+    "mentions": 6,
+}  # fmt: skip
+REFERENCED_BY = "referenced_by"
+TRANSFERRED_TO = "transferred_to"
+SOURCE_WORDS = {"title": "the title", "body": "the issue's text", "card": "the starter card"}
+NAMED_BY_MAX = 60
+"""Texts that name the issue and are looked at for the words."""
+
+
+def graph_of(
+    session: Session, repo_id: int, root: IssueRecord, repo: str, facts: Facts | None, sources: Sources,
+    alike: Sequence[RelatedItem],
+) -> Graph:  # fmt: skip
+    """The issue, what belongs to it, and how each relation is known."""
+    me = key_of(repo, root.number)
+    edges = [*_said(me, repo, facts, sources), *_timeline(session, repo_id, me, root.number)]
+    known = {(edge.source, edge.target, edge.kind) for edge in edges}
+    edges += [
+        edge for edge in _incoming(session, repo_id, repo, root)
+        if (edge.source, edge.target, edge.kind) not in known
+    ]  # fmt: skip
+    edges = [edge for edge in edges if not _is_outdone(edge, edges)]
+    edges += [
+        GraphEdge(
+            source=me, target=key_of(item.repo, item.number), kind="similar", basis="likeness",
+            reason=item.reason, band=item.band, score=item.score,
+        )
+        for item in alike
+    ]  # fmt: skip
+    edges.sort(key=lambda edge: (RANK[edge.kind], edge.basis == "likeness", -(edge.score or 0)))
+    keys = dict.fromkeys([me, *(end for edge in edges for end in (edge.source, edge.target))])
+    return Graph(nodes=_nodes(session, repo_id, repo, tuple(keys)), edges=tuple(edges))
+
+
+def key_of(repo: str, number: int) -> str:
+    """`owner/name#number`."""
+    return f"{repo}#{number}"
+
+
+def _said(me: str, repo: str, facts: Facts | None, sources: Sources) -> list[GraphEdge]:
+    """What the issue's own people name, with what they say of it."""
+    if facts is None:
+        return []
+    found: dict[tuple[str, EdgeKind], GraphEdge] = {}
+    for item in facts.evidence:
+        told = _target(item, repo)
+        if told is None or told[0] == me:
+            continue
+        quote = sources.quote(item)
+        reason = f"said in {SOURCE_WORDS.get(item.source, 'a comment')}"
+        edge = GraphEdge(source=me, target=told[0], kind=told[1], basis="said", reason=reason, quote=quote)
+        found.setdefault((edge.target, edge.kind), edge)
+    return list(found.values())
+
+
+def _target(item: Evidence, repo: str) -> tuple[str, EdgeKind] | None:
+    """The other end that a piece of evidence names, and the relation."""
+    number = item.value.removeprefix("#")
+    if item.field in {"related", "regression.culprit", "fix"} and number.isdigit():
+        kinds: dict[str, EdgeKind] = {"regression.culprit": "introduced_by", "fix": "fixed_by"}
+        return key_of(repo, int(number)), kinds.get(item.field) or SAID.get(item.rule, "mentions")
+    if item.field == "related_elsewhere":
+        return item.value, SAID.get(item.rule, "mentions")
+    return None
+
+
+def _timeline(session: Session, repo_id: int, me: str, number: int) -> list[GraphEdge]:
+    """What GitHub tells of the issue: who refers to it, where it went."""
+    edges = []
+    for link in links_from(session, repo_id, number):
+        other = key_of(link.target_repo, link.target_number)
+        if link.kind == REFERENCED_BY and other != me:
+            edges.append(
+                GraphEdge(source=other, target=me, kind="mentions", basis="timeline", reason=link.reason)
+            )
+        elif link.kind == TRANSFERRED_TO:
+            edges.append(
+                GraphEdge(source=me, target=other, kind="moved_to", basis="timeline", reason=link.reason)
+            )
+    return edges
+
+
+def _incoming(session: Session, repo_id: int, repo: str, root: IssueRecord) -> list[GraphEdge]:
+    """What other stored texts say of this issue, with their words where they are found."""
+    links = [
+        (source, LINKED[kind], reason)
+        for from_repo, source, kind, reason in all_links_to(session, repo, root.number)
+        if from_repo == repo_id and source != root.number and kind in LINKED
+    ]
+    links.sort(key=lambda link: (RANK[link[1]], link[0]))
+    looked_at = [source for source, _, _ in links[:NAMED_BY_MAX]]
+    texts = {issue.number: issue for issue in find_issues(session, repo_id, looked_at)}
+    read = find_facts(session, repo_id, looked_at) if looked_at else {}
+    edges = []
+    for source, kind, reason in links:
+        said = _evidence_of(read.get(source), root.number)
+        told = SAID.get(said.rule, kind) if said else kind
+        edges.append(
+            GraphEdge(
+                source=key_of(repo, source), target=key_of(repo, root.number),
+                kind=min(kind, told, key=RANK.__getitem__), basis="said",
+                reason=f"said in #{source}" if said else f"{reason}, #{source}",
+                quote=_words_of(texts.get(source), said, root.number),
+            )
+        )  # fmt: skip
+    return edges
+
+
+def _evidence_of(facts: Facts | None, number: int) -> Evidence | None:
+    """What tells that an issue's text names the number."""
+    told = facts.evidence if facts else ()
+    return next((item for item in told if item.field == "related" and item.value == str(number)), None)
+
+
+def _words_of(other: IssueRecord | None, said: Evidence | None, number: int) -> Quote | None:
+    """The words with which another text names this issue."""
+    if other is None:
+        return None
+    sources = Sources(other.url, {"title": other.title, "body": other.body})
+    quote = sources.quote(said) if said else None
+    text = quote.text if quote else mention(mask_secrets(f"{other.title}\n{other.body}"), number)
+    if not text:
+        return None
+    return Quote(text=text, source=f"#{other.number}", url=quote.url if quote else other.url)
+
+
+def _is_outdone(edge: GraphEdge, edges: Iterable[GraphEdge]) -> bool:
+    """Whether a bare mention only repeats what another edge between the two says better."""
+    ends = {edge.source, edge.target}
+    return edge.kind == "mentions" and any(
+        ends == {other.source, other.target}
+        and (other.kind != "mentions" or (edge.basis == "timeline" and other.basis == "said"))
+        for other in edges
+        if other is not edge
+    )
+
+
+def _nodes(session: Session, repo_id: int, repo: str, keys: Sequence[str]) -> tuple[GraphNode, ...]:
+    parts = [key.rpartition("#") for key in keys]
+    here = [int(number) for name, _, number in parts if name == repo]
+    stored = {issue.number: issue for issue in find_heads(session, repo_id, here)}
+    pulls = [issue.number for issue in stored.values() if issue.is_pull_request]
+    releases = first_releases_of(session, repo_id, pulls) if pulls else {}
+    return tuple(
+        _node(name, int(number), stored.get(int(number)) if name == repo else None, releases)
+        for name, _, number in parts
+    )
+
+
+def _node(repo: str, number: int, issue: IssueRecord | None, releases: Mapping[int, str]) -> GraphNode:
+    if issue is None:
+        return GraphNode(
+            key=key_of(repo, number), repo=repo, number=number, kind="unknown", title="", state="unknown",
+            url=f"https://github.com/{repo}/issues/{number}",
+        )  # fmt: skip
+    release = releases.get(number)
+    return GraphNode(
+        key=key_of(repo, number), repo=repo, number=number,
+        kind="pull_request" if issue.is_pull_request else "issue", title=mask_secrets(issue.title),
+        state=_state(issue), url=issue.url, released_in=release.removeprefix("v") if release else None,
+    )  # fmt: skip
+
+
+def _state(issue: IssueRecord) -> str:
+    if issue.gone_at is not None:
+        return "gone"
+    if issue.merged_at is not None:
+        return "merged"
+    return "draft" if issue.is_draft and issue.state == "open" else issue.state

@@ -1,0 +1,83 @@
+"""Which stored issues are worth weighing against an issue: those that share its telling terms.
+
+In: an issue's search terms and title. Out: numbers of issues of its repository, most promising first. Cost
+is bounded by `TERMS` and `POSTINGS_MAX`, not by the corpus.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from heapq import nsmallest
+
+import numpy as np
+from sqlmodel import Session
+
+from app.extract.rootcause import CauseChain
+from app.match.terms import ERROR, FRAME, SIGNATURE, TEXT, Terms, terms_of
+from app.match.views import bare_title, load_word_weights, stem
+from app.store.terms import find_frequencies, find_postings, term_id
+
+NEIGHBOURS = 80
+POSTINGS_MAX = 1_500
+"""Rows read; so many hold the right one of nearly all judged pairs that any number holds."""
+TERMS = {TEXT: 50, ERROR: 40, FRAME: 20, SIGNATURE: 4}
+"""How many of a channel's terms are asked for; besides, all of the title's."""
+SEED_WEIGHT = {TEXT: 0.5, ERROR: 1.0, FRAME: 0.7, SIGNATURE: 1.5}
+TITLE_WEIGHT = 1.0
+"""A word of the title tells more than one of the text."""
+YARDSTICK = 16_000
+"""The size of corpus against which rarity is told: to count the stored one grows with it."""
+ALONE = 1
+"""A term of one issue is its own."""
+
+_NO_ERRORS = CauseChain(None)
+
+
+def find_neighbours(session: Session, repo_id: int, number: int, title: str, terms: Terms) -> list[int]:
+    """The issues of a repository that share most with an indexed issue; without itself."""
+    asked = _choose(title, terms)
+    frequencies = {key: df for key, df in find_frequencies(session, list(asked)).items() if df > ALONE}
+    chosen = _affordable(frequencies)
+    if not chosen:
+        return []
+    gains = {key: asked[key] * math.log1p(YARDSTICK / frequencies[key]) for key in chosen}
+    rows = np.array(find_postings(session, chosen), dtype=np.int64).reshape(-1, 3)
+    rows = rows[(rows[:, 1] == repo_id) & (rows[:, 2] != number)]
+    # In a fixed order, so that sums and ties are the same on engines that give rows in another order.
+    rows = rows[np.lexsort((rows[:, 0], rows[:, 2]))]
+    keys = np.array(sorted(gains), dtype=np.int64)
+    told = np.array([gains[key] for key in keys.tolist()])[np.searchsorted(keys, rows[:, 0])]
+    others, holder = np.unique(rows[:, 2], return_inverse=True)
+    sums = np.bincount(holder.ravel(), weights=told, minlength=len(others)).round(6)
+    best: list[int] = others[np.lexsort((others, -sums))[:NEIGHBOURS]].tolist()
+    return best
+
+
+def _choose(title: str, terms: Terms) -> dict[int, float]:
+    """The title's terms, and of each channel those that tell most by the learned weights."""
+    told = terms_of([bare_title(title)], _NO_ERRORS)
+    found = {term_id(*term): TITLE_WEIGHT for term in told if term in terms}
+    known = load_word_weights()
+    ranked: dict[int, list[tuple[float, str]]] = {channel: [] for channel in TERMS}
+    for channel, text in terms:
+        if channel != TEXT:
+            ranked[channel].append((-known.grams.get(text, known.top), text))
+        elif " " not in text:
+            ranked[channel].append((-known.words.get(stem(text), known.top), text))
+    for channel, items in ranked.items():
+        for _, text in nsmallest(TERMS[channel], items):
+            found.setdefault(term_id(channel, text), SEED_WEIGHT[channel])
+    return found
+
+
+def _affordable(frequencies: Mapping[int, int]) -> list[int]:
+    """The rarest terms, as many as the budget of postings allows."""
+    total = 0
+    chosen: list[int] = []
+    for key in sorted(frequencies, key=lambda key: (frequencies[key], key)):
+        total += frequencies[key]
+        if total > POSTINGS_MAX and chosen:
+            break
+        chosen.append(key)
+    return chosen

@@ -1,0 +1,124 @@
+"""What fails in a version, and since when: the page and its JSON routes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from fastapi.responses import HTMLResponse
+from pydantic import AfterValidator
+
+from app.knowledge.version_order import ordered
+from app.knowledge.version_shapes import KnownPage, RegressionPage
+from app.web.cursors import CursorText, read_cursor, write_cursor
+from app.web.deps import DeskDep
+from app.web.judgements import RepoName
+from app.web.openapi import problems
+from app.web.render import render_page
+
+PAGE_REGRESSIONS = 30
+PAGE_KNOWN = 20
+VERSIONS_SHOWN = 12
+_REGRESSIONS, _KNOWN = "regressions", "known-issues"
+
+router = APIRouter()
+
+
+def _or_none(value: str | None) -> str | None:
+    return (value or "").strip() or None
+
+
+VERSION = r"^\s*[0-9A-Za-z][0-9A-Za-z.+_!-]*\s*$"
+VersionQuery = Annotated[
+    str | None,
+    Query(max_length=100, pattern=VERSION, description="a release such as 0.19.0, a build, or a commit"),
+]
+PageVersion = Annotated[str | None, Query(max_length=100), AfterValidator(_or_none)]
+Limit = Annotated[int, Query(ge=1, le=200)]
+RepoQuery = Annotated[RepoName, Query(description="owner/name; the default repository without it")]
+
+
+class RegressionList(RegressionPage):
+    next_cursor: str | None = None
+
+
+class KnownIssueList(KnownPage):
+    next_cursor: str | None = None
+
+
+@router.get(
+    "/api/v1/regressions",
+    operation_id="list_regressions",
+    summary="Regressions that touch a version, or all of them, each with its range and its words",
+    responses=problems(422, 503),
+)
+def get_regressions(
+    desk: DeskDep,
+    version: VersionQuery = None,
+    repo: RepoQuery = None,
+    limit: Limit = 50,
+    cursor: CursorText = None,
+) -> RegressionList:
+    """Without a version the newest first; with one those that began in it, then by their place."""
+    after = read_cursor(_REGRESSIONS, cursor) or 0
+    where = repo or desk.settings.default_repo
+    page = desk.knowledge.regressions(desk.store, where, version, after=after, limit=limit)
+    return RegressionList(**dict(page), next_cursor=_next(_REGRESSIONS, after + limit, page.total))
+
+
+@router.get(
+    "/api/v1/versions/{version}/known-issues",
+    operation_id="list_known_issues",
+    summary="What fails in a version and was open or fixed later, weighted by reports",
+    responses=problems(422, 503),
+)
+def get_known_issues(
+    desk: DeskDep,
+    version: Annotated[str, Path(max_length=100, pattern=VERSION)],
+    repo: RepoQuery = None,
+    closed: Annotated[bool, Query(description="also those closed without a known fix")] = False,
+    limit: Limit = 50,
+    cursor: CursorText = None,
+) -> KnownIssueList:
+    """Those said to fail in the version first, then those that fail since an earlier one."""
+    after = read_cursor(_KNOWN, cursor) or 0
+    where = repo or desk.settings.default_repo
+    page = desk.knowledge.known_issues(desk.store, where, version, closed=closed, after=after, limit=limit)
+    return KnownIssueList(**dict(page), next_cursor=_next(_KNOWN, after + limit, page.total))
+
+
+@router.api_route("/regressions", methods=["GET", "HEAD"], include_in_schema=False)
+def regressions_page(
+    desk: DeskDep,
+    version: PageVersion = None,
+    closed: Annotated[str, Query(max_length=5)] = "",
+) -> HTMLResponse:
+    """Regressions and known issues of a version; without one the newest, and versions to choose from."""
+    repo = desk.settings.default_repo
+    overview = desk.knowledge.overview(desk.store, repo)
+    page = desk.knowledge.regressions(desk.store, repo, version, limit=PAGE_REGRESSIONS)
+    known = None
+    if version:
+        known = desk.knowledge.known_issues(desk.store, repo, version, closed=bool(closed), limit=PAGE_KNOWN)
+    counts = () if version else desk.knowledge.regression_versions(desk.store, repo)
+    return render_page(
+        "regressions.html",
+        version=page.version,
+        page=page,
+        known=known,
+        closed=bool(closed),
+        began=sum(item.place == "began" for item in page.items),
+        releases=[count for count in counts if _is_release(count.version)][:VERSIONS_SHOWN],
+        builds=[count for count in counts if not _is_release(count.version)][:VERSIONS_SHOWN],
+        overview=overview,
+        repo=repo,
+    )
+
+
+def _is_release(text: str) -> bool:
+    version = ordered(text)
+    return version is not None and not version.is_prerelease
+
+
+def _next(kind: str, place: int, total: int) -> str | None:
+    return write_cursor(kind, place) if place < total else None
