@@ -6,6 +6,7 @@ when the issues were read (`linking`); one pair is weighed on demand, by the sam
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from sqlmodel import Session
@@ -17,6 +18,7 @@ from app.knowledge.answers import MatchBand
 from app.knowledge.linking import score_pair
 from app.match.pairs import band_of_score
 from app.store.issues import find_heads, find_repository, get_issue
+from app.store.judgements import Verdict, judged_pairs
 from app.store.links import SIMILAR, find_similar
 from app.store.readings import all_links_to, links_from
 from app.store.records import IssueRecord
@@ -29,6 +31,8 @@ REVERSED: dict[str, Kind] = {"fixes": "fixed_by", "fixed_by": "fixes", "duplicat
 KIND_RANK: dict[Kind, int] = {
     "duplicate": 0, "fixed_by": 1, "fixes": 1, "introduced_by": 2, "mentions": 3, "similar": 4,
 }  # fmt: skip
+ONE_FAILURE = frozenset({"duplicate", "similar"})
+"""Kinds that call two issues one failure; a judgement replaces them."""
 SAID: dict[str, Kind] = {kind: kind for kind in KIND_RANK if kind != SIMILAR} | {
     "referenced_by": "mentions", "transferred_to": "mentions", "reverts": "mentions", "relands": "mentions",
 }  # fmt: skip
@@ -62,7 +66,8 @@ def related(store: Store, repo: str, number: int, *, limit: int = 20) -> tuple[R
         named = {item.number for item in said}
         alike = _alike(session, repo_id, repo, number)
         alike = [item for item in alike if item.band != "related" or item.number not in named]
-        return tuple(sorted([*said, *alike], key=lambda item: KIND_RANK[item.kind])[:limit])
+        found = _as_judged(session, repo_id, repo, number, [*said, *alike])
+        return tuple(sorted(found, key=lambda item: KIND_RANK[item.kind])[:limit])
 
 
 def likeness_of(store: Store, repo: str, number: int, other: int) -> tuple[RelatedItem, ...]:
@@ -75,6 +80,10 @@ def likeness_of(store: Store, repo: str, number: int, other: int) -> tuple[Relat
         repo_id = _repo_id(session, repo, number)
         target = get_issue(session, repo, other)
         said = [item for item in _said(session, repo_id, repo, number) if item.number == other]
+        verdict = _verdicts(session, repo_id, number).get(other)
+        if verdict is not None:
+            kept = [item for item in said if verdict == "same" or item.kind not in ONE_FAILURE]
+            return (*kept, _judged(_item(target, repo, other, "similar", ""), verdict))
         told = score_pair(session, repo_id, number, other)
         if told is None:
             return tuple(said)
@@ -82,6 +91,35 @@ def likeness_of(store: Store, repo: str, number: int, other: int) -> tuple[Relat
             update={"band": told.band, "score": told.score, "channel": told.channel}
         )
         return (*said, alike)
+
+
+def _as_judged(
+    session: Session, repo_id: int, repo: str, number: int, items: Sequence[RelatedItem]
+) -> list[RelatedItem]:
+    """The same relations as people judged them: their word stands above likeness and what a text says."""
+    verdicts = _verdicts(session, repo_id, number)
+    kept = [item for item in items if item.number not in verdicts or item.kind not in ONE_FAILURE]
+    same = [other for other, verdict in sorted(verdicts.items()) if verdict == "same"]
+    stored = find_heads(session, repo_id, same)
+    return [*kept, *(_judged(_item(i, repo, i.number, "similar", ""), "same") for i in stored)]
+
+
+def _verdicts(session: Session, repo_id: int, number: int) -> dict[int, Verdict]:
+    """The issues that people compared with this one, and what they found."""
+    return {
+        two if one == number else one: verdict
+        for (one, two), verdict in judged_pairs(session, repo_id, [number]).items()
+    }
+
+
+def _judged(item: RelatedItem, verdict: Verdict) -> RelatedItem:
+    same = verdict == "same"
+    return item.model_copy(
+        update={
+            "band": "same" if same else "related", "score": 1.0 if same else 0.0, "channel": "both",
+            "reason": "judged the same failure" if same else "judged another failure",
+        }
+    )  # fmt: skip
 
 
 def _repo_id(session: Session, repo: str, number: int) -> int:

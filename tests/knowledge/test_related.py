@@ -6,6 +6,7 @@ import pytest
 
 from app.errors import NotFoundError
 from app.knowledge.related import likeness_of, related
+from app.store.judgements import Verdict, save_judgement
 from app.store.links import save_links
 from app.store.records import LinkRecord
 from app.store.session import Store
@@ -116,3 +117,39 @@ def test_a_target_that_is_not_stored_is_listed_by_its_number(store: Store, keep:
 def test_an_issue_that_is_not_stored_has_no_relations(store: Store) -> None:
     with pytest.raises(NotFoundError):
         related(store, REPO, 5)
+
+
+def judge(store: Store, one: int, two: int, verdict: Verdict) -> None:
+    with store.unit_of_work() as session:
+        save_judgement(session, 1, one, two, verdict)
+
+
+def test_issues_judged_different_are_no_longer_called_alike(store: Store, keep: Keep) -> None:
+    strangers = [an_issue(number, body=in_fence(OTHER)) for number in range(910, 930)]
+    keep(an_issue(900, body=in_fence(CRASH)), an_issue(901, body=in_fence(CRASH)), *strangers)
+    assert kinds(store, 900)[901] == "similar"
+
+    judge(store, 901, 900, "different")
+
+    assert 901 not in kinds(store, 900)
+    assert 900 not in kinds(store, 901)
+    assert [(item.band, item.score) for item in likeness_of(store, REPO, 900, 901)] == [("related", 0.0)]
+
+
+def test_issues_judged_the_same_are_told_first_among_the_alike(store: Store, keep: Keep) -> None:
+    keep(an_issue(900, body=in_fence(CRASH)), an_issue(901, body=in_fence(OTHER)))
+
+    judge(store, 900, 901, "same")
+
+    found = related(store, REPO, 901)
+    assert [(item.number, item.band, item.score, item.reason) for item in found] == [
+        (900, "same", 1.0, "judged the same failure")
+    ]
+
+
+def test_a_judgement_leaves_a_mention_alone(store: Store, keep: Keep) -> None:
+    keep(an_issue(900, body=f"Looks like #901.\n{in_fence(CRASH)}"), an_issue(901, body=in_fence(CRASH)))
+
+    judge(store, 900, 901, "different")
+
+    assert kinds(store, 900) == {901: "mentions"}
