@@ -11,7 +11,7 @@ MAX_WRAPPERS = 2
 OUTCOME_WORDS = {"works": "works", "partial": "helps partly", "fails": "did not help"}
 BAND_WORDS = {"same": "Same failure", "likely": "Likely", "related": "Related", "unknown": "Unknown"}
 FIX_WORDS = {
-    "fixed": "Fixed", "merged_unreleased": "Merged, not released", "in_progress": "In progress",
+    "fixed": "Fixed", "merged_unreleased": "Merged, in no known release", "in_progress": "In progress",
     "not_fixed": "Not fixed", "closed_unresolved": "Closed unresolved", "unknown": "Fix unknown",
 }  # fmt: skip
 FOR_YOU_WORDS = {

@@ -100,9 +100,11 @@ def fix_sign(fix: FixView | None) -> FixSign:
         return FixSign("q", "q", "Fix unknown")
     by = f" by {fix.pr}" if fix.pr else ""
     release = f", in {version(fix.released_in)}" if fix.released_in else ""
+    early = fix.earliest_possible
+    waits = f", {version(early)} at the earliest" if early else ", not released"
     words: dict[FixState, str] = {
         "fixed": f"Fixed{by}{release}",
-        "merged_unreleased": f"Merged{', ' + fix.pr if fix.pr else ''}, not released",
+        "merged_unreleased": f"Merged{', ' + fix.pr if fix.pr else ''}{waits}",
         "in_progress": f"In progress{', ' + fix.pr if fix.pr else ''}",
         "not_fixed": "Not fixed",
         "closed_unresolved": "Closed unresolved",
