@@ -6,7 +6,7 @@ what the log tells and names what it does not; every word of the log in it is ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
 from app.extract.commands import Setting, read_settings
@@ -186,40 +186,41 @@ def _bug(reading: LogReading, masked_log: str, answer: Diagnosis) -> Iterator[st
 
 def _telling(reading: LogReading, masked_log: str) -> list[str]:
     """The error's lines as they stand in the masked log, with its traceback and the first wrappers."""
-    lines = reading.lines
-    numbers = sorted(_numbers(reading))[-MAX_LINES:]
+    # Of a very long log only some lines are read, so a line is found by its number, not by its place.
+    read = {line.number: line for line in reading.lines}
+    numbers = sorted(_numbers(reading, read))[-MAX_LINES:]
     told: list[str] = []
     for position, number in enumerate(numbers):
         if position and number != numbers[position - 1] + 1:
             told.append("[…]")
-        line = lines[number - 1]
+        line = read[number]
         told.append(without_colours(masked_log[line.start : line.end]).rstrip()[:MAX_LINE_CHARS])
     while told and not told[-1]:
         told.pop()
     return told
 
 
-def _numbers(reading: LogReading) -> set[int]:
-    lines, errors = reading.lines, reading.errors
+def _numbers(reading: LogReading, read: Mapping[int, LogLine]) -> set[int]:
+    errors = reading.errors
     cause = errors.cause or errors.apparent
-    wrappers = {line.number for _, line in errors.wrappers[:3]}
+    wrappers = {line.number for _, line in errors.wrappers[:3] if line.number in read}
     if cause is None:
-        return wrappers or set(range(max(1, len(lines) - LAST + 1), len(lines) + 1))
+        return wrappers or {line.number for line in reading.lines[-LAST:]}
     hot = cause.line.number
-    first = _traceback_start(lines, hot)
+    first = _traceback_start(read, hot)
     if first is None:
         first = max(1, hot - BEFORE)
-    process = lines[hot - 1].process
-    near = lines[first - 1 : hot + AFTER]
+    process = cause.line.process
+    near = [read[number] for number in range(first, hot + AFTER + 1) if number in read]
     return wrappers | {line.number for line in near if not process or line.process == process}
 
 
-def _traceback_start(lines: tuple[LogLine, ...], hot: int) -> int | None:
+def _traceback_start(read: Mapping[int, LogLine], hot: int) -> int | None:
     """The line that opens the error's traceback, if it stands near enough."""
-    process = lines[hot - 1].process
+    process = read[hot].process if hot in read else ""
     for number in range(hot, max(0, hot - TRACEBACK_REACH), -1):
-        line = lines[number - 1]
-        if line.process == process and line.text.lstrip().startswith(_TRACEBACK):
+        line = read.get(number)
+        if line is not None and line.process == process and line.text.lstrip().startswith(_TRACEBACK):
             return number
     return None
 

@@ -346,3 +346,13 @@ def test_candidates_of_an_unknown_failure_have_no_telling_lines(base: Store) -> 
 
 def test_only_what_nobody_is_known_to_have_met_gets_an_issue_to_send(base: Store) -> None:
     assert (ask(base, REWRITTEN).issue_draft, ask(base, FOREIGN_LOG).issue_draft[:3]) == ("", "###")
+
+
+def test_a_log_of_millions_of_characters_is_answered_with_a_draft(store: Store) -> None:
+    noise = '(APIServer pid=3) INFO:     10.0.0.9:1234 - "POST /v1/chat/completions HTTP/1.1" 200 OK\n'
+    crash = "(EngineCore_DP0 pid=7) ERROR 04-01 12:00:00 [core.py:396] KeyError: 'layers.0.bias'\n"
+    answer = diagnose(store, noise * 20_000 + crash + noise * 5_000, repos=("vllm-project/vllm",))
+
+    assert answer.root_cause is not None
+    assert (answer.root_cause.type, answer.root_cause.line) == ("KeyError", 20_001)
+    assert "KeyError: 'layers.0.bias'" in answer.issue_draft
