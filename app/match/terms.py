@@ -27,6 +27,9 @@ MIN_TOKEN_CHARS = 3
 TELLING_WORDS_LEAST = 30
 """Distinct words that must remain before a log's common lines are left out."""
 
+LONG_LOG_LINES, EDGE_LINES, NEAR_LINES = 400, 50, 150
+"""A longer log is searched by its first and last lines and by those near its cause."""
+
 _ON_THE_WAY = pattern(
     r"vllm/v1/engine/(?:core|core_client|utils|async_llm|llm_engine)\.py|vllm/v1/executor/"
     r"|vllm/entrypoints/(?:cli|openai/api_server|launcher)|/bin/vllm|uvloop|contextlib\.py|asyncio/"
@@ -68,7 +71,16 @@ def texts_of_log(lines: Sequence[LogLine], errors: CauseChain | None = None) -> 
         telling = [_without_path(line.text) for line in _beside_wrappers(lines)]
         if len(set(_tokens(telling))) >= TELLING_WORDS_LEAST:
             return telling
-    return [_without_path(line.text) for line in lines]
+    return [_without_path(line.text) for line in _around_cause(lines, errors)]
+
+
+def _around_cause(lines: Sequence[LogLine], errors: CauseChain | None) -> Sequence[LogLine]:
+    """Of a long log its first lines, its last, and those around the cause: noise would drown the rest."""
+    if errors is None or errors.cause is None or len(lines) <= LONG_LOG_LINES:
+        return lines
+    hot = errors.cause.line.number
+    near = [line for line in lines[EDGE_LINES:-EDGE_LINES] if abs(line.number - hot) <= NEAR_LINES]
+    return [*lines[:EDGE_LINES], *near, *lines[-EDGE_LINES:]]
 
 
 def _beside_wrappers(lines: Sequence[LogLine]) -> Iterator[LogLine]:
