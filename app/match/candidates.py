@@ -38,6 +38,9 @@ SEED_WEIGHT = {TEXT: 0.5, ERROR: 1.5, FRAME: 1.0, SIGNATURE: 2.0}
 SHOWN = 12
 """A candidate's weightiest shared terms, kept to say why it is one."""
 
+_NUMBER_BITS = 40
+_NUMBER_MASK = (1 << _NUMBER_BITS) - 1
+"""An issue's key as one number: its repository above, its own number below."""
 _WIDTH = max(CHANNELS) + 1
 _SEED_WEIGHTS = np.array([SEED_WEIGHT.get(channel, 0.0) for channel in range(_WIDTH)])
 
@@ -96,13 +99,14 @@ def _seeds(
     if exclude:
         rows = rows[~np.isin(rows[:, 2], list(exclude))]
     # In a fixed order, so that sums and ties are the same on engines that give rows in another order.
-    rows = rows[np.lexsort((rows[:, 0], rows[:, 2], rows[:, 1]))]
-    at = np.searchsorted(query.ids, rows[:, 0])
+    packed = rows[:, 1] << _NUMBER_BITS | rows[:, 2]
+    order = np.lexsort((rows[:, 0], packed))
+    packed, at = packed[order], np.searchsorted(query.ids, rows[order, 0])
     told = query.weights[at] * _SEED_WEIGHTS[query.channels[at]]
-    keys, holder = np.unique(rows[:, 1:], axis=0, return_inverse=True)
-    sums = np.bincount(holder.ravel(), weights=told, minlength=len(keys))
-    best = np.lexsort((keys[:, 1], keys[:, 0], -sums))[:CANDIDATES]
-    return [(repo_id, number) for repo_id, number in keys[best].tolist()]
+    keys, holder = np.unique(packed, return_inverse=True)
+    sums = np.bincount(holder, weights=told, minlength=len(keys))
+    best = keys[np.lexsort((keys, -sums))[:CANDIDATES]]
+    return [(key >> _NUMBER_BITS, key & _NUMBER_MASK) for key in best.tolist()]
 
 
 def _weigh(session: Session, terms: Terms, size: int) -> _Query:
