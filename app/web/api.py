@@ -46,7 +46,7 @@ def post_diagnose(
     body: Annotated[RawBody, Depends(read_json_or_text)],
     query: Annotated[DiagnoseOptions, Query(description="with a text/plain body")],
     desk: DeskDep,
-) -> Diagnosis | Response:
+) -> Response:
     """Diagnose a log. With `Accept: text/markdown` the answer is Markdown."""
     fields = parse_body(body)
     if body.media_type == JSON_TYPE:
@@ -61,7 +61,9 @@ def post_diagnose(
             until = f"{links.expires_at:%Y-%m-%d}"
             text += f"\nKept until {until}: {links.url}. To delete it: {links.delete_url}\n"
         return PlainTextResponse(text, media_type=MARKDOWN_TYPE, headers={"Vary": "Accept"})
-    return KeptDiagnosis(**dict(diagnosis), kept=links) if links else diagnosis
+    told = KeptDiagnosis(**dict(diagnosis), kept=links) if links else diagnosis
+    # As it is: the answer is of its shape already, and checking it anew costs a third of the request.
+    return Response(told.model_dump_json(), media_type=JSON_TYPE)
 
 
 @router.get(
