@@ -278,10 +278,21 @@ def _names(item: _Kept, text: str) -> bool:
 
 def _made(document: Document, item: _Kept) -> tuple[Workaround, Evidence]:
     remedy = item.remedy
+    action = _without_opened(remedy.action)
     workaround = Workaround(
-        action=remedy.action, kind=remedy.kind, outcome=remedy.outcome, source=remedy.source,
+        action=action, kind=remedy.kind, outcome=remedy.outcome, source=remedy.source,
         by=cast("Speaker", document.speaker.get(remedy.source, "other")),
         confirmed_by=len(item.confirmed - item.refuted), refuted_by=len(item.refuted),
     )  # fmt: skip
-    span = (remedy.source, remedy.start, remedy.end)
-    return workaround, cite(document, "workarounds", remedy.action, span, remedy.rule, remedy.chance)
+    quote = document.sources[remedy.source][remedy.start : remedy.end]
+    end = remedy.start + len(action) if quote == remedy.action else remedy.end
+    span = (remedy.source, remedy.start, end)
+    return workaround, cite(document, "workarounds", action, span, remedy.rule, remedy.chance)
+
+
+def _without_opened(action: str) -> str:
+    """An action without signs at its end that open what is no part of it."""
+    text = action.rstrip()
+    while text and (text[-1] in "([{,;:" or (text[-1] == "`" and text.count("`") % 2)):
+        text = text[:-1].rstrip()
+    return text or action

@@ -319,3 +319,11 @@ def test_but_behind_anything_is_no_contrast() -> None:
     assert told("We had no other choice but to disable the prefix cache.") == [
         ("disable the prefix cache", "works")
     ]
+
+
+def test_an_action_ends_before_a_sign_that_opens_something_else() -> None:
+    body = "The container `vllm/vllm-openai:v0.9.1` (the older one) works fine, v0.9.2 crashes."
+    found = find_workarounds(an_issue(body))
+
+    assert [item.action for item, _ in found if item.action.endswith(("(", "` ("))] == []
+    assert [body[evidence.start : evidence.end] for _, evidence in found] == [evidence.quote for _, evidence in found]
