@@ -9,7 +9,6 @@ labels in `tests/labels`. Needs about a minute.
 from __future__ import annotations
 
 import argparse
-import gzip
 import importlib.util
 import json
 import time
@@ -22,7 +21,7 @@ from typing import Any
 from app.extract.jsonl import issue_text
 from app.extract.reader import read_issue
 from app.extract.sections import is_flattened
-from app.train.confidence import calibration_error
+from app.train.confidence import calibration_error, rows_of
 from app.train.judged import Judged, judge
 
 LABELS = Path(__file__).parents[1] / "labels"
@@ -48,11 +47,6 @@ class LabelledSet:
     labels: list[Row]
     read: dict[int, Row]
     judged: list[Judged]
-
-
-def read_rows(path: Path) -> Iterator[Row]:
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open() as lines:
-        yield from (json.loads(line) for line in lines)
 
 
 def load_scorer(folder: Path) -> Any:
@@ -169,12 +163,12 @@ HOSTILE = {
 
 def report(folder: Path, corpus_file: Path) -> str:
     """The whole table as markdown."""
-    scorer, corpus = load_scorer(folder), list(read_rows(corpus_file))
-    own = list(read_rows(LABELS / "issues.jsonl"))
+    scorer, corpus = load_scorer(folder), list(rows_of([corpus_file]))
+    own = list(rows_of([LABELS / "issues.jsonl"]))
     sets = [
-        read_set("set A", read_rows(folder / "extract_issues.jsonl"), list(read_rows(folder / "extract_gold.jsonl"))),
+        read_set("set A", rows_of([folder / "extract_issues.jsonl"]), list(rows_of([folder / "extract_gold.jsonl"]))),
         *(read_set(f"set {name}", corpus, [row for row in own if row["set"] == name]) for name in "BCDE"),
-        read_set("threads", read_rows(folder / "threads_issues.jsonl"), list(read_rows(folder / "threads_gold.jsonl"))),
+        read_set("threads", rows_of([folder / "threads_issues.jsonl"]), list(rows_of([folder / "threads_gold.jsonl"]))),
     ]  # fmt: skip
     parts = (
         ("By field", field_table(scorer, sets)), ("By kind of failure", kind_table(scorer, sets[:-1])),
