@@ -142,7 +142,7 @@ def _with_their_lines(
     session: Session, reading: LogReading, matches: list[Match], repo_ids: dict[int, str]
 ) -> list[Match]:
     """The matches, the first with its telling lines; where nothing is known they would only mislead."""
-    if _verdict(reading, matches) == "unknown":
+    if _verdict(matches, in_words=is_question(reading)) == "unknown":
         return matches
     best = matches[0]
     repo_id = next(key for key, repo in repo_ids.items() if repo == best.repo)
@@ -165,7 +165,8 @@ def _signature_id(facts: Facts | None) -> str | None:
 
 
 def _answer(reading: LogReading, matches: Sequence[Match], index: IndexState, began: float) -> Diagnosis:
-    verdict = _verdict(reading, matches)
+    in_words = is_question(reading)
+    verdict = _verdict(matches, in_words=in_words)
     is_open = verdict in {"unknown", "related"}
     redacted = redact(reading.log, private=True)
     cause = reading.errors.cause
@@ -189,19 +190,19 @@ def _answer(reading: LogReading, matches: Sequence[Match], index: IndexState, be
         next_steps=next_steps(reading) if is_open else (),
         index=index,
         took_ms=0.0,
-        headline=headline(verdict, matches, root, is_question=is_question(reading)),
-        is_question=is_question(reading),
+        headline=headline(verdict, matches, root, is_question=in_words),
+        is_question=in_words,
     )
     if is_open:
         answer = answer.model_copy(update={"issue_draft": issue_draft(reading, redacted.text, answer)})
     return answer.model_copy(update={"took_ms": round((time.perf_counter() - began) * 1000, 1)})
 
 
-def _verdict(reading: LogReading, matches: Sequence[Match]) -> Band:
+def _verdict(matches: Sequence[Match], *, in_words: bool) -> Band:
     if not matches:
         return "unknown"
     weights = load_weights()
-    related_from = weights.prose.related_from if is_question(reading) else weights.related_from
+    related_from = weights.prose.related_from if in_words else weights.related_from
     best = matches[0]
     return best.band if best.band != "related" or best.score >= related_from else "unknown"
 
