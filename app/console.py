@@ -18,14 +18,20 @@ def emit(text: str) -> None:
     sys.stdout.flush()
 
 
+def _form() -> list[structlog.typing.Processor]:
+    if sys.stderr.isatty():
+        return [structlog.dev.ConsoleRenderer()]
+    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
+
+
 def set_up_logging() -> None:
-    """Events of the program as lines on stderr: colours on a terminal, key=value elsewhere."""
+    """Events of the program as lines on stderr: readable on a terminal, JSON elsewhere."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
+            *_form(),
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,

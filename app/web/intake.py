@@ -60,6 +60,7 @@ class Intake:
 
     def __init__(self, take: Callable[..., Outcome], *, waiting_max: int = WAITING_MAX_BYTES) -> None:
         self._take = take
+        self._waiting_max = waiting_max
         self._free = waiting_max
         self._guard = threading.Lock()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="deliveries")
@@ -80,6 +81,10 @@ class Intake:
             raise BusyError("The server is about to stop. Send this delivery again later.") from None
         future.add_done_callback(lambda done: self._note(delivery, done))
         return future
+
+    def waiting_bytes(self) -> int:
+        """How much waits now."""
+        return self._waiting_max - self._free
 
     def close(self) -> None:
         """Take what was handed in, then end the thread."""

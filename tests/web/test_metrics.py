@@ -15,3 +15,16 @@ def test_an_address_that_is_no_route_leaves_no_text(client: TestClient) -> None:
     text = client.get("/metrics").text
     assert 'route="unknown",status="404"' in text
     assert "hf_secret" not in text
+
+
+def test_verdicts_are_counted(client: TestClient) -> None:
+    client.post("/api/v1/diagnose", json={"log": "RuntimeError: CUDA error: an illegal memory access"})
+    assert 'triage_verdicts_total{verdict="' in client.get("/metrics").text
+
+
+def test_size_and_queue_are_told(client: TestClient) -> None:
+    text = client.get("/metrics").text
+    assert 'triage_stored{kind="issue",repo="vllm-project/vllm"}' in text
+    assert "triage_deliveries_waiting_bytes 0.0" in text
+    assert "triage_database_up 1.0" in text
+    assert "triage_requests_in_flight 1.0" in text

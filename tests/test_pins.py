@@ -1,0 +1,64 @@
+"""What is installed is what was pinned, so that what was checked is what runs."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, distribution, version
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PROJECT = "vllm-triage"
+EXTRAS = ("", "postgres", "bench", "dev")
+
+
+def pins() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return {canonicalize_name(name): pin for name, _, pin in (line.partition("==") for line in lines if line.strip())}
+
+
+def needed() -> set[str]:
+    """Every distribution the project needs here, directly or not."""
+    found: set[str] = set()
+    waiting = [(PROJECT, extra) for extra in EXTRAS]
+    seen = set(waiting)
+    while waiting:
+        name, extra = waiting.pop()
+        try:
+            requirements = distribution(name).requires or []
+        except PackageNotFoundError:
+            continue  # an extra that is not installed here
+        if name != PROJECT:
+            found.add(name)
+        for requirement in map(Requirement, requirements):
+            if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
+                continue
+            for wanted in ("", *requirement.extras):
+                item = (str(canonicalize_name(requirement.name)), wanted)
+                if item not in seen:
+                    seen.add(item)
+                    waiting.append(item)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _installed() -> None:
+    try:
+        distribution(PROJECT)
+    except PackageNotFoundError:
+        pytest.skip("the project is run from its folder, not installed")
+
+
+def test_every_dependency_is_pinned() -> None:
+    assert sorted(needed() - set(pins())) == []
+
+
+def test_what_is_installed_is_what_is_pinned() -> None:
+    other = {name: version(name) for name, pin in pins().items() if name in needed() and version(name) != pin}
+    assert other == {}, "install with -c constraints.txt"
+
+
+def test_nothing_is_pinned_that_nothing_needs() -> None:
+    assert sorted(set(pins()) - needed() - {"pip", "setuptools"}) == []
