@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from app.errors import GitHubError
-from app.store.gone import mark_comment_gone, mark_gone
+from app.knowledge.withdrawn import withdraw
+from app.store.gone import mark_comment_gone
 from app.store.seen import note_comments_seen, note_issues_seen, unseen_comments, unseen_issues
 from app.store.sync_state import save_cursor
 from ingest.lists import COMMENTS, ISSUES
@@ -72,7 +73,7 @@ def _check_issue(run: Run, number: int) -> None:
         if found.moved_to is not None:
             run.gone += mark_transferred(session, run.repo_id, number, found.moved_to)
         elif found.row is None:
-            run.gone += mark_gone(session, run.repo_id, number, "deleted")
+            run.gone += withdraw(session, run.repo_id, number, "deleted")
         else:
             run.stored["issues"] += run.save_rows(session, "issues", (found.row,), asked_at)
             note_issues_seen(session, run.repo_id, [number], asked_at)

@@ -11,8 +11,8 @@ from sqlmodel import Session
 
 from app.errors import GitHubError, InputError, RefusedError
 from app.knowledge.derive import derive_issues
+from app.knowledge.withdrawn import withdraw
 from app.store.comments import save_comments
-from app.store.gone import mark_gone
 from app.store.issues import add_repository, find_issue, save_issues
 from app.store.links import save_links
 from app.store.records import LinkRecord
@@ -56,7 +56,7 @@ def fetch_issue(
             if found.moved_to is not None:
                 mark_transferred(session, repo_id, number, found.moved_to)
             else:
-                mark_gone(session, repo_id, number, "deleted")
+                withdraw(session, repo_id, number, "deleted")
         return False
     path = f"/repos/{repo}/issues/{number}"
     comments = _all_rows(client, f"{path}/comments")
@@ -97,7 +97,7 @@ def ask_issue(client: GitHubClient, repo: str, number: int) -> Asked:
 
 def mark_transferred(session: Session, repo_id: int, number: int, moved_to: tuple[str, int]) -> bool:
     """Label an issue as transferred, with a link to where it went, if GitHub told; whether that was new."""
-    is_new = mark_gone(session, repo_id, number, "transferred")
+    is_new = withdraw(session, repo_id, number, "transferred")
     if all(moved_to) and find_issue(session, repo_id, number) is not None:
         link = LinkRecord(*moved_to, TRANSFERRED_TO, "GitHub redirects there")
         save_links(session, repo_id, number, [link], kind=TRANSFERRED_TO)

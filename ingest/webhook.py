@@ -18,9 +18,10 @@ from sqlmodel import Session
 
 from app.errors import InputError, StoreError
 from app.knowledge.derive import derive_issues
+from app.knowledge.withdrawn import withdraw
 from app.store.comments import save_comments
 from app.store.deliveries import add_delivery, purge_deliveries
-from app.store.gone import gone_comments, gone_issues, mark_comment_gone, mark_gone
+from app.store.gone import gone_comments, gone_issues, mark_comment_gone
 from app.store.issues import add_repository, save_issues
 from app.store.records import CommentRecord, IssueRecord, ReleaseRecord
 from app.store.releases import save_releases
@@ -142,7 +143,7 @@ def _save(session: Session, repo_id: int, news: _News) -> list[int]:
     if news.release:
         save_releases(session, repo_id, [news.release])
     if news.gone:
-        mark_gone(session, repo_id, *news.gone)
+        withdraw(session, repo_id, *news.gone)
     if news.gone_comment and mark_comment_gone(session, repo_id, news.gone_comment) and news.issue:
         changed.append(news.issue.number)
     return changed

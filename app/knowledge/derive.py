@@ -16,11 +16,13 @@ from sqlmodel import Session
 from app.extract.document import CommentText, IssueText
 from app.extract.facts import Evidence, Facts, Workaround
 from app.extract.loglines import read_lines
-from app.extract.pull_text import closed_issues
+from app.extract.pull_text import closed_elsewhere, closed_issues
 from app.extract.reader import RULES_VERSION, IssueReading, read_issue
 from app.extract.revert_text import relanded_pull, reverted_pull
 from app.extract.rootcause import read_errors
 from app.extract.summary import summarise
+from app.knowledge.cluster_traits import DUPLICATE, Traits, traits_of
+from app.knowledge.clustering import Change, update_clusters
 from app.knowledge.linking import Linkable, forget_links, link_issues
 from app.match.terms import Terms, terms_of, texts_of_log
 from app.match.views import view_issue
@@ -38,6 +40,7 @@ log = structlog.get_logger(__name__)
 
 SAID_DUPLICATE = "related.duplicate"
 """The rule of a mention that calls the other issue the same report."""
+CLOSED_SO = "closed as a duplicate, and it names no other issue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +53,12 @@ class DeriveResult:
 
 @dataclass(frozen=True, slots=True)
 class StoredReading:
-    """A stored issue's reading, what it is searched by, and what it is linked by if it was read."""
+    """A stored issue's reading, what it is searched by; once read, what it is linked and clustered by."""
 
     reading: Reading
     terms: Terms
     linkable: Linkable | None = None
+    traits: Traits | None = None
 
 
 def derive_issues(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> DeriveResult:
@@ -67,8 +71,12 @@ def derive_issues(session: Session, repo_id: int, repo: str, numbers: Sequence[i
     save_readings(session, repo_id, readings, rules_version=RULES_VERSION)
     index_terms(session, repo_id, {item.reading.number: item.terms for item in found})
     linkable = [item.linkable for item in found if item.linkable]
-    link_issues(session, repo_id, repo, linkable)
-    forget_links(session, repo_id, repo, {r.number for r in readings} - {item.number for item in linkable})
+    linked = link_issues(session, repo_id, repo, linkable)
+    unread = {r.number for r in readings} - {item.number for item in linkable}
+    linked |= forget_links(session, repo_id, repo, unread)
+    told = [item.traits for item in found if item.traits]
+    left = {r.number for r in readings} - {item.number for item in told}
+    update_clusters(session, repo_id, repo, Change(told, left, linked))
     return DeriveResult(len(readings), sum(reading.fault is not None for reading in readings))
 
 
@@ -98,9 +106,12 @@ def _derive(
         facts = _with_card(reading.facts, card, issue)
         terms = _terms(issue, reading, card)
         view = view_issue(issue.title, reading.document.issue.body, facts, issue.created_at)
+        links = _links(issue, facts, repo)
+        repeats = [link.target_number for link in links if (link.kind, link.target_repo) == (DUPLICATE, repo)]
         return StoredReading(
-            Reading(issue.number, facts, links=_links(facts, repo)), terms,
+            Reading(issue.number, facts, links=links), terms,
             Linkable(issue.number, issue.title, view, terms, facts.related),
+            traits_of(issue, facts, repeats),
         )  # fmt: skip
     except Exception as error:  # a rule's fault must not stop the crawl; it is noted and counted
         log.warning("an issue could not be read", number=issue.number, fault=type(error).__name__)
@@ -151,38 +162,41 @@ def _card_evidence(facts: Facts, told: Facts) -> Iterable[Evidence]:
     return (item for item in told.evidence if item.field.partition(".")[0] in fields)
 
 
-def _links(facts: Facts, repo: str) -> tuple[LinkRecord, ...]:
+def _links(issue: IssueRecord, facts: Facts, repo: str) -> tuple[LinkRecord, ...]:
     culprit = facts.regression.culprit if facts.regression else None
     blamed = int(culprit[1:]) if culprit and culprit.startswith("#") and culprit[1:].isdigit() else None
     fixed_by = facts.fix.pr if facts.fix and facts.fix.pr else ""
     doubles = {item.value for item in facts.evidence if item.rule == SAID_DUPLICATE}
+    is_closed_so = issue.state_reason == DUPLICATE and not doubles and len(facts.related) == 1
     links = []
     for number in facts.related:
-        kind = "duplicate" if str(number) in doubles else "mentions"
+        kind = DUPLICATE if str(number) in doubles or is_closed_so else "mentions"
         kind = "introduced_by" if number == blamed else kind
         kind = "fixed_by" if fixed_by == f"#{number}" else kind
-        links.append(LinkRecord(repo, number, kind, "the text names it"))
+        reason = CLOSED_SO if is_closed_so and kind == DUPLICATE else "the text names it"
+        links.append(LinkRecord(repo, number, kind, reason))
     for name in facts.related_elsewhere:
         other, _, digits = name.partition("#")
         if digits.isdigit():
-            links.append(LinkRecord(other, int(digits), "mentions", "the text names it"))
+            kind = "fixed_by" if fixed_by.lower() == name.lower() else "mentions"
+            links.append(LinkRecord(other, int(digits), kind, "the text names it"))
     return tuple(links)
 
 
 def _pull_links(issue: IssueRecord, repo: str) -> tuple[LinkRecord, ...]:
-    closed = [
-        (number, "fixes", "a closing keyword in the pull request")
-        for number in closed_issues(f"{issue.title}\n{issue.body}", repo)
-    ]
+    text, closes = f"{issue.title}\n{issue.body}", "a closing keyword in the pull request"
+    closed = [(number, "fixes", closes) for number in closed_issues(text, repo)]
+    elsewhere = [LinkRecord(name, number, "fixes", closes) for name, number in closed_elsewhere(text, repo)]
     undone = [
         (reverted_pull(issue.title, issue.body, repo), "reverts", "the pull request reverts it"),
         (relanded_pull(issue.title, issue.body, repo), "relands", "the pull request brings it back"),
     ]
-    return tuple(
+    here = [
         LinkRecord(repo, number, kind, reason)
         for number, kind, reason in (*closed, *undone)
         if number is not None and number != issue.number
-    )
+    ]
+    return (*here, *elsewhere)
 
 
 def _terms(issue: IssueRecord, reading: IssueReading, card: Card | None) -> Terms:

@@ -9,6 +9,7 @@ from pydantic import Field
 from app.errors import InputError, NotFoundError, PullRequestError
 from app.extract.facts import Frozen
 from app.extract.redact import mask_secrets
+from app.knowledge.clustering import Change, update_clusters
 from app.store.issues import find_heads, find_repository
 from app.store.judgements import (
     JudgementRecord,
@@ -56,6 +57,7 @@ def judge(
             if heads[number].is_pull_request:
                 raise PullRequestError(f"{repo}#{number} is a pull request: judge issues.")
         record, is_new = save_judgement(session, repo_id or 0, a, b, verdict, note)
+        update_clusters(session, record.repo_id, repo, Change(judged=[(record.a, record.b)]))
     return _shown(record, repo), is_new
 
 
@@ -70,6 +72,8 @@ def undo(store: Store, repos: tuple[str, ...], judgement_id: int) -> Judgement:
         record = undo_judgement(session, judgement_id)
         if record is None or record.repo_id not in names:
             raise NotFoundError(f"There is no judgement {judgement_id}.")
+        pair = record.a, record.b
+        update_clusters(session, record.repo_id, names[record.repo_id], Change(judged=[pair]))
     return _shown(record, names[record.repo_id])
 
 

@@ -139,6 +139,16 @@ def pair_features(view: View, others: Sequence[View]) -> np.ndarray:
     ]).round(9)  # fmt: skip
 
 
+def shared_claims(view: View, others: Sequence[View]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How much of its claims each of the others shares, as cosines.
+
+    Titles with titles, messages with messages, the title of one with the message of the other.
+    """
+    crossed = (_overlap(view, others, TITLE, MESSAGE), _overlap(view, others, MESSAGE, TITLE))
+    titles, messages = _overlap(view, others, TITLE, TITLE), _overlap(view, others, MESSAGE, MESSAGE)
+    return titles.round(6), messages.round(6), np.maximum(*crossed).round(6)
+
+
 def _of_sets(one: View, two: View) -> tuple[float, ...]:
     unmet = len(one.title_conditions - two.conditions) + len(two.title_conditions - one.conditions)
     return (

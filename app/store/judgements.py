@@ -106,6 +106,20 @@ def judged_pairs(session: Session, repo_id: int, numbers: Iterable[int] | None =
     }
 
 
+def judgements_among(session: Session, repo_id: int, numbers: Iterable[int]) -> list[JudgementRecord]:
+    """The judgements in force of which one issue at least is among these, the newest first."""
+    found: dict[int, JudgementRecord] = {}
+    wanted = sorted(set(numbers))
+    for start in range(0, len(wanted), NUMBERS_MAX):
+        part = wanted[start : start + NUMBERS_MAX]
+        query = select(JudgementRow).where(
+            JudgementRow.repo_id == repo_id, col(JudgementRow.undone_at).is_(None),
+            or_(col(JudgementRow.a).in_(part), col(JudgementRow.b).in_(part)),
+        )  # fmt: skip
+        found |= {record.id: record for record in map(_record, session.exec(query))}
+    return [found[key] for key in sorted(found, reverse=True)]
+
+
 def _end(session: Session, row: JudgementRow, now: datetime, why: UndoneWhy) -> None:
     # At once and not at the next flush: only one row of a pair may be in force.
     session.connection().execute(

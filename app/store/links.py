@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import delete, func, or_
+from sqlalchemy import delete, func, tuple_
 from sqlmodel import Session, col, select
 
 from app.store.dialect import take_turn, upsert
@@ -15,8 +15,12 @@ from app.store.records import LinkRecord
 from app.store.tables import LinkRow, metadata
 
 SIMILAR = "similar"
+Pair = tuple[int, int]
+"""Two issues, the lower number first."""
 KEYS_PER_QUERY = 900
 """Stays below the number of bound values that every SQLite build takes."""
+ROWS_PER_DELETE = 300
+"""Three values each."""
 
 
 def save_links(
@@ -60,6 +64,20 @@ def find_similar(
     return found
 
 
+def find_likeness(
+    session: Session, repo_id: int, repo: str, numbers: Sequence[int], *, least: float = 0.0
+) -> dict[Pair, float]:
+    """The scores of the links of likeness of these issues that are as high as `least` or higher."""
+    found: dict[Pair, float] = {}
+    for start in range(0, len(numbers), KEYS_PER_QUERY):
+        query = select(LinkRow.number, LinkRow.target_number, LinkRow.score).where(
+            LinkRow.repo_id == repo_id, col(LinkRow.number).in_(numbers[start : start + KEYS_PER_QUERY]),
+            LinkRow.kind == SIMILAR, LinkRow.target_repo == repo, col(LinkRow.score) >= least,
+        )  # fmt: skip
+        found |= {_pair(one, two): score for one, two, score in session.exec(query) if score is not None}
+    return found
+
+
 def replace_similar(
     session: Session,
     repo_id: int,
@@ -67,14 +85,17 @@ def replace_similar(
     links: Mapping[int, Sequence[LinkRecord]],
     *,
     most: int,
-) -> None:
+) -> set[Pair]:
     """Replace the links of likeness of these issues, at both ends of each.
 
     Args:
         links: issue number to its links; the other end gets the same one, turned round.
         most: how many an issue may have; of more the weakest go, at both ends.
+
+    Returns:
+        The pairs that were linked or are, of which a link was removed or written.
     """
-    _remove(session, repo_id, repo, list(links))
+    removed = _remove(session, repo_id, repo, list(links))
     pairs: dict[tuple[int, int], LinkRecord] = {}
     for number, found in links.items():
         for link in found:
@@ -89,42 +110,58 @@ def replace_similar(
     ]  # fmt: skip
     keys = ("repo_id", "number", "target_repo", "target_number", "kind")
     upsert(session, metadata.tables["link"], rows, keys=keys)
-    _trim(session, repo_id, repo, sorted({number for pair in pairs for number in pair}), most)
+    trimmed = _trim(session, repo_id, repo, sorted({number for pair in pairs for number in pair}), most)
+    return removed | trimmed | pairs.keys()
 
 
-def _remove(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> None:
-    ours = col(LinkRow.repo_id) == repo_id, col(LinkRow.kind) == SIMILAR
-    for end in (
-        col(LinkRow.number).in_(numbers),
-        (col(LinkRow.target_repo) == repo) & col(LinkRow.target_number).in_(numbers),
-    ):
-        session.connection().execute(delete(LinkRow).where(*ours, end))
+def _remove(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> set[Pair]:
+    found = find_likeness(session, repo_id, repo, numbers)
+    _unlink(session, repo_id, repo, found)
+    return set(found)
 
 
-def _trim(session: Session, repo_id: int, repo: str, numbers: Sequence[int], most: int) -> None:
-    """Take the weakest links of issues that have too many; each is gone at both ends."""
+def _unlink(session: Session, repo_id: int, repo: str, pairs: Iterable[Pair]) -> None:
+    """Take the links of likeness of these pairs, at both ends."""
+    targets: dict[int, list[int]] = {}
+    for one, two in pairs:
+        targets.setdefault(one, []).append(two)
+        targets.setdefault(two, []).append(one)
+    rows = [(number, other) for number, others in sorted(targets.items()) for other in others]
+    for start in range(0, len(rows), ROWS_PER_DELETE):
+        part = rows[start : start + ROWS_PER_DELETE]
+        session.connection().execute(
+            delete(LinkRow).where(
+                col(LinkRow.repo_id) == repo_id,
+                col(LinkRow.kind) == SIMILAR,
+                col(LinkRow.target_repo) == repo,
+                # By number first: by the pair alone, SQLite would read all links of the repository.
+                col(LinkRow.number).in_(sorted({number for number, _ in part})),
+                tuple_(col(LinkRow.number), col(LinkRow.target_number)).in_(part),
+            )
+        )
+
+
+def _pair(one: int, two: int) -> Pair:
+    return min(one, two), max(one, two)
+
+
+def _trim(session: Session, repo_id: int, repo: str, numbers: Sequence[int], most: int) -> set[Pair]:
+    """Take the weakest links of issues that have too many; each is gone at both ends. Returns the pairs."""
     overfull: list[int] = []
     for start in range(0, len(numbers), KEYS_PER_QUERY):
         count = (
             select(LinkRow.number)
             .where(
-                LinkRow.repo_id == repo_id, LinkRow.kind == SIMILAR,
+                LinkRow.repo_id == repo_id, LinkRow.kind == SIMILAR, LinkRow.target_repo == repo,
                 col(LinkRow.number).in_(numbers[start : start + KEYS_PER_QUERY]),
             )
             .group_by(col(LinkRow.number))
             .having(func.count() > most)
         )  # fmt: skip
         overfull += session.exec(count)
+    trimmed: set[Pair] = set()
     for number, found in sorted(find_similar(session, repo_id, repo, overfull).items()):
         weakest = [link.target_number for link in found[most:]]
-        if weakest:
-            session.connection().execute(
-                delete(LinkRow).where(
-                    col(LinkRow.repo_id) == repo_id, col(LinkRow.kind) == SIMILAR,
-                    col(LinkRow.target_repo) == repo,
-                    or_(
-                        (col(LinkRow.number) == number) & col(LinkRow.target_number).in_(weakest),
-                        (col(LinkRow.target_number) == number) & col(LinkRow.number).in_(weakest),
-                    ),
-                )
-            )  # fmt: skip
+        trimmed |= {_pair(number, other) for other in weakest}
+    _unlink(session, repo_id, repo, trimmed)
+    return trimmed

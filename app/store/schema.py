@@ -10,6 +10,8 @@ from sqlalchemy.exc import DBAPIError
 
 from app.errors import SchemaError, StoreError
 from app.paths import migrations_dir
+from app.store import cluster_tables  # noqa: F401 - the tables it adds are part of the schema
+from app.store.dialect_faults import explain
 from app.store.session import Store
 
 
@@ -37,7 +39,7 @@ def current_revision(store: Store) -> str | None:
         with store.engine.connect() as connection:
             return MigrationContext.configure(connection).get_current_revision()
     except DBAPIError as error:
-        raise StoreError(f"the database cannot be read: {str(error.orig).splitlines()[0]}") from error
+        raise StoreError(f"the database cannot be read: {explain(error)}") from error
 
 
 def migrate(store: Store, revision: str = "head") -> str:
@@ -61,7 +63,7 @@ def migrate(store: Store, revision: str = "head") -> str:
             else:
                 command.upgrade(config, revision)
     except DBAPIError as error:
-        raise StoreError(f"the database cannot be migrated: {str(error.orig).splitlines()[0]}") from error
+        raise StoreError(f"the database cannot be migrated: {explain(error)}") from error
     return current_revision(store) or "base"
 
 

@@ -18,10 +18,21 @@ import pytest
 import stamina
 
 from app.store.readings import Reading, save_readings
+from app.store.session import Store
 from ingest import pipeline
 from ingest.client import GitHubClient
 
 REPO = "acme/engine"
+MODES = pytest.mark.parametrize(
+    ("mode", "engine"),
+    [
+        pytest.param([], "sqlite", id="numbered-sqlite"),
+        pytest.param(["--cursor"], "sqlite", id="cursor-sqlite"),
+        pytest.param(["--cursor"], "postgresql", id="cursor-postgresql"),
+        pytest.param([], "postgresql", id="numbered-postgresql", marks=pytest.mark.long),
+    ],
+)
+"""How the simulator pages, and where it is stored. GitHub pages by cursor."""
 API = "https://api.github.test"
 TOKEN = "ghs_notARealToken0123456789"
 START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -183,6 +194,19 @@ def _no_backoff() -> Iterator[None]:
 @pytest.fixture(params=["numbered", "cursor"])
 def github(request: pytest.FixtureRequest) -> FakeGitHub:
     return FakeGitHub(cursor=request.param == "cursor")
+
+
+@pytest.fixture
+def engine() -> str:
+    """What `base` is kept in, where a test does not say otherwise."""
+    return "sqlite"
+
+
+@pytest.fixture
+def base(request: pytest.FixtureRequest, engine: str) -> Store:
+    """A migrated, empty archive on the engine that the test names."""
+    opened: Store = request.getfixturevalue(f"{engine}_store")
+    return opened
 
 
 @pytest.fixture

@@ -14,10 +14,9 @@ from app.store.sync_state import find_cursor, last_runs, save_cursor
 from ingest.client import GitHubClient
 from ingest.newest import KEPT_REQUESTS
 from ingest.sync import SyncResult, sync
-from tests.ingest.conftest import REPO, FakeClock
+from tests.ingest.conftest import MODES, REPO, FakeClock
 
 REPO_ID = 1
-MODES = pytest.mark.parametrize("mode", [[], ["--cursor"]], ids=["numbered", "cursor"])
 
 
 def run(store: Store, simulator: Any, derive: Any, token: str | None = None, **more: Any) -> SyncResult:
@@ -46,119 +45,119 @@ def bugs_of(simulator: Any) -> list[int]:
 
 @MODES
 def test_an_hour_brings_the_newest_bugs_and_the_next_goes_on(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
+    base: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
 ) -> None:
     simulator = simulate(*mode, "--anon-limit", "8", "--synth-comments")
     bugs = bugs_of(simulator)
     assert len(bugs) > 300
-    result = run(sqlite_store, simulator, derive)
+    result = run(base, simulator, derive)
     assert result.requests == 8 - KEPT_REQUESTS
     assert "TRIAGE_GITHUB_TOKEN" in str(result.error)
     assert "used up until" in str(result.error)
     assert "UTC" in str(result.error)
-    assert numbers(sqlite_store) == set(bugs[-200:]), "releases cost one request, bugs the other two"
+    assert numbers(base) == set(bugs[-200:]), "releases cost one request, bugs the other two"
     assert result.read == 200
-    assert cursor(sqlite_store, "issues") == cursor(sqlite_store, "comments") == {}
-    with sqlite_store.reading() as session:
+    assert cursor(base, "issues") == cursor(base, "comments") == {}
+    with base.reading() as session:
         assert last_runs(session)[0].outcome == "partial"
     next_hour(simulator)
-    run(sqlite_store, simulator, derive)
-    assert set(bugs[-300:]) <= numbers(sqlite_store) <= set(bugs)
+    run(base, simulator, derive)
+    assert set(bugs[-300:]) <= numbers(base) <= set(bugs)
 
 
 @MODES
 def test_hours_without_a_token_bring_everything_and_a_token_still_walks_everything(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
+    base: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
 ) -> None:
     simulator = simulate(*mode, "--anon-limit", "25", "--synth-comments")
-    result = run(sqlite_store, simulator, derive)
+    result = run(base, simulator, derive)
     for hour in range(8):
         if result.complete:
             break
         if hour == 1:
             simulator.post("/_sim/upsert", {"issue": {"number": bugs_of(simulator)[5], "title": "Changed between"}})
         next_hour(simulator)
-        result = run(sqlite_store, simulator, derive)
+        result = run(base, simulator, derive)
     assert result.complete, result
     truth = simulator.get("/_sim/truth")
-    assert numbers(sqlite_store) == {row["number"] for row in truth["issues"]}
-    with sqlite_store.reading() as session:
-        found = find_comments(session, REPO_ID, list(numbers(sqlite_store)))
+    assert numbers(base) == {row["number"] for row in truth["issues"]}
+    with base.reading() as session:
+        found = find_comments(session, REPO_ID, list(numbers(base)))
     assert {c.id for rows in found.values() for c in rows} == {row["id"] for row in truth["comments"]}
     next_hour(simulator)
-    assert run(sqlite_store, simulator, derive).requests <= 3
-    assert cursor(sqlite_store, "issues") == {}
+    assert run(base, simulator, derive).requests <= 3
+    assert cursor(base, "issues") == {}
     simulator.post("/_sim/limits", {"anon_limit": 25})
-    result = run(sqlite_store, simulator, derive, token="any")
+    result = run(base, simulator, derive, token="any")
     assert result.requests >= (len(truth["issues"]) + len(truth["comments"])) / 100
-    assert cursor(sqlite_store, "issues")["whole"] is True
+    assert cursor(base, "issues")["whole"] is True
 
 
 def test_what_changes_between_two_hours_is_asked_first(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any]
+    base: Store, derive: Any, simulate: Callable[..., Any]
 ) -> None:
     simulator = simulate("--cursor", "--anon-limit", "9")
-    run(sqlite_store, simulator, derive)
-    first = max(numbers(sqlite_store))
+    run(base, simulator, derive)
+    first = max(numbers(base))
     simulator.post("/_sim/upsert", {"issue": [{"number": first, "title": "Another title", "labels": ["bug"]},
                                               {"title": "A new bug", "labels": ["bug"]}]})
     next_hour(simulator)
-    result = run(sqlite_store, simulator, derive)
-    assert {first, first + 1} <= numbers(sqlite_store) or max(numbers(sqlite_store)) > first
+    result = run(base, simulator, derive)
+    assert {first, first + 1} <= numbers(base) or max(numbers(base)) > first
     assert result.issues > 100
-    with sqlite_store.reading() as session:
+    with base.reading() as session:
         assert find_issue(session, REPO_ID, first).title == "Another title"  # type: ignore[union-attr]
 
 
 def test_where_page_numbers_end_the_list_ends(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any]
+    base: Store, derive: Any, simulate: Callable[..., Any]
 ) -> None:
     simulator = simulate("--anon-page-cap", "200", "--anon-limit", "40")
-    result = run(sqlite_store, simulator, derive)
+    result = run(base, simulator, derive)
     assert result.complete, result
     bugs = bugs_of(simulator)
-    assert set(bugs[-200:]) <= numbers(sqlite_store)
-    assert cursor(sqlite_store, "newest.bugs")["done"] is True
+    assert set(bugs[-200:]) <= numbers(base)
+    assert cursor(base, "newest.bugs")["done"] is True
 
 
 @pytest.mark.parametrize("link", ["{api}/repositories/{id}/issues?after=bad", "https://evil.test/issues?after=x"])
 def test_a_kept_link_that_github_no_longer_takes_begins_the_walk_anew(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any], link: str
+    base: Store, derive: Any, simulate: Callable[..., Any], link: str
 ) -> None:
     simulator = simulate("--cursor", "--anon-limit", "9")
-    run(sqlite_store, simulator, derive)
-    kept = cursor(sqlite_store, "newest.bugs")
+    run(base, simulator, derive)
+    kept = cursor(base, "newest.bugs")
     link = link.format(api=simulator.url, id=kept["next"].split("/repositories/")[1].split("/")[0])
-    with sqlite_store.unit_of_work() as session:
+    with base.unit_of_work() as session:
         save_cursor(session, REPO_ID, "newest.bugs", {**kept, "next": link})
     next_hour(simulator)
-    result = run(sqlite_store, simulator, derive)
+    result = run(base, simulator, derive)
     assert "used up" in str(result.error)
-    assert cursor(sqlite_store, "newest.bugs")["next"] != link
+    assert cursor(base, "newest.bugs")["next"] != link
 
 
 def test_a_whole_copy_stays_fresh_without_a_token(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any]
+    base: Store, derive: Any, simulate: Callable[..., Any]
 ) -> None:
     simulator = simulate("--cursor", "--synth-comments")
-    run(sqlite_store, simulator, derive, token="any")
+    run(base, simulator, derive, token="any")
     simulator.post("/_sim/upsert", {"issue": {"title": "A new one"}})
-    result = run(sqlite_store, simulator, derive)
+    result = run(base, simulator, derive)
     assert result.complete
     assert (result.issues, result.requests) == (1, 3)
 
 
-def test_a_limit_holds_without_a_token_too(sqlite_store: Store, derive: Any, simulate: Callable[..., Any]) -> None:
+def test_a_limit_holds_without_a_token_too(base: Store, derive: Any, simulate: Callable[..., Any]) -> None:
     simulator = simulate("--cursor")
-    result = run(sqlite_store, simulator, derive, limit=30)
+    result = run(base, simulator, derive, limit=30)
     assert result.limited
-    assert set(bugs_of(simulator)[-30:]) <= numbers(sqlite_store)
-    assert len(numbers(sqlite_store)) <= 60
+    assert set(bugs_of(simulator)[-30:]) <= numbers(base)
+    assert len(numbers(base)) <= 60
 
 
 @pytest.mark.parametrize("patient", [False, True])
 def test_a_spent_budget_is_waited_for_only_if_asked(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any], patient: bool
+    base: Store, derive: Any, simulate: Callable[..., Any], patient: bool
 ) -> None:
     simulator = simulate("--anon-limit", "1")
     with GitHubClient(simulator.url) as client:
@@ -171,7 +170,7 @@ def test_a_spent_budget_is_waited_for_only_if_asked(
 
     clock = Advancing()
     with GitHubClient(simulator.url, clock=clock, patient=patient) as client:
-        result = sync(sqlite_store, client, REPO, derive=derive, limit=5)
+        result = sync(base, client, REPO, derive=derive, limit=5)
     assert bool(clock.slept) is patient
     assert (result.error is None) is patient
     assert patient or "TRIAGE_GITHUB_TOKEN" in str(result.error)

@@ -20,11 +20,10 @@ from app.store.sync_state import begin_run, last_runs
 from ingest.client import GitHubClient
 from ingest.single import fetch_issue
 from ingest.sync import SyncResult, sync
-from tests.ingest.conftest import REPO, shared_folder
+from tests.ingest.conftest import MODES, REPO, shared_folder
 
 REPO_ID = 1
 RELEASES = 86
-MODES = pytest.mark.parametrize("mode", [[], ["--cursor"]], ids=["numbered", "cursor"])
 
 Copy = tuple[dict[int, Any], list[int]]
 
@@ -72,75 +71,75 @@ def asked(simulator: Any) -> int:
     ],
 )  # fmt: skip
 def test_the_copy_equals_the_truth(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any], mode: list[str], faults: str
+    base: Store, derive: Any, simulate: Callable[..., Any], mode: list[str], faults: str
 ) -> None:
     simulator = simulate(*mode, "--synth-comments", "--window", "2", "--faults", faults)
     for _ in range(2):
-        result = run(sqlite_store, simulator, derive)
+        result = run(base, simulator, derive)
         assert result.complete, result
         simulator.delete("/_sim/faults")
-    assert copy_of(sqlite_store) == truth_of(simulator)
+    assert copy_of(base) == truth_of(simulator)
 
 
 @pytest.mark.long
 @MODES
 def test_a_primary_limit_of_five_seconds_is_sat_out(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
+    base: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
 ) -> None:
     simulator = simulate(*mode, "--synth-comments", "--window", "5", "--faults", "primary:every=9,count=3")
-    assert run(sqlite_store, simulator, derive).complete
-    assert copy_of(sqlite_store) == truth_of(simulator)
+    assert run(base, simulator, derive).complete
+    assert copy_of(base) == truth_of(simulator)
 
 
 @MODES
 def test_deletions_during_a_crawl_are_known_after_one_full_run(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
+    base: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
 ) -> None:
     simulator = simulate(*mode, "--synth-comments", "--faults", "delete:every=2;touch:every=3")
-    assert run(sqlite_store, simulator, derive).complete
+    assert run(base, simulator, derive).complete
     simulator.delete("/_sim/faults")
     some = simulator.get("/_sim/truth")["comments"][::90]
     for row in some:
         simulator.post("/_sim/delete", {"comment": row["id"]})
-    assert run(sqlite_store, simulator, derive, full=True).complete
-    assert copy_of(sqlite_store) == truth_of(simulator)
-    with sqlite_store.reading() as session:
+    assert run(base, simulator, derive, full=True).complete
+    assert copy_of(base) == truth_of(simulator)
+    with base.reading() as session:
         for number in simulator.get("/_sim/truth")["deleted"]:
             found = find_issue(session, REPO_ID, number)
             assert found is None or found.gone_reason == "deleted"
-    assert run(sqlite_store, simulator, derive, full=True).gone == 0
+    assert run(base, simulator, derive, full=True).gone == 0
 
 
 @MODES
 def test_the_requests_stay_within_their_bounds(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
+    base: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
 ) -> None:
     simulator = simulate(*mode, "--synth-comments")
-    run(sqlite_store, simulator, derive)
+    run(base, simulator, derive)
     issues, comments = truth_of(simulator)
     most = 1.05 * (len(issues) + len(comments) + RELEASES) / 100 + 10
     first = asked(simulator)
     assert first <= most
     for _ in range(2):
         before = asked(simulator)
-        run(sqlite_store, simulator, derive)
+        run(base, simulator, derive)
         assert asked(simulator) - before <= 3
     before = asked(simulator)
-    run(sqlite_store, simulator, derive, full=True)
+    run(base, simulator, derive, full=True)
     assert asked(simulator) - before <= most
     changed = sorted(issues)[:230]
     simulator.post("/_sim/upsert", {"issue": [{"number": n, "title": f"Changed {n}"} for n in changed]})
     simulator.post("/_sim/upsert", {"comment": [{"issue_number": n, "body": "More"} for n in changed[:120]]})
     before = asked(simulator)
-    result = run(sqlite_store, simulator, derive)
+    result = run(base, simulator, derive)
     assert (result.issues, result.comments) == (230, 120)
     assert asked(simulator) - before <= 5 + ceil(230 / 100) + ceil(120 / 100)
-    assert copy_of(sqlite_store) == truth_of(simulator)
+    assert copy_of(base) == truth_of(simulator)
 
 
 @MODES
 def test_a_burst_with_one_update_time_is_walked_while_rows_move(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
+    base: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
 ) -> None:
     simulator = simulate(*mode, "--synth-comments")
     issues, comments = truth_of(simulator)
@@ -150,76 +149,76 @@ def test_a_burst_with_one_update_time_is_walked_while_rows_move(
     simulator.post("/_sim/upsert", {"comment": remarks})
     simulator.post("/_sim/upsert", {"issue": burst})
     simulator.post("/_sim/faults", {"spec": "touch:every=1"})
-    assert run(sqlite_store, simulator, derive).complete
+    assert run(base, simulator, derive).complete
     simulator.delete("/_sim/faults")
-    assert run(sqlite_store, simulator, derive).complete
-    assert copy_of(sqlite_store) == truth_of(simulator)
+    assert run(base, simulator, derive).complete
+    assert copy_of(base) == truth_of(simulator)
 
 
 @MODES
 def test_a_renamed_repository_and_a_transferred_issue_are_followed(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
+    base: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
 ) -> None:
     simulator = simulate(*mode)
-    run(sqlite_store, simulator, derive)
+    run(base, simulator, derive)
     first, second, *_ = sorted(truth_of(simulator)[0])
     simulator.post("/_sim/transfer", {"issue": first, "to": "acme/other", "number": first})
     simulator.post("/_sim/transfer", {"issue": second, "to": "acme/other"})
     simulator.post("/_sim/rename", {"to": "acme/renamed"})
-    result = run(sqlite_store, simulator, derive, full=True)
+    result = run(base, simulator, derive, full=True)
     assert (result.complete, result.gone) == (True, 2)
-    assert copy_of(sqlite_store) == truth_of(simulator)
-    with sqlite_store.reading() as session:
+    assert copy_of(base) == truth_of(simulator)
+    with base.reading() as session:
         reasons = [found.gone_reason for found in find_issues(session, REPO_ID, [first, second])]
     assert reasons == ["transferred", "transferred"]
     with GitHubClient(simulator.url, "any") as client:
-        assert fetch_issue(sqlite_store, client, REPO, max(truth_of(simulator)[0]), derive=derive)
+        assert fetch_issue(base, client, REPO, max(truth_of(simulator)[0]), derive=derive)
     with GitHubClient(simulator.url, "any") as client:
-        assert not fetch_issue(sqlite_store, client, REPO, first, derive=derive)
+        assert not fetch_issue(base, client, REPO, first, derive=derive)
 
 
 def test_a_token_that_is_not_taken_is_one_line(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any]
+    base: Store, derive: Any, simulate: Callable[..., Any]
 ) -> None:
-    result = run(sqlite_store, simulate("--token", "another"), derive)
+    result = run(base, simulate("--token", "another"), derive)
     assert str(result.error) == "GitHub does not accept the token: check TRIAGE_GITHUB_TOKEN"
     assert result.requests == 1
 
 
 @MODES
 def test_a_link_to_another_server_is_refused_and_the_token_never_sent_there(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
+    base: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
 ) -> None:
     other = simulate()
     simulator = simulate(*mode, "--base-url", other.url, "--token", "only-mine")
     with GitHubClient(simulator.url, "only-mine") as client:
-        result = sync(sqlite_store, client, REPO, derive=derive)
+        result = sync(base, client, REPO, derive=derive)
     assert "leads away" in str(result.error)
     assert "only-mine" not in str(result.error)
     assert not other.get("/_sim/requests?limit=50")
 
 
 def test_a_redirect_to_another_server_is_refused_and_the_token_never_sent_there(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any]
+    base: Store, derive: Any, simulate: Callable[..., Any]
 ) -> None:
     other = simulate()
     simulator = simulate("--base-url", other.url, "--token", "only-mine", "--alias", "acme/old")
     with GitHubClient(simulator.url, "only-mine") as client:
-        result = sync(sqlite_store, client, "acme/old", derive=derive)
+        result = sync(base, client, "acme/old", derive=derive)
     assert "leads away" in str(result.error)
     assert not other.get("/_sim/requests?limit=50")
     assert simulator.get("/_sim/requests?limit=50")[0]["status"] == 301
 
 
 def test_a_run_that_was_killed_is_closed_at_the_next_start(
-    sqlite_store: Store, derive: Any, simulate: Callable[..., Any]
+    base: Store, derive: Any, simulate: Callable[..., Any]
 ) -> None:
     simulator = simulate("--cursor")
-    run(sqlite_store, simulator, derive)
-    with sqlite_store.unit_of_work() as session:
+    run(base, simulator, derive)
+    with base.unit_of_work() as session:
         begin_run(session, REPO_ID)
-    run(sqlite_store, simulator, derive)
-    with sqlite_store.reading() as session:
+    run(base, simulator, derive)
+    with base.reading() as session:
         newest, killed, first = last_runs(session)
     assert (newest.outcome, killed.outcome, first.outcome) == ("complete", "killed", "complete")
     assert killed.ended_at is not None
