@@ -1,10 +1,18 @@
-"""Workarounds of several issues as one list: what works first, nothing twice, failures last."""
+"""Workarounds of several issues as one list: what works first, nothing twice, failures last.
+
+The one ranking for a diagnosis and for a cluster. Two tellings are one action if they change the same thing,
+however it is spelled; a telling in another issue confirms the action or refutes it, as a comment does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from app.extract.facts import Conditions, Facts
+from app.extract.rules import load_rules
 from app.knowledge.answers import Remedy
 
 OUTCOME_RANK = {"works": 0, "partial": 1, "fails": 2}
@@ -34,10 +42,61 @@ def rank_remedies(remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
 
     The order of the input decides between equals: give the likelier issue's remedies first.
     """
-    unique: dict[str, Remedy] = {}
+    return tuple(action.best for action in rank_actions(remedies))
+
+
+R = TypeVar("R", bound=Remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedAction(Generic[R]):
+    """One action with all that tell it, the best telling first."""
+
+    tellings: tuple[R, ...]
+
+    @property
+    def best(self) -> R:
+        return self.tellings[0]
+
+    def told_in(self, *, fails: bool) -> tuple[int, ...]:
+        """The issues in which it did not help, or those in which it did, wholly or in part."""
+        numbers = (item.number for item in self.tellings if (item.outcome == "fails") == fails)
+        return tuple(dict.fromkeys(numbers))
+
+
+def rank_actions(
+    remedies: Iterable[R], backing: Mapping[tuple[int, str], int] | None = None
+) -> tuple[RankedAction[R], ...]:
+    """The actions in the order in which to try them, as `rank_remedies`, with everyone who tells them.
+
+    Args:
+        backing: votes and reactions for a telling, less those against it, by issue number and action.
+    """
+    groups: dict[str, list[R]] = {}
     for remedy in sorted(remedies, key=_order):
-        unique.setdefault(" ".join(remedy.action.lower().split()), remedy)
-    return tuple(unique.values())
+        groups.setdefault(action_key(remedy.action), []).append(remedy)
+    actions = [RankedAction(tuple(tellings)) for tellings in groups.values()]
+    known = backing or {}
+    return tuple(sorted(actions, key=lambda action: _rank(action, known)))
+
+
+def action_key(action: str) -> str:
+    """What an action changes: a rule's name for it, or its own words without their spelling."""
+    same = next((rule.id for rule in load_rules("same_change") if rule.pattern.search(action)), None)
+    return same or " ".join(_SPELLING.sub(" ", action.lower().replace("_", "-")).split())
+
+
+_SPELLING = re.compile(r"[\s=`'\"]+")
+"""What stands between the words of a setting: `--flag=value`, `--flag value`, `flag="value"`."""
+
+
+def _rank(action: RankedAction[R], backing: Mapping[tuple[int, str], int]) -> tuple[int, int, int]:
+    best = action.best
+    doubt = sum(item.refuted_by - item.confirmed_by for item in action.tellings)
+    doubt -= sum(backing.get((item.number, item.action), 0) for item in action.tellings)
+    others = [number for number in action.told_in(fails=False) if number != best.number]
+    against = [number for number in action.told_in(fails=True) if number != best.number]
+    return OUTCOME_RANK[best.outcome], doubt + len(against) - len(others), SPEAKER_RANK[best.by]
 
 
 def _order(remedy: Remedy) -> tuple[int, int, int]:

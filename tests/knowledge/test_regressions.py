@@ -20,6 +20,8 @@ from app.store.records import IssueRecord, LinkRecord
 from app.store.releases import save_releases
 from app.store.session import Store
 from app.store.version_facts import Merged
+from tests.knowledge.made_clusters import ONE, facts_of, group, report
+from tests.knowledge.made_clusters import put as put_read
 from tests.samples import EARLY, LATE, REPO, a_comment, a_pull, a_release, an_issue
 
 
@@ -321,3 +323,12 @@ def test_general_words_of_a_frame_name_nothing() -> None:
     )  # fmt: skip
 
     assert names_of(facts) == {"flashinfer cutlass": 1}
+
+
+def test_every_other_report_of_the_failure_weighs_as_a_duplicate_does(store: Store) -> None:
+    repo_id = put_read(store, *((report(n, comments=3 * (n == 1)), facts_of(n, version="0.9.0")) for n in (1, 2, 3)))
+    group(store, repo_id, ONE, 2, 3)
+
+    items = known_issues(store, REPO, "0.9.0").items
+
+    assert [(item.number, item.weight, item.reports) for item in items] == [(3, 5, 2), (2, 5, 2), (1, 4, 1)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.extract.facts import Conditions, Facts, Workaround
 from app.knowledge.answers import Remedy
-from app.knowledge.remedies import OUTCOME_RANK, rank_remedies, remedies_of
+from app.knowledge.remedies import OUTCOME_RANK, action_key, rank_actions, rank_remedies, remedies_of
 from tests.samples import REPO
 
 URL = f"https://github.com/{REPO}/issues/1"
@@ -69,6 +69,39 @@ def test_a_workaround_without_conditions_was_tried_on_the_issue_s_run() -> None:
 
 def test_an_issue_without_workarounds_has_no_remedies() -> None:
     assert remedies_of(Facts(number=1), repo=REPO, url=URL) == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("--enforce-eager", "enforce_eager=True"), ("--max-num-seqs 8", "--max_num_seqs=8"), ("VLLM_USE_V1=0", "the V0 engine")],
+)
+def test_two_spellings_of_one_change_are_one_action(one: str, other: str) -> None:
+    assert action_key(one) == action_key(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("--max-num-seqs 8", "--max-num-seqs 16"), ("VLLM_USE_V1=0", "VLLM_USE_V1=1"), ("a", "b")]
+)
+def test_another_value_is_another_action(one: str, other: str) -> None:
+    assert action_key(one) != action_key(other)
+
+
+def test_an_action_that_helped_in_more_issues_comes_first() -> None:
+    found = rank_actions([a_remedy("a", number=1), a_remedy("b", number=2), a_remedy("b", number=3)])
+
+    assert [(action.best.action, action.told_in(fails=False)) for action in found] == [("b", (2, 3)), ("a", (1,))]
+
+
+def test_an_action_that_failed_elsewhere_comes_later() -> None:
+    found = rank_actions([a_remedy("a", number=1), a_remedy("a", "fails", number=4), a_remedy("b", number=2)])
+
+    assert [(action.best.action, action.told_in(fails=True)) for action in found] == [("b", ()), ("a", (4,))]
+
+
+def test_votes_and_reactions_count_for_the_telling_they_belong_to() -> None:
+    told = [a_remedy("a", number=1), a_remedy("b", number=2), a_remedy("c", number=3)]
+
+    assert [found.best.action for found in rank_actions(told, {(2, "b"): 3, (1, "a"): -2})] == ["b", "c", "a"]
 
 
 remedies = st.builds(

@@ -1,0 +1,82 @@
+"""Clusters put together by hand, so that what is told of them is tested apart from how they are made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.extract.facts import Evidence, Facts, Regression, Workaround
+from app.extract.signature import Signature
+from app.store.cluster_tables import ClusterAliasRow, ClusterMemberRow, ClusterRow
+from app.store.issues import add_repository, save_issues
+from app.store.links import save_links
+from app.store.readings import Reading, save_readings
+from app.store.records import LinkRecord
+from app.store.session import Store
+from tests.samples import REPO, an_issue
+
+TEXT = "ValueError | No room for the cache."
+BODY = "Fails since 0.9.0. With --enforce-eager it works, but it is 20 % slower. Seen on H100."
+ONE, TWO, SOLE = "s1-aaaaaaaaaaaa", "s1-bbbbbbbbbbbb", "s1-cccccccccccc"
+OLD = "s1-000000000000"
+
+
+def told(field: str, value: str, quote: str = BODY, source: str = "body") -> Evidence:
+    return Evidence(
+        field=field, value=value, quote=quote, source=source, start=0, end=len(quote), rule="t.rule", confidence=1
+    )
+
+
+def facts_of(
+    number: int, *, gpu: str = "", version: str = "", remedy: str = "", outcome: str = "works",
+    span: Regression | None = None, signature: str = "", **more: Any,
+) -> Facts:  # fmt: skip
+    """Facts of a failure with the evidence that each value needs."""
+    evidence = [told("gpus", gpu)] if gpu else []
+    evidence += [told("versions.vllm", version)] if version else []
+    evidence += [told("workarounds", remedy)] if remedy else []
+    evidence += [told("regression.first_failing", span.first_failing or "")] if span else []
+    return Facts(
+        number=number, is_failure=True, failure_kind=more.pop("failure_kind", "crash"), gpus=(gpu,) if gpu else (),
+        versions={"vllm": version} if version else {}, regression=span, evidence=tuple(evidence),
+        workarounds=(Workaround(action=remedy, kind="flag", outcome=outcome),) if remedy else (),  # type: ignore[arg-type]
+        signatures=(Signature(id=signature, text=TEXT),) if signature else (), **more,
+    )  # fmt: skip
+
+
+def put(store: Store, *records: tuple[Any, Facts], repo: str = REPO) -> int:
+    """Stores issues as they were read; returns the repository's key."""
+    with store.unit_of_work() as session:
+        repo_id = add_repository(session, repo)
+        save_issues(session, repo_id, [issue for issue, _ in records])
+        readings = [Reading(facts.number, facts) for _, facts in records]
+        save_readings(session, repo_id, readings, rules_version="t")
+    return repo_id
+
+
+def group(
+    store: Store, repo_id: int, key: str, canonical: int, *others: int, text: str = TEXT,
+    signatures: dict[int, str] | None = None, old: str | None = None,
+) -> None:  # fmt: skip
+    """Puts issues into one cluster; `old` once named it."""
+    known = signatures or {}
+    with store.unit_of_work() as session:
+        session.add(ClusterRow(repo_id=repo_id, id=key, canonical=canonical, text=text))
+        for number in (canonical, *others):
+            session.add(
+                ClusterMemberRow(
+                    repo_id=repo_id, number=number, cluster_id=key, signature_id=known.get(number), traits={}
+                )
+            )
+        if old:
+            session.add(ClusterAliasRow(repo_id=repo_id, old_id=old, number=canonical))
+
+
+def link(store: Store, repo_id: int, number: int, target: int, kind: str, **more: Any) -> None:
+    record = LinkRecord(REPO, target, kind, more.pop("reason", "words alike"), **more)
+    with store.unit_of_work() as session:
+        save_links(session, repo_id, number, [record], kind=kind)
+
+
+def report(number: int, **fields: Any) -> Any:
+    """An issue with the words that the facts of `facts_of` quote."""
+    return an_issue(number, **{"body": BODY, "title": f"[Bug]: no room, {number}", **fields})
