@@ -13,11 +13,13 @@ from fastapi.testclient import TestClient
 from app.config import LOG_LIMIT_BYTES
 from app.errors import NotFoundError
 from app.extract.facts import Evidence
-from app.knowledge.answers import Diagnosis, MatchLine
+from app.knowledge.answers import ClusterLine, Diagnosis, MatchLine
 from app.knowledge.excerpt import ExcerptLine
 from app.knowledge.freshness import RunView
+from app.knowledge.home import Home
 from app.knowledge.overview import Overview
-from tests.web.conftest import ISSUE, MATCHES, OVERVIEW, SAME, UNKNOWN, Room
+from app.knowledge.report_shapes import Graph
+from tests.web.conftest import GRAPH, HOME, ISSUE, MATCHES, OVERVIEW, SAME, UNKNOWN, Room
 
 LOG = "RuntimeError: CUDA error: an illegal memory access was encountered"
 HOSTILE = "</textarea></title><script>alert(1)</script><img src=x onerror=alert(2)>\"'{{ 7*7 }}"
@@ -97,7 +99,7 @@ def test_the_paste_box_comes_first_and_needs_no_script(client: TestClient) -> No
         "enctype": "multipart/form-data",
     }
     assert page.values("name")[-4:] == ["log", "file", "vllm_version", "keep"]
-    assert answer.text.index("<textarea") < answer.text.index("Newest failures")
+    assert answer.text.index("<textarea") < answer.text.index("Growing") < answer.text.index("New failures")
     assert "#44395" in page.text
     assert "15,818 issues of vllm-project/vllm" in page.text
 
@@ -135,10 +137,50 @@ def test_a_stale_base_and_a_failed_sync_say_so_at_the_foot(client: TestClient, r
     assert "did not come to its end" in checked(client.get("/").text).text
 
 
+def test_below_the_box_stands_what_grows_what_is_new_and_what_the_newest_release_changed(client: TestClient) -> None:
+    answer = client.get("/").text
+    page = checked(answer)
+    text = " ".join(page.text.split())
+
+    assert '<a href="/signatures/s1-0123456789ab">A MoE kernel writes out of bounds on H100</a>' in answer
+    assert "growing · 4 reports, 3 this week · 7 in all" in text
+    assert "81 failures in all" in text
+    assert "/issues?since=2026-05-27" in page.values("href")
+    assert "first fails in 0.22.0 · open" in text
+    assert "fixed in 0.22.0 by #44002" in text
+    assert "/regressions?version=0.22.0" in page.values("href")
+    assert re.search(r"about \d+ \w+ ago", text)
+    assert "these dates are estimates" in text
+
+
+def test_without_growth_or_release_the_first_page_says_so(client: TestClient, room: Room) -> None:
+    room.home = HOME.model_copy(update={"trending": (), "new": (), "new_total": 0, "release": None})
+    page = checked(client.get("/").text)
+
+    assert "No failure was reported twice in the last four weeks." in page.text
+    assert "None is stored of this week." in page.text
+    assert "No release is stored." in page.text
+
+
+def test_foreign_text_on_the_first_page_is_escaped(client: TestClient, room: Room) -> None:
+    assert HOME.release
+    issue = HOME.release.failing[0].model_copy(update={"title": HOSTILE})
+    room.home = HOME.model_copy(
+        update={
+            "trending": (HOME.trending[0].model_copy(update={"title": HOSTILE, "text": HOSTILE}),),
+            "new": (HOME.new[0].model_copy(update={"title": HOSTILE, "error": HOSTILE}),),
+            "release": HOME.release.model_copy(update={"failing": (issue,), "fixed": (issue,)}),
+        }
+    )
+
+    assert_harmless(client.get("/").text, at_least=6)
+
+
 def test_an_empty_base_says_what_to_do(client: TestClient, room: Room) -> None:
     room.overview = Overview(
-        issues=0, pulls=0, from_cards=0, as_of=None, newest_release=None, is_starter_only=False, recent=()
+        issues=0, pulls=0, from_cards=0, as_of=None, newest_release=None, is_starter_only=False
     )
+    room.home = Home()
 
     assert "triage sync" in checked(client.get("/").text).text
 
@@ -426,6 +468,56 @@ def test_an_issue_page_leads_every_statement_to_its_sentence(client: TestClient)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in answer
     assert "A hypothesis, not proven:" in page.text
     assert page.text.index("Remedies") < page.text.index("Fix state") < page.text.index("Original text")
+
+
+def test_what_belongs_to_an_issue_is_drawn_and_listed_with_state_and_release(client: TestClient) -> None:
+    answer = client.get("/issues/39288").text
+    page = checked(answer)
+    text = " ".join(page.text.split())
+
+    assert '<svg class="graph"' in answer
+    assert "introduced by #36286 Prefer another MoE backend merged, in 0.19.0" in text
+    assert re.search(r'merged, in 0.19.0</span><a class="ev" href="#e\d+"', answer)
+    assert "flashinfer-ai/flashinfer#1 not stored" in text
+    assert "texts alike · 71" in text
+    assert text.index("Pull requests") < text.index("Named by people") < text.index("Similar issues")
+
+
+def test_an_issue_that_stands_alone_has_no_graph(client: TestClient, room: Room) -> None:
+    room.graph = Graph(nodes=GRAPH.nodes[:1])
+    page = checked(client.get("/issues/39288").text)
+
+    assert "#rel" not in page.values("href")
+
+
+def test_votes_show_counts_and_the_visitor_s_own(client: TestClient) -> None:
+    answer = client.get("/issues/39288").text
+
+    assert '<button name="vote" value="works:0" aria-pressed="true">Yes <b class="num">3</b>' in answer
+    assert '<button name="vote" value="works:-1" aria-pressed="false">No <b class="num">1</b>' in answer
+    assert answer.count('name="vote"') == 14
+
+
+def test_an_issue_says_how_often_its_failure_is_reported(client: TestClient, room: Room) -> None:
+    line = ClusterLine(id="s1-0123456789ab", text=HOSTILE, canonical=953, size=7)
+    room.issue = ISSUE.model_copy(update={"cluster": line})
+    answer = client.get("/issues/39288").text
+
+    assert 'One of <a href="/signatures/s1-0123456789ab">7 reports</a>' in answer
+    assert_harmless(answer, at_least=1)
+    room.issue = ISSUE.model_copy(update={"cluster": line.model_copy(update={"size": 1})})
+    assert "One of" not in checked(client.get("/issues/39288").text).text
+
+
+def test_github_s_figures_and_estimated_dates_are_told(client: TestClient, room: Room) -> None:
+    room.issue = ISSUE.model_copy(update={"participants": 2, "reactions": 5, "dates_estimated": True})
+    page = checked(client.get("/issues/39288").text)
+
+    assert "1 comment · 2 participants · 5 reactions" in page.text
+    assert re.search(r"opened about \d+ \w+ ago", page.text)
+    assert "says that its dates are estimates" in page.text
+    room.issue = ISSUE
+    assert "estimates" not in checked(client.get("/issues/39288").text).text
 
 
 def test_evidence_that_is_not_at_its_place_is_quoted_and_marks_nothing(

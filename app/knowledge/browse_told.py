@@ -1,0 +1,223 @@
+"""The issues of a repository grouped by what is told of them: which are about H100, Hopper, Qwen, 0.19.0.
+
+A filter and a facet's count read the same groups, so a count is what its link will show.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from functools import lru_cache
+
+from sqlmodel import Session
+
+from app.extract.architecture import architecture_of
+from app.extract.facts import BACKEND_KEYS
+from app.extract.gpu_names import canonical_name
+from app.knowledge.browse_shapes import FacetName
+from app.knowledge.version_order import is_same, ordered
+from app.match.agreement import model_family
+from app.store.browse import (
+    Listed,
+    ToldName,
+    ToldOf,
+    listed_states,
+    numbers_labelled,
+    told_of_issues,
+    told_values_of,
+)
+from app.store.version_facts import REGRESSION_FIELDS
+
+Numbers = set[int]
+Groups = Mapping[str, Numbers]
+
+YES = "true"
+_GPUS, _MODELS, _VERSIONS = ("gpus",), ("models",), ("versions.vllm",)
+_BACKENDS = tuple(f"backends.{key}" for key in BACKEND_KEYS)
+_BLANK = re.compile(r"[\s_]+")
+_NO_SIGN = re.compile(r"[\W_]+")
+_CUT_OFF = re.compile(r"\.\.\.|…")
+
+
+class Told:
+    """What is told of a repository's issues, read when it is asked for and then kept for this question."""
+
+    def __init__(self, session: Session, repo_id: int) -> None:
+        self._session = session
+        self._repo_id = repo_id
+        self._values: dict[str, dict[str, Numbers]] = {}
+        self._groups: dict[FacetName, Groups] = {}
+        self._states: list[Listed] | None = None
+
+    def load(self) -> None:
+        """Read all that facets count, at once."""
+        self._read((*_GPUS, *_MODELS, *_VERSIONS, *_BACKENDS, *REGRESSION_FIELDS))
+
+    def listed(self, since: datetime | None = None) -> Numbers:
+        """All issues, or those opened at or after a time."""
+        if self._states is None or since is not None:
+            self._states = listed_states(self._session, self._repo_id, since=since)
+        return {number for number, _ in self._states}
+
+    def states(self) -> list[Listed]:
+        """The state of each issue that was listed."""
+        if self._states is None:
+            self._states = listed_states(self._session, self._repo_id)
+        return self._states
+
+    def labelled(self, label: str) -> Numbers:
+        """The issues with a label."""
+        return numbers_labelled(self._session, self._repo_id, label)
+
+    def groups(self, name: FacetName) -> Groups:
+        """The issues by the values of a facet."""
+        if name not in self._groups:
+            self._groups[name] = _GROUPED[name](self)
+        return self._groups[name]
+
+    def having(self, name: FacetName, value: str) -> Numbers:
+        """The issues that have this value; none where it stands nowhere."""
+        if name == "model":
+            return self._of_model(value)
+        if name == "gpu":
+            value = canonical_name(value) or value
+        same = _COMPARED.get(name, _is_same_text)
+        return _union(numbers for label, numbers in self.groups(name).items() if same(label, value))
+
+    def values(self, *fields: str) -> dict[str, Numbers]:
+        """The issues by what stands under these fields, in lower case."""
+        self._read(fields)
+        if len(fields) == 1:
+            return self._values[fields[0]]
+        return _regroup(((key, found) for field in fields for key, found in self._values[field].items()), str)
+
+    def told(self, name: ToldName) -> list[ToldOf]:
+        """What is told of each issue as a whole."""
+        return told_of_issues(self._session, self._repo_id, name)
+
+    def _read(self, fields: Iterable[str]) -> None:
+        missing = [field for field in fields if field not in self._values]
+        if not missing:
+            return
+        self._values |= {field: defaultdict(set) for field in missing}
+        for field, key, number in told_values_of(self._session, self._repo_id, missing):
+            self._values[field][key].add(number)
+
+    def _of_model(self, value: str) -> Numbers:
+        """A family's issues; or those of a name, whatever comes before or after it as a word of its own."""
+        wanted = value.strip().lower()
+        family = self.groups("model").get(wanted)
+        if family is not None:
+            return family
+        names = self.values(*_MODELS)
+        if "/" in wanted:
+            return names.get(wanted, set())
+        held = f"-{_BLANK.sub('-', wanted)}-"
+        return _union(numbers for key, numbers in names.items() if held in _bare_name(key))
+
+
+def _bare_name(key: str) -> str:
+    """A model's name without its organisation, a dash before and behind."""
+    return f"-{_BLANK.sub('-', key.rpartition('/')[2])}-"
+
+
+@lru_cache(maxsize=8192)
+def _family(key: str) -> str:
+    return model_family(key)
+
+
+def _gpu_name(key: str) -> str:
+    """The name of a GPU as people write it; empty for a name that a table cut off."""
+    return "" if _CUT_OFF.search(key) else canonical_name(key) or key.upper()
+
+
+def _gpus(told: Told) -> Groups:
+    return _regroup(told.values(*_GPUS).items(), _gpu_name)
+
+
+def _architectures(told: Told) -> Groups:
+    return _regroup(told.groups("gpu").items(), lambda gpu: architecture_of(gpu) or "")
+
+
+def _families(told: Told) -> Groups:
+    return _regroup(told.values(*_MODELS).items(), _family)
+
+
+def _backends(told: Told) -> Groups:
+    """By name, however it is spelled; what is only said to be in use goes by its role."""
+    spelled: dict[str, str] = {}
+    pairs = [
+        (field.rpartition(".")[2] if key == YES else key, numbers)
+        for field in _BACKENDS
+        for key, numbers in told.values(field).items()
+    ]
+    return _regroup(pairs, lambda key: spelled.setdefault(_NO_SIGN.sub("", key), key))
+
+
+def _versions(told: Told) -> Groups:
+    return _regroup(
+        told.values(*_VERSIONS).items(),
+        lambda key: "" if _CUT_OFF.search(key) else str(ordered(key) or key),
+    )
+
+
+def _regressions(told: Told) -> Groups:
+    return {YES: _union(told.values(*REGRESSION_FIELDS).values())}
+
+
+def _error_types(told: Told) -> Groups:
+    return _grouped(told.told("error_type"))
+
+
+def _kinds(told: Told) -> Groups:
+    return _grouped(told.told("failure_kind"))
+
+
+def _remedies(told: Told) -> Groups:
+    return {YES: {number for _, number in told.told("has_remedy")}}
+
+
+def _states(told: Told) -> Groups:
+    return _grouped((state, number) for number, state in told.states())
+
+
+_GROUPED: dict[FacetName, Callable[[Told], Groups]] = {
+    "state": _states, "has_workaround": _remedies, "has_regression": _regressions, "kind": _kinds,
+    "error_type": _error_types, "arch": _architectures, "gpu": _gpus, "model": _families,
+    "backend": _backends, "vllm_version": _versions,
+}  # fmt: skip
+FACETS: tuple[FacetName, ...] = tuple(_GROUPED)
+
+
+def _is_same_text(one: str, other: str) -> bool:
+    return _NO_SIGN.sub("", one.casefold()) == _NO_SIGN.sub("", other.casefold()) != ""
+
+
+def _names_one_of(label: str, text: str) -> bool:
+    """Whether a text is a label or one of its words: "ada" for "Ada Lovelace"."""
+    return any(_is_same_text(part, text) for part in (label, *label.split()))
+
+
+_COMPARED: dict[FacetName, Callable[[str, str], bool]] = {"vllm_version": is_same, "arch": _names_one_of}
+
+
+def _regroup(pairs: Iterable[tuple[str, Numbers]], name_of: Callable[[str], str]) -> dict[str, Numbers]:
+    """The same numbers under other names; what gets no name is left out."""
+    found: dict[str, Numbers] = defaultdict(set)
+    for key, numbers in pairs:
+        if name := name_of(key):
+            found[name] |= numbers
+    return found
+
+
+def _grouped(pairs: Iterable[tuple[str, int]]) -> dict[str, Numbers]:
+    found: dict[str, Numbers] = defaultdict(set)
+    for name, number in pairs:
+        found[name].add(number)
+    return found
+
+
+def _union(sets: Iterable[Numbers]) -> Numbers:
+    return set().union(*sets)
