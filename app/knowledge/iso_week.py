@@ -1,0 +1,86 @@
+"""Weeks as ISO 8601 counts them: from Monday 00:00 UTC up to the next, written `2026-W46`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+
+from app.errors import WeekError
+
+YEAR_MIN, YEAR_MAX = 2000, 2999
+WEEK_PATTERN = r"^2[0-9]{3}-W(?:0[1-9]|[1-4][0-9]|5[0-3])$"
+
+_WRITTEN = re.compile(r"([0-9]{4})-W([0-9]{2})")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class IsoWeek:
+    """A week of a year; its first days may lie in the year before."""
+
+    year: int
+    number: int
+
+    @classmethod
+    def parse(cls, text: str) -> IsoWeek:
+        """The week that is written so.
+
+        Raises:
+            WeekError: it is not written so, or its year has no such week.
+        """
+        found = _WRITTEN.fullmatch(text.strip())
+        if found is None:
+            raise WeekError("That is no ISO week: write the year and the week like 2026-W46.")
+        year, number = int(found[1]), int(found[2])
+        if not YEAR_MIN <= year <= YEAR_MAX:
+            raise WeekError(f"{year} is out of range: years go from {YEAR_MIN} to {YEAR_MAX}.")
+        last = date(year, 12, 28).isocalendar().week
+        if not 1 <= number <= last:
+            raise WeekError(f"{year} has no week {number}: its weeks go from W01 to W{last}.")
+        return cls(year, number)
+
+    @classmethod
+    def of(cls, moment: datetime) -> IsoWeek:
+        """The week that holds a moment; one without a zone is UTC."""
+        return _week_of((moment.astimezone(UTC) if moment.tzinfo else moment).date())
+
+    @property
+    def start(self) -> datetime:
+        """Its first moment."""
+        return datetime.combine(date.fromisocalendar(self.year, self.number, 1), time(), UTC)
+
+    @property
+    def end(self) -> datetime:
+        """The first moment of the next week."""
+        return self.start + timedelta(weeks=1)
+
+    @property
+    def label(self) -> str:
+        """The week without its year: W46."""
+        return f"W{self.number:02}"
+
+    @property
+    def days(self) -> str:
+        """Its days in words: 9 - 15 November 2026, with a dash."""
+        first, last = self.start, self.end - timedelta(days=1)
+        if first.year != last.year:
+            begin = f"{first.day} {first:%B %Y}"
+        elif first.month != last.month:
+            begin = f"{first.day} {first:%B}"
+        else:
+            begin = f"{first.day}"
+        return f"{begin} – {last.day} {last:%B %Y}"
+
+    def shifted(self, weeks: int) -> IsoWeek:
+        """So many weeks later; earlier where it is negative."""
+        return IsoWeek.of(self.start + timedelta(weeks=weeks))
+
+    def __str__(self) -> str:
+        return f"{self.year}-{self.label}"
+
+
+@lru_cache(maxsize=4096)
+def _week_of(day: date) -> IsoWeek:
+    told = day.isocalendar()
+    return IsoWeek(told.year, told.week)
