@@ -7,7 +7,6 @@ BM25 after Robertson and Zaragoza 2009, k1 = 1.2, b = 0.5 (short reports tell as
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,40 +30,59 @@ MEAN_TERMS = 250
 """Terms of a usual issue; a fixed yardstick, so that a score does not drift as the corpus grows."""
 POSTINGS_MAX = 3_000
 """Rows read to find candidates. On 186 labelled logs 2,500 finds as many right issues as 40,000 does."""
-CANDIDATES = 60
+CANDIDATES = 50
 RAREST = {TEXT: 60, ERROR: 60, FRAME: 50, SIGNATURE: 8}
 """How many of a channel's rarest terms are asked for."""
 SEED_WEIGHT = {TEXT: 0.5, ERROR: 1.5, FRAME: 1.0, SIGNATURE: 2.0}
 SHOWN = 12
 """A candidate's weightiest shared terms, kept to say why it is one."""
+RARE_DF, SCARCE_DF = 3, 20
+"""In how many issues a word stands at most to be called rare or scarce. They set one log apart from all
+others of its kind, which a sum over all words hides."""
+NO_SUCH_WORDS = 0.5
+"""What is told of a share of words where the query has none of that kind."""
 
 _NUMBER_BITS = 40
 _NUMBER_MASK = (1 << _NUMBER_BITS) - 1
 """An issue's key as one number: its repository above, its own number below."""
 _WIDTH = max(CHANNELS) + 1
+_COMMON, _RARE, _SCARCE = 0, 1, 2
+_KINDS = 3
 _SEED_WEIGHTS = np.array([SEED_WEIGHT.get(channel, 0.0) for channel in range(_WIDTH)])
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An issue and how much of the query it holds, channel by channel, in nats of information."""
+    """An issue and how much of the query it holds, channel by channel, in nats of information.
+
+    Attributes:
+        rare, scarce: the share of the query's words that so few issues hold, known to any or not.
+    """
 
     key: Key
     scores: Mapping[int, float]
     shares: Mapping[int, float]
     shared: tuple[tuple[int, str, float], ...]
+    rare: float = NO_SUCH_WORDS
+    scarce: float = NO_SUCH_WORDS
 
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """A log's known terms: ids sorted, with idf, channel and text in the same order."""
+    """A log's known terms: ids sorted, with idf, channel, text and rarity in the same order.
+
+    `totals`: the log's whole information by channel; `words`: how many words of each rarity it has. Both
+    count what no issue holds, too.
+    """
 
     ids: np.ndarray
     weights: np.ndarray
     channels: np.ndarray
     texts: tuple[str, ...]
-    totals: Mapping[int, float]
+    totals: np.ndarray
     frequencies: Mapping[int, int]
+    rarities: np.ndarray
+    words: np.ndarray
 
 
 def find_candidates(
@@ -72,9 +90,13 @@ def find_candidates(
     terms: Terms,
     repo_ids: Sequence[int] | None = None,
     *,
-    exclude: Collection[int] = frozenset(),
+    exclude: Collection[Key | int] = frozenset(),
 ) -> list[Candidate]:
-    """The stored issues most like these terms, best first; numbers in `exclude` take no one's place."""
+    """The stored issues most like these terms, best first.
+
+    Args:
+        exclude: issues that take no one's place, or numbers, whatever their repository.
+    """
     query = _weigh(session, terms, count_indexed(session))
     if not len(query.ids):
         return []
@@ -90,14 +112,16 @@ def score_one(session: Session, terms: Terms, key: Key) -> Candidate | None:
 
 
 def _seeds(
-    session: Session, query: _Query, repo_ids: Sequence[int] | None, exclude: Collection[int]
+    session: Session, query: _Query, repo_ids: Sequence[int] | None, exclude: Collection[Key | int]
 ) -> list[Key]:
     """The issues that hold the weightiest of the rare terms."""
     rows = np.array(find_postings(session, _rarest(query)), dtype=np.int64).reshape(-1, 3)
     if repo_ids is not None:
         rows = rows[np.isin(rows[:, 1], list(repo_ids))]
-    if exclude:
-        rows = rows[~np.isin(rows[:, 2], list(exclude))]
+    if numbers := [item for item in exclude if isinstance(item, int)]:
+        rows = rows[~np.isin(rows[:, 2], numbers)]
+    if keys_left_out := [key[0] << _NUMBER_BITS | key[1] for key in exclude if not isinstance(key, int)]:
+        rows = rows[~np.isin(rows[:, 1] << _NUMBER_BITS | rows[:, 2], keys_left_out)]
     # In a fixed order, so that sums and ties are the same on engines that give rows in another order.
     packed = rows[:, 1] << _NUMBER_BITS | rows[:, 2]
     order = np.lexsort((rows[:, 0], packed))
@@ -112,24 +136,25 @@ def _seeds(
 def _weigh(session: Session, terms: Terms, size: int) -> _Query:
     by_id = {term_id(*term): term for term in terms}
     frequencies = find_frequencies(session, list(by_id))
-    totals = dict.fromkeys(CHANNELS, 0.0)
-    for key, (channel, _) in by_id.items():
-        # A term never seen still belongs to the query: what no issue holds, no issue can cover.
-        totals[channel] += _idf(frequencies.get(key, 0), size)
-    ids = np.array(sorted(frequencies), dtype=np.int64)
-    known = [by_id[int(key)] for key in ids]
+    ids = np.array(sorted(by_id), dtype=np.int64)
+    every = ids.tolist()
+    channels = np.array([by_id[key][0] for key in every], dtype=np.int8)
+    dfs = np.array([frequencies.get(key, 0) for key in every], dtype=np.int64)
+    weights = np.where(dfs <= size, np.log(1 + (size - np.minimum(dfs, size) + 0.5) / (dfs + 0.5)), 0.0)
+    rarities = np.where(dfs <= RARE_DF, _RARE, np.where(dfs <= SCARCE_DF, _SCARCE, _COMMON))
+    rarities[channels != TEXT] = _COMMON
+    known = dfs > 0
     return _Query(
-        ids,
-        np.array([_idf(frequencies[int(key)], size) for key in ids]),
-        np.array([channel for channel, _ in known], dtype=np.int8),
-        tuple(text for _, text in known),
-        totals,
+        ids[known],
+        weights[known],
+        channels[known],
+        tuple(by_id[key][1] for key in every if key in frequencies),
+        # A term never seen still belongs to the query: what no issue holds, no issue can cover.
+        np.bincount(channels, weights, _WIDTH),
         frequencies,
+        rarities[known],
+        np.bincount(rarities, minlength=_KINDS),
     )
-
-
-def _idf(df: int, size: int) -> float:
-    return math.log(1 + (size - df + 0.5) / (df + 0.5)) if df <= size else 0.0
 
 
 def _rarest(query: _Query) -> list[int]:
@@ -164,26 +189,31 @@ def _score(profiles: Mapping[Key, Profile], query: _Query) -> list[Candidate]:
     size = len(keys) * _WIDTH
     gains = np.bincount(cell, weights * counts * (K1 + 1) / (counts + K1 * length), size)
     covered = np.bincount(cell, weights, size)
+    told = np.bincount(of * _KINDS + query.rarities[at], minlength=len(keys) * _KINDS)
+    words = _share(told.reshape(-1, _KINDS), query.words, NO_SUCH_WORDS).tolist()
+    shares = _share(covered.reshape(-1, _WIDTH), query.totals, 0.0).tolist()
+    scores = gains.reshape(-1, _WIDTH).tolist()
     top = np.lexsort((-weights, of))
     starts = np.searchsorted(of, np.arange(len(keys) + 1))  # `of` ascends, so does each profile's run
     return [
-        _candidate(
-            key, gains[i * _WIDTH :], covered[i * _WIDTH :],
-            at[top[starts[i] : starts[i + 1]][:SHOWN]], query,
+        Candidate(
+            key,
+            {channel: scores[i][channel] for channel in CHANNELS},
+            {channel: shares[i][channel] for channel in CHANNELS},
+            _shared(at[top[starts[i] : starts[i + 1]][:SHOWN]].tolist(), query),
+            words[i][_RARE],
+            words[i][_SCARCE],
         )
         for i, key in enumerate(keys)
-    ]  # fmt: skip
+    ]
 
 
-def _candidate(
-    key: Key, gains: np.ndarray, covered: np.ndarray, shared: np.ndarray, query: _Query
-) -> Candidate:
-    return Candidate(
-        key,
-        {channel: float(gains[channel]) for channel in CHANNELS},
-        {
-            channel: float(covered[channel]) / query.totals[channel] if query.totals[channel] else 0.0
-            for channel in CHANNELS
-        },
-        tuple((int(query.channels[i]), query.texts[i], float(query.weights[i])) for i in shared.tolist()),
-    )
+def _share(parts: np.ndarray, whole: np.ndarray, otherwise: float) -> np.ndarray:
+    """Each column's share of its whole; `otherwise` where there is none."""
+    told: np.ndarray = np.full(parts.shape, otherwise)
+    np.divide(parts, whole, out=told, where=np.broadcast_to(whole > 0, parts.shape))
+    return told
+
+
+def _shared(places: Sequence[int], query: _Query) -> tuple[tuple[int, str, float], ...]:
+    return tuple((int(query.channels[i]), query.texts[i], float(query.weights[i])) for i in places)

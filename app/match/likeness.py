@@ -1,34 +1,54 @@
 """How likely two failures are the same: a candidate's features, a probability, a band.
 
-In: candidates with their shares of the query. Out: `Scored` candidates, best first. The weights are
-data (`weights.json`), learned by `app.train.likeness` from labelled logs and written with the date
-and the figures of the fit; nothing is fitted here.
+In: candidates with their shares of the query, and how far the facts of the first agree with the log's. Out:
+`Scored` candidates, best first. The weights are data (`weights.json`), learned by `app.train.likeness` from
+labelled logs and written with the date and the figures of the fit; nothing is fitted here.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal
 
+from app.match.agreement import UNKNOWN, Agreement
 from app.match.candidates import Candidate
 from app.match.terms import CHANNELS, ERROR, FRAME, TEXT
+from app.store.terms import Key
 
 Band = Literal["same", "likely", "related"]
 
-RANK_FEATURES = (
+ORDER_FEATURES = (
     "text_score", "text_share", "error_score", "error_share", "frame_score", "frame_share",
-    "signature_score", "signature_share",
+    "signature_score", "signature_share", "rare_words", "scarce_words",
 )  # fmt: skip
-"""What puts candidates in order: for each channel how much is shared, and how much of the query that is."""
+"""What puts candidates in order: for each channel how much is shared, and how much of the query that is; and
+the shares of words that few issues hold."""
 
-FEATURES = (*RANK_FEATURES, "lead", "weakest_channel")
-"""What the chance is told by. `lead`: how far the first is ahead of the next; `weakest_channel`: a frame
-or error that is shared in part only."""
+AGREEMENT_FEATURES = ("same_signature", "same_family", "same_architecture", "same_backend", "near_version")
+"""What the facts of the log and of an issue say beside the words."""
+
+REFINE_FEATURES = (*ORDER_FEATURES, *AGREEMENT_FEATURES)
+"""What puts the first `REFINED` in order."""
+
+REFINED = 10
+"""So many of the first candidates are compared by their facts too, which must be read for that."""
+
+FEATURES = (
+    "frame_share", "frames_nearly_all", "error_and_frames", "text_and_frames", "rare_words", "scarce_words",
+    "lead", "same_signature", "same_family", "same_architecture", "same_backend",
+)  # fmt: skip
+"""What the chance is told by. `frames_nearly_all`: the frame share above `NEARLY_ALL`; `error_and_frames`,
+`text_and_frames`: products of two shares; `lead`: how far the first is ahead of the next. Few, since more of
+them fit the logs that were learned from better and all others worse."""
+
+NEARLY_ALL = 0.8
+LEAD_SCALE = 4.0
+"""A lead counts as ln(1 + `LEAD_SCALE` * lead): the first steps tell the most."""
 
 PROSE_FEATURES = ("text_score", "text_share", "lead")
 """The same for a question without a log; here `lead` is a share of the first one's score."""
@@ -55,9 +75,10 @@ class ProseWeights:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Learned weights: a linear order, then a logistic curve over all features."""
+    """Learned weights: a linear order, a finer one for the first, then a logistic curve over `FEATURES`."""
 
-    rank: tuple[float, ...]
+    order: tuple[float, ...]
+    refine: tuple[float, ...]
     coefficients: tuple[float, ...]
     intercept: float
     same_from: float
@@ -72,7 +93,8 @@ def load_weights() -> Weights:
     """The weights this version was measured with."""
     data: dict[str, Any] = json.loads((files(__package__) / "weights.json").read_text(encoding="utf-8"))
     return Weights(
-        tuple(data["rank"][name] for name in RANK_FEATURES),
+        tuple(data["order"][name] for name in ORDER_FEATURES),
+        tuple(data["refine"][name] for name in REFINE_FEATURES),
         tuple(data["coefficients"][name] for name in FEATURES),
         data["intercept"], data["same_from"], data["likely_from"], data["related_from"],
         data["floor"], _prose_weights(data["prose"]),
@@ -84,36 +106,67 @@ def _prose_weights(data: dict[str, Any]) -> ProseWeights:
     return ProseWeights(coefficients, data["intercept"], data["likely_from"], data["related_from"])
 
 
-def rank_features(candidate: Candidate) -> tuple[float, ...]:
-    """The features in the order of `RANK_FEATURES`; scores as logarithms, shares from 0 to 1."""
-    return tuple(
+def order_features(candidate: Candidate) -> tuple[float, ...]:
+    """The features in the order of `ORDER_FEATURES`; scores as logarithms, shares from 0 to 1."""
+    told = tuple(
         value
         for channel in CHANNELS
         for value in (math.log1p(candidate.scores[channel]), candidate.shares[channel])
     )
+    return (*told, candidate.rare, candidate.scarce)
 
 
-def rank_score(candidate: Candidate, rank: Sequence[float]) -> float:
+def refine_features(candidate: Candidate, agreement: Agreement) -> tuple[float, ...]:
+    """The features in the order of `REFINE_FEATURES`."""
+    return (
+        *order_features(candidate), agreement.signature, agreement.family, agreement.architecture,
+        agreement.backend, agreement.version,
+    )  # fmt: skip
+
+
+def weighted(features: Sequence[float], weights: Sequence[float]) -> float:
     """The linear sum by which candidates are put in order."""
-    return sum(weight * value for weight, value in zip(rank, rank_features(candidate), strict=True))
+    return sum(weight * value for weight, value in zip(weights, features, strict=True))
 
 
-def features_of(candidate: Candidate, lead: float) -> tuple[float, ...]:
-    """The features in the order of `FEATURES`; `lead` is the rank score over the next one's."""
-    told = [candidate.shares[channel] for channel in (ERROR, FRAME) if candidate.scores[channel] > 0]
-    return (*rank_features(candidate), max(lead, 0.0), min(told, default=0.0))
+def features_of(candidate: Candidate, agreement: Agreement, lead: float) -> tuple[float, ...]:
+    """The features in the order of `FEATURES`; `lead`: its linear sum less that of the next."""
+    text, error, frame = (candidate.shares[channel] for channel in (TEXT, ERROR, FRAME))
+    return (
+        frame, max(0.0, frame - NEARLY_ALL), error * frame, text * frame, candidate.rare, candidate.scarce,
+        math.log1p(LEAD_SCALE * max(lead, 0.0)), agreement.signature, agreement.family,
+        agreement.architecture, agreement.backend,
+    )  # fmt: skip
 
 
-def rank_candidates(candidates: Sequence[Candidate], weights: Weights | None = None) -> list[Scored]:
-    """Candidates as matches, best first, with probability and band; a lower one is never more probable."""
+def order_candidates(candidates: Iterable[Candidate], weights: Weights | None = None) -> list[Candidate]:
+    """Candidates by what they share of the query, best first; equals by their keys."""
     used = weights or load_weights()
-    ranked = sorted(((rank_score(item, used.rank), item) for item in candidates), key=lambda one: -one[0])
+    return sorted(candidates, key=lambda item: (-weighted(order_features(item), used.order), item.key))
+
+
+def rank_candidates(
+    candidates: Iterable[Candidate], agreements: Mapping[Key, Agreement], weights: Weights | None = None
+) -> list[Scored]:
+    """Candidates as matches, best first, with probability and band; a lower one is never more probable.
+
+    Args:
+        agreements: of the first `REFINED` in the order of `order_candidates`; one that is missing is unknown.
+    """
+    used = weights or load_weights()
+    ordered = order_candidates(candidates, used)
+    sums = [
+        weighted(refine_features(item, agreements.get(item.key, UNKNOWN)), used.refine)
+        for item in ordered[:REFINED]
+    ]
+    places = sorted(range(len(sums)), key=lambda at: -sums[at])
+    ranked = [ordered[at] for at in places] + ordered[REFINED:]
+    lead = sums[places[0]] - sums[places[1]] if len(places) > 1 else sum(sums)
     scored: list[Scored] = []
     ceiling = 1.0
-    behind = ranked[1][0] if len(ranked) > 1 else 0.0
-    for position, (score, candidate) in enumerate(ranked):
-        lead = score - behind if position == 0 else 0.0
-        chance = min(ceiling, _probability(features_of(candidate, lead), used))
+    for candidate in ranked:
+        features = features_of(candidate, agreements.get(candidate.key, UNKNOWN), 0.0 if scored else lead)
+        chance = min(ceiling, _logistic(features, used.coefficients, used.intercept))
         scored.append(Scored(candidate, chance, band_of(chance, used)))
         ceiling = chance
     return scored
@@ -140,12 +193,8 @@ def prose_features(ranked: Sequence[Candidate], position: int) -> tuple[float, .
     return math.log1p(mine), ranked[position].shares[TEXT], (mine - behind) / best if best else 0.0
 
 
-def _probability(features: Sequence[float], weights: Weights) -> float:
-    return _logistic(features, weights.coefficients, weights.intercept)
-
-
 def _logistic(features: Sequence[float], coefficients: Sequence[float], intercept: float) -> float:
-    value = intercept + sum(one * feature for one, feature in zip(coefficients, features, strict=True))
+    value = intercept + weighted(features, coefficients)
     return 1 / (1 + math.exp(-max(-40.0, min(40.0, value))))
 
 

@@ -117,6 +117,11 @@ def message_key(cause: Cause) -> str:
     return f"{cause.type or 'error'} | {mask(cause.message)}"[:300]
 
 
+def words_of(text: str) -> list[str]:
+    """The words of a text as the index holds them, in order."""
+    return _tokens([text])
+
+
 def _without_path(text: str) -> str:
     """A traceback's File line as file and function; any other line as it is."""
     at = text.find('File "')

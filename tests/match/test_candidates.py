@@ -202,3 +202,31 @@ def test_both_engines_rank_alike(
             answers.append(find_candidates(session, query))
 
     assert answers[0] == answers[1]
+
+
+def rarities(store: Store, terms: Terms) -> dict[int, tuple[float, float]]:
+    with store.reading() as session:
+        return {item.key[1]: (item.rare, item.scarce) for item in find_candidates(session, terms)}
+
+
+def test_words_that_few_issues_hold_are_told_apart(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "RARE_DF", 1)
+    monkeypatch.setattr(candidates, "SCARCE_DF", 2)
+    everywhere = dict.fromkeys((1, 2, 3), COMMON)
+    fill(store, everywhere | {1: {**COMMON, (TEXT, "weights"): 1, (TEXT, "graph"): 1}, 2: {**COMMON, (TEXT, "graph"): 1}})
+
+    found_of = rarities(store, {(TEXT, word): 1 for word in ("common", "weights", "graph")})
+
+    assert found_of == {1: (1.0, 1.0), 2: (0.0, 1.0), 3: (0.0, 0.0)}
+
+
+def test_a_rare_word_that_no_issue_holds_lowers_the_share_of_rare_words(store: Store) -> None:
+    fill(store, {1: {(TEXT, "weights"): 1}})
+
+    assert rarities(store, {(TEXT, "weights"): 1, (TEXT, "never seen"): 1})[1][0] == 0.5
+
+
+def test_without_rare_words_neither_much_nor_little_is_told(store: Store) -> None:
+    fill(store, {1: {(ERROR, "a"): 1}})
+
+    assert rarities(store, {(ERROR, "a"): 1}) == {1: (0.5, 0.5)}
