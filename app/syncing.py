@@ -20,6 +20,8 @@ from app.config import Settings, load_settings
 from app.console import say, set_up_logging
 from app.errors import TriageError, UnreachableError
 from app.knowledge.overview import overview
+from app.knowledge.retention import forget_old
+from app.store.schema import check_current
 from app.store.session import Store, open_store
 from app.store.sync_lock import sync_holder, sync_lock
 from ingest.client import MAX_WAIT_S, GitHubClient, quiet_retries
@@ -89,6 +91,7 @@ def sync_round(settings: Settings, store: Store, stop: threading.Event) -> None:
             for repo in settings.repo:
                 if not stop.is_set():
                     sync_quietly(settings, store, repo)
+            forget_old(store)
     except TriageError as error:
         say(f"the sync could not begin: {error.message}")
     except Exception:  # noqa: BLE001  a fault of the program in one round; the next may go well
@@ -147,6 +150,7 @@ def main() -> None:
     try:
         settings = load_settings()
         store = open_store(settings.database_url)
+        check_current(store)  # a newer program may have migrated it since the server began
     except TriageError as error:
         say(f"the sync could not begin: {error.message}")
         return

@@ -1,6 +1,7 @@
-"""The one file that knows which engine it speaks to: SQLite (3.40 and newer) or PostgreSQL.
+"""Which engine a base is kept in, SQLite (3.40 and newer) or PostgreSQL (15 and newer), and what differs.
 
-Everything else in the archive is written once for both.
+Only this module and those beside it whose names begin with `dialect_` know; everything else in the archive is
+written once for both.
 """
 
 from __future__ import annotations
@@ -8,18 +9,18 @@ from __future__ import annotations
 import os
 import socket
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlmodel import Session
 
 from app.errors import StoreError
+from app.store.dialect_faults import explain
 
 SQLITE_MINIMUM = (3, 40, 0)
 BUSY_TIMEOUT_MS = 30_000
@@ -30,26 +31,20 @@ CACHE_KIB = 64_000
 """Page cache of a SQLite connection; the index of 16,000 issues fits."""
 ROWS_PER_STATEMENT = 500
 """Keeps a many-row insert below SQLite's 32,766 and PostgreSQL's 65,535 bound values."""
-LOCK_KEY = 0x74726961
-"""PostgreSQL's advisory locks have numbers, in each database apart; this one spells "tria"."""
+APPLICATION = "triage"
+"""How every connection to PostgreSQL names itself first."""
+POOL_SIZE = 10
+POOL_OVERFLOW = 6
+"""With the pool as many connections as a server's threads, and no more."""
+POOL_WAIT_S = 10.0
+SERVER_OPTIONS: Mapping[str, str | int] = {
+    "connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
+    "tcp_user_timeout": 60_000, "options": "-c jit=off",
+}  # fmt: skip
+"""What PostgreSQL is reached with unless the address says otherwise: a host that is gone is noticed within a
+minute, and no query is compiled, which takes longer than any query of ours."""
 TURN_KEY = 0x7475726E
 """Of the lock that writers hold in turn; this one spells "turn"."""
-LOCK_SUFFIX = ".sync-lock"
-"""Of the file beside a SQLite base: a lock on the base itself would stop its writers."""
-LOCK_BUSY_S = 0.3
-"""A look at the lock's holder takes it for an instant; who wants it outlasts that."""
-
-_LOCK_NAME = "triage sync: "
-_FIND_HOLDER = """
-    SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-    WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 0 AND l.objsubid = 1
-    AND CAST(l.objid AS bigint) = :key
-    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-"""
-_NAME_HOLDER = """
-    SELECT set_config('application_name', :name, false), set_config('tcp_keepalives_idle', '30', false),
-    set_config('tcp_keepalives_interval', '10', false), set_config('tcp_keepalives_count', '3', false)
-"""
 
 
 def open_engine(database_url: str) -> Engine:
@@ -64,10 +59,46 @@ def open_engine(database_url: str) -> Engine:
         raise StoreError("TRIAGE_DATABASE_URL is no database address") from None
     if url.get_backend_name() == "sqlite":
         return _open_sqlite(database_url, url.database)
+    return _open_postgresql(url)
+
+
+def _open_postgresql(url: URL) -> Engine:
+    named = {"application_name": f"{APPLICATION}: {own_name()}"[:63], **SERVER_OPTIONS}
     try:
-        return create_engine(database_url, pool_pre_ping=True, pool_size=10)
+        return create_engine(
+            url, pool_pre_ping=True, pool_size=POOL_SIZE, max_overflow=POOL_OVERFLOW,
+            pool_timeout=POOL_WAIT_S,
+            connect_args={name: value for name, value in named.items() if name not in url.query},
+        )  # fmt: skip
     except ModuleNotFoundError:
         raise StoreError("PostgreSQL needs the extra: pip install 'vllm-triage[postgres]'") from None
+    except SQLAlchemyError:
+        raise StoreError("TRIAGE_DATABASE_URL names an engine that is not known") from None
+
+
+def own_name() -> str:
+    """How this process is told from others that use the same base."""
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+def is_sqlite(engine: Engine | Connection) -> bool:
+    """Whether a base is a SQLite file."""
+    return engine.dialect.name == "sqlite"
+
+
+def reader_of(engine: Engine) -> Engine:
+    """The engine for those who only read, with one view of the data from the first statement on.
+
+    SQLite gives that to every transaction; PostgreSQL has to be asked, which costs no round trip.
+    """
+    if is_sqlite(engine):
+        return engine
+    return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def writer_of(engine: Engine) -> Engine:
+    """The engine for those who write: on SQLite they begin as a writer, and wait for their turn at once."""
+    return engine.execution_options(writes=True)
 
 
 def _open_sqlite(database_url: str, file: str | None) -> Engine:
@@ -87,7 +118,7 @@ def _open_sqlite(database_url: str, file: str | None) -> Engine:
         with engine.connect() as connection:
             connection.execute(text("SELECT 1"))
     except DBAPIError as error:
-        raise StoreError(f"cannot open the database {file}: {error.orig}") from None
+        raise StoreError(f"cannot open the database {file}: {explain(error)}") from None
     return engine
 
 
@@ -162,106 +193,3 @@ def insert_new(session: Session, table: Table, row: Mapping[str, Any], *, keys: 
     insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
     statement = insert(table).values(dict(row)).on_conflict_do_nothing(index_elements=list(keys))
     return session.connection().execute(statement.returning(table.c[keys[0]])).first() is not None
-
-
-# ---- the one lock of a base that is no row's
-
-
-def take_lock(engine: Engine) -> Callable[[], None] | None:
-    """The lock of this base: what frees it again, or None if another holds it.
-
-    It hangs on a connection of its own, so the end of the process frees it too, however that comes; on
-    another host it is freed within a minute. Nobody who reads or writes the base waits for it.
-
-    Raises:
-        StoreError: the database cannot be used.
-    """
-    try:
-        return _lock_file(engine.url.database) if _is_sqlite(engine) else _lock_advisory(engine)
-    except (DBAPIError, sqlite3.Error) as error:
-        raise StoreError(f"the sync lock cannot be used: {getattr(error, 'orig', error)}") from error
-
-
-def find_lock_holder(engine: Engine) -> str | None:
-    """Who holds the lock, such as "process 12 on host"; None if it is free.
-
-    Raises:
-        StoreError: the database cannot be used.
-    """
-    try:
-        if _is_sqlite(engine):
-            return _find_file_holder(engine.url.database)
-        with engine.connect() as connection:
-            found = connection.execute(text(_FIND_HOLDER), {"key": LOCK_KEY}).scalar()
-    except (DBAPIError, sqlite3.Error) as error:
-        raise StoreError(f"the sync lock cannot be used: {getattr(error, 'orig', error)}") from error
-    return str(found).removeprefix(_LOCK_NAME) if found is not None else None
-
-
-def _is_sqlite(engine: Engine) -> bool:
-    return engine.dialect.name == "sqlite"
-
-
-def _own_name() -> str:
-    return f"process {os.getpid()} on {socket.gethostname()}"
-
-
-def _lock_advisory(engine: Engine) -> Callable[[], None] | None:
-    connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-    connection.detach()  # the pool would keep it open, and the lock with it
-    try:
-        connection.execute(text(_NAME_HOLDER), {"name": (_LOCK_NAME + _own_name())[:63]})
-        if connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": LOCK_KEY}).scalar():
-            return lambda: _free_advisory(connection)
-    except BaseException:
-        connection.close()
-        raise
-    connection.close()
-    return None
-
-
-def _free_advisory(connection: Connection) -> None:
-    with suppress(DBAPIError), closing(connection):  # a connection that is lost has freed it already
-        connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": LOCK_KEY})
-
-
-def _lock_file(base: str | None) -> Callable[[], None] | None:
-    if not base or base == ":memory:":  # no other process can open it
-        return lambda: None
-    connection = _open_lock_file(base)
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute("CREATE TABLE IF NOT EXISTS holder (name TEXT NOT NULL)")
-        connection.execute("DELETE FROM holder")
-        connection.execute("INSERT INTO holder VALUES (?)", (_own_name(),))
-        connection.execute("COMMIT")  # or nobody else could read the name
-        connection.execute("BEGIN IMMEDIATE")
-    except sqlite3.Error as error:
-        connection.close()
-        if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
-            return None
-        raise
-    return connection.close
-
-
-def _find_file_holder(base: str | None) -> str | None:
-    if not base or not Path(base + LOCK_SUFFIX).exists():
-        return None
-    with closing(_open_lock_file(base)) as connection:
-        connection.execute("PRAGMA busy_timeout=0")
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                raise
-        else:
-            return None
-        connection.execute(f"PRAGMA busy_timeout={LOCK_BUSY_S * 1000:.0f}")
-        found = connection.execute("SELECT name FROM holder").fetchone()
-        return str(found[0]) if found else "another process"
-
-
-def _open_lock_file(base: str) -> sqlite3.Connection:
-    return sqlite3.connect(
-        base + LOCK_SUFFIX, timeout=LOCK_BUSY_S, isolation_level=None, check_same_thread=False
-    )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlmodel import Session
 
 from app.errors import StoreError
-from app.store.dialect import open_engine
+from app.store.dialect import open_engine, reader_of, writer_of
+from app.store.dialect_faults import explain
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,12 @@ class Store:
     """An open archive; safe to share between threads. Close it when done."""
 
     engine: Engine
+    _reader: Engine = field(init=False, repr=False, compare=False)
+    _writer: Engine = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_reader", reader_of(self.engine))
+        object.__setattr__(self, "_writer", writer_of(self.engine))
 
     @contextmanager
     def unit_of_work(self) -> Iterator[Session]:
@@ -27,13 +35,12 @@ class Store:
         Raises:
             StoreError: the database refused (locked for too long, disk full, gone).
         """
-        engine = self.engine.execution_options(writes=True)
         try:
-            with Session(engine, expire_on_commit=False) as session:
+            with Session(self._writer, expire_on_commit=False) as session:
                 yield session
                 session.commit()
-        except (OperationalError, DBAPIError) as error:
-            raise StoreError(f"the database refused: {_reason(error)}") from error
+        except (DBAPIError, PoolTimeoutError) as error:
+            raise StoreError(f"the database refused: {explain(error)}") from error
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
@@ -43,19 +50,14 @@ class Store:
             StoreError: the database cannot be read.
         """
         try:
-            with Session(self.engine) as session:
+            with Session(self._reader) as session:
                 yield session
-        except (OperationalError, DBAPIError) as error:
-            raise StoreError(f"the database cannot be read: {_reason(error)}") from error
+        except (DBAPIError, PoolTimeoutError) as error:
+            raise StoreError(f"the database cannot be read: {explain(error)}") from error
 
     def close(self) -> None:
         """Give all connections back."""
         self.engine.dispose()
-
-
-def _reason(error: DBAPIError) -> str:
-    """The engine's own first line, without the statement and its values."""
-    return str(error.orig).strip().splitlines()[0][:200] if str(error.orig).strip() else "unknown"
 
 
 def open_store(database_url: str) -> Store:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from app.store.dialect import find_lock_holder, take_lock
+from app.store.dialect_lock import find_lock_holder, take_lock
 from app.store.session import Store
 
 LOOK_EVERY_S = 0.5

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import update
+from sqlalchemy import delete, func, update
 from sqlmodel import Session, col, select
 
 from app.errors import NotFoundError
@@ -15,6 +15,8 @@ from app.store.tables import RepositoryRow, SyncCursorRow, SyncRunRow, metadata
 
 RUNNING = "running"
 KILLED = "killed"
+RUNS_KEPT = timedelta(days=90)
+"""A round every quarter of an hour makes some 9,000 runs in this time."""
 
 
 def find_cursor(session: Session, repo_id: int, stream: str) -> dict[str, Any]:
@@ -66,6 +68,17 @@ def end_run(session: Session, run_id: int, **figures: Any) -> None:
         setattr(row, name, value)
     row.ended_at = datetime.now(UTC)
     session.add(row)
+
+
+def purge_runs(session: Session) -> int:
+    """Forget the runs that ended longer ago than `RUNS_KEPT`, but each repository's last complete one."""
+    complete = select(func.max(SyncRunRow.id)).where(SyncRunRow.outcome == "complete")
+    last = complete.group_by(col(SyncRunRow.repo_id))
+    before = datetime.now(UTC) - RUNS_KEPT
+    found = session.connection().execute(
+        delete(SyncRunRow).where(col(SyncRunRow.ended_at) < before, col(SyncRunRow.id).not_in(last))
+    )
+    return found.rowcount
 
 
 def last_runs(session: Session, limit: int = 10) -> list[SyncRunRecord]:

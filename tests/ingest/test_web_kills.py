@@ -50,6 +50,7 @@ class Runner:
 
     arguments: tuple[str, ...]
     settings: dict[str, str]
+    log: Path
     url: str | None = None
     process: subprocess.Popen[bytes] | None = None
     deaths: list[float] = field(default_factory=list)
@@ -57,10 +58,11 @@ class Runner:
 
     def start(self) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TRIAGE_")}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "app.cli", *self.arguments], cwd=Path(__file__).parents[2],
-            env=environment | self.settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "app.cli", *self.arguments], cwd=Path(__file__).parents[2],
+                env=environment | self.settings, stdout=subprocess.DEVNULL, stderr=log,
+            )  # fmt: skip
         until = time.monotonic() + READY_TIMEOUT_S
         while self.url is not None and not self._answers():
             assert time.monotonic() < until, f"{self.arguments} did not start"
@@ -136,7 +138,7 @@ def base(postgresql: PostgreSQL) -> Iterator[Store]:
 
 @pytest.mark.long
 def test_kills_of_servers_and_syncs_lose_no_row_and_no_request_of_the_others(
-    base: Store, simulate: Callable[..., Any]
+    base: Store, simulate: Callable[..., Any], tmp_path: Path
 ) -> None:
     simulator = simulate("--synth-comments", "--cursor")
     settings = {
@@ -144,8 +146,11 @@ def test_kills_of_servers_and_syncs_lose_no_row_and_no_request_of_the_others(
         "TRIAGE_GITHUB_API_URL": simulator.url, "TRIAGE_RATE_LIMIT": "off", "TRIAGE_GITHUB_TOKEN": "any",
     }  # fmt: skip
     ports = [free_port(), free_port()]
-    servers = [Runner(("serve", "--port", str(port)), settings, f"http://127.0.0.1:{port}") for port in ports]
-    syncing = Runner(("sync", "--full"), settings)
+    servers = [
+        Runner(("serve", "--port", str(port)), settings, tmp_path / f"{port}.log", f"http://127.0.0.1:{port}")
+        for port in ports
+    ]
+    syncing = Runner(("sync", "--full"), settings, tmp_path / "sync.log")
     runners, chance, stop = [*servers, syncing], random.Random(7), threading.Event()
     loads = [Load(servers, seed, stop) for seed in range(CLIENTS)]
     threads = [threading.Thread(target=load.run) for load in loads]
@@ -175,7 +180,8 @@ def test_kills_of_servers_and_syncs_lose_no_row_and_no_request_of_the_others(
     told = ", ".join(f"{runner.arguments[0]} {len(runner.deaths)}" for runner in runners)
     print(f"kills: {told}; {asked} requests, {cut_off} cut off with their server; {len(kept)} logs kept")
     assert [len(runner.deaths) for runner in runners] == [7, 7, 6]
-    assert [failure for load in loads for failure in load.failures] == []
+    failures = [failure for load in loads for failure in load.failures]
+    assert failures == [], _errors_in([server.log for server in servers])
     assert asked > 20 * KILLS
     with GitHubClient(simulator.url, "any") as client:
         assert sync(base, client, REPO).complete
@@ -186,6 +192,12 @@ def test_kills_of_servers_and_syncs_lose_no_row_and_no_request_of_the_others(
     url = settings["TRIAGE_DATABASE_URL"]
     found = examine(Settings(database_url=url, repo=(REPO,), _env_file=None))  # type: ignore[call-arg]
     assert found.is_sound, found
+
+
+def _errors_in(logs: list[Path]) -> set[str]:
+    """What the servers' tracebacks end in."""
+    lines = (line for log in logs for line in log.read_text().splitlines())
+    return {line for line in lines if line.partition(":")[0].endswith("Error")}
 
 
 def _check_kept(base: Store, addresses: list[str]) -> None:

@@ -17,7 +17,6 @@ from app.store.issues import (
     find_issues,
     find_repository,
     get_issue,
-    newest_failures,
     numbers_of,
     save_issues,
 )
@@ -318,13 +317,3 @@ def read(session: Session, number: int, *, error: bool = True) -> None:
     save_readings(session, 1, [Reading(number, facts)], rules_version="1")
 
 
-def test_the_newest_failures_are_issues_with_an_error_newest_first(store: Store) -> None:
-    save(store, an_issue(1), an_issue(2), an_issue(3), a_pull(4))
-    with store.unit_of_work() as session:
-        for number in (1, 3, 4):
-            read(session, number)
-        read(session, 2, error=False)
-
-    with store.reading() as session:
-        assert [issue.number for issue, _ in newest_failures(session, 1, 5)] == [3, 1]
-        assert [issue.number for issue, _ in newest_failures(session, 1, 1)] == [3]

@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import inspect, text
+from sqlalchemy import insert, inspect, text
 
 from app.errors import SchemaError, StoreError
 from app.store import dialect
-from app.store.issues import add_repository, find_repository
+from app.store.browse import told_of_issues
+from app.store.issues import add_repository, find_repository, save_issues
 from app.store.schema import check_current, current_revision, migrate, newest_revision
 from app.store.session import Store, open_store
 from app.store.tables import metadata
+from tests.samples import EARLY, an_issue
 
 
 @pytest.fixture
@@ -78,6 +80,24 @@ def test_migrate_goes_up_again_after_it_went_down(empty: Store) -> None:
 
 def test_migrate_goes_to_a_named_revision(empty: Store) -> None:
     assert migrate(empty, newest_revision()) == newest_revision()
+
+
+def test_what_lists_filter_by_is_told_of_readings_that_are_there_already(empty: Store) -> None:
+    migrate(empty, "20261126_clusters")
+    told = {"failure_kind": "oom", "error": {"type": "E" * 200, "message": "m"}, "workarounds": [{"outcome": "works"}]}
+    vain = {"failure_kind": "hang", "error": None, "workarounds": [{"outcome": "fails"}]}
+    with empty.unit_of_work() as session:
+        repo_id = add_repository(session, "a/b")
+        save_issues(session, repo_id, [an_issue(number) for number in (1, 2, 3)])
+        for number, facts in ((1, told), (2, vain), (3, None)):
+            row = {"repo_id": repo_id, "number": number, "rules_version": "r", "facts": facts, "read_at": EARLY}
+            session.connection().execute(insert(metadata.tables["reading"]).values(row))
+    migrate(empty)
+
+    with empty.reading() as session:
+        assert sorted(told_of_issues(session, repo_id, "failure_kind")) == [("hang", 2), ("oom", 1)]
+        assert told_of_issues(session, repo_id, "error_type") == [("E" * 120, 1)]
+        assert [number for _, number in told_of_issues(session, repo_id, "has_remedy")] == [1]
 
 
 def test_migrate_of_an_empty_database_to_base_changes_nothing(empty: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from datetime import datetime
 
 import pytest
@@ -46,10 +47,22 @@ def test_what_is_not_committed_is_not_seen_by_others(store: Store) -> None:
 
 
 def test_a_reading_session_keeps_nothing(store: Store) -> None:
-    with store.reading() as session:
+    with suppress(StoreError), store.reading() as session:  # PostgreSQL refuses at once
         add_repository(session, REPO)
 
     assert known(store, REPO) is False
+
+
+def test_a_reading_session_sees_one_state_however_often_it_asks(store: Store) -> None:
+    with store.unit_of_work() as session:
+        repo_id = add_repository(session, REPO)
+        save_issues(session, repo_id, [an_issue(1, title="before")])
+    with store.reading() as reader:
+        find_issue(reader, repo_id, 1)
+        with store.unit_of_work() as writer:
+            save_issues(writer, repo_id, [an_issue(2)])
+
+        assert find_issue(reader, repo_id, 2) is None
 
 
 def test_an_archive_can_be_used_again_after_a_failed_unit_of_work(store: Store) -> None:

@@ -1,0 +1,54 @@
+"""What the archive's tests share: a base with a row in nearly every table."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from app.knowledge.derive import derive_issues
+from app.store.comments import save_comments
+from app.store.deliveries import add_delivery
+from app.store.issues import add_repository, save_issues
+from app.store.judgements import save_judgement
+from app.store.kept_logs import KeptLogRecord, add_kept_log
+from app.store.releases import save_releases
+from app.store.session import Store
+from app.store.sync_state import begin_run, end_run, save_cursor
+from tests.samples import (
+    REPO,
+    a_comment,
+    a_pull,
+    a_release,
+    allreduce_log,
+    an_issue,
+    fenced,
+    marlin_log,
+    rope_log,
+)
+
+NOW = datetime(2026, 6, 3, 6, 0, 0, 123456, tzinfo=UTC)
+RAW = {"b": 1, "a": [1.0, 2.5, 1e3, -0.0, None, True], "ü": "„x“ \U0001f600", "n": 2**62}
+
+
+def fill(store: Store, issues: int = 3) -> int:
+    """Store and read some issues with all that hangs on them; the repository's key."""
+    logs = (marlin_log(), rope_log(), allreduce_log())
+    with store.unit_of_work() as session:
+        repo_id = add_repository(session, REPO)
+        records = [
+            an_issue(number, body=fenced("See the log.", logs[number % 3]), raw={**RAW, "number": number})
+            for number in range(11, 11 + issues)
+        ]
+        save_issues(session, repo_id, [*records, a_pull(900, merged_at=NOW)])
+        save_comments(session, repo_id, [a_comment(77, 11, "Same here.")])
+        save_releases(session, repo_id, [a_release("v0.9.1", 900)])
+        derive_issues(session, repo_id, REPO, [*(record.number for record in records), 900])
+        save_judgement(session, repo_id, 11, 12, "different", "other models")
+        add_delivery(session, "one", "issues")
+        add_kept_log(
+            session,
+            KeptLogRecord("0" * 32, "k" * 64, "a log", {"diagnosis": 1.0}, NOW, datetime.now(UTC) + timedelta(days=3)),
+        )
+        save_cursor(session, repo_id, "issues", {"since": "2026-06-01T00:00:00Z"})
+        run = begin_run(session, repo_id)
+        end_run(session, run, outcome="complete", stored=issues)
+    return repo_id
