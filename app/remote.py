@@ -1,6 +1,8 @@
-"""The client behind `triage diagnose --url`."""
+"""The client behind `triage diagnose --url` and `triage comment --url`."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import httpx
 from pydantic import ValidationError
@@ -9,11 +11,20 @@ from app import __version__
 from app.errors import ConfigError, ServerError
 from app.knowledge.answers import Diagnosis
 
-TIMEOUT_S = 60.0
+CONNECT_TIMEOUT_S = 10.0
+ANSWER_TIMEOUT_S = 60.0
+_TIMEOUT = httpx.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
 
 
 def diagnose_remotely(
-    url: str, log: str, *, vllm_version: str | None = None, transport: httpx.BaseTransport | None = None
+    url: str,
+    log: str,
+    *,
+    vllm_version: str | None = None,
+    gpu: str | None = None,
+    model: str | None = None,
+    exclude: Collection[int] = (),
+    transport: httpx.BaseTransport | None = None,
 ) -> Diagnosis:
     """Ask a running server.
 
@@ -23,15 +34,18 @@ def diagnose_remotely(
     """
     if not url.startswith(("http://", "https://")):
         raise ConfigError("--url must be an http:// or https:// address")
-    question = {"log": log, **({"vllm_version": vllm_version} if vllm_version else {})}
+    hints = {"vllm_version": vllm_version, "gpu": gpu, "model": model, "exclude": sorted(exclude)}
+    question = {"log": log, **{name: value for name, value in hints.items() if value}}
     try:
-        with httpx.Client(timeout=TIMEOUT_S, transport=transport) as client:
+        with httpx.Client(timeout=_TIMEOUT, transport=transport) as client:
             reply = client.post(
                 f"{url.rstrip('/')}/api/v1/diagnose", json=question,
                 headers={"User-Agent": f"vllm-triage/{__version__}", "Accept": "application/json"},
             )  # fmt: skip
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise ServerError(f"{url} does not answer: {type(error).__name__}") from None
+        raise ServerError(f"{url} does not answer: {_silence(error)}") from None
+    if reply.is_redirect:
+        raise ServerError(f"{url} has moved: ask {reply.headers.get('location', 'its new address')[:200]}")
     if reply.status_code != httpx.codes.OK:
         raise ServerError(f"{url} refused with {reply.status_code}: {_detail(reply)}")
     try:
@@ -40,8 +54,23 @@ def diagnose_remotely(
         raise ServerError(f"{url} answered no diagnosis; is it a triage server of this version?") from None
 
 
+def _silence(error: Exception) -> str:
+    """Why there was no answer, and what may help."""
+    if isinstance(error, httpx.ConnectTimeout):
+        return (
+            f"no connection within {CONNECT_TIMEOUT_S:.0f} s; is the address right, and reachable from here?"
+        )
+    if isinstance(error, httpx.TimeoutException):
+        return f"nothing within {ANSWER_TIMEOUT_S:.0f} s; try again, or cut the start of the log"
+    if isinstance(error, httpx.ConnectError):
+        return "no connection; is the server running there?"
+    return type(error).__name__
+
+
 def _detail(reply: httpx.Response) -> str:
     try:
-        return str(reply.json()["detail"])[:200]
+        detail = str(reply.json()["detail"])[:200]
     except (ValueError, KeyError, TypeError):
-        return reply.reason_phrase
+        detail = reply.reason_phrase
+    wait = reply.headers.get("retry-after", "")
+    return f"{detail} Try again in {wait} s." if reply.status_code == 429 and wait.isdigit() else detail

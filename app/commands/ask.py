@@ -1,11 +1,13 @@
-"""`triage diagnose`, `extract` and `report`: a text or a number in, an answer out."""
+"""`triage diagnose`, `comment`, `extract` and `report`: a text or a number in, an answer out."""
 
 from __future__ import annotations
 
+import codecs
+import json
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, TextIO
 
 import typer
 
@@ -15,10 +17,16 @@ from app.console import emit, say
 from app.errors import GitHubError, GoneError, InputError, NotFoundError, TooLargeError
 
 if TYPE_CHECKING:
+    from app.knowledge.answers import Diagnosis
     from app.knowledge.report_shapes import Report
 
 DiagnosisFormat = Literal["text", "json", "markdown"]
 ReportFormat = Literal["markdown", "json"]
+CommentFormat = Literal["markdown", "json"]
+VersionOption = Annotated[str | None, typer.Option(help="the vLLM version you run")]
+UrlOption = Annotated[str | None, typer.Option(help="ask this server in place of the own database")]
+
+CHUNK_BYTES = 64 * 1024
 
 
 def extract(file: Annotated[str, typer.Argument(metavar="FILE|-")] = "-") -> None:
@@ -38,12 +46,16 @@ def extract(file: Annotated[str, typer.Argument(metavar="FILE|-")] = "-") -> Non
 
 def diagnose(
     file: Annotated[str, typer.Argument(metavar="FILE|-")] = "-",
-    format_: Annotated[DiagnosisFormat | None, typer.Option("--format", help="how to answer")] = None,
-    vllm_version: Annotated[str | None, typer.Option(help="what you run")] = None,
-    url: Annotated[str | None, typer.Option(help="ask this server in place of the own database")] = None,
+    format_: Annotated[
+        DiagnosisFormat | None,
+        typer.Option("--format", help="how to answer; without it text on a terminal and JSON in a pipe"),
+    ] = None,
+    vllm_version: VersionOption = None,
+    gpu: Annotated[str | None, typer.Option(help="the GPU, where the log does not say")] = None,
+    model: Annotated[str | None, typer.Option(help="the model, where the log does not say")] = None,
+    url: UrlOption = None,
 ) -> None:
     """A crash log in, the known issue out. Exit 0: same or likely; 3: related or unknown; 1: error."""
-    from app.knowledge.answers import Diagnosis
     from app.knowledge.diagnosis import diagnose as ask
     from app.knowledge.logtext import decode_log
     from app.knowledge.markdown import diagnosis_markdown
@@ -53,35 +65,80 @@ def diagnose(
     settings = load_settings()
     answer: Diagnosis
     if url:
-        answer = diagnose_remotely(url, log, vllm_version=vllm_version)
+        answer = diagnose_remotely(url, log, vllm_version=vllm_version, gpu=gpu, model=model)
     else:
-        answer = ask(current_store(settings), log, repos=settings.repo, vllm_version=vllm_version)
+        store = current_store(settings)
+        answer = ask(store, log, repos=settings.repo, vllm_version=vllm_version, gpu=gpu, model=model)
     shape = format_ or ("text" if sys.stdout.isatty() else "json")
     if shape == "json":
         emit(answer.model_dump_json(indent=2))
     elif shape == "markdown":
         emit(diagnosis_markdown(answer))
     else:
-        from app.plain import diagnosis_text
+        from app.plain import print_diagnosis
 
-        emit(diagnosis_text(answer))
+        print_diagnosis(answer, sys.stdout)
     raise typer.Exit(0 if answer.verdict in {"same", "likely"} else 3)
 
 
+def comment(
+    event: Annotated[
+        Path, typer.Option(metavar="FILE", help="what GitHub tells a workflow: GITHUB_EVENT_PATH")
+    ],
+    url: UrlOption = None,
+    format_: Annotated[
+        CommentFormat, typer.Option("--format", help="json: as GitHub's comment API takes it")
+    ] = "markdown",
+) -> None:
+    """One comment on an issue that was just opened, if it is a known one; otherwise nothing. Exit 0."""
+    from app.knowledge.comment import comment_markdown, read_event
+    from app.knowledge.diagnosis import diagnose as ask
+    from app.remote import diagnose_remotely
+
+    issue = read_event(_read_bytes(str(event)).decode("utf-8", errors="replace"))
+    if issue is None:
+        say("nothing to say: no opened issue that reports a failure")
+        return
+    excluded = frozenset({issue.number})
+    if url:
+        answer = diagnose_remotely(url, issue.log, vllm_version=issue.vllm_version, exclude=excluded)
+    else:
+        store = current_store(load_settings())
+        repos = (issue.repo,)
+        answer = ask(store, issue.log, repos=repos, vllm_version=issue.vllm_version, exclude=excluded)
+    told = comment_markdown(issue, answer)
+    if not told:
+        say("nothing to say: no known issue, or the report names it itself")
+    elif format_ == "json":
+        emit(json.dumps({"body": told}))
+    else:
+        emit(told)
+
+
 def _read_bytes(file: str) -> bytes:
-    """The input, read no further than just past the limit."""
+    """The input, as it streams; refused as soon as it is over the limit."""
     try:
         if file == "-":
-            data = sys.stdin.buffer.read(LOG_LIMIT_BYTES + 1)
-        else:
-            with Path(file).open("rb") as handle:
-                data = handle.read(LOG_LIMIT_BYTES + 1)
+            if sys.stdin.isatty():
+                say("paste the log, then end it with Ctrl-D on a line of its own")
+            return _read_limited(sys.stdin.buffer, "the log")
+        with Path(file).open("rb") as handle:
+            return _read_limited(handle, file)
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror}") from None
-    if len(data) > LOG_LIMIT_BYTES:
-        limit = LOG_LIMIT_BYTES // 1048576
-        raise TooLargeError(f"{file} is over the limit of {limit} MiB: cut the start-up lines, keep the end")
-    return data
+
+
+def _read_limited(handle: BinaryIO, name: str) -> bytes:
+    data = bytearray()
+    limit = LOG_LIMIT_BYTES
+    while chunk := handle.read(CHUNK_BYTES):
+        data += chunk
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            limit = 2 * LOG_LIMIT_BYTES  # two bytes a character; what it is as UTF-8 is looked at later
+        if len(data) > limit + len(codecs.BOM_UTF8):
+            allowed = LOG_LIMIT_BYTES // 1048576
+            raise TooLargeError(f"{name} is over the limit of {allowed} MiB: cut the start, keep the end")
+    return bytes(data)
 
 
 def _open_text(file: str) -> TextIO:

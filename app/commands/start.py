@@ -30,12 +30,14 @@ def up(host: Host = "127.0.0.1", port: Port = 8000) -> None:
 def _prepare(settings: Settings) -> None:
     from app.knowledge.overview import overview
     from app.knowledge.starter_set import load_starter_set
+    from app.starter.cards import REPO as CARDS_REPO
     from app.store.schema import migrate as migrate_store
     from app.store.session import open_store
 
     store = open_store(settings.database_url)
     migrate_store(store)
-    load_starter_set(store)
+    if CARDS_REPO in settings.repo:
+        load_starter_set(store)
     view = overview(store, settings.default_repo)
     if view.is_starter_only:
         say(f"the data is the starter set: {view.issues} known failures; a sync brings the rest")
@@ -71,3 +73,20 @@ def migrate() -> None:
 
     store = open_store(load_settings().database_url)
     say(f"the schema is {migrate_store(store)}")
+
+
+def mcp() -> None:
+    """Speak MCP on stdin and stdout: the tools of a chatbot that runs on this machine."""
+    from app.commands.opened import current_store
+    from app.knowledge.overview import overview
+    from app.web.deps import Desk, knowledge
+    from app.web.mcp_server import build_server
+
+    settings = load_settings()
+    store = current_store(settings)
+    if not overview(store, settings.default_repo).issues:
+        say("nothing is stored yet: `triage up` loads the starter cards, `triage sync` the rest")
+    try:
+        build_server(Desk(settings, store, knowledge())).run("stdio")
+    finally:
+        store.close()

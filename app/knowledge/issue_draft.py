@@ -16,7 +16,7 @@ from app.extract.redact import BLOCK
 from app.extract.sections import read_log_document
 from app.knowledge.answers import Diagnosis
 from app.knowledge.excerpt import without_colours
-from app.knowledge.markdown import code, escape, fenced
+from app.knowledge.quoting import code, escape, fenced
 
 FORM = "400-bug-report.yml"
 FORM_REPO = "vllm-project/vllm"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from app.knowledge.answers import Diagnosis, FixView, Match, Remedy
+from app.knowledge.headline import issue_name
+from app.knowledge.quoting import NOTICE, code, escape, fenced
 
 MAX_WRAPPERS = 2
 OUTCOME_WORDS = {"works": "works", "partial": "helps partly", "fails": "did not help"}
@@ -14,6 +15,7 @@ FIX_WORDS = {
     "fixed": "Fixed", "merged_unreleased": "Merged, in no known release", "in_progress": "In progress",
     "not_fixed": "Not fixed", "closed_unresolved": "Closed unresolved", "unknown": "Fix unknown",
 }  # fmt: skip
+MERGED_ELSEWHERE = "Merged in another repository"
 FOR_YOU_WORDS = {
     "upgrade": "Upgrade: your version does not have it.",
     "already_included": "You have the fix; this is something else, or it came back.",
@@ -44,17 +46,20 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
     yield from _both_logs(diagnosis)
     if diagnosis.workarounds:
         yield "## Remedies"
-        yield from (remedy_line(item) for item in diagnosis.workarounds)
+        yield from (remedy_line(item, diagnosis.repo) for item in diagnosis.workarounds)
         yield ""
     if diagnosis.matches:
         yield "## Matches"
         for match in diagnosis.matches[:5]:
-            yield from _match_lines(match)
+            yield from _match_lines(match, diagnosis.repo)
         yield ""
     if diagnosis.next_steps:
         yield "## Next steps"
         for number, step in enumerate(diagnosis.next_steps, 1):
             yield f"{number}. {escape(step.text)}" + (f" {code(step.command)}" if step.command else "")
+        yield ""
+    if cause or diagnosis.matches:
+        yield NOTICE
         yield ""
     freshness = f"{diagnosis.index.as_of:%Y-%m-%d %H:%M} UTC" if diagnosis.index.as_of else "never synced"
     yield f"Checked against {diagnosis.index.issues:,} issues (as of: {freshness})."
@@ -71,15 +76,17 @@ def _both_logs(diagnosis: Diagnosis) -> Iterator[str]:
     yield ""
     yield from fenced([cause.quote, *diagnosis.wrappers[:MAX_WRAPPERS]])
     yield ""
-    yield f"[#{best.number}]({best.url}), from line {best.excerpt[0].number}:"
+    name = issue_name(best.repo, best.number, diagnosis.repo)
+    yield f"[{name}]({best.url}), from line {best.excerpt[0].number}:"
     yield ""
     yield from fenced([line.text for line in best.excerpt])
     yield ""
 
 
-def _match_lines(match: Match) -> Iterator[str]:
+def _match_lines(match: Match, repo: str) -> Iterator[str]:
     yield (
-        f"- {BAND_WORDS[match.band]}, {match.score:.0%}: [#{match.number}]({match.url}) "
+        f"- {BAND_WORDS[match.band]}, {match.score:.0%}: "
+        f"[{issue_name(match.repo, match.number, repo)}]({match.url}) "
         f"{escape(match.title)} ({match.state})"
     )
     if match.why.shared:
@@ -98,57 +105,32 @@ def _match_lines(match: Match) -> Iterator[str]:
         yield f"  - regression: {escape(words)}"
 
 
+def state_words(fix: FixView, shown: Callable[[str], str] = str) -> str:
+    """A fix state with its release; one of another repository with that one's name.
+
+    Args:
+        shown: makes foreign words fit for where they go.
+    """
+    if fix.elsewhere is None:
+        release = f", in {shown(fix.released_in)}" if fix.released_in else ""
+        return FIX_WORDS[fix.state] + (f" by {fix.pr}" if fix.pr else "") + release
+    other = fix.elsewhere
+    words = MERGED_ELSEWHERE if other.state == "merged" else FIX_WORDS[fix.state]
+    release = f", in {shown(f'{other.repo} {other.released_in}')}" if other.released_in else ""
+    return f"{words} by {shown(other.pr)}{release}"
+
+
 def fix_words(fix: FixView) -> str:
     """A fix state in words."""
-    words = FIX_WORDS[fix.state]
-    if fix.pr:
-        words += f" by {fix.pr}"
-    if fix.released_in:
-        words += f", in {escape(fix.released_in)}"
+    words = state_words(fix, escape)
     if fix.for_you:
         words += f". {FOR_YOU_WORDS[fix.for_you]}"
     return words
 
 
-def remedy_line(remedy: Remedy) -> str:
-    """One remedy with outcome and source."""
+def remedy_line(remedy: Remedy, repo: str = "") -> str:
+    """One remedy with outcome and source; issues of `repo` are told by their bare numbers."""
     return (
         f"- {code(remedy.action)}: {OUTCOME_WORDS[remedy.outcome]}, said by the {remedy.by}, "
-        f"[#{remedy.number}]({remedy.url})"
+        f"[{issue_name(remedy.repo, remedy.number, repo)}]({remedy.url})"
     )
-
-
-def code(text: str | None) -> str:
-    """Foreign text as inline code that cannot end early."""
-    flat = " ".join((text or "").split())
-    fence = "`"
-    while fence in flat:
-        fence += "`"
-    pad = " " if not flat or flat.startswith("`") or flat.endswith("`") else ""
-    return f"{fence}{pad}{flat}{pad}{fence}"
-
-
-def fenced(lines: Iterable[str]) -> Iterator[str]:
-    """Foreign lines as a block of code that cannot end early."""
-    told = [_LINE_ENDS.sub(" ", line) for line in lines]
-    longest = max((len(run) for line in told for run in _FENCES.findall(line)), default=0)
-    fence = "`" * max(3, longest + 1)
-    yield f"{fence}text"
-    yield from told
-    yield fence
-
-
-_FENCES = re.compile(r"`{3,1000}")
-_LINE_ENDS = re.compile(r"[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-"""What any program may take for the end of a line."""
-_MARKUP = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>#|!~"} | {"@": "@\u200b"})
-"""A zero-width space after @ keeps a tracker from calling somebody by name."""
-_BLOCK_START = re.compile(r"(\d{0,9})(?:[-+#=]{1,200}|[.)])(?= |$)")
-"""What would begin a list, a heading or an underline at the start of a line."""
-
-
-def escape(text: str) -> str:
-    """Foreign text as plain words: no markup, no mention of anybody."""
-    plain = " ".join(text.split()).translate(_MARKUP).replace("\\#", "#")
-    start = _BLOCK_START.match(plain)
-    return f"{plain[: start.end(1)]}\\{plain[start.end(1) :]}" if start else plain
