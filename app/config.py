@@ -7,11 +7,13 @@ the fault and what is allowed; the value itself is not repeated, it may be a sec
 
 from __future__ import annotations
 
+import os
 import re
+from ipaddress import ip_network
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import ConfigError
@@ -21,6 +23,25 @@ LOG_LIMIT_BYTES = 10 * 1024 * 1024
 
 REPO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 """`owner/name` as GitHub allows it."""
+
+PUBLIC_HOST = re.compile(r"(?:[a-z0-9][a-z0-9.-]{0,252}|\[[0-9a-f:.]{2,45}\])(?::[0-9]{1,5})?")
+"""A name or address as the Host header has it, with or without a port."""
+
+RATE = re.compile(r"([1-9][0-9]{0,6})/(second|minute|hour|day)")
+"""Requests in a span of time, such as `120/minute`."""
+NO_LIMIT = "off"
+KEY_RATE = "1200/minute"
+"""What a client with an API key may ask, unless its key says otherwise."""
+
+
+class ApiKey(BaseModel):
+    """A key that lets its holder ask more often: the name it is logged under, and its rate."""
+
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+
+    name: str
+    key: SecretStr
+    rate: str = KEY_RATE
 
 
 class Settings(BaseSettings):
@@ -46,7 +67,19 @@ class Settings(BaseSettings):
     admin_token: SecretStr | None = Field(
         None, description="lets its holder judge which issues are the same; without it nobody may"
     )
+    public_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="names by which others reach this server, comma-separated: /mcp answers to no other"
+    )
     keep_days: int = Field(30, ge=1, le=3650, description="days a kept log stays")
+    rate_limit: str = Field(
+        "120/minute", description="requests of one client without an API key, per process; `off` for no limit"
+    )
+    api_keys: Annotated[tuple[ApiKey, ...], NoDecode] = Field(
+        (), description="name:key or name:key:1200/minute, comma-separated: clients that may ask more often"
+    )
+    trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="addresses or networks of proxies whose X-Forwarded-For is believed, comma-separated"
+    )
 
     @field_validator("database_url")
     @classmethod
@@ -90,6 +123,43 @@ class Settings(BaseSettings):
         stripped = value.get_secret_value().strip() if value else ""
         return SecretStr(stripped) if stripped else None
 
+    @field_validator("public_hosts", mode="before")
+    @classmethod
+    def _split_hosts(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        hosts = tuple(dict.fromkeys(part.strip().lower() for part in value.split(",") if part.strip()))
+        if not all(PUBLIC_HOST.fullmatch(host) for host in hosts):
+            raise ValueError("must be host names such as triage.example.org, comma-separated, without scheme")
+        return hosts
+
+    @field_validator("rate_limit")
+    @classmethod
+    def _a_rate(cls, value: str) -> str:
+        return _rate(value)
+
+    @field_validator("api_keys", mode="before")
+    @classmethod
+    def _split_keys(cls, value: object) -> object:
+        told = value.get_secret_value() if isinstance(value, SecretStr) else value
+        if not isinstance(told, str):
+            return told
+        keys = tuple(_api_key(part.strip()) for part in told.split(",") if part.strip())
+        if len({key.name for key in keys}) < len(keys):
+            raise ValueError("must not hold a name twice")
+        return keys
+
+    @field_validator("trusted_proxies", mode="before")
+    @classmethod
+    def _split_networks(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        parts = [part.strip() for part in value.split(",") if part.strip()]
+        try:
+            return tuple(str(ip_network(part, strict=False)) for part in parts)
+        except ValueError:
+            raise ValueError("must be addresses or networks such as 10.0.0.0/8, comma-separated") from None
+
     @field_validator("github_api_url")
     @classmethod
     def _api_origin(cls, value: str) -> str:
@@ -102,6 +172,37 @@ class Settings(BaseSettings):
     def default_repo(self) -> str:
         """The repository that short addresses such as `/issues/1` mean."""
         return self.repo[0]
+
+
+def _rate(text: str) -> str:
+    rate = text.strip().lower()
+    if rate != NO_LIMIT and not RATE.fullmatch(rate):
+        raise ValueError("must be `off`, or a number per second, minute, hour or day such as 120/minute")
+    return rate
+
+
+def _api_key(text: str) -> ApiKey:
+    found = re.fullmatch(r"([A-Za-z0-9_.-]{1,60}):([\x21-\x2b\x2d-\x39\x3b-\x7e]{16,200})(?::(.+))?", text)
+    if found is None:
+        raise ValueError(
+            "must be name:key or name:key:1200/minute, comma-separated; "
+            "a key is 16 to 200 printable ASCII characters without comma and colon"
+        )
+    return ApiKey(name=found[1], key=SecretStr(found[2]), rate=_rate(found[3] or KEY_RATE))
+
+
+_METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The name that the metrics library reads, in each worker, as it is loaded."""
+
+
+def shared_metrics_folder() -> str | None:
+    """Where the workers of one server count together; None for a process that counts alone."""
+    return os.environ.get(_METRICS_FOLDER) or None
+
+
+def share_metrics(folder: str) -> None:
+    """Let the worker processes that are started from now on count together in an empty folder."""
+    os.environ[_METRICS_FOLDER] = folder
 
 
 def load_settings() -> Settings:

@@ -7,6 +7,7 @@ TriageError                 anything the program refuses or cannot do
 │   ├── TooLargeError       over the limit of the way in                   HTTP 413
 │   ├── NotTextError        bytes that are no text                         HTTP 415
 │   ├── AddressError        no issue's address, or another repository's    HTTP 422, exit 2
+│   ├── WeekError           no week of the calendar                        HTTP 422, exit 2
 │   └── PullRequestError    an issue was asked for, it is a pull request   HTTP 422
 ├── NotFoundError           nothing is stored under that name              HTTP 404
 │   └── GoneError           nothing is, and GitHub has it no more          HTTP 410
@@ -57,6 +58,10 @@ class NotTextError(InputError):
 
 
 class AddressError(InputError):
+    exit_code = 2
+
+
+class WeekError(InputError):
     exit_code = 2
 
 

@@ -130,7 +130,12 @@ def _clean(fields: Fields) -> Fields:
 
 def _parse_json(content: bytes) -> Fields:
     try:
-        value = json.loads(decode_text(content), object_pairs_hook=_unique, parse_constant=_no_constant)
+        value = json.loads(
+            decode_text(content),
+            object_pairs_hook=_unique,
+            parse_constant=_no_constant,
+            parse_float=_number,
+        )
     except MalformedError:
         raise
     except (ValueError, RecursionError):
@@ -138,6 +143,12 @@ def _parse_json(content: bytes) -> Fields:
     if not isinstance(value, dict):
         raise MalformedError('The body must be a JSON object such as {"log": "..."}.')
     return value
+
+
+def _number(text: str) -> int | float:
+    """In JSON `3.0` is the number 3."""
+    value = float(text)
+    return int(value) if value.is_integer() else value
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ No traceback, no text of the caller and no text of the database goes out.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -86,7 +86,22 @@ def _on_http_exception(request: Request, error: Exception) -> Response:
         return _on_unexpected(request, error)
     status = error.status_code
     detail = _DETAILS.get(status) or f"{HTTPStatus(status).phrase}."
-    return answer_problem(request, status, detail, headers=dict(error.headers or {}) or None)
+    headers = dict(error.headers or {})
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:  # the router tells the methods of one of its routes only
+        headers["Allow"] = ", ".join(sorted(_methods(request.app.routes, request.url.path)))
+    return answer_problem(request, status, detail, headers=headers or None)
+
+
+def _methods(routes: Iterable[Any], path: str) -> set[str]:
+    """The methods that an address takes, over all its routes."""
+    found: set[str] = set()
+    for route in routes:
+        router = getattr(route, "original_router", None)
+        if router is not None:
+            found |= _methods(router.routes, path)
+        elif getattr(route, "methods", None) and route.path_regex.match(path):
+            found |= route.methods
+    return found | ({"HEAD"} if "GET" in found else set())
 
 
 def _on_unexpected(request: Request, _error: Exception) -> Response:

@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.extract.facts import Facts, Frozen
-from app.knowledge.answers import FixView, GitHubFacts, IssueAnswer
+from app.knowledge.answers import ClusterLine, FixView, GitHubFacts, IssueAnswer
 from app.knowledge.freshness import Freshness
 from app.knowledge.related import RelatedItem
+from app.knowledge.votes import Signal, VoteCount
 
 LIMIT_DEFAULT = 10
 NUMBER_MAX = 2**31 - 1
@@ -57,6 +58,10 @@ class IssueDocument(Facts, GitHubFacts):
 
     read: bool
     fix: FixView | None
+    cluster: ClusterLine | None = Field(None, description="null for what reports no failure")
+    votes: dict[Signal, VoteCount] = Field(
+        default_factory=dict, description="for each signal how many visitors are for it, and against"
+    )
 
 
 class RelatedList(Frozen):
