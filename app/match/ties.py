@@ -35,8 +35,6 @@ ARCHITECTURE_ENDINGS = (
     "processor",
 )  # fmt: skip
 """How names of model classes end, in lower case: an error that names one is about that model."""
-UNSURE_FAMILIES = frozenset({"family.mpt"})
-"""Its rule meets words like "prompt" as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +142,7 @@ def agreements(one: Member, two: Member) -> list[str]:
     backends = {item for item in mine.backends & theirs.backends if item.split("=")[0] in TELLING_BACKENDS}
     in_error = one.in_error | two.in_error
     found = {
-        "family": (mine.families & theirs.families) - in_error - UNSURE_FAMILIES,
+        "family": (mine.families & theirs.families) - in_error,
         "backend": backends,
         "frame": one.frame is not None and one.frame == two.frame,
         "title": (mine.title_conditions & theirs.title_conditions) - in_error,
