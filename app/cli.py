@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from app import __version__
-from app.commands import ask, fill, look, start
+from app.commands import ask, fill, look, start, tell, upkeep
 from app.console import emit, say, set_up_logging
 from app.errors import TriageError
 
@@ -20,8 +20,9 @@ app = typer.Typer(
     help="Paste a vLLM crash log; see the known issue, what helps now, and whether a release fixes it.",
 )  # fmt: skip
 for command in (
-    start.up, start.serve, start.migrate, fill.sync, fill.import_, ask.diagnose, ask.extract, ask.report,
-    fill.reextract, look.status,
+    start.up, start.serve, start.mcp, start.migrate, fill.sync, fill.import_, ask.diagnose, ask.extract,
+    ask.report, ask.comment, fill.reextract, look.status, tell.digest,
+    upkeep.backup, upkeep.restore, upkeep.copy, upkeep.doctor,
 ):  # fmt: skip
     app.command(command.__name__.rstrip("_"))(command)
 

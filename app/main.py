@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 
 from anyio.to_thread import current_default_thread_limiter
@@ -13,27 +13,46 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
 from app import __version__
-from app.config import Settings
+from app.config import Settings, shared_metrics_folder
 from app.errors import StoreError
-from app.knowledge.kept_logs import forget_old_logs
+from app.knowledge.retention import forget_old, forget_regularly
 from app.paths import static_dir
 from app.store.session import Store, open_store
+from app.store.stamp import Stamp
 from app.web import (
     api,
+    api_docs,
+    browse,
+    digest,
+    feed,
     handlers,
     health,
+    issue_page,
+    issues_api,
     judgements,
     kept,
+    mcp_http,
     metrics,
     openapi,
     pages,
     regressions,
     report,
+    signatures,
+    signposts,
+    votes,
     webhooks,
 )
+from app.web.conditional import ConditionalReads
+from app.web.cross_origin import CrossOrigin
+from app.web.deps import Desk, knowledge
 from app.web.fetching import Fetcher, FetchIssue
 from app.web.headers import SecurityHeaders
 from app.web.intake import Intake, TakeDelivery
+from app.web.rates import RateLimits
+from app.web.receiving import LimitReceiving
+from app.web.remembering import Memory
+from app.web.request_log import LogRequests
+from app.web.visitor import ForwardedClient, parse_networks
 from ingest.client import GitHubClient
 from ingest.on_demand import fetch_with_links
 from ingest.webhook import take_delivery
@@ -43,6 +62,27 @@ Background = Callable[[threading.Event], None]
 THREADS = 16
 """Requests worked on at a time; each may hold a log of 10 MiB in several copies."""
 
+_ROOMS = (
+    issues_api,
+    api,
+    api_docs,
+    browse,
+    digest,
+    feed,
+    health,
+    issue_page,
+    judgements,
+    kept,
+    metrics,
+    pages,
+    regressions,
+    report,
+    signatures,
+    signposts,
+    votes,
+    webhooks,
+)
+"""What answers; an address ending in .md is looked for before the page it belongs to."""
 _BACKGROUND_STOP_S = 10.0
 _FETCH_WAIT_S = 5.0
 """A person waits for a fetch; nobody sits out a spent budget."""
@@ -76,24 +116,14 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         current_default_thread_limiter().total_tokens = THREADS
-        app.state.store = store or open_store(settings.database_url)
-        with suppress(StoreError):  # /readyz tells what is wrong with it
-            forget_old_logs(app.state.store)
-        app.state.intake = Intake(partial(take, app.state.store, settings.repo))
-        app.state.fetcher = Fetcher(partial(fetch, settings, app.state.store))
-        stop = threading.Event()
-        thread = threading.Thread(target=background, args=(stop,), name="background", daemon=True)
-        if background is not None:
-            thread.start()
+        opened = store or open_store(settings.database_url)
         try:
-            yield
+            with _at_work(app, opened, take, fetch) as desk, _beside(opened, background):
+                async with mcp_http.speaking(desk) as app.state.mcp:
+                    yield
         finally:
-            stop.set()
-            if background is not None:
-                thread.join(_BACKGROUND_STOP_S)
-            app.state.intake.close()
             if store is None:
-                app.state.store.close()
+                opened.close()
 
     app = FastAPI(
         title="vLLM Triage",
@@ -104,13 +134,64 @@ def create_app(
         redoc_url=None,
     )
     app.state.settings = settings
-    app.state.metrics = metrics.Metrics()
+    app.state.metrics = metrics.Metrics(shared_metrics_folder())
     handlers.install(app)
     openapi.install(app)
-    app.add_middleware(GZipMiddleware, minimum_size=1000)
-    app.add_middleware(SecurityHeaders)
-    app.add_middleware(metrics.MeasureRequests, metrics=app.state.metrics)
-    for room in (api, health, judgements, kept, metrics, pages, regressions, report, webhooks):
+    _add_middleware(app, settings)
+    for room in _ROOMS:
         app.include_router(room.router)
+    app.router.routes.append(mcp_http.ROUTE)
     app.mount("/static", StaticFiles(directory=static_dir()), name="static")
     return app
+
+
+def _add_middleware(app: FastAPI, settings: Settings) -> None:
+    """What every request goes through; the last one added is the first one passed."""
+    app.add_middleware(ConditionalReads)
+    app.add_middleware(GZipMiddleware, minimum_size=1000)
+    app.add_middleware(RateLimits, anonymous=settings.rate_limit, keys=settings.api_keys)
+    app.add_middleware(CrossOrigin)
+    app.add_middleware(ForwardedClient, trusted=parse_networks(",".join(settings.trusted_proxies)))
+    app.add_middleware(SecurityHeaders)
+    app.add_middleware(LimitReceiving)
+    app.add_middleware(metrics.MeasureRequests, metrics=app.state.metrics)
+    app.add_middleware(LogRequests)
+
+
+@contextmanager
+def _at_work(app: FastAPI, store: Store, take: TakeDelivery, fetch: FetchIssue) -> Iterator[Desk]:
+    """The desk over an open archive, with all that its endpoints find in the application's state."""
+    state, settings = app.state, app.state.settings
+    stamp = Stamp(store)
+    state.store = store
+    state.memory = Memory(stamp)
+    state.intake = Intake(partial(take, store, settings.repo))
+    state.fetcher = Fetcher(partial(fetch, settings, store))
+    state.metrics.watch(store, settings.repo, state.intake.waiting_bytes)
+    try:
+        yield Desk(settings, store, state.memory.remembering(knowledge()), state.metrics.count_verdict)
+    finally:
+        state.intake.close()
+        stamp.close()
+
+
+@contextmanager
+def _beside(store: Store, background: Background | None) -> Iterator[None]:
+    """Threads beside the server: one forgets what was kept too long, another runs `background`."""
+    with suppress(StoreError):  # /readyz tells what is wrong with it
+        forget_old(store)
+    stop = threading.Event()
+    runs: dict[str, Background] = {"retention": partial(forget_regularly, store)}
+    if background is not None:
+        runs["background"] = background
+    threads = [
+        threading.Thread(target=run, args=(stop,), name=name, daemon=True) for name, run in runs.items()
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(_BACKGROUND_STOP_S)

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import errno
 import socket
+import tempfile
 import threading
 from functools import partial
 
 import uvicorn
 from fastapi import FastAPI
 
-from app.config import Settings, load_settings
-from app.console import say
+from app.config import Settings, load_settings, share_metrics
+from app.connections import TimedProtocol
+from app.console import say, set_up_logging
 from app.errors import ConfigError
 from app.main import create_app
 from app.store.schema import check_current
@@ -22,6 +24,9 @@ from app.store.session import open_store
 from app.syncing import background_sync, round_apart
 
 STOP_TIMEOUT_S = 10
+"""For requests that are being answered when the server is told to stop."""
+CONNECTIONS_MAX = 1000
+"""Of one worker at a time; one more is told to come again."""
 
 
 def check_port(host: str, port: int) -> None:
@@ -52,22 +57,29 @@ def serve(
     wants_sync = sync_now or sync_every_s is not None
     background = background_sync(round_apart, sync_every_s, first=True) if wants_sync else None
     run = partial(
-        uvicorn.run, host=host, port=port, log_level="warning", server_header=False,
-        timeout_graceful_shutdown=STOP_TIMEOUT_S,
+        uvicorn.run, host=host, port=port, log_level="warning", server_header=False, http=TimedProtocol,
+        # Who is asking is told by `app.web.visitor`, which trusts none but the configured proxies.
+        proxy_headers=False, limit_concurrency=CONNECTIONS_MAX, timeout_graceful_shutdown=STOP_TIMEOUT_S,
     )  # fmt: skip
     say(f"serving on http://{'[' + host + ']' if ':' in host else host}:{port} (Ctrl-C stops)")
     if workers <= 1:
         run(create_app(settings, store, background=background))
         return
     stop = threading.Event()
+    thread = threading.Thread(target=background, args=(stop,), name="background", daemon=True)
     if background is not None:
-        threading.Thread(target=background, args=(stop,), name="background", daemon=True).start()
+        thread.start()
     try:
-        run("app.serving:worker_app", factory=True, workers=workers)
+        with tempfile.TemporaryDirectory(prefix="triage-metrics-") as folder:
+            share_metrics(folder)
+            run("app.serving:worker_app", factory=True, workers=workers)
     finally:
         stop.set()
+        if background is not None:
+            thread.join(STOP_TIMEOUT_S)  # it ends its own process and frees the sync lock
 
 
 def worker_app() -> FastAPI:
     """The application of one worker process; settings come from the environment."""
+    set_up_logging()
     return create_app(load_settings())

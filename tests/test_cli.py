@@ -130,6 +130,7 @@ def test_a_place_below_a_plain_file_cannot_hold_the_database(tmp_path: Path) -> 
         ("TRIAGE_DATABASE_URL", "mysql://u:p4ssw0rd@h/d"),
         ("TRIAGE_REPO", "not a repo"),
         ("TRIAGE_KEEP_DAYS", "many"),
+        ("TRIAGE_PUBLIC_HOSTS", "https://triage.example.org/"),
         ("TRIAGE_GITHUB_API_URL", "ftp://x"),
     ],
 )

@@ -61,3 +61,10 @@ def test_an_empty_base_says_what_to_do(tmp_path: Path) -> None:
 
     assert answer.returncode == 1
     assert "triage sync" in one_line(answer)
+
+
+def test_another_repository_of_which_nothing_is_stored_is_named(folder: Path) -> None:
+    answer = triage("digest", "--repo", "flashinfer-ai/flashinfer", folder=folder)
+
+    assert answer.returncode == 1
+    assert "no dated issue of flashinfer-ai/flashinfer is stored" in one_line(answer)

@@ -18,6 +18,9 @@ def digest(
     week: Annotated[
         str | None, typer.Option(metavar="WEEK", help="such as 2026-W46; without it the newest whole one")
     ] = None,
+    repo: Annotated[
+        str | None, typer.Option(metavar="OWNER/NAME", help="in place of the first of TRIAGE_REPO")
+    ] = None,
     format_: Annotated[
         DigestFormat, typer.Option("--format", help="how to tell it; html is fit to be mailed")
     ] = "markdown",
@@ -31,11 +34,11 @@ def digest(
     asked = IsoWeek.parse(week) if week is not None else None
     settings = load_settings()
     store = current_store(settings)
-    repo = settings.default_repo
-    chosen = asked or newest_whole_week(store, repo)
+    where = repo or settings.default_repo
+    chosen = asked or newest_whole_week(store, where)
     if chosen is None:
-        raise NotFoundError(f"no dated issue of {repo} is stored: run `triage sync` or `triage import` first")
-    told = make_digest(store, repo, chosen)
+        raise NotFoundError(f"no dated issue of {where} is stored: `triage sync` or `triage import` first")
+    told = make_digest(store, where, chosen)
     if format_ == "json":
         emit(told.model_dump_json(indent=2))
     elif format_ == "markdown":

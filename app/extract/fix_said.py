@@ -1,7 +1,8 @@
 """A fix, as far as the people of an issue say it.
 
 In: a `Document`. Out: the pull request that is said to fix the failure, its state and release. Not every
-pull request that is mentioned is a fix: a culprit, a revert's target or a related one is not.
+pull request that is mentioned is a fix: a culprit, a revert's target or a related one is not. One of another
+repository is named with it, as `owner/name#1`.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from app.extract.evidence import cite
 from app.extract.facts import Evidence, Fix, FixState
 from app.extract.narrative import Sentence, is_request, read_sentences
 from app.extract.patterns import pattern
+from app.extract.related import foreign_words
 from app.extract.rule_sets import load_rule_set
 from app.extract.rules import Rule
 
 _NUMBER = pattern(
-    r"#(\d{3,6})\b|github\.com/vllm-project/vllm/pull/(\d{1,6})", ignore_case=True
-)  # fmt: skip
+    r"((?:[a-z0-9][\w-]*/[a-z0-9][\w.-]*)?)#(\d{3,6})\b|github\.com/([\w-]+/[\w.-]+)/pull/(\d{1,6})",
+    ignore_case=True,
+)
+_WORDS_BEFORE = 24
 _VERSION = pattern(r"\bv?(\d+\.\d+\.\d+(?:\.?(?:post|rc)\d+)?)\b")
 _TAKEN_BACK = ("however", "unfortunately", "but it still", "but the", "still,", "但是", "但")
 _RANK = {"fixed": 3, "merged_unreleased": 2, "in_progress": 1}
@@ -53,7 +57,7 @@ def find_fix(document: Document) -> tuple[Fix | None, Evidence | None]:
 def _read(document: Document, sentence: Sentence, order: int) -> _Said | None:
     for rule in load_rule_set("fix_said").meeting(sentence.text):
         match = rule.pattern.search(sentence.text)
-        if match is None or not (found := _number(match.group(0), document.issue.number)):
+        if match is None or not (found := _name(document, sentence.text, match.span(0))):
             continue
         if rule.id == "fix.submitted" and "issue" in match.group(0).lower():
             continue
@@ -63,26 +67,33 @@ def _read(document: Document, sentence: Sentence, order: int) -> _Said | None:
     return None
 
 
-def _number(text: str, own: int) -> str | None:
+def _name(document: Document, text: str, span: tuple[int, int]) -> str | None:
+    """The pull request that a part of a sentence names: `#1`, or `owner/name#1` of another repository."""
+    own, repo = document.issue.number, document.issue.repo
     for match in _NUMBER.finditer(text):
-        number = match.group(1) or match.group(2)
-        if int(number) != own:
-            return cast("str", number)
+        name = match.group(1) or match.group(3) or repo
+        number = int(match.group(2) or match.group(4))
+        if not span[0] <= match.end(0) <= span[1] or (number == own and name.lower() == repo.lower()):
+            continue
+        before = text[max(0, match.start(0) - _WORDS_BEFORE) : match.start(0)].lower().rstrip(" ([*_`")
+        if name == repo and before.endswith(foreign_words(repo)):
+            continue
+        return f"#{number}" if name.lower() == repo.lower() else f"{name}#{number}"
     return None
 
 
-def _said(document: Document, sentence: Sentence, rule: Rule, number: str, order: int) -> _Said:
+def _said(document: Document, sentence: Sentence, rule: Rule, name: str, order: int) -> _Said:
     state = cast("FixState", rule["state"])
     version: Any = _VERSION.search(sentence.text) if rule.extra.get("releases") else None
     released = version.group(1) if version else None
     if state == "merged_unreleased" and released:
         state = "fixed"
     by_maintainer = document.speaker.get(sentence.source) == "maintainer"
-    fix = Fix(state=state, pr=f"#{number}", released_in=released, source=sentence.source)
+    fix = Fix(state=state, pr=name, released_in=released, source=sentence.source)
     evidence = cite(
         document,
         "fix",
-        f"#{number}",
+        name,
         sentence.span(0, len(sentence.text)),
         rule.id,
         0.85 if by_maintainer else 0.75,

@@ -19,11 +19,20 @@ _CLOSES = pattern(
 
 def closed_issues(text: str, repo: str) -> tuple[int, ...]:
     """Numbers of the issues of `repo` that a pull request's title or body says it closes."""
+    return tuple(number for name, number in _closed(text, repo) if name.lower() == repo.lower())
+
+
+def closed_elsewhere(text: str, repo: str) -> tuple[tuple[str, int], ...]:
+    """The issues of other repositories that it says it closes, as (owner/name, number)."""
+    return tuple(item for item in _closed(text, repo) if item[0].lower() != repo.lower())
+
+
+def _closed(text: str, repo: str) -> tuple[tuple[str, int], ...]:
     if "#" not in text and "/issues/" not in text:
         return ()
-    found: dict[int, None] = {}
+    found: dict[tuple[str, int], None] = {}
     for match in _CLOSES.finditer(text[:MAX_CHARS]):
         short_repo, short, long_repo, long = match.groups()
-        if (short_repo or long_repo or repo).lower() == repo.lower():
-            found[int(short or long)] = None
+        name = short_repo or long_repo or repo
+        found[repo if name.lower() == repo.lower() else name, int(short or long)] = None
     return tuple(found)

@@ -8,6 +8,7 @@ rule names the relation that the words around tell (`related.duplicate`, `.same`
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from app.extract.document import Block, Document
@@ -36,6 +37,8 @@ _LIST = load("related")
 _NOT_BEFORE: tuple[str, ...] = tuple(_LIST["not_before"])
 _NOTHING_BEFORE: tuple[str, ...] = tuple(_LIST["issue_words"])
 _FOREIGN: tuple[str, ...] = tuple(_LIST["foreign_projects"])
+_OWN = ("vllm", "vllm issue", "vllm pr")
+"""Names of vLLM itself, which are foreign in the issues of another project."""
 _HASH = pattern(r"(?:^|[^\w#&/.=-])((?:[Gg][Hh]-|#)(\d{1,6}))\b")
 _FULL = pattern(r"\b([A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*)#(\d{1,6})\b")
 _URL = pattern(
@@ -76,6 +79,14 @@ def find_related(document: Document) -> tuple[tuple[int, ...], tuple[str, ...], 
             elif number != own and number not in here and (not own or number <= own + MAX_AHEAD):
                 here[number] = cite(document, "related", str(number), span, rule, 0.95)
     return tuple(here), tuple(elsewhere), (*here.values(), *elsewhere.values())
+
+
+@lru_cache(maxsize=64)
+def foreign_words(repo: str) -> tuple[str, ...]:
+    """Words in lower case after which a bare number is another project's than that of `repo`."""
+    name = repo.lower().rpartition("/")[2]
+    words = _FOREIGN if name == "vllm" else (*_FOREIGN, *_OWN)
+    return tuple(word for word in words if word.partition(" ")[0] != name)
 
 
 def _mentions(text: str, repo: str) -> list[_Found]:
@@ -124,7 +135,7 @@ def _bare(text: str, repo: str) -> Iterator[_Found]:
         start, end = match.span(1)
         number = int(match.group(2))
         before = text[max(0, start - 24) : start].lower().rstrip(" ([*_`")
-        if before.endswith(_NOT_BEFORE) or before.endswith(_FOREIGN):
+        if before.endswith(_NOT_BEFORE) or before.endswith(foreign_words(repo)):
             continue
         if number < MIN_BARE_NUMBER and not before.endswith(_NOTHING_BEFORE):
             continue

@@ -18,11 +18,23 @@ from app.extract.facts import (
     Speaker,
     WorkaroundKind,
 )
+from app.knowledge.votes import Signal, VoteCount
 
 Band = Literal["same", "likely", "related", "unknown"]
 MatchBand = Literal["same", "likely", "related"]
 LineRole = Literal["error", "frame", "wrapper", "before"]
 ForYou = Literal["upgrade", "already_included", "not_fixed", "unknown"]
+
+
+class FixElsewhere(Frozen):
+    """A pull request of another repository that is said to be the fix; so is its release."""
+
+    repo: str
+    pr: str = Field(description="owner/name#number")
+    state: Literal["merged", "open", "closed", "unknown"] = Field(
+        description="unknown while it is not stored"
+    )
+    released_in: str | None = Field(None, description="first release of `repo` whose notes name it")
 
 
 class FixView(Fix):
@@ -33,6 +45,11 @@ class FixView(Fix):
         None, description="merged, but no release is known to hold it: the first one that can"
     )
     also_in: tuple[str, ...] = Field((), description="further releases known to hold it, such as back-ports")
+    elsewhere: FixElsewhere | None = Field(
+        None,
+        description="where the fix is another repository's: `released_in` is then null, since no release of "
+        "this one is known to need it",
+    )
     reason: str = Field("", description="one sentence: how this is known")
 
 
@@ -147,6 +164,9 @@ class Diagnosis(Frozen):
     index: IndexState
     took_ms: float
     headline: str = Field(description="the verdict in one sentence")
+    repo: str = Field(
+        "", description="the default repository: its releases are what `vllm_version` is compared with"
+    )
     is_question: bool = Field(
         False, description="a question in words, answered by words and not by a log: never `same`"
     )
@@ -178,7 +198,22 @@ class GitHubFacts(Frozen):
     fetched_at: datetime | None
     gone_at: datetime | None = None
     gone_reason: str | None = None
+    participants: int | None = Field(
+        None, description="people who wrote the issue and its comments; null unless all of them are stored"
+    )
+    dates_estimated: bool = Field(
+        False, description="whether the file it came from says that its dates are estimates"
+    )
     body: str
+
+
+class ClusterLine(Frozen):
+    """The failure that an issue reports; `size` counts its reports, this one among them."""
+
+    id: str
+    text: str
+    canonical: int
+    size: int
 
 
 class IssueAnswer(GitHubFacts):
@@ -186,3 +221,7 @@ class IssueAnswer(GitHubFacts):
 
     facts: Facts | None
     fix: FixView
+    cluster: ClusterLine | None = Field(None, description="null for what reports no failure")
+    votes: dict[Signal, VoteCount] = Field(
+        default_factory=dict, description="for each signal how many visitors are for it, and against"
+    )

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from app.extract.facts import Facts
 from app.extract.reader import LogReading
 from app.extract.rootcause import ONLY_WRAPPER
+from app.match.agreement import TELLING_BACKENDS, families_of
 from app.match.candidates import Candidate
 from app.match.terms import FRAME
 
@@ -21,10 +22,6 @@ LATE_ERRORS = (
     "illegal instruction", "an illegal address", "hardware exception", "memory access fault",
 )  # fmt: skip
 """What a kernel's fault is called when it is noticed later."""
-
-TELLING_BACKENDS = ("attention", "moe", "all2all", "quantization", "kv_cache_dtype", "speculative")
-PUBLISHERS = frozenset({"meta", "nvidia", "unsloth", "neuralmagic", "redhatai", "the", "amd", "ibm"})
-"""First words of a model's name that are not its family's."""
 
 LATE = (
     "a CUDA error is reported by a later call than the one that caused it, and no model, backend or kernel "
@@ -35,7 +32,6 @@ WRAPPED = (
 )
 
 _KERNEL = re.compile(r"\.cuh?:|\.hip:|kernel|_custom_ops\.py:|triton")
-_WORD = re.compile(r"[a-z]+")
 
 
 def why_not_same(reading: LogReading, facts: Facts | None, candidate: Candidate) -> str | None:
@@ -44,12 +40,6 @@ def why_not_same(reading: LogReading, facts: Facts | None, candidate: Candidate)
     if reason is None or _shares_kernel(candidate):
         return None
     return None if facts is not None and (_agrees(reading, facts) or _fails_in(reading, facts)) else reason
-
-
-def model_family(name: str) -> str:
-    """The family of a model: `qwen` of `Qwen/Qwen2.5-72B-Instruct-AWQ`; empty if the name has no words."""
-    words: list[str] = _WORD.findall(name.lower().rstrip("/").rpartition("/")[2])
-    return next((word for word in words if word not in PUBLISHERS), "")
 
 
 def _weakness(reading: LogReading) -> str | None:
@@ -62,8 +52,7 @@ def _weakness(reading: LogReading) -> str | None:
 
 def _agrees(reading: LogReading, facts: Facts) -> bool:
     mine = reading.surroundings
-    families = {model_family(name) for name in mine.models} & {model_family(name) for name in facts.models}
-    return bool(families - {""}) or any(
+    return bool(families_of(mine.models) & families_of(facts.models)) or any(
         _folded(mine.backends.get(key, ())) & _folded(facts.backends.get(key, ()))
         for key in TELLING_BACKENDS
     )

@@ -7,7 +7,7 @@ masked; the same function serves the page, the JSON route and the command.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from sqlmodel import Session
@@ -31,23 +31,32 @@ from app.knowledge.answers import (
     Why,
 )
 from app.knowledge.caution import why_not_same
-from app.knowledge.fixstate import fix_states
+from app.knowledge.fixstate import fix_states, is_vllm
 from app.knowledge.headline import headline
 from app.knowledge.issue_draft import issue_draft
 from app.knowledge.logtext import clean_log
-from app.knowledge.masking import masked
+from app.knowledge.masking import masked_all
 from app.knowledge.next_steps import next_steps
 from app.knowledge.question import is_question
 from app.knowledge.remedies import rank_remedies, remedies_of
 from app.knowledge.their_lines import their_lines
 from app.knowledge.why import explain
+from app.match.agreement import agreement_of
 from app.match.candidates import find_candidates
-from app.match.likeness import Scored, load_weights, rank_candidates, rank_prose
+from app.match.likeness import (
+    REFINED,
+    Scored,
+    load_weights,
+    order_candidates,
+    rank_candidates,
+    rank_prose,
+)
 from app.match.terms import terms_of, texts_of_log
-from app.store.issues import count_issues, find_heads, find_repository
+from app.store.issues import find_heads
 from app.store.readings import find_facts_without_evidence
 from app.store.session import Store
-from app.store.sync_state import as_of
+from app.store.stock import find_stock
+from app.store.terms import Key
 
 MAX_QUOTE_CHARS = 400
 MAX_REMEDIES = 12
@@ -69,9 +78,10 @@ def diagnose(
     """Diagnose a log against the stored issues of `repos`.
 
     Args:
+        repos: the first one is the default: fixes are seen from the caller's version there alone.
         vllm_version: what the caller runs; wins over what the log says. So do `gpu` and `model`.
         limit: matches at most, 1 to 50.
-        exclude: issue numbers that are no answer.
+        exclude: numbers of issues of the first repository that are no answer.
 
     Raises:
         EmptyInputError: nothing but blanks.
@@ -81,14 +91,16 @@ def diagnose(
     began = time.perf_counter()
     reading = _told(read_log(clean_log(log)), vllm_version, gpu, model)
     with store.reading() as session:
-        repo_ids = {key: repo for repo in repos if (key := find_repository(session, repo)) is not None}
-        scored = _matches(session, reading, list(repo_ids), exclude)[:limit]
-        matches = _as_matches(session, reading, scored, repo_ids)
+        stock = find_stock(session, repos)
+        repo_ids = stock.repositories
+        hidden = {(key, number) for key in repo_ids if repo_ids[key] == repos[0] for number in exclude}
+        scored, facts = _matches(session, reading, list(repo_ids), hidden, limit)
+        # A log tells vLLM's version, whatever the default repository is; what a caller tells is its own.
+        yours = repos[0] if vllm_version or is_vllm(repos[0]) else ""
+        matches = _as_matches(session, reading, scored, facts, repo_ids, versions_of=yours)
         matches = _with_their_lines(session, reading, matches, repo_ids)
-        index = IndexState(
-            issues=sum(count_issues(session, key)["issues"] for key in repo_ids), as_of=as_of(session)
-        )
-    return _answer(reading, matches, index, began)
+    index = IndexState(issues=stock.issues, as_of=stock.as_of)
+    return _answer(reading, matches, index, repos[0], began)
 
 
 def _told(reading: LogReading, version: str | None, gpu: str | None, model: str | None) -> LogReading:
@@ -103,43 +115,68 @@ def _told(reading: LogReading, version: str | None, gpu: str | None, model: str 
 
 
 def _matches(
-    session: Session, reading: LogReading, repo_ids: Sequence[int], exclude: frozenset[int]
-) -> list[Scored]:
+    session: Session, reading: LogReading, repo_ids: Sequence[int], exclude: Collection[Key], limit: int
+) -> tuple[list[Scored], dict[Key, Facts]]:
+    """The matches, best first, and what is known of them."""
     terms = terms_of(texts_of_log(reading.lines, reading.errors), reading.errors)
     found = find_candidates(session, terms, repo_ids, exclude=exclude)
-    scored = rank_prose(found) if is_question(reading) else rank_candidates(found)
+    if is_question(reading):
+        scored = rank_prose(found)[:limit]
+        facts = _facts_of(session, [item.candidate.key for item in scored])
+    else:
+        first = order_candidates(found)[: max(limit, REFINED)]
+        facts = _facts_of(session, [item.key for item in first])
+        agreements = {item.key: agreement_of(reading, facts.get(item.key)) for item in first}
+        scored = rank_candidates(first, agreements)[:limit]
     floor = load_weights().floor
-    return [item for item in scored if item.probability >= floor]
+    return [item for item in scored if item.probability >= floor], facts
+
+
+def _facts_of(session: Session, keys: Sequence[Key]) -> dict[Key, Facts]:
+    found: dict[Key, Facts] = {}
+    for repo_id in {key[0] for key in keys}:
+        numbers = [number for repo, number in keys if repo == repo_id]
+        facts = find_facts_without_evidence(session, repo_id, numbers)
+        found |= {(repo_id, number): one for number, one in facts.items()}
+    return found
 
 
 def _as_matches(
-    session: Session, reading: LogReading, scored: Sequence[Scored], repo_ids: dict[int, str]
+    session: Session,
+    reading: LogReading,
+    scored: Sequence[Scored],
+    known: Mapping[Key, Facts],
+    repo_ids: Mapping[int, str],
+    *,
+    versions_of: str,
 ) -> list[Match]:
     version = reading.surroundings.versions.get("vllm")
     found: dict[tuple[int, int], Match] = {}
     for repo_id, repo in repo_ids.items():
         mine = {item.candidate.key[1]: item for item in scored if item.candidate.key[0] == repo_id}
         issues = find_heads(session, repo_id, list(mine))
-        facts = find_facts_without_evidence(session, repo_id, list(mine))
-        fixes = fix_states(session, repo_id, repo, issues, facts, vllm_version=version)
+        facts = {number: known[repo_id, number] for number in mine if (repo_id, number) in known}
+        fixes = fix_states(
+            session, repo_id, repo, issues, facts, vllm_version=version, versions_of=versions_of
+        )
         for issue in issues:
-            known = facts.get(issue.number)
+            told = facts.get(issue.number)
             item = mine[issue.number]
-            band, score, why = _judged(reading, known, item)
+            band, score, why = _judged(reading, told, item)
             match = Match(
                 number=issue.number, repo=repo, title=issue.title, url=issue.url,
                 state=issue.state, score=score, band=band, why=why,
-                workarounds=remedies_of(known, repo=repo, url=issue.url) if known else (),
+                workarounds=remedies_of(told, repo=repo, url=issue.url) if told else (),
                 fix=fixes[issue.number],
-                regression=known.regression if known else None,
-                signature_id=_signature_id(known),
+                regression=told.regression if told else None,
+                signature_id=_signature_id(told),
             )  # fmt: skip
-            found[repo_id, issue.number] = masked(match)
-    return [found[item.candidate.key] for item in scored if item.candidate.key in found]
+            found[repo_id, issue.number] = match
+    return masked_all([found[item.candidate.key] for item in scored if item.candidate.key in found])
 
 
 def _with_their_lines(
-    session: Session, reading: LogReading, matches: list[Match], repo_ids: dict[int, str]
+    session: Session, reading: LogReading, matches: list[Match], repo_ids: Mapping[int, str]
 ) -> list[Match]:
     """The matches, the first with its telling lines; where nothing is known they would only mislead."""
     if _verdict(matches, in_words=is_question(reading)) == "unknown":
@@ -164,7 +201,9 @@ def _signature_id(facts: Facts | None) -> str | None:
     return facts.signatures[0].id if facts and facts.signatures else None
 
 
-def _answer(reading: LogReading, matches: Sequence[Match], index: IndexState, began: float) -> Diagnosis:
+def _answer(
+    reading: LogReading, matches: Sequence[Match], index: IndexState, repo: str, began: float
+) -> Diagnosis:
     in_words = is_question(reading)
     verdict = _verdict(matches, in_words=in_words)
     is_open = verdict in {"unknown", "related"}
@@ -190,7 +229,8 @@ def _answer(reading: LogReading, matches: Sequence[Match], index: IndexState, be
         next_steps=next_steps(reading) if is_open else (),
         index=index,
         took_ms=0.0,
-        headline=headline(verdict, matches, root, is_question=in_words),
+        headline=headline(verdict, matches, root, is_question=in_words, repo=repo),
+        repo=repo,
         is_question=in_words,
     )
     if is_open:

@@ -37,10 +37,20 @@ def seen_from(truth: FixTruth, vllm_version: str | None) -> FixView:
     return truth.view.model_copy(update=update)
 
 
+def not_comparable(view: FixView, repo: str) -> FixView:
+    """The fix as a version of another repository sees it: the releases of `repo` tell nothing of that one."""
+    if view.state not in {"fixed", "merged_unreleased"}:
+        return view.model_copy(update={"for_you": "unknown" if view.state == "unknown" else "not_fixed"})
+    reason = f"{view.reason} Your version is not one of {repo}."
+    return view.model_copy(update={"for_you": "unknown", "reason": reason.strip()})
+
+
 def _seen(truth: FixTruth, text: str) -> Seen:
     view, held = truth.view, truth.held
     if view.state not in {"fixed", "merged_unreleased"}:
         return ("unknown" if view.state == "unknown" else "not_fixed"), "", None
+    if view.elsewhere is not None:
+        return "unknown", f"Whether {text} brings it is not known.", None
     by_commit = _by_commit(held, text)
     mine = version_of(text)
     if mine is None or by_commit:

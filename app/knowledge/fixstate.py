@@ -1,7 +1,8 @@
 """The fix state of stored issues: reads what the archive knows, and has it decided in `fix_truth`.
 
 In: issues with their facts. Out: a `FixView` for each, seen from the caller's version where one is given. An
-issue that was closed as a duplicate has the fix of the issue it repeats.
+issue that was closed as a duplicate has the fix of the issue it repeats. A version is compared with releases
+of its own repository only.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from sqlmodel import Session
 from app.extract.facts import Facts
 from app.extract.sections import MAINTAINER_ASSOCIATIONS
 from app.knowledge.answers import FixView
-from app.knowledge.fix_for_you import seen_from
+from app.knowledge.fix_elsewhere import find_elsewhere, parse_pull, with_elsewhere
+from app.knowledge.fix_for_you import not_comparable, seen_from
 from app.knowledge.fix_truth import Authority, Claim, FixCase, FixTruth, Saying, decide
 from app.store.containment import History, find_history
 from app.store.issues import find_heads
@@ -34,41 +36,60 @@ def fix_states(
     facts: Mapping[int, Facts],
     *,
     vllm_version: str | None = None,
+    versions_of: str | None = None,
 ) -> dict[int, FixView]:
-    """The fix state of each issue, as `vllm_version` sees it."""
+    """The fix state of each issue, as `vllm_version` sees it.
+
+    Args:
+        versions_of: the repository whose version that is; this one where it is None.
+    """
     truths = _truths(session, repo_id, repo, issues, facts)
     truths |= _of_originals(session, repo_id, repo, issues, truths)
+    if vllm_version is not None and versions_of not in {None, repo}:
+        return {number: not_comparable(truth.view, repo) for number, truth in truths.items()}
     return {number: seen_from(truth, vllm_version) for number, truth in truths.items()}
+
+
+def is_vllm(repo: str) -> bool:
+    """Whether a repository is vLLM or a copy of it, so that its releases are those of vLLM."""
+    return repo.rpartition("/")[2].lower() == "vllm"
 
 
 def _truths(
     session: Session, repo_id: int, repo: str, issues: Sequence[IssueRecord], facts: Mapping[int, Facts]
 ) -> dict[int, FixTruth]:
-    claims = _claims(session, repo_id, repo, issues, facts)
+    pointing = links_to(session, repo, [issue.number for issue in issues], "fixes")
+    claims = _claims(repo_id, pointing, issues, facts)
+    told = {number: one.fix.pr for number, one in facts.items() if one.fix}
+    elsewhere = find_elsewhere(session, repo_id, pointing, told)
     wanted = sorted({pull for pulls in claims.values() for pull in pulls})
     pulls = {head.number: head for head in find_heads(session, repo_id, wanted)}
     history = find_history(session, repo_id, repo, wanted)
     said = _sayings(session, repo_id, issues, facts, pulls)
     pulls = {number: pull for number, pull in pulls.items() if pull.is_pull_request}
     return {
-        issue.number: decide(
-            FixCase(
-                state=issue.state, state_reason=issue.state_reason, labels=issue.labels,
-                claims=tuple(_claim(pulls[n]) for n in claims.get(issue.number, ()) if n in pulls),
-                said=said.get(issue.number), history=history if issue.number in claims else History(),
-            )
+        issue.number: with_elsewhere(
+            decide(
+                FixCase(
+                    state=issue.state, state_reason=issue.state_reason, labels=issue.labels,
+                    claims=tuple(_claim(pulls[n]) for n in claims.get(issue.number, ()) if n in pulls),
+                    said=said.get(issue.number), history=history if issue.number in claims else History(),
+                )
+            ),
+            elsewhere.get(issue.number),
         )
         for issue in issues
     }  # fmt: skip
 
 
 def _claims(
-    session: Session, repo_id: int, repo: str, issues: Sequence[IssueRecord], facts: Mapping[int, Facts]
-) -> dict[int, list[int]]:
+    repo_id: int, pointing: Sequence[tuple[int, int, int]], issues: Sequence[IssueRecord],
+    facts: Mapping[int, Facts],
+) -> dict[int, list[int]]:  # fmt: skip
     """Which pull requests are said to fix each issue: by their own text, or by the issue's people."""
     claims: dict[int, list[int]] = {}
     numbers = [issue.number for issue in issues]
-    for from_repo, pull, target in links_to(session, repo, numbers, "fixes"):
+    for from_repo, pull, target in pointing:
         if from_repo == repo_id:
             claims.setdefault(target, []).append(pull)
     for number in numbers:
@@ -92,13 +113,14 @@ def _sayings(
 ) -> dict[int, Saying]:
     """What is said of each fix. Who says it, and how, is looked up only where it may decide.
 
-    Words that name an issue for a pull request are left out.
+    Words that name an issue for a pull request are left out, and those that name another repository's.
     """
     told = {
         issue.number: Saying(fix)
         for issue in issues
         if issue.number in facts and (fix := facts[issue.number].fix) is not None
-    }
+        and parse_pull(fix.pr) is None
+    }  # fmt: skip
     told = {
         number: saying for number, saying in told.items()
         if saying.number is None or saying.number not in stored or stored[saying.number].is_pull_request

@@ -26,8 +26,13 @@ DATES_ESTIMATED = "x_dates_estimated"
 """With this a file of issues says that their dates are interpolated."""
 
 
-def view_issue(store: Store, repo: str, number: int, *, vllm_version: str | None = None) -> IssueAnswer:
+def view_issue(
+    store: Store, repo: str, number: int, *, vllm_version: str | None = None, versions_of: str | None = None
+) -> IssueAnswer:
     """Everything known of one issue.
+
+    Args:
+        versions_of: the repository whose version `vllm_version` is; the issue's own where it is None.
 
     Raises:
         NotFoundError: nothing is stored under that number.
@@ -38,7 +43,9 @@ def view_issue(store: Store, repo: str, number: int, *, vllm_version: str | None
         if repo_id is None:
             raise NotFoundError(f"{repo} is not stored")
         facts = find_facts(session, repo_id, [number])
-        fix = fix_states(session, repo_id, repo, [issue], facts, vllm_version=vllm_version)[number]
+        fix = fix_states(
+            session, repo_id, repo, [issue], facts, vllm_version=vllm_version, versions_of=versions_of
+        )[number]
         body = issue.body
         if issue.origin == CARD and number in (cards := find_cards(session, repo_id, [number])):
             body = parse_card(cards[number]).log

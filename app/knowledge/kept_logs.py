@@ -135,12 +135,6 @@ def forget_log(store: Store, key: str, delete_secret: str) -> None:
             raise NotFoundError(_GONE)
 
 
-def forget_old_logs(store: Store) -> int:
-    """Delete the logs whose time is over; how many they were."""
-    with store.unit_of_work() as session:
-        return purge_kept_logs(session, datetime.now(UTC))
-
-
 def count_lines(log: str) -> int:
     """How many lines a log has; a line end at the end begins none."""
     return log.count("\n") + (not log.endswith("\n"))

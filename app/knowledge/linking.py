@@ -28,6 +28,7 @@ SIMILAR_MAX = 20
 """Links of likeness that an issue has at most."""
 RELATED_MAX = 5
 """Of them, those that an issue brings along and that are no more than related."""
+SURE = frozenset({"same", "likely"})
 ACROSS_MAX = 5
 """Links of likeness with other repositories that an issue has at most."""
 
@@ -113,7 +114,7 @@ def _alike_across(
     told = [
         LinkRecord(names[repo_id], number, SIMILAR, said.reason, said.score, said.channel)
         for (repo_id, number), said in zip(others, scores, strict=True)
-        if said.band is not None and said.channel != "prose"
+        if said.band in SURE and said.channel != "prose"
     ]
     told.sort(key=lambda link: (-(link.score or 0.0), link.target_repo, link.target_number))
     return tuple(told[:ACROSS_MAX])

@@ -66,7 +66,7 @@ def clean_log(text: str) -> str:
         TooLargeError: over the limit, as UTF-8.
         EmptyInputError: nothing but blanks.
     """
-    text = _without_surrogates(text)
+    text = without_surrogates(text)
     _check_size(text)
     cleaned = text.translate(_CONTROL)
     if not cleaned or cleaned.isspace():
@@ -76,7 +76,7 @@ def clean_log(text: str) -> str:
 
 def clean_words(text: str) -> str:
     """A short text beside the log: without control characters and lone surrogates."""
-    return _without_surrogates(text).translate(_CONTROL)
+    return without_surrogates(text).translate(_CONTROL)
 
 
 def too_large(size_bytes: int | None) -> TooLargeError:
@@ -96,7 +96,7 @@ def _check_size(text: str) -> None:
         raise too_large(size)
 
 
-def _without_surrogates(text: str) -> str:
+def without_surrogates(text: str) -> str:
     """Two halves of a character joined; a lone one as U+FFFD."""
     if text.isascii() or _SURROGATE.search(text) is None:
         return text

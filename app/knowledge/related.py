@@ -1,12 +1,13 @@
 """Which issues and pull requests belong to an issue: what is said, and what is alike.
 
 In: a stored issue. Out: `RelatedItem`s, what people said first, then the likest. Links of likeness were made
-when the issues were read (`linking`); one pair is weighed on demand, by the same weights.
+when the issues were read (`linking`); one pair is weighed on demand, by the same weights. The other issue may
+be of another repository: a mention or a fix either way, or an error that is alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from sqlmodel import Session
@@ -20,10 +21,13 @@ from app.match.pairs import band_of_score
 from app.store.issues import find_heads, find_repository, get_issue
 from app.store.judgements import Verdict, judged_pairs
 from app.store.links import SIMILAR, find_similar
+from app.store.links_across import find_across, find_repositories
 from app.store.readings import all_links_to, links_from
 from app.store.records import IssueRecord
 from app.store.session import Store
 
+Name = tuple[str, int]
+"""Repository and number."""
 Kind = Literal["duplicate", "similar", "fixes", "fixed_by", "introduced_by", "mentions"]
 
 REVERSED: dict[str, Kind] = {"fixes": "fixed_by", "fixed_by": "fixes", "duplicate": "duplicate"}
@@ -63,9 +67,9 @@ def related(store: Store, repo: str, number: int, *, limit: int = 20) -> tuple[R
     with store.reading() as session:
         repo_id = _repo_id(session, repo, number)
         said = _said(session, repo_id, repo, number)
-        named = {item.number for item in said}
+        named = {(item.repo, item.number) for item in said}
         alike = _alike(session, repo_id, repo, number)
-        alike = [item for item in alike if item.band != "related" or item.number not in named]
+        alike = [item for item in alike if item.band != "related" or (item.repo, item.number) not in named]
         found = _as_judged(session, repo_id, repo, number, [*said, *alike])
         return tuple(sorted(found, key=lambda item: KIND_RANK[item.kind])[:limit])
 
@@ -79,7 +83,8 @@ def likeness_of(store: Store, repo: str, number: int, other: int) -> tuple[Relat
     with store.reading() as session:
         repo_id = _repo_id(session, repo, number)
         target = get_issue(session, repo, other)
-        said = [item for item in _said(session, repo_id, repo, number) if item.number == other]
+        told_all = _said(session, repo_id, repo, number)
+        said = [item for item in told_all if (item.repo, item.number) == (repo, other)]
         verdict = _verdicts(session, repo_id, number).get(other)
         if verdict is not None:
             kept = [item for item in said if verdict == "same" or item.kind not in ONE_FAILURE]
@@ -98,7 +103,10 @@ def _as_judged(
 ) -> list[RelatedItem]:
     """The same relations as people judged them: their word stands above likeness and what a text says."""
     verdicts = _verdicts(session, repo_id, number)
-    kept = [item for item in items if item.number not in verdicts or item.kind not in ONE_FAILURE]
+    kept = [
+        item for item in items
+        if item.repo != repo or item.number not in verdicts or item.kind not in ONE_FAILURE
+    ]  # fmt: skip
     same = [other for other, verdict in sorted(verdicts.items()) if verdict == "same"]
     stored = find_heads(session, repo_id, same)
     return [*kept, *(_judged(_item(i, repo, i.number, "similar", ""), "same") for i in stored)]
@@ -132,22 +140,33 @@ def _repo_id(session: Session, repo: str, number: int) -> int:
 
 def _said(session: Session, repo_id: int, repo: str, number: int) -> list[RelatedItem]:
     """Links out of the issue and into it, each target once with its strongest kind."""
-    kinds: dict[int, tuple[Kind, str]] = {}
+    names = find_repositories(session)
+    kinds: dict[Name, tuple[Kind, str]] = {}
     for link in links_from(session, repo_id, number):
-        if link.target_repo == repo:
-            _keep(kinds, link.target_number, link.kind, link.reason)
+        _keep(kinds, (link.target_repo, link.target_number), link.kind, link.reason)
     for source_repo, source, kind, reason in all_links_to(session, repo, number):
-        if source_repo == repo_id and kind in SAID:
-            _keep(kinds, source, REVERSED.get(kind, "mentions"), f"said there: {reason}")
-    kinds.pop(number, None)
-    stored = {issue.number: issue for issue in find_heads(session, repo_id, list(kinds))}
+        if kind in SAID and source_repo in names:
+            target = names[source_repo], source
+            _keep(kinds, target, REVERSED.get(kind, "mentions"), f"said there: {reason}")
+    kinds.pop((repo, number), None)
+    stored = _heads(session, names, kinds)
     return [
-        _item(stored.get(target), repo, target, kind, reason)
-        for target, (kind, reason) in sorted(kinds.items())
+        _item(stored.get(target), *target, kind, reason)
+        for target, (kind, reason) in sorted(kinds.items(), key=lambda item: (item[0][0] != repo, item[0]))
     ]
 
 
-def _keep(kinds: dict[int, tuple[Kind, str]], target: int, kind: str, reason: str) -> None:
+def _heads(session: Session, names: Mapping[int, str], wanted: Iterable[Name]) -> dict[Name, IssueRecord]:
+    """The stored ones of these issues."""
+    asked = list(wanted)
+    found: dict[Name, IssueRecord] = {}
+    for key, name in names.items():
+        numbers = [number for repo, number in asked if repo == name]
+        found |= {(name, issue.number): issue for issue in find_heads(session, key, numbers)}
+    return found
+
+
+def _keep(kinds: dict[Name, tuple[Kind, str]], target: Name, kind: str, reason: str) -> None:
     known = SAID.get(kind)
     strongest = kinds.get(target)
     if known and (strongest is None or KIND_RANK[known] < KIND_RANK[strongest[0]]):
@@ -169,11 +188,13 @@ def _item(issue: IssueRecord | None, repo: str, number: int, kind: Kind, reason:
 def _alike(session: Session, repo_id: int, repo: str, number: int) -> list[RelatedItem]:
     """The stored links of likeness, the likest first."""
     links = find_similar(session, repo_id, repo, [number]).get(number, [])
-    issues = {issue.number: issue for issue in find_heads(session, repo_id, [i.target_number for i in links])}
+    links += find_across(session, repo_id, repo, [number]).get(number, [])
+    links.sort(key=lambda link: -(link.score or 0.0))
+    issues = _heads(session, find_repositories(session), [(i.target_repo, i.target_number) for i in links])
     return [
-        _item(issues[link.target_number], repo, link.target_number, "similar", link.reason).model_copy(
+        _item(issue, link.target_repo, link.target_number, "similar", link.reason).model_copy(
             update={"band": band_of_score(link.score or 0.0), "score": link.score, "channel": link.channel}
         )
         for link in links
-        if link.target_number in issues
+        if (issue := issues.get((link.target_repo, link.target_number))) is not None
     ]

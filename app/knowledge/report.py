@@ -48,14 +48,19 @@ ALIKE_MAX = 12
 RELATED_MAX = 200
 
 
-def make_report(store: Store, repo: str, number: int, *, vllm_version: str | None = None) -> Report:
+def make_report(
+    store: Store, repo: str, number: int, *, vllm_version: str | None = None, versions_of: str | None = None
+) -> Report:
     """The report on a stored issue.
+
+    Args:
+        versions_of: the repository whose version `vllm_version` is; the issue's own where it is None.
 
     Raises:
         NotFoundError: nothing is stored under that number.
         PullRequestError: it is a pull request's number.
     """
-    answer = view_issue(store, repo, number, vllm_version=vllm_version)
+    answer = view_issue(store, repo, number, vllm_version=vllm_version, versions_of=versions_of)
     if answer.is_pull_request:
         raise PullRequestError(f"#{number} is a pull request. Reports are made of issues: give an issue's.")
     found = [item for item in related(store, repo, number, limit=RELATED_MAX) if item.kind == "similar"]
@@ -67,7 +72,7 @@ def make_report(store: Store, repo: str, number: int, *, vllm_version: str | Non
         issue = get_issue(session, repo, number)
         comments = find_comments(session, repo_id, [number]).get(number, [])
         raw = find_facts(session, repo_id, [number]).get(number)
-        sources = Sources(issue.url, _texts(session, repo_id, issue, comments))
+        sources = Sources(issue.url, texts_of(session, repo_id, issue, comments))
         told = _surroundings(session, repo_id, repo, issue, comments, raw, sources, alike)
     missing = answer.origin == "github" and len(comments) < answer.comments
     graph, moments = told
@@ -85,7 +90,7 @@ def _surroundings(
     return graph, timeline(session, repo_id, issue, comments, facts, graph, sources)
 
 
-def _texts(
+def texts_of(
     session: Session, repo_id: int, issue: IssueRecord, comments: Sequence[CommentRecord]
 ) -> dict[str, str]:
     """The texts that evidence points into, by the names it calls them."""

@@ -1,12 +1,13 @@
 """The graph of one issue: what its people name, what names it, what GitHub's timeline tells, what is alike.
 
-In: a stored issue with facts. Out: a `Graph` of depth one. Each edge says its kind and how it is known; a
-relation that somebody said carries the words. The rule of the evidence tells what was said of a number.
+In: a stored issue with facts. Out: a `Graph` of depth one, over all stored repositories. Each edge says its
+kind and how it is known; a relation that somebody said carries the words. The rule of the evidence tells what
+was said of a number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from sqlmodel import Session
 
@@ -17,6 +18,7 @@ from app.knowledge.report_mentions import mention
 from app.knowledge.report_shapes import EdgeKind, Graph, GraphEdge, GraphNode, Quote
 from app.knowledge.report_sources import Sources
 from app.store.issues import find_heads, find_issues
+from app.store.links_across import find_repositories
 from app.store.readings import all_links_to, find_facts, links_from
 from app.store.records import IssueRecord
 from app.store.releases import first_releases_of
@@ -33,6 +35,7 @@ RANK: dict[EdgeKind, int] = {
     "moved_to": 0, "introduced_by": 1, "fixed_by": 2, "fixes": 2, "duplicate": 3, "same": 4, "similar": 5,
     "mentions": 6,
 }  # fmt: skip
+_NAMES = frozenset({"related", "related_elsewhere"})
 REFERENCED_BY = "referenced_by"
 TRANSFERRED_TO = "transferred_to"
 SOURCE_WORDS = {"title": "the title", "body": "the issue's text", "card": "the starter card"}
@@ -62,7 +65,7 @@ def graph_of(
     ]  # fmt: skip
     edges.sort(key=lambda edge: (RANK[edge.kind], edge.basis == "likeness", -(edge.score or 0)))
     keys = dict.fromkeys([me, *(end for edge in edges for end in (edge.source, edge.target))])
-    return Graph(nodes=_nodes(session, repo_id, repo, tuple(keys)), edges=tuple(edges))
+    return Graph(nodes=_nodes(session, tuple(keys)), edges=tuple(edges))
 
 
 def key_of(repo: str, number: int) -> str:
@@ -89,6 +92,8 @@ def _said(me: str, repo: str, facts: Facts | None, sources: Sources) -> list[Gra
 def _target(item: Evidence, repo: str) -> tuple[str, EdgeKind] | None:
     """The other end that a piece of evidence names, and the relation."""
     number = item.value.removeprefix("#")
+    if item.field == "fix" and "/" in item.value:
+        return item.value, "fixed_by"
     if item.field in {"related", "regression.culprit", "fix"} and number.isdigit():
         kinds: dict[str, EdgeKind] = {"regression.culprit": "introduced_by", "fix": "fixed_by"}
         return key_of(repo, int(number)), kinds.get(item.field) or SAID.get(item.rule, "mentions")
@@ -115,37 +120,43 @@ def _timeline(session: Session, repo_id: int, me: str, number: int) -> list[Grap
 
 def _incoming(session: Session, repo_id: int, repo: str, root: IssueRecord) -> list[GraphEdge]:
     """What other stored texts say of this issue, with their words where they are found."""
+    names = find_repositories(session)
     links = [
-        (source, LINKED[kind], reason)
+        (from_repo, source, LINKED[kind], reason)
         for from_repo, source, kind, reason in all_links_to(session, repo, root.number)
-        if from_repo == repo_id and source != root.number and kind in LINKED
+        if (from_repo, source) != (repo_id, root.number) and kind in LINKED and from_repo in names
     ]
-    links.sort(key=lambda link: (RANK[link[1]], link[0]))
-    looked_at = [source for source, _, _ in links[:NAMED_BY_MAX]]
-    texts = {issue.number: issue for issue in find_issues(session, repo_id, looked_at)}
-    read = find_facts(session, repo_id, looked_at) if looked_at else {}
+    links.sort(key=lambda link: (RANK[link[2]], link[0] != repo_id, link[:2]))
+    texts: dict[tuple[int, int], IssueRecord] = {}
+    read: dict[tuple[int, int], Facts] = {}
+    for key in {link[0] for link in links[:NAMED_BY_MAX]}:
+        looked_at = [source for from_repo, source, _, _ in links[:NAMED_BY_MAX] if from_repo == key]
+        texts |= {(key, issue.number): issue for issue in find_issues(session, key, looked_at)}
+        read |= {(key, number): facts for number, facts in find_facts(session, key, looked_at).items()}
     edges = []
-    for source, kind, reason in links:
-        said = _evidence_of(read.get(source), root.number)
+    for from_repo, source, kind, reason in links:
+        mine = str(root.number) if from_repo == repo_id else key_of(repo, root.number)
+        said = _evidence_of(read.get((from_repo, source)), mine)
         told = SAID.get(said.rule, kind) if said else kind
+        name = f"#{source}" if from_repo == repo_id else key_of(names[from_repo], source)
         edges.append(
             GraphEdge(
-                source=key_of(repo, source), target=key_of(repo, root.number),
+                source=key_of(names[from_repo], source), target=key_of(repo, root.number),
                 kind=min(kind, told, key=RANK.__getitem__), basis="said",
-                reason=f"said in #{source}" if said else f"{reason}, #{source}",
-                quote=_words_of(texts.get(source), said, root.number),
+                reason=f"said in {name}" if said else f"{reason}, {name}",
+                quote=_words_of(texts.get((from_repo, source)), said, root.number, name),
             )
         )  # fmt: skip
     return edges
 
 
-def _evidence_of(facts: Facts | None, number: int) -> Evidence | None:
-    """What tells that an issue's text names the number."""
+def _evidence_of(facts: Facts | None, name: str) -> Evidence | None:
+    """What tells that an issue's text names another: its number, or `owner/name#number` elsewhere."""
     told = facts.evidence if facts else ()
-    return next((item for item in told if item.field == "related" and item.value == str(number)), None)
+    return next((item for item in told if item.field in _NAMES and item.value == name), None)
 
 
-def _words_of(other: IssueRecord | None, said: Evidence | None, number: int) -> Quote | None:
+def _words_of(other: IssueRecord | None, said: Evidence | None, number: int, name: str) -> Quote | None:
     """The words with which another text names this issue."""
     if other is None:
         return None
@@ -154,7 +165,7 @@ def _words_of(other: IssueRecord | None, said: Evidence | None, number: int) -> 
     text = quote.text if quote else mention(mask_secrets(f"{other.title}\n{other.body}"), number)
     if not text:
         return None
-    return Quote(text=text, source=f"#{other.number}", url=quote.url if quote else other.url)
+    return Quote(text=text, source=name, url=quote.url if quote else other.url)
 
 
 def _is_outdone(edge: GraphEdge, edges: Iterable[GraphEdge]) -> bool:
@@ -168,25 +179,26 @@ def _is_outdone(edge: GraphEdge, edges: Iterable[GraphEdge]) -> bool:
     )
 
 
-def _nodes(session: Session, repo_id: int, repo: str, keys: Sequence[str]) -> tuple[GraphNode, ...]:
-    parts = [key.rpartition("#") for key in keys]
-    here = [int(number) for name, _, number in parts if name == repo]
-    stored = {issue.number: issue for issue in find_heads(session, repo_id, here)}
-    pulls = [issue.number for issue in stored.values() if issue.is_pull_request]
-    releases = first_releases_of(session, repo_id, pulls) if pulls else {}
-    return tuple(
-        _node(name, int(number), stored.get(int(number)) if name == repo else None, releases)
-        for name, _, number in parts
-    )
+def _nodes(session: Session, keys: Sequence[str]) -> tuple[GraphNode, ...]:
+    names = [(name, int(number)) for name, _, number in (key.rpartition("#") for key in keys)]
+    stored: dict[tuple[str, int], IssueRecord] = {}
+    releases: dict[tuple[str, int], str] = {}
+    for repo_id, repo in find_repositories(session).items():
+        here = [number for name, number in names if name == repo]
+        heads = find_heads(session, repo_id, here)
+        stored |= {(repo, issue.number): issue for issue in heads}
+        pulls = [issue.number for issue in heads if issue.is_pull_request]
+        first = first_releases_of(session, repo_id, pulls) if pulls else {}
+        releases |= {(repo, number): tag for number, tag in first.items()}
+    return tuple(_node(*name, stored.get(name), releases.get(name)) for name in names)
 
 
-def _node(repo: str, number: int, issue: IssueRecord | None, releases: Mapping[int, str]) -> GraphNode:
+def _node(repo: str, number: int, issue: IssueRecord | None, release: str | None) -> GraphNode:
     if issue is None:
         return GraphNode(
             key=key_of(repo, number), repo=repo, number=number, kind="unknown", title="", state="unknown",
             url=f"https://github.com/{repo}/issues/{number}",
         )  # fmt: skip
-    release = releases.get(number)
     return GraphNode(
         key=key_of(repo, number), repo=repo, number=number,
         kind="pull_request" if issue.is_pull_request else "issue", title=mask_secrets(issue.title),

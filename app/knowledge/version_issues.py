@@ -5,7 +5,7 @@ In: numbers. Out: `Candidate`s that report a failure, and for the ones shown wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,11 +15,12 @@ from sqlmodel import Session
 from app.extract.facts import Evidence, Facts
 from app.extract.redact import mask_secrets
 from app.knowledge.answers import FixView
-from app.knowledge.fixstate import fix_states
+from app.knowledge.fixstate import fix_states, is_vllm
 from app.knowledge.masking import masked
 from app.knowledge.remedies import remedies_of
 from app.knowledge.report_sources import QUOTES_MAX, Sources
 from app.knowledge.version_shapes import Said, SaidRemedy
+from app.store.cluster_stats import cluster_sizes
 from app.store.comments import find_comments
 from app.store.issues import find_heads, find_issues
 from app.store.readings import find_facts_without_evidence
@@ -40,11 +41,14 @@ class Candidate:
     facts: Facts
     fix: FixView
     duplicates: int
+    reports: int = 1
+    """Of its cluster."""
 
     @property
     def weight(self) -> int:
-        """A duplicate is a report of its own; a reaction is a person; comments may be one person's."""
-        return 1 + 4 * self.duplicates + 2 * self.issue.reactions + self.issue.comments
+        """Each other report of the failure counts; a reaction is a person; comments may be one person's."""
+        others = max(self.duplicates, self.reports - 1)
+        return 1 + 4 * others + 2 * self.issue.reactions + self.issue.comments
 
 
 def load_candidates(
@@ -57,10 +61,15 @@ def load_candidates(
     ]  # fmt: skip
     facts = find_facts_without_evidence(session, repo_id, [head.number for head in heads])
     heads = [head for head in heads if head.number in facts and facts[head.number].is_failure]
-    fixes = fix_states(session, repo_id, repo, heads, facts, vllm_version=version)
+    own = repo if is_vllm(repo) else ""  # what is asked for is a version of vLLM
+    fixes = fix_states(session, repo_id, repo, heads, facts, vllm_version=version, versions_of=own)
     repeats = count_duplicates(session, repo, repo_id, [head.number for head in heads])
+    sizes = cluster_sizes(session, repo_id, [head.number for head in heads])
     return [
-        Candidate(head, facts[head.number], fixes[head.number], repeats.get(head.number, 0))
+        Candidate(
+            head, facts[head.number], fixes[head.number], repeats.get(head.number, 0),
+            sizes.get(head.number, 1),
+        )
         for head in heads
     ]  # fmt: skip
 
@@ -85,12 +94,15 @@ class Words:
 
     def remedy(self, candidate: Candidate, repo: str) -> SaidRemedy | None:
         """The first remedy to try of which the words are known."""
+        return next((item for item in self.remedies(candidate, repo) if item.outcome != "fails"), None)
+
+    def remedies(self, candidate: Candidate, repo: str) -> Iterator[SaidRemedy]:
+        """The remedies of which the words are known, in the order in which to try them."""
         number = candidate.issue.number
         told = {item.value: item for item in self.evidence.get(number, ()) if item.field == "workarounds"}
         for remedy in remedies_of(candidate.facts, repo=repo, url=candidate.issue.url):
-            if remedy.outcome != "fails" and remedy.action in told:
-                return masked(SaidRemedy(**dict(remedy), quote=self._said(number, told[remedy.action])))
-        return None
+            if remedy.action in told:
+                yield masked(SaidRemedy(**dict(remedy), quote=self._said(number, told[remedy.action])))
 
     def _said(self, number: int, item: Evidence) -> Said:
         quote = self.sources[number].quote(item)
@@ -137,7 +149,8 @@ def shown(candidate: Candidate, words: Words, repo: str, fields: Iterable[str]) 
         "state": issue.state, "state_reason": issue.state_reason, "created_at": issue.created_at,
         "updated_at": issue.updated_at, "fix": candidate.fix, "regression": facts.regression,
         "error": mask_secrets(": ".join(part for part in told if part))[:_ERROR_CHARS],
-        "weight": candidate.weight, "duplicates": candidate.duplicates, "comments": issue.comments,
+        "weight": candidate.weight, "duplicates": candidate.duplicates, "reports": candidate.reports,
+        "comments": issue.comments,
         "reactions": issue.reactions, "remedy": words.remedy(candidate, repo),
         "quotes": words.said(issue.number, fields)[:QUOTES_MAX], "newest": newest[0] if newest else None,
     }  # fmt: skip

@@ -54,8 +54,11 @@ class VersionIssue(Frozen):
     created_at: datetime | None
     updated_at: datetime | None
     error: str = ""
-    weight: int = Field(description="of its reports: 1, and for each duplicate 4, reaction 2, comment 1")
+    weight: int = Field(
+        description="of its reports: 1, and for each other report of the failure 4, reaction 2, comment 1"
+    )
     duplicates: int
+    reports: int = Field(1, description="of its cluster, itself among them")
     comments: int
     reactions: int
     fix: FixView

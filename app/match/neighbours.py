@@ -1,13 +1,14 @@
 """Which stored issues are worth weighing against an issue: those that share its telling terms.
 
-In: an issue's search terms and title. Out: numbers of issues of its repository, most promising first. Cost
-is bounded by `TERMS` and `POSTINGS_MAX`, not by the corpus.
+In: an issue's search terms and title. Out: issues of its repository, most promising first; and those of other
+repositories that share words of its error. Cost is bounded by `TERMS` and `POSTINGS_MAX`, not by the corpus.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from heapq import nsmallest
 
 import numpy as np
@@ -16,9 +17,12 @@ from sqlmodel import Session
 from app.extract.rootcause import CauseChain
 from app.match.terms import ERROR, FRAME, SIGNATURE, TEXT, Terms, terms_of
 from app.match.views import bare_title, load_word_weights, stem
-from app.store.terms import find_frequencies, find_postings, term_id
+from app.store.terms import Key, find_frequencies, find_postings, term_id
 
 NEIGHBOURS = 80
+NEIGHBOURS_ACROSS = 20
+"""Of other repositories: these share an error, which is rare; words of prose tell nothing there."""
+ERROR_CHANNELS = frozenset({ERROR, FRAME, SIGNATURE})
 POSTINGS_MAX = 1_500
 """Rows read; so many hold the right one of nearly all judged pairs that any number holds."""
 TERMS = {TEXT: 50, ERROR: 40, FRAME: 20, SIGNATURE: 4}
@@ -28,30 +32,58 @@ TITLE_WEIGHT = 1.0
 """A word of the title tells more than one of the text."""
 YARDSTICK = 16_000
 """The size of corpus against which rarity is told: to count the stored one grows with it."""
+NUMBER_BITS = 40
+NUMBER_MASK = (1 << NUMBER_BITS) - 1
+"""An issue's key as one number: its repository above, its own number below."""
 ALONE = 1
 """A term of one issue is its own."""
 
 _NO_ERRORS = CauseChain(None)
 
 
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Issues worth weighing, most promising first: numbers of the same repository, and keys of others."""
+
+    here: tuple[int, ...] = ()
+    across: tuple[Key, ...] = ()
+
+
 def find_neighbours(session: Session, repo_id: int, number: int, title: str, terms: Terms) -> list[int]:
     """The issues of a repository that share most with an indexed issue; without itself."""
+    return list(find_all_neighbours(session, repo_id, number, title, terms).here)
+
+
+def find_all_neighbours(
+    session: Session, repo_id: int, number: int, title: str, terms: Terms
+) -> Neighbours:
+    """As `find_neighbours`, and the issues of other repositories that share most of its error."""
     asked = _choose(title, terms)
     frequencies = {key: df for key, df in find_frequencies(session, list(asked)).items() if df > ALONE}
     chosen = _affordable(frequencies)
     if not chosen:
-        return []
+        return Neighbours()
     gains = {key: asked[key] * math.log1p(YARDSTICK / frequencies[key]) for key in chosen}
     rows = np.array(find_postings(session, chosen), dtype=np.int64).reshape(-1, 3)
-    rows = rows[(rows[:, 1] == repo_id) & (rows[:, 2] != number)]
+    own = rows[(rows[:, 1] == repo_id) & (rows[:, 2] != number)]
+    errors = [term_id(*term) for term in terms if term[0] in ERROR_CHANNELS]
+    others = rows[(rows[:, 1] != repo_id) & np.isin(rows[:, 0], np.array(errors, dtype=np.int64))]
+    return Neighbours(
+        tuple(key[1] for key in _best(own, gains, NEIGHBOURS)), tuple(_best(others, gains, NEIGHBOURS_ACROSS))
+    )
+
+
+def _best(rows: np.ndarray, gains: Mapping[int, float], most: int) -> list[Key]:
+    """The issues of these postings (term, repository, number), by the sum of what their terms tell."""
     # In a fixed order, so that sums and ties are the same on engines that give rows in another order.
-    rows = rows[np.lexsort((rows[:, 0], rows[:, 2]))]
+    packed = rows[:, 1] << NUMBER_BITS | rows[:, 2]
+    order = np.lexsort((rows[:, 0], packed))
     keys = np.array(sorted(gains), dtype=np.int64)
-    told = np.array([gains[key] for key in keys.tolist()])[np.searchsorted(keys, rows[:, 0])]
-    others, holder = np.unique(rows[:, 2], return_inverse=True)
-    sums = np.bincount(holder.ravel(), weights=told, minlength=len(others)).round(6)
-    best: list[int] = others[np.lexsort((others, -sums))[:NEIGHBOURS]].tolist()
-    return best
+    told = np.array([gains[key] for key in keys.tolist()])[np.searchsorted(keys, rows[order, 0])]
+    found, holder = np.unique(packed[order], return_inverse=True)
+    sums = np.bincount(holder.ravel(), weights=told, minlength=len(found)).round(6)
+    best: list[int] = found[np.lexsort((found, -sums))[:most]].tolist()
+    return [(key >> NUMBER_BITS, key & NUMBER_MASK) for key in best]
 
 
 def _choose(title: str, terms: Terms) -> dict[int, float]:

@@ -12,14 +12,12 @@ from sqlalchemy.orm import QueryableAttribute, defer
 from sqlmodel import Session, col, select
 
 from app.errors import NotFoundError
-from app.extract.facts import Facts
 from app.store.dialect import take_turn, upsert
 from app.store.records import CARD, GITHUB, IssueRecord
 from app.store.seen import note_issues_seen
 from app.store.tables import (
     IssueRow,
     PullRequestRow,
-    ReadingRow,
     RepositoryRow,
     metadata,
 )
@@ -64,6 +62,18 @@ def add_repository(session: Session, full_name: str) -> int:
 def find_repository(session: Session, full_name: str) -> int | None:
     """The key of a repository, or None if nothing of it is stored."""
     return session.connection().execute(_REPOSITORY, {"full_name": full_name}).scalar()
+
+
+def get_repository_name(session: Session, repo_id: int) -> str:
+    """The name of a repository, as `owner/name`.
+
+    Raises:
+        NotFoundError: there is none with this key.
+    """
+    found = session.exec(select(RepositoryRow.full_name).where(RepositoryRow.id == repo_id)).first()
+    if found is None:
+        raise NotFoundError(f"no repository has the key {repo_id}")
+    return found
 
 
 def save_issues(
@@ -245,25 +255,6 @@ def numbers_of(session: Session, repo_id: int, *, after: int = 0, limit: int = 5
         .limit(limit)
     )
     return list(session.exec(query))
-
-
-def newest_failures(session: Session, repo_id: int, limit: int) -> list[tuple[IssueRecord, Facts]]:
-    """The newest issues that report a failure with an error, with their facts (without evidence)."""
-    query = (
-        select(IssueRow, ReadingRow.facts)
-        .join(
-            ReadingRow,
-            (col(ReadingRow.repo_id) == col(IssueRow.repo_id))
-            & (col(ReadingRow.number) == col(IssueRow.number)),
-        )
-        .where(IssueRow.repo_id == repo_id, col(IssueRow.is_pull_request).is_(False))
-        .order_by(col(IssueRow.number).desc())
-        .limit(limit * 20)
-    )
-    found = [
-        (_issue_record(row, None), Facts.model_validate(facts)) for row, facts in session.exec(query) if facts
-    ]
-    return [(issue, facts) for issue, facts in found if facts.is_failure and facts.error][:limit]
 
 
 def count_issues(session: Session, repo_id: int) -> dict[str, int]:

@@ -98,8 +98,18 @@ def _reading_row(repo_id: int, reading: Reading, rules_version: str, now: dateti
     facts = reading.facts.model_dump(mode="json", exclude={"evidence"}) if reading.facts else None
     return {
         "repo_id": repo_id, "number": reading.number, "rules_version": rules_version,
-        "facts": facts, "fault": reading.fault, "read_at": now,
+        "facts": facts, "fault": reading.fault, "read_at": now, **_told(reading.facts),
     }  # fmt: skip
+
+
+def _told(facts: Facts | None) -> dict[str, Any]:
+    """What lists filter by, beside the facts."""
+    kind = facts.error.type if facts and facts.error else None
+    return {
+        "failure_kind": facts.failure_kind if facts else None,
+        "error_type": kind[:VALUE_KEY_CHARS] if kind else None,
+        "has_remedy": any(item.outcome != "fails" for item in facts.workarounds) if facts else None,
+    }
 
 
 def _fact_rows(repo_id: int, reading: Reading) -> Iterable[dict[str, Any]]:

@@ -32,6 +32,10 @@ class IssueRow(SQLModel, table=True):
     __table_args__ = (
         Index("ix_issue_repo_id_updated_at", "repo_id", "updated_at"),
         Index("ix_issue_kinds", "repo_id", "is_pull_request", "origin"),
+        # All that a list is filtered by before anything is read: the rows themselves hold whole texts.
+        Index(
+            "ix_issue_listed", "repo_id", "is_pull_request", "gone_at", "state", "created_at", "number"
+        ),
     )
 
     repo_id: int = Field(foreign_key="repository.id", primary_key=True)
@@ -133,10 +137,16 @@ class FixContainmentRow(SQLModel, table=True):
 
 
 class ReadingRow(SQLModel, table=True):
-    """What the reading room made of an issue; `fault` is the exception's class when a rule threw."""
+    """What the reading room made of an issue; `fault` is the exception's class when a rule threw.
+
+    `failure_kind`, `error_type` and `has_remedy` repeat what stands in `facts`, for lists to filter by.
+    """
 
     __tablename__ = "reading"
-    __table_args__ = (issue_key(),)
+    __table_args__ = (
+        issue_key(),
+        Index("ix_reading_told", "repo_id", "number", "failure_kind", "error_type", "has_remedy"),
+    )
 
     repo_id: int = Field(primary_key=True)
     number: int = Field(primary_key=True, sa_type=BigInteger)
@@ -144,6 +154,9 @@ class ReadingRow(SQLModel, table=True):
     facts: dict[str, Any] | None = Field(default=None, sa_column=json_column())
     fault: str | None = Field(default=None, max_length=100)
     read_at: datetime = Field(sa_column=time_column(nullable=False))
+    failure_kind: str | None = Field(default=None, max_length=20)
+    error_type: str | None = Field(default=None, max_length=120)
+    has_remedy: bool | None = Field(default=None, description="one that is not said to have failed")
 
 
 class FactRow(SQLModel, table=True):
@@ -153,7 +166,7 @@ class FactRow(SQLModel, table=True):
     __table_args__ = (
         issue_key(),
         Index("ix_fact_repo_id_number", "repo_id", "number"),
-        Index("ix_fact_field_value", "field", "value_key"),
+        Index("ix_fact_told", "field", "value_key", "repo_id", "number"),
     )
 
     id: int | None = Field(default=None, primary_key=True)
@@ -216,6 +229,15 @@ class VoteRow(SQLModel, table=True):
     visitor: str = Field(primary_key=True, max_length=64, description="a keyed hash, never an address")
     value: int
     voted_at: datetime = Field(sa_column=time_column(nullable=False))
+
+
+class SecretRow(SQLModel, table=True):
+    """A random key that this base made for itself; it is never told to anybody."""
+
+    __tablename__ = "secret"
+
+    name: str = Field(primary_key=True, max_length=40)
+    value: bytes = Field(sa_column=Column(LargeBinary(), nullable=False))
 
 
 class JudgementRow(SQLModel, table=True):

@@ -18,6 +18,7 @@ from sqlalchemy import delete, func, insert
 from sqlmodel import Session, col, select
 
 from app.store.dialect import upsert
+from app.store.dialect_memory import remembered
 from app.store.tables import PostingRow, ProfileRow, metadata
 
 BYTES_PER_TERM = 10
@@ -166,4 +167,5 @@ def _rows(session: Session, asked: str, ids: Sequence[int]) -> list[Any]:
 
 def count_indexed(session: Session) -> int:
     """How many issues the index holds."""
-    return session.exec(select(func.count()).select_from(ProfileRow)).one()
+    counted = select(func.count()).select_from(ProfileRow)
+    return remembered(session, "indexed", lambda: session.exec(counted).one())

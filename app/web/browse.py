@@ -31,6 +31,7 @@ from app.web.deps import Desk, DeskDep
 from app.web.judgements import RepoName
 from app.web.openapi import problems
 from app.web.render import render_page
+from app.web.repo_switch import repo_switch
 from app.web.words import FAILURES
 
 router = APIRouter()
@@ -189,6 +190,7 @@ def issues_page(desk: DeskDep, asked: Annotated[IssueFilters, Query()]) -> HTMLR
         json_address=f"/api/v1{addresses.without()}",
         repo=repo,
         default_repo=desk.settings.default_repo,
+        repos=repo_switch(desk.settings, "/issues", repo, **addresses.carried()),
         overview=desk.knowledge.overview(desk.store, repo),
     )
 
@@ -237,6 +239,10 @@ class Addresses:
     def hidden(self) -> dict[str, str]:
         """What a form for other words must carry along."""
         return {name: value for name, value in {**self._filters, **self._others}.items() if name != "q"}
+
+    def carried(self) -> dict[str, str]:
+        """What the same question to another repository takes along."""
+        return {**self._filters, **{name: value for name, value in self._others.items() if name != "repo"}}
 
     def without(self, *names: str) -> str:
         """The first part of the list without these filters."""

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from app.extract.facts import Evidence
 from app.knowledge.answers import IssueAnswer
-from app.web.issue_text import TEXT_LIMIT, Span, mark_text, render_markdown
+from app.web.issue_text import Span, mark_text, render_markdown, shown_part
 
 _ORDER = {"title": 0, "body": 1}
 
@@ -39,7 +39,10 @@ class Citations:
             key=lambda place: (_ORDER.get(place[0], 2), place),
         )
         self._issue = issue
-        self._texts = {"title": issue.title, "body": issue.body[:TEXT_LIMIT]}
+        body = shown_part(issue.body)
+        self._texts = {"title": issue.title, "body": body}
+        self.left_out = len(issue.body) - len(body)
+        """Characters of the body that the page has no room for."""
         self._places = {place: number for number, place in enumerate(places, start=1)}
         self._numbers: dict[str, list[tuple[str, int]]] = defaultdict(list)
         for item in evidence:
@@ -72,8 +75,8 @@ class Citations:
         """
         spans = self._spans("body")
         if not spans and self._issue.origin != "card":
-            return render_markdown(self._issue.body)
-        return Markup('<div class="orig">{}</div>').format(mark_text(self._issue.body, spans))
+            return render_markdown(self._texts["body"])
+        return Markup('<div class="orig">{}</div>').format(mark_text(self._texts["body"], spans))
 
     def quotes(self) -> tuple[Quote, ...]:
         """What is quoted from elsewhere, and what can no longer be found at its place."""

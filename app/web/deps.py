@@ -10,8 +10,21 @@ from fastapi import Depends, Request
 
 from app.config import Settings
 from app.knowledge.answers import Diagnosis, IssueAnswer
+from app.knowledge.browse import browse
+from app.knowledge.browse_shapes import IssuePage
+from app.knowledge.cluster_shapes import ClusterDetail, ClusterPage
+from app.knowledge.cluster_view import clusters, current_id, view_cluster
 from app.knowledge.diagnosis import diagnose
+from app.knowledge.digest import archive, make_digest
+from app.knowledge.digest_feed import FeedEntry, feed_entries
+from app.knowledge.digest_markdown import digest_markdown
+from app.knowledge.digest_shapes import ArchivePage, Digest
 from app.knowledge.excerpt import ExcerptLine, excerpt
+from app.knowledge.growth import newest_whole_week
+from app.knowledge.home import Home, home
+from app.knowledge.iso_week import IsoWeek
+from app.knowledge.issue_graph import issue_graph
+from app.knowledge.issue_markdown import issue_markdown
 from app.knowledge.issue_view import view_issue
 from app.knowledge.judgements import Judgement, judge, judgements, undo
 from app.knowledge.kept_logs import Kept, KeptLog, forget_log, keep_log, view_kept_log
@@ -22,8 +35,9 @@ from app.knowledge.regressions import regression_versions, regressions
 from app.knowledge.related import RelatedItem, likeness_of, related
 from app.knowledge.report import make_report
 from app.knowledge.report_markdown import report_markdown
-from app.knowledge.report_shapes import Report
+from app.knowledge.report_shapes import Graph, Report
 from app.knowledge.version_shapes import KnownPage, RegressionPage, VersionCount
+from app.knowledge.votes import IssueVotes, vote, votes_on
 from app.store.session import Store
 
 
@@ -34,7 +48,11 @@ class Knowledge:
     diagnose: Callable[..., Diagnosis] = diagnose
     excerpt: Callable[[str, Diagnosis], tuple[ExcerptLine, ...]] = excerpt
     view_issue: Callable[..., IssueAnswer] = view_issue
+    issue_markdown: Callable[[IssueAnswer], str] = issue_markdown
+    issue_graph: Callable[[Store, str, int], Graph] = issue_graph
     overview: Callable[[Store, str], Overview] = overview
+    home: Callable[[Store, str], Home] = home
+    browse: Callable[..., IssuePage] = browse
     related: Callable[..., tuple[RelatedItem, ...]] = related
     likeness_of: Callable[..., tuple[RelatedItem, ...]] = likeness_of
     markdown: Callable[[Diagnosis], str] = diagnosis_markdown
@@ -46,9 +64,19 @@ class Knowledge:
     known_issues: Callable[..., KnownPage] = known_issues
     regressions: Callable[..., RegressionPage] = regressions
     regression_versions: Callable[[Store, str], tuple[VersionCount, ...]] = regression_versions
+    clusters: Callable[..., ClusterPage] = clusters
+    current_cluster_id: Callable[[Store, str, str], str] = current_id
+    view_cluster: Callable[..., ClusterDetail] = view_cluster
+    digest: Callable[..., Digest] = make_digest
+    digest_markdown: Callable[[Digest], str] = digest_markdown
+    digest_archive: Callable[[Store, str], ArchivePage] = archive
+    newest_week: Callable[[Store, str], IsoWeek | None] = newest_whole_week
+    feed_entries: Callable[[Store, str], tuple[FeedEntry, ...]] = feed_entries
     judge: Callable[..., tuple[Judgement, bool]] = judge
     judgements: Callable[..., tuple[Judgement, ...]] = judgements
     undo: Callable[..., Judgement] = undo
+    vote: Callable[..., IssueVotes] = vote
+    votes_on: Callable[..., IssueVotes] = votes_on
 
 
 def settings(request: Request) -> Settings:
@@ -73,15 +101,18 @@ class Desk:
     settings: Settings
     store: Store
     knowledge: Knowledge
+    count_verdict: Callable[[str], None] = lambda _verdict: None
 
 
 def desk(
+    request: Request,
     settings: Annotated[Settings, Depends(settings)],
     store: Annotated[Store, Depends(store)],
     knowledge: Annotated[Knowledge, Depends(knowledge)],
 ) -> Desk:
-    """The three together."""
-    return Desk(settings, store, knowledge)
+    """All of it together."""
+    state = request.app.state
+    return Desk(settings, store, state.memory.remembering(knowledge), state.metrics.count_verdict)
 
 
 DeskDep = Annotated[Desk, Depends(desk)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import groupby
 from typing import Annotated
 
@@ -30,6 +31,7 @@ from app.web.deps import Desk, DeskDep
 from app.web.openapi import markdown_too, problems
 from app.web.regressions import RepoQuery
 from app.web.render import render_page, render_text
+from app.web.repo_switch import repo_switch, with_repo
 
 router = APIRouter()
 
@@ -61,36 +63,41 @@ def get_digest(
 
 
 @router.api_route("/digest", methods=_READ, include_in_schema=False)
-def newest(desk: DeskDep) -> Response:
+def newest(desk: DeskDep, repo: RepoQuery = None) -> Response:
     """To the newest week that is stored to its end; to the list of weeks where none is."""
-    page = desk.knowledge.newest_week(desk.store, desk.settings.default_repo)
-    return RedirectResponse(f"/digest/{page or 'archive'}", status_code=302)
+    where = repo or desk.settings.default_repo
+    page = desk.knowledge.newest_week(desk.store, where)
+    return RedirectResponse(with_repo(desk.settings, f"/digest/{page or 'archive'}", where), status_code=302)
 
 
 @router.api_route("/digest/archive", methods=_READ, include_in_schema=False)
-def archive_page(desk: DeskDep) -> HTMLResponse:
+def archive_page(desk: DeskDep, repo: RepoQuery = None) -> HTMLResponse:
     """All weeks with issues, by year."""
-    page = desk.knowledge.digest_archive(desk.store, desk.settings.default_repo)
+    where = repo or desk.settings.default_repo
+    page = desk.knowledge.digest_archive(desk.store, where)
     years = [(year, list(weeks)) for year, weeks in groupby(page.weeks, key=lambda one: one.week[:4])]
-    return render_page("digest_archive.html", page=page, years=years)
+    return render_page(
+        "digest_archive.html", page=page, years=years, at=partial(with_repo, desk.settings, repo=where),
+        repos=repo_switch(desk.settings, "/digest/archive", where),
+    )  # fmt: skip
 
 
 @router.api_route("/digest/{week}.md", methods=_READ, include_in_schema=False)
-def markdown_page(desk: DeskDep, week: PageWeek) -> Response:
+def markdown_page(desk: DeskDep, week: PageWeek, repo: RepoQuery = None) -> Response:
     """The digest as Markdown."""
-    return markdown_answer(desk.knowledge.digest_markdown(_digest(desk, week)), None)
+    return markdown_answer(desk.knowledge.digest_markdown(_digest(desk, week, repo)), None)
 
 
 @router.api_route("/digest/{week}/email", methods=_READ, include_in_schema=False)
-def email_page(desk: DeskDep, week: PageWeek) -> HTMLResponse:
+def email_page(desk: DeskDep, week: PageWeek, repo: RepoQuery = None) -> HTMLResponse:
     """The digest as it can be sent by mail: tables only, nothing to load."""
-    return HTMLResponse(digest_email(_digest(desk, week)))
+    return HTMLResponse(digest_email(_digest(desk, week, repo)))
 
 
 @router.api_route("/digest/{week}", methods=_READ, include_in_schema=False)
-def digest_page(request: Request, desk: DeskDep, week: PageWeek) -> Response:
+def digest_page(request: Request, desk: DeskDep, week: PageWeek, repo: RepoQuery = None) -> Response:
     """The digest of a week. With `Accept: text/markdown` it is Markdown."""
-    digest = _digest(desk, week)
+    digest = _digest(desk, week, repo)
     if wants_markdown(request.headers.get("accept", "")):
         return markdown_answer(desk.knowledge.digest_markdown(digest), None)
     return render_page(
@@ -98,6 +105,8 @@ def digest_page(request: Request, desk: DeskDep, week: PageWeek) -> Response:
         headers=VARY,
         digest=digest,
         default_repo=desk.settings.default_repo,
+        repos=repo_switch(desk.settings, f"/digest/{digest.week}", digest.repo),
+        at=partial(with_repo, desk.settings, repo=digest.repo),
         notes=notes(digest),
         growth=growth_words(digest),
         clusters=cluster_words(digest),
@@ -111,8 +120,8 @@ def digest_page(request: Request, desk: DeskDep, week: PageWeek) -> Response:
     )
 
 
-def _digest(desk: Desk, week: str) -> Digest:
-    return desk.knowledge.digest(desk.store, desk.settings.default_repo, IsoWeek.parse(week))
+def _digest(desk: Desk, week: str, repo: str | None) -> Digest:
+    return desk.knowledge.digest(desk.store, repo or desk.settings.default_repo, IsoWeek.parse(week))
 
 
 def area_rows(areas: tuple[AreaCount, ...]) -> list[tuple[str, list[dict[str, str | int]]]]:

@@ -94,7 +94,7 @@ def draw(graph: Graph, repos: Sequence[str]) -> Picture | None:
         width=(RIGHT_X + BOX_W + LEFT_X if right else MIDDLE_X + BOX_W + LEFT_X) - shift, height=height,
         boxes=tuple(boxes), lines=tuple(lines),
         label=f"What belongs to {_name(root, root.repo)}",
-        description="; ".join(f"{box.relation}: {box.name}, {box.state}" for box in boxes[1:]),
+        description="; ".join(f"{box.relation}: {box.name}, {box.state or box.title}" for box in boxes[1:]),
         left_out=len(strongest) > len(shown),
     )  # fmt: skip
 
@@ -108,7 +108,10 @@ def _box(x: int, y: int, node: GraphNode, edge: GraphEdge, root: GraphNode, repo
     state = "not stored" if node.kind == "unknown" else f"{kind}{node.state}"
     if node.released_in:
         state += f", in {node.released_in}"
-    return Box(x, y, _name(node, root.repo), state, _title(node), relation_words(edge, root.key),
+    title = _title(node)
+    if node.repo != root.repo:  # its name leaves the state no room beside it
+        state, title = "", _cut(f"{state}: {title}" if title else state)
+    return Box(x, y, _name(node, root.repo), state, title, relation_words(edge, root.key),
                _address(node, repos))  # fmt: skip
 
 

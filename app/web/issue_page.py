@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
@@ -17,6 +18,7 @@ from app.web.citations import Citations
 from app.web.deps import Desk, DeskDep
 from app.web.graph_picture import draw
 from app.web.render import page_address, render_page
+from app.web.repo_switch import with_repo
 from app.web.same_origin import OWN_REFERRER
 from app.web.unknowns import unknowns
 from app.web.version_line import version_line
@@ -57,7 +59,9 @@ def _issue(
 ) -> Response:
     yours = (vllm_version or "").strip() or None
     try:
-        issue = desk.knowledge.view_issue(desk.store, repo, number, vllm_version=yours)
+        issue = desk.knowledge.view_issue(
+            desk.store, repo, number, vllm_version=yours, versions_of=desk.settings.default_repo
+        )
     except NotFoundError:
         raise NotFoundError(
             f"#{number} of {repo} is not stored. Run `triage sync`, or load it with `triage import`."
@@ -68,6 +72,7 @@ def _issue(
     linked = desk.knowledge.issue_graph(desk.store, repo, number)
     address = page_address(issue.repo, issue.number, desk.settings.default_repo)
     facts = issue.facts
+    mine = yours if repo == desk.settings.default_repo else None  # it has no place among other versions
     return render_page(
         "issue.html",
         headers={**VARY, **OWN_REFERRER},
@@ -75,7 +80,7 @@ def _issue(
         facts=facts,
         cites=Citations(issue),
         yours=yours,
-        stations=version_line(facts.regression, yours, overview.newest_release) if facts else (),
+        stations=version_line(facts.regression, mine, overview.newest_release) if facts else (),
         missing=unknowns(facts, issue.fix) if facts and facts.is_failure else (),
         linked=linked,
         picture=draw(linked, desk.settings.repo),
@@ -87,6 +92,7 @@ def _issue(
         overview=overview,
         repo=repo,
         default_repo=desk.settings.default_repo,
+        at=partial(with_repo, desk.settings, repo=repo),
     )
 
 

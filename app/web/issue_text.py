@@ -25,6 +25,9 @@ TEXT_LIMIT = 200_000
 MARKDOWN_LIMIT = 20_000
 """Longest text rendered as Markdown; a longer one is shown as it stands, which costs nothing."""
 
+SHOWN_BYTES = 40_000
+"""Most of a text on an issue's page, escaped, in bytes: a page weighs 100 KiB at most with all it loads."""
+
 LINK_REL = "nofollow ugc noopener"
 
 _TAGS = {
@@ -40,6 +43,14 @@ class Span:
     start: int
     end: int
     number: int
+
+
+def shown_part(text: str) -> str:
+    """As much of a text, from its beginning, as an issue's page has room for, in whole lines."""
+    part = text[:SHOWN_BYTES]
+    while (size := len(escape(part).encode("utf-8", "replace"))) > SHOWN_BYTES:
+        part = part[: len(part) * SHOWN_BYTES // size - 1]
+    return part if len(part) == len(text) else part[: part.rfind("\n") + 1] or part
 
 
 def mark_text(text: str, spans: Iterable[Span]) -> Markup:
@@ -91,11 +102,17 @@ def render_markdown(text: str) -> Markup:
     html = nh3.clean(
         _markdown().render(text),
         tags=_TAGS,
-        attributes={"a": {"href"}, "ol": {"start"}},
+        attributes={"a": {"href"}, "ol": {"start"}, "*": set()},
+        attribute_filter=_absolute_only,
         url_schemes={"http", "https"},
         link_rel=LINK_REL,
     )
     return Markup(html)  # noqa: S704 - nh3 let nothing through but the tags above
+
+
+def _absolute_only(_tag: str, name: str, value: str) -> str | None:
+    """Where a text was written, a relative address meant another place than it would mean on our page."""
+    return value if name != "href" or value.startswith(("http://", "https://")) else None
 
 
 @lru_cache(maxsize=1)

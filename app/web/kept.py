@@ -15,7 +15,7 @@ from app.knowledge.side_by_side import side_by_side
 from app.web.deps import Desk, DeskDep
 from app.web.render import render_page
 from app.web.schemas import DiagnoseRequest
-from app.web.version_line import version_line
+from app.web.version_line import match_stations
 
 router = APIRouter(include_in_schema=False)
 
@@ -64,7 +64,7 @@ def kept_page(key: str, desk: DeskDep) -> HTMLResponse:
         sides=side_by_side(kept.excerpt, best),
         report_address=new_issue_address(desk.settings.default_repo, diagnosis),
         line_count=kept.line_count,
-        stations=version_line(best.regression, yours, overview.newest_release) if best else (),
+        stations=match_stations(best, desk.settings.default_repo, yours, overview.newest_release),
         markdown=desk.knowledge.markdown(diagnosis),
         curl="",
         kept=kept,

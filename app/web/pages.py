@@ -19,7 +19,7 @@ from app.web.kept import keep_answer
 from app.web.origin import base_address
 from app.web.render import render_page
 from app.web.schemas import DiagnoseRequest
-from app.web.version_line import version_line
+from app.web.version_line import match_stations
 
 router = APIRouter(include_in_schema=False)
 
@@ -74,7 +74,7 @@ def diagnose_page(
         sides=side_by_side(lines, best),
         report_address=new_issue_address(desk.settings.default_repo, diagnosis),
         line_count=count_lines(asked.log),
-        stations=version_line(best.regression, yours, overview.newest_release) if best else (),
+        stations=match_stations(best, desk.settings.default_repo, yours, overview.newest_release),
         markdown=desk.knowledge.markdown(diagnosis),
         curl=curl_command(request, asked.vllm_version),
         kept=None,

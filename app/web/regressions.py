@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import HTMLResponse, Response
 from pydantic import AfterValidator
 
 from app.knowledge.version_order import ordered
 from app.knowledge.version_shapes import KnownPage, RegressionPage
+from app.web.answer_shapes import VERSION_LIST
+from app.web.answering import MaxChars, answer
 from app.web.cursors import CursorText, read_cursor, write_cursor
 from app.web.deps import DeskDep
 from app.web.judgements import RepoName
 from app.web.openapi import problems
 from app.web.render import render_page
+from app.web.repo_switch import repo_switch, with_repo
 
 PAGE_REGRESSIONS = 30
 PAGE_KNOWN = 20
@@ -50,41 +54,61 @@ class KnownIssueList(KnownPage):
     "/api/v1/regressions",
     operation_id="list_regressions",
     summary="Regressions that touch a version, or all of them, each with its range and its words",
+    response_model=RegressionList,
     responses=problems(422, 503),
 )
 def get_regressions(
+    request: Request,
     desk: DeskDep,
     version: VersionQuery = None,
     repo: RepoQuery = None,
     limit: Limit = 50,
     cursor: CursorText = None,
-) -> RegressionList:
-    """Without a version the newest first; with one those that began in it, then by their place."""
+    max_chars: MaxChars = None,
+) -> Response:
+    """List failures that were not there before, as their own issues tell it, with the range of versions.
+
+    Without a version the newest first; with one those that began in it, then by their place. A
+    `culprit_guesses` entry is a guess: nobody said so.
+    """
     after = read_cursor(_REGRESSIONS, cursor) or 0
     where = repo or desk.settings.default_repo
     page = desk.knowledge.regressions(desk.store, where, version, after=after, limit=limit)
-    return RegressionList(**dict(page), next_cursor=_next(_REGRESSIONS, after + limit, page.total))
+    told = RegressionList(**dict(page), next_cursor=_next(_REGRESSIONS, after + limit, page.total))
+    return answer(
+        request, told, VERSION_LIST, max_chars, cursor_at=lambda at: write_cursor(_REGRESSIONS, after + at)
+    )
 
 
 @router.get(
     "/api/v1/versions/{version}/known-issues",
     operation_id="list_known_issues",
     summary="What fails in a version and was open or fixed later, weighted by reports",
+    response_model=KnownIssueList,
     responses=problems(422, 503),
 )
 def get_known_issues(
+    request: Request,
     desk: DeskDep,
     version: Annotated[str, Path(max_length=100, pattern=VERSION)],
     repo: RepoQuery = None,
     closed: Annotated[bool, Query(description="also those closed without a known fix")] = False,
     limit: Limit = 50,
     cursor: CursorText = None,
-) -> KnownIssueList:
-    """Those said to fail in the version first, then those that fail since an earlier one."""
+    max_chars: MaxChars = None,
+) -> Response:
+    """List what to know before running a version: its known failures, how each stands, and what helps.
+
+    Those said to fail in the version come first, then those that fail since an earlier one, each part by how
+    many reports it has. An empty list is no proof that nothing fails.
+    """
     after = read_cursor(_KNOWN, cursor) or 0
     where = repo or desk.settings.default_repo
     page = desk.knowledge.known_issues(desk.store, where, version, closed=closed, after=after, limit=limit)
-    return KnownIssueList(**dict(page), next_cursor=_next(_KNOWN, after + limit, page.total))
+    told = KnownIssueList(**dict(page), next_cursor=_next(_KNOWN, after + limit, page.total))
+    return answer(
+        request, told, VERSION_LIST, max_chars, cursor_at=lambda at: write_cursor(_KNOWN, after + at)
+    )
 
 
 @router.api_route("/regressions", methods=["GET", "HEAD"], include_in_schema=False)
@@ -92,15 +116,18 @@ def regressions_page(
     desk: DeskDep,
     version: PageVersion = None,
     closed: Annotated[str, Query(max_length=5)] = "",
+    repo: RepoQuery = None,
 ) -> HTMLResponse:
     """Regressions and known issues of a version; without one the newest, and versions to choose from."""
-    repo = desk.settings.default_repo
-    overview = desk.knowledge.overview(desk.store, repo)
-    page = desk.knowledge.regressions(desk.store, repo, version, limit=PAGE_REGRESSIONS)
+    where = repo or desk.settings.default_repo
+    overview = desk.knowledge.overview(desk.store, where)
+    page = desk.knowledge.regressions(desk.store, where, version, limit=PAGE_REGRESSIONS)
     known = None
     if version:
-        known = desk.knowledge.known_issues(desk.store, repo, version, closed=bool(closed), limit=PAGE_KNOWN)
-    counts = () if version else desk.knowledge.regression_versions(desk.store, repo)
+        known = desk.knowledge.known_issues(
+            desk.store, where, version, closed=bool(closed), limit=PAGE_KNOWN
+        )
+    counts = () if version else desk.knowledge.regression_versions(desk.store, where)
     return render_page(
         "regressions.html",
         version=page.version,
@@ -111,7 +138,10 @@ def regressions_page(
         releases=[count for count in counts if _is_release(count.version)][:VERSIONS_SHOWN],
         builds=[count for count in counts if not _is_release(count.version)][:VERSIONS_SHOWN],
         overview=overview,
-        repo=repo,
+        repo=where,
+        default_repo=desk.settings.default_repo,
+        repos=repo_switch(desk.settings, "/regressions", where, version=version),
+        at=partial(with_repo, desk.settings, repo=where),
     )
 
 

@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from app.knowledge.headline import issue_name
 from app.knowledge.report_labels import relation_words
 from app.paths import static_dir, templates_dir
 from app.web import words
@@ -19,7 +20,7 @@ from app.web import words
 SOURCES = {"title": "title", "body": "issue text", "card": "starter card"}
 """Where a quote of a report stands; any other place is a comment or another issue."""
 
-_ASSETS = ("style.css", "app.js", "icon.svg")
+_ASSETS = ("style.css", "app.js", "docs.css", "docs.css", "docs.js", "icon.svg")
 
 
 @lru_cache(maxsize=1)
@@ -34,12 +35,15 @@ def _environment() -> Environment:
     environment.filters.update(
         age=words.age,
         count=words.count,
+        day=words.day,
         fix_advice=words.fix_advice,
         fix_sign=words.fix_sign,
         listed=words.listed,
         percent=words.percent,
         plural=words.plural,
+        range_words=words.range_words,
         rfc3339=words.rfc3339,
+        share=words.share,
         stamp=words.stamp,
         version=words.version,
         link_issue=link_issue,
@@ -52,7 +56,9 @@ def _environment() -> Environment:
         backend_names=words.BACKENDS,
         version_names=words.VERSIONS,
         failure_names=words.FAILURES,
+        signal_words=words.SIGNALS,
         page_address=page_address,
+        issue_name=issue_name,
         assets=_asset_addresses(),
         relation_words=relation_words,
         source_names=SOURCES,
@@ -73,12 +79,17 @@ def render_page(
     template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **context: Any
 ) -> HTMLResponse:
     """A page out of a template of `templates/` and what it is to show."""
-    return HTMLResponse(_environment().get_template(template).render(**context), status, headers=headers)
+    return HTMLResponse(render_text(template, **context), status, headers=headers)
+
+
+def render_text(template: str, **context: Any) -> str:
+    """The text of a page, for where it is not an answer."""
+    return _environment().get_template(template).render(**context)
 
 
 def link_issue(sentence: str, number: int, address: str) -> Markup:
-    """The sentence, escaped, its first `#number` a link to the address."""
-    found = re.search(rf"#{number}(?!\d)", sentence)
+    """The sentence, escaped, its first `#number`, or `owner/name#number`, a link to the address."""
+    found = re.search(rf"(?:[\w-]{{1,50}}/[\w.-]{{1,100}})?#{number}(?!\d)", sentence)
     if found is None:
         return escape(sentence)
     link = Markup('<a href="{}">{}</a>').format(address, found[0])

@@ -7,7 +7,7 @@ from typing import Annotated
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
-from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from app.errors import (
     AddressError,
@@ -20,13 +20,20 @@ from app.errors import (
 )
 from app.knowledge.report_address import ADDRESS_CHARS, IssueAddress, parse_issue_address
 from app.knowledge.report_shapes import Report
-from app.web.api import MARKDOWN_TYPE, Number, RepoPart, Version, wants_markdown
+from app.web.answer_shapes import REPORT
+from app.web.answering import MaxChars, answer, markdown_answer, wants_markdown
+from app.web.api import Number, RepoPart, Version
 from app.web.deps import Desk, DeskDep
 from app.web.fetching import Fetcher
 from app.web.graph_picture import draw
-from app.web.openapi import problems
+from app.web.openapi import markdown_too, problems
 from app.web.render import render_page
 from app.web.version_line import report_stations
+
+EDGES_SHOWN = 60
+"""Most relations listed on the page; the Markdown and the JSON have all."""
+COPIED_CHARS = 20_000
+"""Longest Markdown that the page holds a second time to be copied: a page weighs 100 KiB at most."""
 
 router = APIRouter()
 
@@ -37,8 +44,14 @@ Address = Annotated[str, Query(alias="url", max_length=4000)]
 
 
 @router.api_route("/report", methods=_READ, include_in_schema=False)
-def report_page(desk: DeskDep, url: Address = "", vllm_version: Version = None) -> HTMLResponse:
-    """The field for an issue's address, and below it the report if one was given."""
+def report_page(
+    request: Request,
+    desk: DeskDep,
+    url: Address = "",
+    vllm_version: Version = None,
+    max_chars: MaxChars = None,
+) -> Response:
+    """The field for an issue's address, and below it the report if one was given; Markdown on request."""
     if not url.strip():
         return _page(desk, url)
     try:
@@ -47,12 +60,15 @@ def report_page(desk: DeskDep, url: Address = "", vllm_version: Version = None) 
         return _page(desk, url, status=error.status, fault=error.message)
     try:
         report = desk.knowledge.report(
-            desk.store, asked.repo, asked.number, vllm_version=(vllm_version or "").strip() or None
-        )
+            desk.store, asked.repo, asked.number, vllm_version=(vllm_version or "").strip() or None,
+            versions_of=desk.settings.default_repo,
+        )  # fmt: skip
     except PullRequestError as error:
         return _page(desk, url, status=error.status, fault=error.message)
     except NotFoundError:
         return _page(desk, url, status=404, fault=f"#{asked.number} is not stored.", wanted=asked)
+    if wants_markdown(request.headers.get("accept", "")):
+        return markdown_answer(desk.knowledge.report_markdown(report), max_chars)
     return _page(desk, url, report=report)
 
 
@@ -120,6 +136,7 @@ def _page(
     """The page in any of its states; `wanted` is an issue that a button may fetch."""
     repo = report.repo if report else desk.settings.default_repo
     overview = desk.knowledge.overview(desk.store, repo)
+    markdown = desk.knowledge.report_markdown(report) if report else ""
     return render_page(
         "report.html",
         status=status,
@@ -128,7 +145,8 @@ def _page(
         fault=fault,
         report=report,
         wanted=f"{wanted.repo}#{wanted.number}" if wanted else "",
-        markdown=desk.knowledge.report_markdown(report) if report else "",
+        markdown=markdown if len(markdown) <= COPIED_CHARS else "",
+        edges=report.graph.edges[:EDGES_SHOWN] if report else (),
         picture=draw(report.graph, desk.settings.repo) if report else None,
         stations=report_stations(report.regression, overview.newest_release) if report else (),
         json_address=f"{_json_address(desk, report)}/report" if report else "",
@@ -143,7 +161,7 @@ def _json_address(desk: Desk, report: Report) -> str:
     return f"/api/v1/{'' if short else f'repos/{report.repo}/'}issues/{report.number}"
 
 
-_ANSWERS = problems(404, 422, 503) | {200: {"content": {MARKDOWN_TYPE: {"schema": {"type": "string"}}}}}
+_ANSWERS = problems(404, 422, 503) | markdown_too()
 
 
 @router.get(
@@ -154,10 +172,15 @@ _ANSWERS = problems(404, 422, 503) | {200: {"content": {MARKDOWN_TYPE: {"schema"
     responses=_ANSWERS,
 )
 def get_report(
-    request: Request, number: Number, desk: DeskDep, vllm_version: Version = None
-) -> Report | Response:
-    """The report on a stored issue. With `Accept: text/markdown` it is Markdown."""
-    return _answer(request, desk, desk.settings.default_repo, number, vllm_version)
+    request: Request, number: Number, desk: DeskDep, vllm_version: Version = None, max_chars: MaxChars = None
+) -> Response:
+    """Report on a stored issue, every part with the words it rests on and their address.
+
+    It tells what `get_issue` tells, and besides the graph of linked issues and pull requests, a timeline,
+    code examples, and what is not known.
+    With `Accept: text/markdown` the report is Markdown, fit to be posted.
+    """
+    return _answer(request, desk, desk.settings.default_repo, number, vllm_version, max_chars)
 
 
 @router.get(
@@ -174,21 +197,23 @@ def get_repo_report(
     number: Number,
     desk: DeskDep,
     vllm_version: Version = None,
-) -> Report | Response:
-    """The report on a stored issue. With `Accept: text/markdown` it is Markdown."""
-    return _answer(request, desk, f"{owner}/{name}", number, vllm_version)
+    max_chars: MaxChars = None,
+) -> Response:
+    """Report on a stored issue, as `get_issue_report` does, for a repository that is named."""
+    return _answer(request, desk, f"{owner}/{name}", number, vllm_version, max_chars)
 
 
-def _answer(request: Request, desk: Desk, repo: str, number: int, version: str | None) -> Report | Response:
+def _answer(
+    request: Request, desk: Desk, repo: str, number: int, version: str | None, max_chars: int | None
+) -> Response:
     yours = (version or "").strip() or None
     try:
-        report = desk.knowledge.report(desk.store, repo, number, vllm_version=yours)
+        report = desk.knowledge.report(
+            desk.store, repo, number, vllm_version=yours, versions_of=desk.settings.default_repo
+        )
     except NotFoundError:
         raise NotFoundError(
             f"#{number} is not stored. `triage report` or the button on /report fetches an issue of a "
             "configured repository."
         ) from None
-    if wants_markdown(request.headers.get("accept", "")):
-        text = desk.knowledge.report_markdown(report)
-        return PlainTextResponse(text, media_type=MARKDOWN_TYPE, headers={"Vary": "Accept"})
-    return report
+    return answer(request, report, REPORT, max_chars, markdown=lambda: desk.knowledge.report_markdown(report))

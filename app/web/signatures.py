@@ -22,6 +22,7 @@ from app.web.deps import Desk, DeskDep
 from app.web.judgements import RepoName
 from app.web.openapi import problems
 from app.web.render import render_page
+from app.web.repo_switch import repo_switch
 from app.web.timeline_picture import draw_timeline
 from app.web.version_line import version_line
 
@@ -125,6 +126,7 @@ def signatures_page(
     return render_page(
         "signatures.html", q=q, parts=parts, overview=desk.knowledge.overview(store, where), repo=where,
         suffix=_suffix(desk, where), default_repo=desk.settings.default_repo,
+        repos=repo_switch(desk.settings, "/signatures", where, q=q),
     )  # fmt: skip
 
 

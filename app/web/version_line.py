@@ -13,6 +13,7 @@ from typing import Any, Literal
 from packaging.version import InvalidVersion, Version
 
 from app.extract.facts import Regression
+from app.knowledge.answers import Match
 from app.knowledge.report_shapes import ReportFact
 from app.web.words import version
 
@@ -53,6 +54,16 @@ def version_line(regression: Regression | None, yours: str | None, newest: str |
     if yours:
         told = _with_you(told, version(yours), regression)
     return tuple(told) if regression.fixed_in else (*told, *_gap(told, newest))
+
+
+def match_stations(
+    match: Match | None, repo: str, yours: str | None, newest: str | None
+) -> tuple[Station, ...]:
+    """The line of a match; versions of `repo`, the default repository, have no place among another's."""
+    if match is None:
+        return ()
+    own = match.repo == repo
+    return version_line(match.regression, yours if own else None, newest if own else None)
 
 
 def report_stations(points: Iterable[ReportFact], newest: str | None) -> tuple[Station, ...]:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from app.extract.facts import FixState, Outcome, Speaker, WorkaroundKind
-from app.knowledge.answers import Band, FixView, ForYou
+from app.extract.facts import FixState, Outcome, Regression, Speaker, WorkaroundKind
+from app.knowledge.answers import Band, FixElsewhere, FixView, ForYou
+from app.knowledge.votes import Signal
 
 THIN_SPACE = "\u2009"
 
@@ -69,6 +70,16 @@ FAILURES = {
 }
 """Kinds of failure whose word differs from their name."""
 
+SIGNALS: dict[Signal, str] = {
+    "works": "Remedy works",
+    "easy_fix": "Easy fix",
+    "time_saver": "Saved time",
+    "blocking": "Blocking",
+    "common": "Common",
+    "flaky": "Flaky",
+    "verified": "Reproduced",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class FixSign:
@@ -98,6 +109,8 @@ def fix_sign(fix: FixView | None) -> FixSign:
     """The sign of a fix state; without one it is unknown. "Fixed" names its pull request and release."""
     if fix is None:
         return FixSign("q", "q", "Fix unknown")
+    if fix.elsewhere is not None and fix.elsewhere.state == "merged":
+        return FixSign(*_FIX_SIGNS[fix.state], _merged_elsewhere(fix.elsewhere))
     by = f" by {fix.pr}" if fix.pr else ""
     release = f", in {version(fix.released_in)}" if fix.released_in else ""
     early = fix.earliest_possible
@@ -112,6 +125,11 @@ def fix_sign(fix: FixView | None) -> FixSign:
     }
     css, icon = _FIX_SIGNS[fix.state]
     return FixSign(css, icon, words[fix.state])
+
+
+def _merged_elsewhere(other: FixElsewhere) -> str:
+    release = f", in {other.repo} {version(other.released_in)}" if other.released_in else ", not released"
+    return f"Merged in {other.pr}{release}"
 
 
 def fix_advice(fix: FixView | None) -> str:
@@ -136,11 +154,26 @@ def version(text: str | None) -> str:
 
 def percent(score: float) -> str:
     """A chance in whole percent with a thin space; never a flat 0 or 100."""
-    if score < 0.005:
+    whole = round(score * 100)
+    if whole < 1:
         return f"under 1{THIN_SPACE}%"
-    if score >= 0.995:
-        return f"over 99{THIN_SPACE}%"
-    return f"{round(score * 100)}{THIN_SPACE}%"
+    return f"{whole}{THIN_SPACE}%" if whole < 100 else f"over 99{THIN_SPACE}%"
+
+
+def share(part: float) -> str:
+    """A part of a whole in whole percent with a thin space."""
+    whole = round(part * 100)
+    return f"{whole}{THIN_SPACE}%" if whole or not part else f"under 1{THIN_SPACE}%"
+
+
+def range_words(told: Regression) -> str:
+    """What is said of a range of versions, in one line."""
+    parts = (
+        ("works in", told.last_working), ("fails in", told.first_failing),
+        ("still in", ", ".join(map(version, told.still_failing))), ("fixed in", told.fixed_in),
+        ("since", told.culprit),
+    )  # fmt: skip
+    return ", ".join(f"{words} {version(value)}" for words, value in parts if value)
 
 
 def count(number: int) -> str:
@@ -162,6 +195,12 @@ def stamp(moment: datetime) -> str:
     """A date and time to be read: 3 Jun 2026, 06:00 UTC."""
     moment = utc(moment)
     return f"{moment.day} {moment:%b %Y, %H:%M} UTC"
+
+
+def day(moment: datetime) -> str:
+    """A date to be read: 3 Jun 2026."""
+    moment = utc(moment)
+    return f"{moment.day} {moment:%b %Y}"
 
 
 def rfc3339(moment: datetime) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from app.extract.facts import Facts
 from app.extract.reader import read_log
-from app.knowledge.caution import LATE, WRAPPED, model_family, why_not_same
+from app.knowledge.caution import LATE, WRAPPED, why_not_same
 from app.match.candidates import Candidate
 from app.match.terms import CHANNELS, FRAME
 
@@ -47,14 +47,3 @@ def test_the_same_backend_takes_the_doubt_away() -> None:
 
 def test_a_shared_kernel_takes_the_doubt_away() -> None:
     assert why_not_same(read_log(LATE_LOG), None, a_candidate("_custom_ops.py:moe_align_block_size")) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "family"),
-    [
-        ("Qwen/Qwen2.5-72B-Instruct", "qwen"), ("meta-llama/Meta-Llama-3.1-8B", "llama"),
-        ("/models/deepseek_r1/", "deepseek"), ("123", ""), ("", ""),
-    ],
-)  # fmt: skip
-def test_a_models_family_is_its_first_word(name: str, family: str) -> None:
-    assert model_family(name) == family

@@ -78,11 +78,12 @@ def test_the_state_of_a_fix(
     assert view.reason.endswith(".")
 
 
-def test_a_pull_request_of_another_repository_fixes_nothing_here(store: Store, keep: Keep) -> None:
+def test_a_fix_merged_in_another_repository_is_released_nowhere_here(store: Store, keep: Keep) -> None:
     repo_id = keep(OPEN)
     keep(a_pull(7, body="Fixes vllm-project/vllm#1", merged_at=EARLY), repo="other/engine")
+    view = state_of(store, repo_id, OPEN, None)
 
-    assert state_of(store, repo_id, OPEN, None).state == "not_fixed"
+    assert (view.state, view.pr, view.released_in) == ("merged_unreleased", "other/engine#7", None)
 
 
 def test_an_issue_without_facts_has_a_state(store: Store, keep: Keep) -> None:

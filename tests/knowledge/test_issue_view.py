@@ -6,8 +6,11 @@ import pytest
 
 from app.errors import NotFoundError
 from app.extract.redact import BLOCK
+from app.knowledge.answers import ClusterLine
 from app.knowledge.issue_view import view_issue
 from app.knowledge.starter_set import load_starter_set
+from app.store.cluster_tables import metadata
+from app.store.dialect import upsert
 from app.store.session import Store
 from tests.knowledge.conftest import Keep
 from tests.samples import LATE, REPO, a_comment, a_pull, a_release, an_issue, fenced, marlin_log
@@ -80,3 +83,32 @@ def test_what_is_not_stored_is_named(store: Store, keep: Keep, repo: str, number
 
     with pytest.raises(NotFoundError, match=f"{repo}#{number} is not stored"):
         view_issue(store, repo, number)
+
+
+def test_participants_are_counted_where_all_comments_and_writers_are_known(store: Store, keep: Keep) -> None:
+    keep(
+        an_issue(1, author="anna", comments=2), a_comment(5, 1, "Me too.", author="bert"), a_comment(6, 1, "Thanks.", author="anna"),
+        an_issue(2, author="anna", comments=3), a_comment(7, 2, "One of three.", author="bert"),
+        an_issue(3, author=None),
+    )  # fmt: skip
+
+    assert [view_issue(store, REPO, number).participants for number in (1, 2, 3)] == [2, None, None]
+
+
+def test_estimated_dates_are_said(store: Store, keep: Keep) -> None:
+    keep(an_issue(1, raw={"x_dates_estimated": True}), an_issue(2))
+
+    assert [view_issue(store, REPO, number).dates_estimated for number in (1, 2)] == [True, False]
+
+
+def test_an_issue_names_the_failure_it_reports_and_how_many_do(store: Store, keep: Keep) -> None:
+    repo_id = keep(an_issue(1), an_issue(2), an_issue(3))
+    with store.unit_of_work() as session:
+        cluster = {"repo_id": repo_id, "id": "s1-x", "canonical": 2, "text": "ValueError | no"}
+        upsert(session, metadata.tables["cluster"], [cluster], keys=("repo_id", "id"))
+        rows = [
+            {"repo_id": repo_id, "number": n, "cluster_id": "s1-x", "signature_id": None, "traits": {}} for n in (1, 2)
+        ]
+        upsert(session, metadata.tables["cluster_member"], rows, keys=("repo_id", "number"))
+
+    assert view_issue(store, REPO, 1).cluster == ClusterLine(id="s1-x", text="ValueError | no", canonical=2, size=2)

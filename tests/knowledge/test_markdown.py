@@ -24,7 +24,8 @@ from app.knowledge.answers import (
     RootCause,
     Why,
 )
-from app.knowledge.markdown import code, diagnosis_markdown, escape, fix_words, remedy_line
+from app.knowledge.markdown import diagnosis_markdown, fix_words, remedy_line
+from app.knowledge.quoting import code, escape
 from tests.samples import REPO
 
 URL = f"https://github.com/{REPO}/issues/39288"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time_machine
 
-from app.knowledge.overview import RECENT, overview
+from app.knowledge.overview import overview
 from app.knowledge.starter_set import load_starter_set
 from app.store.session import Store
 from app.store.sync_state import begin_run, end_run
@@ -21,8 +21,8 @@ def a_failure(number: int, **fields):
 def test_an_unknown_repository_is_empty(store: Store) -> None:
     found = overview(store, REPO)
 
-    assert (found.issues, found.pulls, found.as_of, found.newest_release, found.recent, found.is_starter_only) == (
-        0, 0, None, None, (), False
+    assert (found.issues, found.pulls, found.as_of, found.newest_release, found.is_starter_only) == (
+        0, 0, None, None, False
     )  # fmt: skip
 
 
@@ -58,23 +58,3 @@ def test_freshness_is_that_of_the_newest_complete_sync(store: Store, keep: Keep)
         end_run(session, begin_run(session, repo_id), outcome="complete")
 
     assert overview(store, REPO).as_of == EARLY
-
-
-def test_the_newest_failures_are_told_with_their_error(store: Store, keep: Keep) -> None:
-    keep(a_failure(1, title="[Bug]: one"), an_issue(2, title="[Feature]: two", body="Please."), a_failure(3, title="[Bug]: three"))
-    recent = overview(store, REPO).recent
-
-    assert [(item.number, item.title, item.has_remedy) for item in recent] == [(3, "[Bug]: three", True), (1, "[Bug]: one", True)]
-    assert recent[0].error == "ValueError: Weight output_size_per_partition = 4544 is not divisible by min_thread_n = 64."
-
-
-def test_only_a_few_of_the_newest_are_told(store: Store, keep: Keep) -> None:
-    keep(*(a_failure(number) for number in range(1, RECENT + 4)))
-
-    assert len(overview(store, REPO).recent) == RECENT
-
-
-def test_secrets_are_masked(store: Store, keep: Keep) -> None:
-    keep(a_failure(1, title=f"[Bug]: {HUB}", body=fenced("See.", marlin_log().replace("Weight", HUB))))
-
-    assert HUB not in overview(store, REPO).model_dump_json()

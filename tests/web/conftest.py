@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,12 +37,15 @@ from app.knowledge.answers import (
     Why,
 )
 from app.knowledge.excerpt import ExcerptLine
-from app.knowledge.overview import Overview, RecentIssue
+from app.knowledge.home import Home, NewFailure, ReleaseIssue, ReleaseNews, TrendingCluster
+from app.knowledge.overview import Overview
 from app.knowledge.related import RelatedItem
+from app.knowledge.report_shapes import Graph, GraphEdge, GraphNode, Quote
+from app.knowledge.votes import SIGNALS, IssueVotes, VoteCount
 from app.main import create_app
-from app.store.schema import migrate
-from app.store.session import Store, open_store
+from app.store.session import Store
 from app.web.deps import Knowledge, knowledge
+from tests.conftest import ENGINES
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # starlette asks for another HTTP library
@@ -198,16 +200,66 @@ ISSUE = IssueAnswer(
 OVERVIEW = Overview(
     issues=15818, pulls=1305, from_cards=30, as_of=datetime(2026, 6, 3, 6, tzinfo=UTC),
     newest_release="0.22.0", is_starter_only=False,
-    recent=(
-        RecentIssue(
+)  # fmt: skip
+
+
+
+def a_node(number: int, kind: Any = "issue", title: str = "", state: str = "open", repo: str = REPO, **more: Any) -> GraphNode:
+    return GraphNode(
+        key=f"{repo}#{number}", repo=repo, number=number, kind=kind, title=title, state=state,
+        url=f"https://github.com/{repo}/issues/{number}", **more,
+    )  # fmt: skip
+
+
+GRAPH = Graph(
+    nodes=(
+        a_node(39288, title=ISSUE.title),
+        a_node(36286, "pull_request", "Prefer another MoE backend", "merged", released_in="0.19.0"),
+        a_node(30579, title="Same model on B200", state="closed"),
+        a_node(1, "unknown", state="unknown", repo="flashinfer-ai/flashinfer"),
+        a_node(39025, title="Capture fails under load", state="closed"),
+    ),
+    edges=(
+        GraphEdge(
+            source=f"{REPO}#39288", target=f"{REPO}#36286", kind="introduced_by", basis="said", reason="said in the issue's text",
+            quote=Quote(text="Introduced by #36286.", source="body", url=f"{URL}39288"),
+        ),
+        GraphEdge(source=f"{REPO}#39288", target=f"{REPO}#30579", kind="mentions", basis="said", reason="said in the issue's text"),
+        GraphEdge(source=f"{REPO}#39288", target="flashinfer-ai/flashinfer#1", kind="mentions", basis="said", reason="said in a comment"),
+        GraphEdge(
+            source=f"{REPO}#39288", target=f"{REPO}#39025", kind="similar", basis="likeness", reason="texts alike",
+            band="likely", score=0.71,
+        ),
+    ),
+)  # fmt: skip
+
+VOTES = IssueVotes(
+    repo=REPO, number=39288, votes=dict.fromkeys(SIGNALS, VoteCount()) | {"works": VoteCount(up=3, down=1)}, yours={"works": 1}
+)
+
+HOME = Home(
+    trending=(
+        TrendingCluster(
+            id="s1-0123456789ab", text="CUDA error | an illegal memory access was encountered", canonical=39288,
+            title="A MoE kernel writes out of bounds on H100", size=7, lately=4, this_week=3, is_growing=True,
+        ),
+    ),
+    since=datetime(2026, 5, 27, tzinfo=UTC),
+    new=(
+        NewFailure(
             number=44395, title="Waking up with weights only, then a forward pass", state="open",
             error="CUDA error: an illegal memory access was encountered", has_remedy=False,
-            created_at=datetime(2026, 6, 2, tzinfo=UTC),
+            created_at=datetime(2026, 6, 2, tzinfo=UTC), dates_estimated=True,
         ),
-        RecentIssue(
-            number=44305, title="Sampler JIT fails on SM120f", error="", state="closed",
-            created_at=None, has_remedy=True,
+        NewFailure(
+            number=44305, title="Sampler JIT fails on SM120f", error="", state="closed", created_at=None, has_remedy=True
         ),
+    ),
+    new_total=81,
+    release=ReleaseNews(
+        version="0.22.0", is_release=True,
+        failing=(ReleaseIssue(number=44022, title="NVFP4 does not start", state="open", began=True),), failing_total=11,
+        fixed=(ReleaseIssue(number=44001, title="Hang at shutdown", state="closed", pr="#44002"),), fixed_total=1,
     ),
 )  # fmt: skip
 
@@ -219,12 +271,17 @@ class Room:
     diagnosis: Diagnosis = SAME
     issue: IssueAnswer = ISSUE
     overview: Overview = OVERVIEW
+    home: Home = HOME
+    graph: Graph = GRAPH
+    votes: IssueVotes = VOTES
     failure: Exception | None = None
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     def knowledge(self) -> Knowledge:
         return replace(
             Knowledge(), diagnose=self._diagnose, view_issue=self._view_issue, overview=lambda _s, _r: self.overview,
+            home=lambda _s, _r: self.home, issue_graph=lambda _s, _r, _n: self.graph,
+            votes_on=lambda _s, _r, _n, *, client: self.votes,
             related=self._related, likeness_of=self._likeness_of, excerpt=lambda _log, _d: EXCERPT,
             markdown=lambda d: f"**{d.headline}**\n",
         )  # fmt: skip
@@ -250,17 +307,34 @@ class Room:
         return self.issue
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(database_url=f"sqlite:///{tmp_path}/triage.db", repo=(REPO,), _env_file=None)  # type: ignore[call-arg]
+ON_BOTH_ENGINES = {"test_faults", "test_health", "test_judgements", "test_kept", "test_regressions", "test_report"}
+"""Modules whose routes ask the archive itself; what stands before a made-up room is tested on one engine."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    chosen = any("engine" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
+    module = metafunc.module.__name__.rpartition(".")[2]
+    if "engine" in metafunc.fixturenames and module in ON_BOTH_ENGINES and not chosen:
+        metafunc.parametrize("engine", ENGINES)
 
 
 @pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    opened = open_store(settings.database_url)
-    migrate(opened)
-    yield opened
-    opened.close()
+def engine() -> str:
+    """What the archive is kept in."""
+    return "sqlite"
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, engine: str) -> Store:
+    """A migrated, empty archive."""
+    opened: Store = request.getfixturevalue(f"{engine}_store")
+    return opened
+
+
+@pytest.fixture
+def settings(store: Store) -> Settings:
+    url = store.engine.url.render_as_string(hide_password=False)
+    return Settings(database_url=url, repo=(REPO,), _env_file=None)  # type: ignore[call-arg]
 
 
 @pytest.fixture

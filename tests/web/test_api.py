@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from app.config import LOG_LIMIT_BYTES
 from app.errors import NotFoundError, StoreError
-from app.web.api import wants_markdown
+from app.web.answering import wants_markdown
 from tests.web.conftest import REPO, Room
 
 LOG = "RuntimeError: CUDA error: an illegal memory access was encountered"
@@ -139,7 +139,7 @@ def test_an_issue_is_given_with_facts_and_evidence(client: TestClient, room: Roo
 
     assert (answer["repo"], answer["number"], answer["fix"]["state"]) == (REPO, 39288, "not_fixed")
     assert answer["evidence"][0]["quote"] == "NVIDIA H100 80GB HBM3"
-    assert room.asked == [{"repo": REPO, "number": 39288, "vllm_version": "0.19.0"}]
+    assert room.asked == [{"repo": REPO, "number": 39288, "vllm_version": "0.19.0", "versions_of": REPO}]
 
 
 def test_an_issue_of_any_repository_has_a_long_address(client: TestClient, room: Room) -> None:

@@ -99,6 +99,13 @@ def test_links_carry_rel_and_images_become_links() -> None:
     assert "<h3>Head</h3>" in rendered
 
 
+def test_an_address_that_meant_a_place_on_github_leads_nowhere_on_our_page() -> None:
+    rendered = render_markdown("[a](/issues/1) [b](../pull/2 'title') [c](//b.example/)")
+
+    assert "href" not in rendered
+    assert "title" not in rendered
+
+
 @pytest.mark.parametrize(
     "unit", ["[", "*a ", "`", "> ", "<", "![", "|a", "- \n", "**a*", "[a](", "&", "_a_ *"]
 )

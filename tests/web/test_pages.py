@@ -575,6 +575,24 @@ def test_an_issue_is_seen_from_a_version(client: TestClient, room: Room) -> None
     assert "seen from 0.19.0" in page.text
 
 
+def test_a_text_too_long_for_a_page_is_cut_and_what_is_cut_off_is_quoted(client: TestClient, room: Room) -> None:
+    assert ISSUE.facts is not None
+    body = ISSUE.body + "'filler' & more\n" * 6000 + "Seen on GB200 too."
+    late = Evidence(
+        field="gpus", value="GB200", quote="Seen on GB200 too.", source="body", start=len(body) - 18, end=len(body),
+        rule="t", confidence=1,
+    )  # fmt: skip
+    facts = ISSUE.facts.model_copy(update={"evidence": (*ISSUE.facts.evidence, late)})
+    room.issue = ISSUE.model_copy(update={"body": body, "facts": facts})
+    source = client.get("/issues/39288").text
+    page = checked(source)
+
+    assert len(source.encode()) < 70_000
+    assert re.search(r"The last [\d,]+ characters are not shown here", page.text)
+    assert page.text.count("Seen on GB200 too.") == 1
+    assert "The MoE backend writes out of bounds." in page.text
+
+
 def test_an_issue_of_another_repository_has_the_long_address(client: TestClient, room: Room) -> None:
     room.issue = ISSUE.model_copy(update={"repo": "other/thing"})
     answer = client.get("/r/other/thing/issues/39288").text

@@ -19,6 +19,7 @@ from app.store.records import IssueRecord
 from app.store.session import Store
 from app.web.fetching import Fetcher, RateLimitError
 from app.web.graph_picture import NODES_MAX, draw
+from app.web.report import EDGES_SHOWN
 from tests.samples import a_pull, an_issue, fenced, rope_log
 from tests.web.conftest import REPO, TestClient
 from tests.web.test_pages import checked
@@ -240,6 +241,29 @@ def test_a_large_graph_is_drawn_in_part_and_inside_its_frame() -> None:
         assert 0 <= box.y <= picture.height - picture.box_h
     places = [(box.x, box.y) for box in picture.boxes]
     assert len(set(places)) == len(places)
+
+
+def test_the_box_of_another_repository_keeps_its_words_inside() -> None:
+    root = GraphNode(key=f"{REPO}#1", repo=REPO, number=1, kind="issue", title="", state="open", url="u")
+    other = GraphNode(key="acme/some-engine#12", repo="acme/some-engine", number=12, kind="unknown", title="", state="unknown", url="u")
+    edge = GraphEdge(source=root.key, target=other.key, kind="mentions", basis="said", reason="said")
+    picture = draw(Graph(nodes=(root, other), edges=(edge,)), (REPO,))
+
+    assert picture is not None
+    box = picture.boxes[1]
+    assert (box.name, box.state, box.title) == ("acme/some-engine#12", "", "not stored")
+    assert "acme/some-engine#12, not stored" in picture.description
+
+
+def test_a_report_of_many_relations_is_a_page_of_bearable_weight(desk: TestClient, store: Store) -> None:
+    said = " ".join(f"#{number}" for number in range(1000, 1000 + 2 * EDGES_SHOWN))
+    put(store, an_issue(950, body=f"These may belong to it: {said}\n"))
+    page = desk.get("/report?url=950").text
+
+    assert checked(page).text.count("said in the issue's text") == EDGES_SHOWN
+    assert f"{EDGES_SHOWN} more are in the" in checked(page).text
+    assert "The Markdown is long; from a shell:" in checked(page).text
+    assert len(desk.get("/api/v1/issues/950/report").json()["graph"]["edges"]) == 2 * EDGES_SHOWN
 
 
 def test_an_issue_that_stands_alone_has_no_picture() -> None:

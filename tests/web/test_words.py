@@ -6,8 +6,20 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from app.extract.facts import Regression
 from app.knowledge.answers import FixView
-from app.web.words import age, fix_advice, fix_sign, percent, plural, rfc3339, stamp, version
+from app.web.words import (
+    age,
+    fix_advice,
+    fix_sign,
+    percent,
+    plural,
+    range_words,
+    rfc3339,
+    share,
+    stamp,
+    version,
+)
 
 NOW = datetime(2026, 6, 3, 6, tzinfo=UTC)
 
@@ -30,7 +42,7 @@ def test_times_without_a_zone_are_utc() -> None:
 
 
 @pytest.mark.parametrize(
-    ("score", "words"), [(0.0, "under 1"), (0.092, "9"), (0.97, "97"), (0.999, "over 99"), (1.0, "over 99")]
+    ("score", "words"), [(0.0, "under 1"), (0.005, "under 1"), (0.092, "9"), (0.97, "97"), (0.999, "over 99"), (1.0, "over 99")]
 )
 def test_a_chance_is_never_a_flat_nothing_or_all(score: float, words: str) -> None:
     assert percent(score) == f"{words}\u2009%"
@@ -58,3 +70,15 @@ def test_figures_agree_with_their_noun() -> None:
         "0 issues",
         "2 remedies",
     )
+
+
+@pytest.mark.parametrize(("part", "told"), [(0, "0\u2009%"), (0.005, "under 1\u2009%"), (0.346, "35\u2009%"), (1, "100\u2009%")])
+def test_a_share_is_told_in_whole_percent(part: float, told: str) -> None:
+    assert share(part) == told
+
+
+def test_a_range_of_versions_is_told_in_one_line() -> None:
+    told = Regression(last_working="v0.8.5", first_failing="0.9.0", still_failing=("0.9.1", "0.10.0"), culprit="#7")
+
+    assert range_words(told) == "works in 0.8.5, fails in 0.9.0, still in 0.9.1, 0.10.0, since #7"
+    assert range_words(Regression()) == ""
