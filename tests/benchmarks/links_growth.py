@@ -18,11 +18,11 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sqlalchemy import text
+from sqlalchemy import Connection, Table, text
 
 from app.bench.rewrite import rewrite
 from app.extract.signature import signature_id
@@ -78,15 +78,7 @@ def _copy(store: Store, repo_id: int, numbers: Sequence[int], offset: int) -> No
         for table in tables:
             if table.name in OWN_WAY:
                 continue
-            names = [c.name for c in table.c if (table.name, c.name) != ("fact", "id")]
-            told = [_copied(table.name, name) for name in names]
-            connection.execute(
-                text(
-                    f"INSERT INTO {table.name} ({', '.join(names)}) SELECT {', '.join(told)} FROM {table.name} "  # noqa: S608
-                    "WHERE repo_id = :repo AND number BETWEEN :low AND :high"
-                ),
-                asked,
-            )
+            copy_rows(connection, table, asked)
         connection.execute(
             text(
                 "UPDATE term SET df = df + (SELECT count(*) FROM posting WHERE term_id = term.id AND repo_id = :repo "
@@ -95,6 +87,26 @@ def _copy(store: Store, repo_id: int, numbers: Sequence[int], offset: int) -> No
             asked,
         )
     _copy_clusters(store, repo_id, numbers, offset)
+
+
+def copy_rows(
+    connection: Connection, table: Table, asked: Mapping[str, int], without: Collection[str] = ()
+) -> None:
+    """Copy a table's rows of some issues under new numbers.
+
+    Args:
+        asked: `repo`, the `low` and `high` number, and the `offset` to add.
+        without: columns that stay empty.
+    """
+    names = [c.name for c in table.c if (table.name, c.name) != ("fact", "id") and c.name not in without]
+    told = [_copied(table.name, name) for name in names]
+    connection.execute(
+        text(
+            f"INSERT INTO {table.name} ({', '.join(names)}) SELECT {', '.join(told)} FROM {table.name} "  # noqa: S608
+            "WHERE repo_id = :repo AND number BETWEEN :low AND :high"
+        ),
+        asked,
+    )
 
 
 def _copied(table: str, name: str) -> str:
