@@ -15,7 +15,7 @@ from app.extract.facts import Evidence, FailureKind
 from app.extract.lists import load
 from app.extract.loglines import unwrap
 from app.extract.narrative import is_request, read_sentences
-from app.extract.proposal import is_guide
+from app.extract.proposal import is_guide, is_spam
 from app.extract.rule_sets import load_rule_set
 from app.extract.rules import Rule
 
@@ -53,6 +53,8 @@ def find_failure(
     """
     whole = ("title", 0, len(document.issue.title))
     error = f"{error_type}: {error_message}" if error_type else error_message
+    if is_spam(document):
+        return False, "none", _cite(document, "none", whole, "kind.title_spam")
     if is_guide(document):
         return False, "none", _cite(document, "none", whole, "kind.title_guide")
     if is_request(document) and not _shows_failure(document, error_type, error_message):

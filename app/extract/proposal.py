@@ -15,6 +15,7 @@ from app.extract.sections import windows
 _LIST = load("proposal")
 _PLAN = pattern(_LIST["plan"]["title"], ignore_case=True)
 _GUIDE = pattern(_LIST["guide"]["title"], ignore_case=True)
+_SPAM = pattern(_LIST["spam"]["title"], ignore_case=True)
 _WISH = pattern(_LIST["wish"]["title"], ignore_case=True)
 _FORM: str = _LIST["wish"]["form"]
 _FAILS = pattern(_LIST["wish"]["unless"])
@@ -24,6 +25,11 @@ _FAILS = pattern(_LIST["wish"]["unless"])
 def is_guide(document: Document) -> bool:
     """Whether the title says that the issue teaches: the errors it shows are examples."""
     return bool(_GUIDE.search(document.sources["title"]))
+
+
+def is_spam(document: Document) -> bool:
+    """Whether the title advertises getting into accounts elsewhere: nothing of it is about this project."""
+    return bool(_SPAM.search(document.sources["title"]))
 
 
 @once

@@ -36,7 +36,7 @@ from app.extract.tracebacks import find_errors, may_tell_errors, title_error
 from app.extract.versions import find_versions
 from app.extract.workarounds import find_workarounds
 
-RULES_VERSION = "2026-11-21.3"
+RULES_VERSION = "2026-11-21.4"
 """Changes with every change of a rule; a stored reading of another version is read again."""
 
 MAX_ISSUE_CHARS = 400_000

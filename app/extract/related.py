@@ -28,7 +28,9 @@ MAX_LINK_CHARS = 120
 MIN_SAID_WORDS = 3
 MAX_INDENT_CHARS = 60
 RELATION_CHARS = 60
-"""How far around a number the words of its relation are looked for, within its line."""
+"""How far around a number the words of its relation are looked for, within its sentence."""
+SENTENCE_WORD_CHARS = 3
+"""What stands behind a full stop is a sentence if it has a word of so many letters."""
 
 LOG_HEAD_CHARS = 400
 """How far above a number the head of a pasted commit may stand."""
@@ -121,13 +123,19 @@ def _said_in_code(document: Document, block: Block, repo: str) -> Iterator[_Foun
 
 
 def _relation(text: str, start: int, end: int) -> str:
-    """What the words around a mention, within its line, say of it; "mention" if nothing."""
-    before = text[max(0, start - RELATION_CHARS) : start].rpartition("\n")[2]
-    after = text[end : end + RELATION_CHARS].partition("\n")[0]
+    """What the words around a mention, within its sentence, say of it; "mention" if nothing."""
+    before = _last_sentence(text[max(0, start - RELATION_CHARS) : start].rpartition("\n")[2])
+    after = text[end : end + RELATION_CHARS].partition("\n")[0].partition(". ")[0]
     words = f"{before} # {after}"
     for rule in load_rule_set("related").meeting(words):
         return str(rule["relation"])
     return "mention"
+
+
+def _last_sentence(text: str) -> str:
+    """What stands behind the last full stop; all of it where only a sign or an abbreviation does."""
+    last = text.rpartition(". ")[2]
+    return last if any(len(word) >= SENTENCE_WORD_CHARS for word in last.split()) else text
 
 
 def _bare(text: str, repo: str) -> Iterator[_Found]:

@@ -120,6 +120,18 @@ def test_the_kind_has_a_quote_whatever_the_text(
         assert document.sources[evidence.source][evidence.start : evidence.end] == evidence.quote
 
 
+@pytest.mark.parametrize(
+    "title",
+    ["HACKEAR Insta gratis, como recuperar una cuenta de Instagram", "Hack Facebook for free, how to recover an account"],
+)
+def test_advertising_reports_nothing(title: str) -> None:
+    assert told(title) == "none"
+
+
+def test_a_failure_that_names_a_company_is_one() -> None:
+    assert told("Crash with facebook/opt-125m after recovering a checkpoint") != "none"
+
+
 def test_a_guide_reports_nothing() -> None:
     assert told("Some-7B usage guide", "ValueError", "too many heads") == "none"
 

@@ -102,5 +102,10 @@ def test_the_quote_s_rule_names_the_relation(said: str, relation: str) -> None:
     assert [item.rule for item in evidence] == [f"related.{relation}"]
 
 
+def test_a_relation_ends_with_its_sentence() -> None:
+    _, _, evidence = find_related(an_issue("It was introduced by #30579. See also #30612. The same as #30700."))
+    assert [item.rule for item in evidence] == ["related.culprit", "related.mention", "related.same"]
+
+
 def test_a_link_s_address_wins_over_its_words() -> None:
     assert told("see [#11732](https://github.com/vllm-project/vllm/issues/11762)")[0] == (11762,)
