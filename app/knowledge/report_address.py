@@ -16,7 +16,7 @@ _NAMED = re.compile(r"([A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100})#([0-9]{1,10})")
 _GITHUB = re.compile(
     r"(?:https?://)?(?:(?:www\.)?github\.com|api\.github\.com/repos)/"
     r"([A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100})/(issues|pulls?)/([0-9]{1,10})(?:[/?#].*)?",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,  # or a dotless i would be one of "github"
 )
 
 

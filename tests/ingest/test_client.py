@@ -83,6 +83,16 @@ def test_the_next_link_is_kept_as_it_stands(ask: Any) -> None:
         "https://api.github.test:444/issues?page=2",
         "https://api.github.test.evil.test/issues?page=2",
         "https://someone@api.github.test/issues?page=2",
+        "https://api.github.test@evil.test/issues?page=2",
+        "https://api.github.test:443@evil.test/issues?page=2",
+        "https://evil.test\\@api.github.test/issues?page=2",
+        "https://api.github.test./issues?page=2",
+        "https://xn--ap-gpa.github.test/issues?page=2",
+        "http://127.0.0.1/issues?page=2",
+        "http://169.254.169.254/latest/meta-data/",
+        "https://[::1]/issues?page=2",
+        "file:///etc/passwd",
+        "ftp://api.github.test/issues",
         "//evil.test/issues?page=2",
     ],
 )
@@ -113,6 +123,18 @@ def test_a_renamed_repository_is_followed_and_its_new_place_remembered(ask: Any)
     assert [request.url.path for request in script.asked] == [
         "/repos/a/b/issues", "/repositories/7/issues", "/repositories/7/issues/comments"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_second_redirect_is_checked_like_the_first(ask: Any, status: int) -> None:
+    script = Script(
+        httpx.Response(status, headers={"location": f"{API}/repositories/7/issues/1"}),
+        httpx.Response(status, headers={"location": "http://127.0.0.1:8000/admin"}),
+    )
+    with pytest.raises(GitHubError, match="leads away"):
+        ask(script).find_object("/repos/a/b/issues/1")
+    assert {request.url.host for request in script.asked} == {"api.github.test"}
+    assert len(script.asked) == 2
 
 
 def test_redirects_in_a_circle_end(ask: Any) -> None:

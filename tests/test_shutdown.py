@@ -1,0 +1,187 @@
+"""`triage serve` told to stop: what is being asked is answered, the process ends, and the sync lock is free."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from socket import socket
+
+import httpx
+import pytest
+
+from app.config import LOG_LIMIT_BYTES
+from app.store.session import open_store
+from app.store.sync_lock import sync_holder
+from tests.served import CRASH, CRASH_NUMBER, starter_settings
+
+pytestmark = pytest.mark.long
+
+START_TIMEOUT_S = 60.0
+STOP_S = 15.0
+ENDED = {0, -signal.SIGTERM, 128 + signal.SIGTERM}
+"""uvicorn raises the signal again when it has stopped."""
+
+
+def free_port() -> int:
+    with socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until(is_so: Callable[[], object], what: str) -> None:
+    until = time.monotonic() + START_TIMEOUT_S
+    while not is_so():
+        assert time.monotonic() < until, what
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> str:
+    return starter_settings(tmp_path).database_url
+
+
+@pytest.fixture
+def slow_github() -> Iterator[tuple[str, threading.Event]]:
+    """A GitHub that takes a request and does not answer it, and whether one came."""
+    asked, done = threading.Event(), threading.Event()
+
+    class Slow(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.set()
+            done.wait(START_TIMEOUT_S)
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    done.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@contextmanager
+def serving(base: str, *options: str, **environment: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The process of `triage serve`, which answers, and its port."""
+    port = free_port()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TRIAGE_")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app.cli", "serve", "--port", str(port), *options], cwd=Path(__file__).parents[1],
+        env=kept | {"TRIAGE_DATABASE_URL": base} | environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+
+    def answers() -> bool:
+        assert process.poll() is None, "it did not start"
+        try:
+            return httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=5, trust_env=False).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    try:
+        wait_until(answers, "it did not answer")
+        yield process, port
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def stop(process: subprocess.Popen[bytes]) -> float:
+    """Tell it to stop; how long it took, in seconds."""
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(STOP_S) in ENDED
+    return time.monotonic() - began
+
+
+def holder_of(base: str) -> str | None:
+    store = open_store(base)
+    try:
+        return sync_holder(store)
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_log_that_is_being_sent_is_taken_and_answered(base: str, workers: int) -> None:
+    log = (CRASH + "\n" * 1000).encode()
+    with serving(base, "--workers", str(workers)) as (process, port):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=STOP_S)
+        connection.putrequest("POST", "/api/v1/diagnose")
+        connection.putheader("Content-Type", "text/plain")
+        connection.putheader("Content-Length", str(len(log)))
+        connection.endheaders(log[:500])
+        time.sleep(0.5)  # one of the workers has begun to read it
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)  # it is about to stop
+        connection.send(log[500:])
+        answer = connection.getresponse()
+        told = answer.read().decode()
+        connection.close()
+
+        assert (answer.status, str(CRASH_NUMBER) in told) == (200, True)
+        assert process.wait(STOP_S) in ENDED
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_logs_that_are_being_read_are_answered(base: str, workers: int) -> None:
+    log = (CRASH * (LOG_LIMIT_BYTES // len(CRASH))).encode()
+    answers: list[int] = []
+    with serving(base, "--workers", str(workers)) as (process, port):
+
+        def ask() -> None:
+            url = f"http://127.0.0.1:{port}/api/v1/diagnose"
+            answers.append(httpx.post(url, content=log, headers={"content-type": "text/plain"}, timeout=60, trust_env=False).status_code)
+
+        threads = [threading.Thread(target=ask) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.3)  # the bodies are there, their answers are not
+        stop(process)
+        for thread in threads:
+            thread.join(STOP_S)
+
+    assert answers == [200, 200, 200]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_sync_beside_it_ends_too_and_leaves_the_lock_free(
+    base: str, workers: int, slow_github: tuple[str, threading.Event]
+) -> None:
+    url, asked = slow_github
+    with serving(base, "--workers", str(workers), "--sync-every", "1h", TRIAGE_GITHUB_API_URL=url) as (process, _port):
+        wait_until(asked.is_set, "no sync began")
+        assert holder_of(base) is not None
+        stop(process)
+        assert holder_of(base) is None
+        wait_until(lambda: not left_of(process), "a process of its own outlives it")
+
+
+def left_of(process: subprocess.Popen[bytes]) -> list[str]:
+    """Processes of its session that outlive it."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = path.read_text().rpartition(")")
+        except OSError:
+            continue
+        if rest.split()[3] == str(process.pid) and rest.split()[0] != "Z":
+            found.append(name)
+    return found
+
+
+def test_a_server_without_anything_to_do_stops_at_once(base: str) -> None:
+    with serving(base) as (process, _port):
+        assert stop(process) < 5
