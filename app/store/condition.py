@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import func, tuple_
+from sqlalchemy import ColumnElement, func, tuple_
 from sqlmodel import Session, col, select
 
 from app.store.cluster_tables import ClusterMemberRow, ClusterRow
@@ -123,31 +123,22 @@ def _is_whole(session: Session, key: tuple[int, int]) -> bool:
 
 def count_without_view(session: Session, repo_id: int) -> int:
     """How many issues that were read have no view to be compared by."""
-    query = (
-        select(func.count())
-        .select_from(ReadingRow)
-        .join(
-            IssueRow,
-            (col(IssueRow.repo_id) == col(ReadingRow.repo_id))
-            & (col(IssueRow.number) == col(ReadingRow.number)),
-        )
-        .outerjoin(
-            PairViewRow,
-            (col(PairViewRow.repo_id) == col(ReadingRow.repo_id))
-            & (col(PairViewRow.number) == col(ReadingRow.number)),
-        )
-        .where(
-            ReadingRow.repo_id == repo_id,
-            col(ReadingRow.fault).is_(None),
-            col(IssueRow.is_pull_request).is_(False),
-            col(PairViewRow.number).is_(None),
-        )
-    )
-    return session.exec(query).one()
+    return _count_without(session, repo_id, PairViewRow, col(ReadingRow.fault).is_(None))
 
 
 def count_without_cluster(session: Session, repo_id: int) -> int:
     """How many issues that report a failure are in no cluster."""
+    fails = col(ReadingRow.facts)["is_failure"].as_boolean()
+    return _count_without(session, repo_id, ClusterMemberRow, fails & col(IssueRow.gone_at).is_(None))
+
+
+def _count_without(
+    session: Session,
+    repo_id: int,
+    table: type[PairViewRow] | type[ClusterMemberRow],
+    asked: ColumnElement[bool],
+) -> int:
+    """How many read issues that meet a condition have no row in a table."""
     query = (
         select(func.count())
         .select_from(ReadingRow)
@@ -157,16 +148,14 @@ def count_without_cluster(session: Session, repo_id: int) -> int:
             & (col(IssueRow.number) == col(ReadingRow.number)),
         )
         .outerjoin(
-            ClusterMemberRow,
-            (col(ClusterMemberRow.repo_id) == col(ReadingRow.repo_id))
-            & (col(ClusterMemberRow.number) == col(ReadingRow.number)),
+            table,
+            (col(table.repo_id) == col(ReadingRow.repo_id)) & (col(table.number) == col(ReadingRow.number)),
         )
         .where(
             ReadingRow.repo_id == repo_id,
-            col(ReadingRow.facts)["is_failure"].as_boolean(),
+            asked,
             col(IssueRow.is_pull_request).is_(False),
-            col(IssueRow.gone_at).is_(None),
-            col(ClusterMemberRow.number).is_(None),
+            col(table.number).is_(None),
         )
     )
     return session.exec(query).one()
