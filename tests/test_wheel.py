@@ -70,4 +70,4 @@ def test_installed_bare_it_migrates_and_serves_a_page_from_another_folder(wheel:
     page = subprocess.run(
         [python, "-c", PAGE], cwd=folder, env=clean, capture_output=True, text=True, check=False
     )
-    assert page.stdout.split() == ["200", "200", "True"], page.stderr
+    assert page.stdout.split()[-3:] == ["200", "200", "True"], page.stderr

@@ -132,7 +132,9 @@ class MeasureRequests:
 
 
 def route_of(scope: Scope) -> str:
-    """The template of the route that answers, such as `/issues/{number}`."""
+    """The template of the route that answers, such as `/issues/{number}`; of a mount its root."""
+    if scope.get("root_path") == "/static":
+        return "/static"
     return str(getattr(scope.get("route"), "path", UNKNOWN_ROUTE))
 
 
