@@ -5,10 +5,12 @@ The background sync is started by the first process, in a process of its own; al
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import socket
 import tempfile
 import threading
+from contextlib import suppress
 from functools import partial
 
 import uvicorn
@@ -25,6 +27,7 @@ from app.syncing import background_sync, round_apart
 
 STOP_TIMEOUT_S = 10
 """For requests that are being answered when the server is told to stop."""
+_M_MMAP_THRESHOLD, _LARGE_BYTES = -3, 128 * 1024
 CONNECTIONS_MAX = 1000
 """Of one worker at a time; one more is told to come again."""
 
@@ -63,6 +66,7 @@ def serve(
     )  # fmt: skip
     say(f"serving on http://{'[' + host + ']' if ':' in host else host}:{port} (Ctrl-C stops)")
     if workers <= 1:
+        _give_memory_back()
         run(create_app(settings, store, background=background))
         return
     stop = threading.Event()
@@ -79,7 +83,18 @@ def serve(
             thread.join(STOP_TIMEOUT_S)  # it ends its own process and frees the sync lock
 
 
+def _give_memory_back() -> None:
+    """Have what a large log took returned to the system at once.
+
+    glibc raises the size from which it does so each time such a piece is freed; to set it once ends that
+    (mallopt(3), M_MMAP_THRESHOLD). Other C libraries have no such call.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+
+
 def worker_app() -> FastAPI:
     """The application of one worker process; settings come from the environment."""
     set_up_logging()
+    _give_memory_back()
     return create_app(load_settings())

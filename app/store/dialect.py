@@ -25,10 +25,11 @@ from app.store.dialect_faults import explain
 SQLITE_MINIMUM = (3, 40, 0)
 BUSY_TIMEOUT_MS = 30_000
 """How long a writer waits for another before it gives up."""
-MAPPED_BYTES = 1 << 30
-"""Read through the system's page cache: SQLite's own is emptied by every commit of another process."""
-CACHE_KIB = 64_000
-"""Page cache of a SQLite connection; the index of 16,000 issues fits."""
+MAPPED_BYTES = 48 << 20
+"""Of the file, read through the system's page cache: SQLite's own is emptied by every commit of another
+process. More is hardly faster, and counts as memory of each worker."""
+CACHE_KIB = 8_000
+"""Page cache of a SQLite connection; a worker has up to sixteen."""
 ROWS_PER_STATEMENT = 500
 """Keeps a many-row insert below SQLite's 32,766 and PostgreSQL's 65,535 bound values."""
 APPLICATION = "triage"
