@@ -27,8 +27,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from socket import socket
 
-import httpx
-
 from app.bench.cases import load_pinned
 from app.bench.corpus import find_logs, read_documents
 from app.bench.run import log_queries
@@ -43,6 +41,8 @@ BROWSED = (
 READY_TIMEOUT_S = 60.0
 WARM_UP_SHARE = 0.1
 ANSWER_TIMEOUT_S = 30.0
+IDLE_MAX_S = 3.0
+"""The server closes connections that are idle for five."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -81,13 +81,45 @@ class Requests:
         return kind, "GET", self._dice.choice(("/issues/{}", "/api/v1/issues/{}", "/api/v1/issues/{}/related")).format(number), None
 
 
-async def ask(client: httpx.AsyncClient, requests: Requests, figures: Figures) -> None:
+class Connections:
+    """Connections that are kept open: so little of HTTP that the generator takes little of the CPU."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._idle: list[tuple[float, asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def send(self, method: str, path: str, body: str | None) -> int:
+        """The status of the answer, which is read to its end."""
+        reader, writer = await self._take()
+        content = (body or "").encode()
+        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept-Encoding: gzip\r\n"
+        head += f"Content-Type: text/plain\r\nContent-Length: {len(content)}\r\n\r\n" if body else "\r\n"
+        writer.write(head.encode() + content)
+        answer = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = answer.partition(b"content-length:")[2].partition(b"\r\n")[0]
+        if length:
+            await reader.readexactly(int(length))
+        else:
+            while size := int((await reader.readline()).strip() or b"0", 16):
+                await reader.readexactly(size + 2)
+            await reader.readline()
+        self._idle.append((time.monotonic(), reader, writer))
+        return int(answer.split(b" ", 2)[1])
+
+    async def _take(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if self._idle and self._idle[-1][0] > time.monotonic() - IDLE_MAX_S:
+            return self._idle.pop()[1:]
+        return await asyncio.open_connection("127.0.0.1", self._port)
+
+
+async def ask(connections: Connections, requests: Requests, figures: Figures) -> None:
     kind, method, path, body = requests.next()
     began = time.perf_counter()
     try:
-        reply = await client.request(method, path, content=body, headers={"content-type": "text/plain"} if body else None)
-        fault = "" if reply.status_code < 400 else f"{reply.status_code} {path if kind == 'browse' else kind}"
-    except httpx.HTTPError as error:
+        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+            status = await connections.send(method, path, body)
+        fault = "" if status < 400 else f"{status} {path if kind == 'browse' else kind}"
+    except (OSError, EOFError, TimeoutError, ValueError) as error:
         fault = f"{type(error).__name__} {kind}"
     if fault:
         figures.failures[fault] += 1
@@ -95,11 +127,11 @@ async def ask(client: httpx.AsyncClient, requests: Requests, figures: Figures) -
         figures.seconds[kind].append(time.perf_counter() - began)
 
 
-async def at_a_rate(client: httpx.AsyncClient, requests: Requests, figures: Figures, per_second: float, seconds: float) -> None:
+async def at_a_rate(connections: Connections, requests: Requests, figures: Figures, per_second: float, seconds: float) -> None:
     began, sent, open_ = time.perf_counter(), 0, set()
     while (now := time.perf_counter() - began) < seconds:
         while sent < now * per_second:
-            task = asyncio.create_task(ask(client, requests, figures))
+            task = asyncio.create_task(ask(connections, requests, figures))
             open_.add(task)
             task.add_done_callback(open_.discard)
             sent += 1
@@ -108,12 +140,12 @@ async def at_a_rate(client: httpx.AsyncClient, requests: Requests, figures: Figu
         await asyncio.wait(open_, timeout=ANSWER_TIMEOUT_S)
 
 
-async def keep_open(client: httpx.AsyncClient, requests: Requests, figures: Figures, count: int, seconds: float) -> None:
+async def keep_open(connections: Connections, requests: Requests, figures: Figures, count: int, seconds: float) -> None:
     ends_at = time.perf_counter() + seconds
 
     async def one() -> None:
         while time.perf_counter() < ends_at:
-            await ask(client, requests, figures)
+            await ask(connections, requests, figures)
 
     await asyncio.gather(*(one() for _ in range(count)))
 
@@ -171,24 +203,21 @@ def free_port() -> int:
 
 async def measure(asked: argparse.Namespace, port: int, pid: int) -> None:
     logs, numbers = read_base()
-    url = f"http://127.0.0.1:{port}"
-    limits = httpx.Limits(max_connections=200, max_keepalive_connections=200)
-    async with httpx.AsyncClient(base_url=url, timeout=ANSWER_TIMEOUT_S, limits=limits, trust_env=False) as client:
-        await wait_until_ready(client)
-        requests, figures = Requests(logs, numbers), Figures()
-        async with watching_memory(pid, figures):
-            for seconds in (asked.seconds * WARM_UP_SHARE, asked.seconds):
-                figures.seconds.clear()
-                figures.failures.clear()
-                began, own, theirs = time.perf_counter(), own_cpu_s(), sum(map(cpu_s, family(pid)))
-                warm = len(figures.memory_bytes)
-                if asked.at_once:
-                    await keep_open(client, requests, figures, asked.at_once, seconds)
-                else:
-                    await at_a_rate(client, requests, figures, asked.per_second, seconds)
-                took_s = time.perf_counter() - began
-                shares = own_cpu_s() - own, sum(map(cpu_s, family(pid))) - theirs
-        tell(figures, took_s, shares, warm)
+    await wait_until_ready(port)
+    connections, requests, figures = Connections(port), Requests(logs, numbers), Figures()
+    async with watching_memory(pid, figures):
+        for seconds in (asked.seconds * WARM_UP_SHARE, asked.seconds):
+            figures.seconds.clear()
+            figures.failures.clear()
+            began, own, theirs = time.perf_counter(), own_cpu_s(), sum(map(cpu_s, family(pid)))
+            warm = len(figures.memory_bytes)
+            if asked.at_once:
+                await keep_open(connections, requests, figures, asked.at_once, seconds)
+            else:
+                await at_a_rate(connections, requests, figures, asked.per_second, seconds)
+            took_s = time.perf_counter() - began
+            shares = own_cpu_s() - own, sum(map(cpu_s, family(pid))) - theirs
+    tell(figures, took_s, shares, warm)
 
 
 def own_cpu_s() -> float:
@@ -209,15 +238,14 @@ def tell(figures: Figures, took_s: float, shares: tuple[float, float], warm: int
     print(f"CPU      generator {shares[0] / took_s:.2f} cores, server {shares[1] / took_s:.2f} cores of {os.cpu_count()}")
 
 
-async def wait_until_ready(client: httpx.AsyncClient) -> None:
+async def wait_until_ready(port: int) -> None:
     ends_at = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < ends_at:
         try:
-            if (await client.get("/readyz")).status_code == 200:
+            if await Connections(port).send("GET", "/readyz", None) == 200:
                 return
-        except httpx.TransportError:
-            pass
-        await asyncio.sleep(0.1)
+        except (OSError, EOFError):
+            await asyncio.sleep(0.1)
     raise SystemExit("the server did not come up")
 
 
