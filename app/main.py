@@ -44,7 +44,7 @@ from app.web import (
 )
 from app.web.conditional import ConditionalReads
 from app.web.cross_origin import CrossOrigin
-from app.web.deps import Desk, knowledge
+from app.web.deps import Desk, Knowledge
 from app.web.fetching import Fetcher, FetchIssue
 from app.web.headers import SecurityHeaders
 from app.web.intake import Intake, TakeDelivery
@@ -170,7 +170,7 @@ def _at_work(app: FastAPI, store: Store, take: TakeDelivery, fetch: FetchIssue) 
     state.fetcher = Fetcher(partial(fetch, settings, store))
     state.metrics.watch(store, settings.repo, state.intake.waiting_bytes)
     try:
-        yield Desk(settings, store, state.memory.remembering(knowledge()), state.metrics.count_verdict)
+        yield Desk(settings, store, state.memory.remembering(Knowledge()), state.metrics.count_verdict)
     finally:
         state.intake.close()
         stamp.close()

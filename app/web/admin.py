@@ -29,7 +29,7 @@ class NoAdminError(TriageError):
 _bearer = HTTPBearer(auto_error=False, scheme_name="admin", description="TRIAGE_ADMIN_TOKEN")
 
 
-def require_admin(
+async def require_admin(
     request: Request, told: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 ) -> None:
     """Let only the holder of the admin token pass; compared in constant time.
@@ -38,7 +38,7 @@ def require_admin(
         NoAdminError: the operator has set none.
         AdminTokenError: none is sent, or another.
     """
-    token = get_settings(request).admin_token
+    token = (await get_settings(request)).admin_token
     if token is None:
         raise NoAdminError("Nobody may change this here: the operator sets TRIAGE_ADMIN_TOKEN.")
     if told is None:

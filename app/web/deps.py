@@ -79,17 +79,21 @@ class Knowledge:
     votes_on: Callable[..., IssueVotes] = votes_on
 
 
-def settings(request: Request) -> Settings:
+# `async`, though nothing is waited for: FastAPI hands each plain function to a thread, and a request would
+# wait for four before its work begins.
+
+
+async def settings(request: Request) -> Settings:
     """The settings `create_app` was given."""
     return cast("Settings", request.app.state.settings)
 
 
-def store(request: Request) -> Store:
+async def store(request: Request) -> Store:
     """The archive, open for as long as the server runs."""
     return cast("Store", request.app.state.store)
 
 
-def knowledge() -> Knowledge:
+async def knowledge() -> Knowledge:
     """The room behind the desk."""
     return Knowledge()
 
@@ -104,7 +108,7 @@ class Desk:
     count_verdict: Callable[[str], None] = lambda _verdict: None
 
 
-def desk(
+async def desk(
     request: Request,
     settings: Annotated[Settings, Depends(settings)],
     store: Annotated[Store, Depends(store)],

@@ -87,7 +87,7 @@ async def read_address(request: Request, url: Address = "") -> str:
     return sent.get("url") or url
 
 
-def fetcher(request: Request) -> Fetcher:
+async def fetcher(request: Request) -> Fetcher:
     """What fetches issues for this server."""
     found: Fetcher = request.app.state.fetcher
     return found

@@ -22,7 +22,7 @@ class ForeignFormError(TriageError):
     status = 403
 
 
-def require_same_origin(request: Request) -> None:
+async def require_same_origin(request: Request) -> None:
     """Refuse a form of another origin; a dependency of the route that takes it.
 
     Raises:

@@ -69,7 +69,7 @@ def visitor_of(scope: Scope) -> Visitor:
     return Visitor(_key(address), is_local)
 
 
-def visitor(request: Request) -> Visitor:
+async def visitor(request: Request) -> Visitor:
     """The client of a request; an endpoint takes it as a dependency."""
     return visitor_of(request.scope)
 

@@ -49,7 +49,7 @@ async def _read(request: Request) -> bytes:
     return bytes(content)
 
 
-def _vote_request(request: Request, content: Annotated[bytes, Depends(_read)]) -> VoteRequest:
+async def _vote_request(request: Request, content: Annotated[bytes, Depends(_read)]) -> VoteRequest:
     content_type = request.headers.get("content-type", "")
     # A form of another site can send no JSON, so this type is also what keeps its votes out.
     if content_type.partition(";")[0].strip().lower() != JSON_TYPE:
@@ -60,7 +60,7 @@ def _vote_request(request: Request, content: Annotated[bytes, Depends(_read)]) -
         raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
 
 
-def _form_vote(content: Annotated[bytes, Depends(_read)]) -> VoteRequest:
+async def _form_vote(content: Annotated[bytes, Depends(_read)]) -> VoteRequest:
     signal, _, value = dict(parse_qsl(content.decode("utf-8", "replace"))).get("vote", "").partition(":")
     values: dict[str, Vote] = {"1": 1, "-1": -1, "0": 0}
     known = next((name for name in SIGNALS if name == signal), None)

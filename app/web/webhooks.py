@@ -47,7 +47,7 @@ async def read_signed(request: Request) -> bytes:
         TooLargeError: over the limit; told before the rest is read.
         NotTextError: signed, but sent as a form.
     """
-    secret = get_settings(request).webhook_secret
+    secret = (await get_settings(request)).webhook_secret
     if secret is None:
         raise NotFoundError("Webhooks are not set up here: the operator sets TRIAGE_WEBHOOK_SECRET.")
     signature = request.headers.get("x-hub-signature-256", "")
