@@ -7,15 +7,13 @@ Lines are quoted by the spans that the reading kept, so nothing is read anew.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlmodel import Session
 
 from app.extract.document import Line
+from app.extract.lines_at import LinesAt
 from app.extract.redact import mask_secrets
-from app.extract.sections import cut_lines
 from app.knowledge.answers import LineRole, MatchLine
 from app.starter.cards import parse_card
 from app.store.told_errors import ToldError, find_told_error
@@ -41,8 +39,8 @@ def their_lines(session: Session, repo_id: int, number: int) -> tuple[MatchLine,
         return ()
     told = _of_card(told) if told.is_card else told
     text = told.text
-    lines = list(cut_lines(text))
-    hot = _line_at(lines, told.cause.start)
+    lines = LinesAt(text)
+    hot = lines.at(told.cause.start)
     if hot is None:
         return ()
     wanted = _wanted(lines, hot, told)
@@ -63,14 +61,14 @@ def _of_card(told: ToldError) -> ToldError:
     return replace(told, text=log, cause=placed[0], wrappers=tuple(placed[1:]))
 
 
-def _wanted(lines: Sequence[Line], hot: int, told: ToldError) -> dict[int, tuple[LineRole, int]]:
+def _wanted(lines: LinesAt, hot: int, told: ToldError) -> dict[int, tuple[LineRole, int]]:
     """The lines to show by their position: what each is, and where in the text its words begin."""
     wanted: dict[int, tuple[LineRole, int]] = {}
     for at in range(max(0, hot - BEFORE), hot):
         if lines[at].text.strip() and not _MARKUP.match(lines[at].text):
             wanted[at] = ("before", lines[at].start)
     for item in told.wrappers[:MAX_WRAPPERS]:
-        outer = _line_at(lines, item.start)
+        outer = lines.at(item.start)
         if outer is not None:
             wanted[outer] = ("wrapper", item.start)
     frame = _frame_line(lines, hot, told.frame)
@@ -80,13 +78,7 @@ def _wanted(lines: Sequence[Line], hot: int, told: ToldError) -> dict[int, tuple
     return wanted
 
 
-def _line_at(lines: Sequence[Line], spot: int) -> int | None:
-    """The position of the line that holds a place of the text."""
-    at = bisect_right(lines, spot, key=lambda line: line.start) - 1
-    return at if at >= 0 and spot <= lines[at].end else None
-
-
-def _frame_line(lines: Sequence[Line], hot: int, frame: str | None) -> int | None:
+def _frame_line(lines: LinesAt, hot: int, frame: str | None) -> int | None:
     """The nearest line above the error that names the frame's file and function."""
     file, _, function = (frame or "").partition(":")
     if not file:
