@@ -23,7 +23,11 @@ _AT_ONCE = struct.pack("ii", 1, 0)
 
 
 class TimedProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1 with both limits; a connection past one of them is cut."""
+    """uvicorn's HTTP/1.1 with both limits; a connection past one of them is cut.
+
+    Over h11: its other parser, httptools, loses the body of a request that offers HTTP/2 (`Upgrade: h2c`), as
+    Java's client does.
+    """
 
     headers_timeout_s = HEADERS_TIMEOUT_S
     unread_timeout_s = UNREAD_TIMEOUT_S

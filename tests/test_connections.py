@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -27,6 +27,8 @@ async def answers(scope: Any, receive: Any, send: Any) -> None:
     if scope["path"] == "/slow":
         await asyncio.sleep(0.8)
     body = b"x" * (ANSWER_BYTES if scope["path"] == "/big" else 2)
+    if scope["path"] == "/echo":
+        body = (await receive())["body"]
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
     await send({"type": "http.response.body", "body": body})
 
@@ -104,3 +106,62 @@ def test_an_answer_that_nobody_reads_is_dropped(port: int) -> None:
         except ConnectionResetError:
             pass
         assert got < ANSWER_BYTES
+
+
+def test_headers_that_go_on_and_on_are_refused(port: int) -> None:
+    with closing(connect(port)) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        try:
+            for _ in range(200):
+                client.sendall(b"X-More: " + b"x" * 4096 + b"\r\n")
+                time.sleep(0.001)
+        except (ConnectionResetError, BrokenPipeError):
+            return
+        assert client.recv(12) == b"HTTP/1.1 400"
+
+
+def test_line_ends_alone_do_not_hold_a_connection(port: int) -> None:
+    with closing(connect(port)) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert client.recv(12) == b"HTTP/1.1 200"
+        began = time.monotonic()
+        with suppress(ConnectionResetError, BrokenPipeError):
+            while time.monotonic() - began < 4:
+                client.sendall(b"\r\n")
+                time.sleep(0.02)
+        assert time.monotonic() - began < 3
+
+
+def test_two_requests_sent_at_once_are_both_answered(port: int) -> None:
+    with closing(connect(port)) as client:
+        client.sendall(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        got = b""
+        while part := client.recv(65536):
+            got += part
+        assert got.count(b"HTTP/1.1 200") == 2
+
+
+def test_a_body_arrives_whole_beside_a_wish_for_another_protocol(port: int) -> None:
+    with closing(connect(port)) as client:
+        client.sendall(
+            b"POST /echo HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\nContent-Length: 4\r\n\r\nbody"
+        )
+        got = b""
+        while part := client.recv(65536):
+            got += part
+        assert got.endswith(b"\r\n\r\nbody")
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+        b"GET / HTTP/1.1\r\nHost : x\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+    ids=["two-lengths", "blank-before-colon", "not-ascii"],
+)
+def test_a_request_that_can_be_read_in_two_ways_is_refused(port: int, request_bytes: bytes) -> None:
+    with closing(connect(port)) as client:
+        client.sendall(request_bytes)
+        assert client.recv(12) == b"HTTP/1.1 400"
