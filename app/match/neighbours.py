@@ -64,7 +64,7 @@ def find_all_neighbours(
     if not chosen:
         return Neighbours()
     gains = {key: asked[key] * math.log1p(YARDSTICK / frequencies[key]) for key in chosen}
-    rows = np.array(find_postings(session, chosen), dtype=np.int64).reshape(-1, 3)
+    rows = find_postings(session, chosen)
     own = rows[(rows[:, 1] == repo_id) & (rows[:, 2] != number)]
     errors = [term_id(*term) for term in terms if term[0] in ERROR_CHANNELS]
     others = rows[(rows[:, 1] != repo_id) & np.isin(rows[:, 0], np.array(errors, dtype=np.int64))]

@@ -55,7 +55,7 @@ def search_words(session: Session, repo_id: int, text: str) -> FoundByWords:
 def _holding(session: Session, repo_id: int, ids: Sequence[int]) -> set[int]:
     """The issues in which every one of these terms stands; none without terms."""
     holders: dict[int, set[int]] = {key: set() for key in ids}
-    for key, repo, number in find_postings(session, ids):
+    for key, repo, number in find_postings(session, ids).tolist():
         if repo == repo_id:
             holders[key].add(number)
     return set.intersection(*holders.values()) if holders else set()
@@ -77,7 +77,7 @@ def _scored(
 ) -> dict[int, float]:
     if len(found) > PROFILES_MAX:
         scores = dict.fromkeys(found, 0.0)
-        for key, repo, number in find_postings(session, list(weights)):
+        for key, repo, number in find_postings(session, list(weights)).tolist():
             if repo == repo_id and number in scores:
                 scores[number] += weights[key]
         return {number: round(score, 6) for number, score in scores.items()}
@@ -100,5 +100,5 @@ def _in_title(title: str, weights: Mapping[int, float]) -> float:
 def _bm25(profile: Profile, ids: np.ndarray, weights: np.ndarray) -> float:
     at = np.minimum(np.searchsorted(profile.ids, ids), len(profile.ids) - 1)
     counts = np.where(profile.ids[at] == ids, profile.counts[at], 0).astype(float)
-    length = 1 - B + B * len(profile.ids) / MEAN_TERMS
+    length = 1 - B + B * profile.length / MEAN_TERMS
     return float(np.sum(weights * counts * (K1 + 1) / (counts + K1 * length)))

@@ -92,8 +92,7 @@ def copy_rows(
         wanted = dict(_move(old, new, shapes, report))
         go_on_counting(new, names)
         check_sums(new, shapes, wanted, report)
-    with target.unit_of_work() as session:
-        gather_statistics(session.connection())
+    gather_statistics(target.engine, names)
     return wanted
 
 

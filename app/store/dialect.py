@@ -20,6 +20,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlmodel import Session
 
 from app.errors import StoreError
+from app.store.dialect_alive import check_when_taken
 from app.store.dialect_faults import explain
 
 SQLITE_MINIMUM = (3, 40, 0)
@@ -44,6 +45,8 @@ SERVER_OPTIONS: Mapping[str, str | int] = {
 }  # fmt: skip
 """What PostgreSQL is reached with unless the address says otherwise: a host that is gone is noticed within a
 minute, and no query is compiled, which takes longer than any query of ours."""
+BINARY_ROWS = "binary_rows"
+"""An execution option: PostgreSQL gives the rows in its own form; for a statement whose types are plain."""
 TURN_KEY = 0x7475726E
 """Of the lock that writers hold in turn; this one spells "turn"."""
 
@@ -66,15 +69,36 @@ def open_engine(database_url: str) -> Engine:
 def _open_postgresql(url: URL) -> Engine:
     named = {"application_name": f"{APPLICATION}: {own_name()}"[:63], **SERVER_OPTIONS}
     try:
-        return create_engine(
-            url, pool_pre_ping=True, pool_size=POOL_SIZE, max_overflow=POOL_OVERFLOW,
-            pool_timeout=POOL_WAIT_S,
+        engine = create_engine(
+            url, pool_size=POOL_SIZE, max_overflow=POOL_OVERFLOW, pool_timeout=POOL_WAIT_S,
+            pool_use_lifo=True,  # the one used last: what it has planned and cached is still warm
             connect_args={name: value for name, value in named.items() if name not in url.query},
         )  # fmt: skip
     except ModuleNotFoundError:
         raise StoreError("PostgreSQL needs the extra: pip install 'vllm-triage[postgres]'") from None
     except SQLAlchemyError:
         raise StoreError("TRIAGE_DATABASE_URL names an engine that is not known") from None
+    if engine.dialect.name == "postgresql":
+        check_when_taken(engine)
+        event.listen(engine, "connect", _set_up_postgresql)
+        event.listen(engine, "before_cursor_execute", _ask_for_binary)
+    return engine
+
+
+def _set_up_postgresql(connection: Any, _record: Any) -> None:
+    # The driver gives each number the smallest type that holds it. A statement with other types is another
+    # one to the server, so those with many numbers would be planned anew each time.
+    from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper  # noqa: PLC0415 - need not be installed
+
+    for dumper in (Int8Dumper, Int8BinaryDumper):
+        connection.adapters.register_dumper(int, dumper)
+
+
+def _ask_for_binary(
+    _connection: Any, cursor: Any, _statement: str, _values: Any, context: Any, _many: bool
+) -> None:
+    if context.execution_options.get(BINARY_ROWS):
+        cursor.format = 1  # psycopg.pq.Format.BINARY, without importing what need not be installed
 
 
 def own_name() -> str:

@@ -16,9 +16,17 @@ from app.store.dialect_file import file_of
 
 POSTGRESQL_MINIMUM = 15
 LOOK_WAIT_MS = 500
+LARGE_BYTES = 1 << 20
+"""A table below this is read as quickly without statistics."""
 _COLLATION = """
     SELECT datcollversion, pg_database_collation_actual_version(oid)
     FROM pg_database WHERE datname = current_database()
+"""
+_WITHOUT_STATISTICS = """
+    SELECT relname FROM pg_class
+    WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace AND pg_relation_size(oid) >= :least
+    AND NOT EXISTS (SELECT FROM pg_stats WHERE schemaname = current_schema() AND tablename = relname)
+    ORDER BY relname
 """
 
 
@@ -66,6 +74,21 @@ def find_damage(connection: Connection) -> EngineFault | None:
         fault = f"a row of the table {orphan[0]} belongs to one of {orphan[2]} that is not there"
         return EngineFault("rows", fault, f"{restore}, or `triage reextract`")
     return None
+
+
+def find_engine_advice(connection: Connection) -> list[EngineFault]:
+    """What makes PostgreSQL slower than it need be; SQLite has nothing of the kind."""
+    if is_sqlite(connection):
+        return []
+    found = []
+    unknown = connection.execute(text(_WITHOUT_STATISTICS), {"least": LARGE_BYTES}).scalars().all()
+    if unknown:
+        fault = f"what the tables {', '.join(unknown)} hold was never looked at, so queries are planned badly"
+        found.append(EngineFault("PostgreSQL", fault, "VACUUM (ANALYZE), in this database, by its owner"))
+    if connection.execute(text("SHOW autovacuum")).scalar_one() == "off":
+        fault = "autovacuum is off: tables swell, and what queries are planned by grows old"
+        found.append(EngineFault("PostgreSQL", fault, "turn it on, or VACUUM (ANALYZE) each night"))
+    return found
 
 
 def find_engine_faults(connection: Connection) -> list[EngineFault]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import bindparam, func
+from sqlalchemy import bindparam
 from sqlalchemy import select as sql_select
 from sqlalchemy.orm import QueryableAttribute, defer
 from sqlmodel import Session, col, select
@@ -21,6 +21,7 @@ from app.store.tables import (
     RepositoryRow,
     metadata,
 )
+from app.store.tally import Counts, add_to_tally, find_tallies
 
 _KEY = ("repo_id", "number")
 
@@ -40,11 +41,6 @@ _HEADS = (
     )
     .where(_ISSUE.repo_id == bindparam("repo_id"), _ISSUE.number.in_(bindparam("numbers", expanding=True)))
 )  # fmt: skip
-_COUNT = (
-    select(IssueRow.is_pull_request, IssueRow.origin, func.count())
-    .where(col(IssueRow.repo_id) == bindparam("repo_id"))
-    .group_by(col(IssueRow.is_pull_request), col(IssueRow.origin))
-)
 
 
 def add_repository(session: Session, full_name: str) -> int:
@@ -106,6 +102,8 @@ def save_issues(
     now = datetime.now(UTC)
     rows = [_issue_row(repo_id, record, now, seen_at) for record in fresh]
     upsert(session, metadata.tables["issue"], rows, keys=_KEY)
+    if (more := _gained(fresh, stored)) != Counts():
+        add_to_tally(session, repo_id, more)
     pulls = [record for record in fresh if record.is_pull_request]
     upsert(session, metadata.tables["pull_request"], [_pull_row(repo_id, pull) for pull in pulls], keys=_KEY)
     changed = sorted(record.number for record in fresh)
@@ -115,16 +113,30 @@ def save_issues(
 
 
 class _Stored(NamedTuple):
+    is_pull_request: bool
     origin: str
     updated_at: datetime | None
     gone_at: datetime | None
 
 
 def _stored_states(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, _Stored]:
-    query = select(IssueRow.number, IssueRow.origin, IssueRow.updated_at, IssueRow.gone_at).where(
-        IssueRow.repo_id == repo_id, col(IssueRow.number).in_(numbers)
-    )
-    return {number: _Stored(*state) for number, *state in session.exec(query)}
+    issue = metadata.tables["issue"].c
+    query = sql_select(
+        issue.number, issue.is_pull_request, issue.origin, issue.updated_at, issue.gone_at
+    ).where(issue.repo_id == repo_id, issue.number.in_(numbers))
+    return {number: _Stored(*state) for number, *state in session.connection().execute(query)}
+
+
+def _gained(fresh: Sequence[IssueRecord], stored: Mapping[int, _Stored]) -> Counts:
+    """By how many issues and pull requests there are more once these rows are stored."""
+    before = _counted(stored[record.number] for record in fresh if record.number in stored)
+    return _counted(fresh) - before
+
+
+def _counted(items: Iterable[IssueRecord | _Stored]) -> Counts:
+    kinds = [(item.is_pull_request, item.origin != GITHUB) for item in items]
+    pulls = sum(is_pull for is_pull, _ in kinds)
+    return Counts(len(kinds) - pulls, pulls, sum(from_card for _, from_card in kinds))
 
 
 def _is_news(record: IssueRecord, stored: _Stored, seen_at: datetime | None) -> bool:
@@ -259,9 +271,5 @@ def numbers_of(session: Session, repo_id: int, *, after: int = 0, limit: int = 5
 
 def count_issues(session: Session, repo_id: int) -> dict[str, int]:
     """How many are stored: {"issues", "pulls", "from_cards"}."""
-    counts = {"issues": 0, "pulls": 0, "from_cards": 0}
-    for is_pull, origin, count in session.connection().execute(_COUNT, {"repo_id": repo_id}):
-        counts["pulls" if is_pull else "issues"] += count
-        if origin != GITHUB:
-            counts["from_cards"] += count
-    return counts
+    counts = next((tally.counts for tally in find_tallies(session) if tally.repo_id == repo_id), Counts())
+    return {"issues": counts.issues, "pulls": counts.pulls, "from_cards": counts.from_cards}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
@@ -12,8 +13,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlmodel import Session
 
 from app.errors import StoreError
-from app.store.dialect import open_engine, reader_of, writer_of
+from app.store.dialect import is_sqlite, open_engine, reader_of, writer_of
 from app.store.dialect_faults import explain
+
+Answer = TypeVar("Answer")
+_REMEMBERED = "remembered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +54,10 @@ class Store:
             StoreError: the database cannot be read.
         """
         try:
-            with Session(self._reader) as session:
+            with Session(self._reader, expire_on_commit=False, info={_REMEMBERED: {}}) as session:
                 yield session
+                if not is_sqlite(self.engine):
+                    session.commit()  # a rollback would make the driver forget the statements it prepared
         except (DBAPIError, PoolTimeoutError) as error:
             raise StoreError(f"the database cannot be read: {explain(error)}") from error
 
@@ -67,3 +73,19 @@ def open_store(database_url: str) -> Store:
         StoreError: see `open_engine`.
     """
     return Store(open_engine(database_url))
+
+
+def remembered(session: Session, name: Hashable, ask: Callable[[], Answer]) -> Answer:
+    """What `ask` answers; a session that only reads asks once, as its view of the data never changes.
+
+    A session that writes is asked every time.
+
+    Args:
+        name: what is asked; one name, one question.
+    """
+    kept: dict[Hashable, Answer] | None = session.info.get(_REMEMBERED)
+    if kept is None:
+        return ask()
+    if name not in kept:
+        kept[name] = ask()
+    return kept[name]

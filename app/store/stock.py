@@ -1,6 +1,6 @@
 """What is stored of the repositories that are asked about: their keys, how many issues, how fresh.
 
-Every answer tells it, so it is remembered until the base changes.
+Every answer tells it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from app.store.dialect_memory import remembered
-from app.store.freshness import fresh_as_of
-from app.store.issues import count_issues, find_repository
+from app.store.tally import find_tallies
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +31,10 @@ class Stock:
 
 def find_stock(session: Session, repos: Sequence[str]) -> Stock:
     """What is stored of these repositories."""
-    return remembered(session, ("stock", tuple(repos)), lambda: _count(session, repos))
-
-
-def _count(session: Session, repos: Sequence[str]) -> Stock:
-    keys = {key: repo for repo in repos if (key := find_repository(session, repo)) is not None}
-    ends = [end for key in keys if (end := fresh_as_of(session, key)) is not None]
-    return Stock(keys, sum(count_issues(session, key)["issues"] for key in keys), min(ends, default=None))
+    by_name = {tally.repo: tally for tally in find_tallies(session)}
+    found = [by_name[repo] for repo in dict.fromkeys(repos) if repo in by_name]
+    return Stock(
+        {tally.repo_id: tally.repo for tally in found},
+        sum(tally.counts.issues for tally in found),
+        min((tally.as_of for tally in found if tally.as_of is not None), default=None),
+    )

@@ -292,6 +292,7 @@ class SyncCursorRow(SQLModel, table=True):
 
 class SyncRunRow(SQLModel, table=True):
     __tablename__ = "sync_run"
+    __table_args__ = (Index("ix_sync_run_ended", "repo_id", "outcome", "ended_at"),)
 
     id: int | None = Field(default=None, primary_key=True)
     repo_id: int = Field(foreign_key="repository.id")

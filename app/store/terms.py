@@ -2,7 +2,8 @@
 
 A term's id is the first 8 bytes of a hash of its channel and text, so writers need no look-up and
 both engines agree. A profile holds all terms of an issue with their counts, packed: first the ids
-as little-endian int64, then the counts as little-endian uint16.
+as little-endian int64, then the counts as little-endian uint16. A count of 0 marks a term that the issue
+is found by without its being one of its text: it leaves the text's length as it is.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
 
 import numpy as np
-from sqlalchemy import delete, func, insert
-from sqlmodel import Session, col, select
+from sqlalchemy import delete, insert, select
+from sqlmodel import Session, col
 
-from app.store.dialect import upsert
-from app.store.dialect_memory import remembered
-from app.store.tables import PostingRow, ProfileRow, metadata
+from app.store.dialect import take_turn, upsert
+from app.store.dialect_rows import plain_rows, whole_numbers
+from app.store.tables import PostingRow, metadata
+from app.store.tally import Counts, add_to_tally, find_tallies
 
 BYTES_PER_TERM = 10
 KEYS_PER_QUERY = 900
@@ -36,6 +37,11 @@ class Profile:
     ids: np.ndarray
     counts: np.ndarray
 
+    @property
+    def length(self) -> int:
+        """How many different terms the text has."""
+        return int(np.count_nonzero(self.counts))
+
 
 def term_id(channel: int, text: str) -> int:
     """The id of a term: a signed 64-bit hash of its channel and text."""
@@ -49,12 +55,13 @@ def index_terms(
     """Replace the terms of these issues.
 
     Args:
-        terms_of: issue number to {(channel, text): count}.
+        terms_of: issue number to {(channel, text): count}; 0 for what is not in the text.
     """
     wanted = {
         number: {term_id(*term): (term, count) for term, count in terms.items()}
         for number, terms in terms_of.items()
     }
+    take_turn(session)
     stored = find_profiles(session, [(repo_id, number) for number in wanted])
     change: Counter[int] = Counter()
     texts: dict[int, tuple[int, str]] = {}
@@ -79,6 +86,8 @@ def index_terms(
         for number, terms in wanted.items()
     ]
     upsert(session, metadata.tables["profile"], rows, keys=("repo_id", "number"))
+    if len(stored) < len(wanted):
+        add_to_tally(session, repo_id, Counts(indexed=len(wanted) - len(stored)))
 
 
 def _remove_postings(session: Session, repo_id: int, removed: Sequence[Key]) -> None:
@@ -135,37 +144,29 @@ def find_profiles(session: Session, keys: Sequence[Key]) -> dict[Key, Profile]:
     found: dict[Key, Profile] = {}
     for repo_id, numbers in by_repo.items():
         asked = f"SELECT number, terms FROM profile WHERE repo_id = {int(repo_id)} AND number IN"  # noqa: S608
-        found |= {(repo_id, number): _unpack(packed) for number, packed in _rows(session, asked, numbers)}
+        rows = plain_rows(session, asked, numbers)
+        found |= {(repo_id, number): _unpack(packed) for number, packed in rows}
     return found
 
 
 def find_frequencies(session: Session, term_ids: Sequence[int]) -> dict[int, int]:
     """In how many issues each term stands; a term never seen is left out."""
-    return {key: df for key, df in _rows(session, "SELECT id, df FROM term WHERE id IN", term_ids) if df > 0}
+    rows = plain_rows(session, "SELECT id, df FROM term WHERE id IN", term_ids)
+    return {key: df for key, df in rows if df > 0}
 
 
-def find_postings(session: Session, term_ids: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Where these terms stand: (term id, repository key, issue number)."""
-    asked = "SELECT term_id, repo_id, number FROM posting WHERE term_id IN"
-    return cast("list[tuple[int, int, int]]", _rows(session, asked, term_ids))
+def find_common(session: Session, *, least: int) -> dict[int, int]:
+    """All terms that stand in at least so many issues, by id, with that number."""
+    table = metadata.tables["term"]
+    rows = session.connection().execute(select(table.c.id, table.c.df).where(table.c.df >= least))
+    return {row.id: row.df for row in rows}
 
 
-def _rows(session: Session, asked: str, ids: Sequence[int]) -> list[Any]:
-    """Plain tuples of a query whose last word is IN.
-
-    The numbers stand in the text and the driver's own rows are taken: binding thousands of values and
-    wrapping thousands of rows cost several times the query.
-    """
-    if not ids:
-        return []
-    listed = ",".join(str(int(key)) for key in ids)
-    result = session.connection().exec_driver_sql(f"{asked} ({listed})")
-    rows = result.cursor.fetchall() if result.cursor is not None else []
-    result.close()
-    return list(rows)
+def find_postings(session: Session, term_ids: Sequence[int]) -> np.ndarray:
+    """Where these terms stand: rows of term id, repository key and issue number, as int64."""
+    return whole_numbers(session, ("term_id", "repo_id", "number"), "posting", "term_id", term_ids)
 
 
 def count_indexed(session: Session) -> int:
     """How many issues the index holds."""
-    counted = select(func.count()).select_from(ProfileRow)
-    return remembered(session, "indexed", lambda: session.exec(counted).one())
+    return sum(tally.counts.indexed for tally in find_tallies(session))

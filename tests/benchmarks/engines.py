@@ -1,88 +1,111 @@
-"""Whether both engines answer alike, and how fast each does: the same logs over the same base.
+"""Whether both engines answer alike, and how fast each does: the same logs over the same base, asked in turn.
 
-    python -m tests.benchmarks.engines --base sqlite:////path/of/triage.db [--logs 100] [--to URL]
+    python -m tests.benchmarks.engines --base sqlite:////path/of/triage.db [--logs 100] [--to URL | --beside URL]
 
-Copies the base to a PostgreSQL of its own (or to the empty base at `--to`), asks each engine the first form of
-the pinned logs that the base holds, and prints how many have the same top 5 and what an answer took. Everything
-it starts it also ends.
+Copies the base to a PostgreSQL of its own (or to the empty base at `--to`; `--beside` names a copy that is there),
+asks both engines the first form of the pinned logs that the base holds, and prints what an answer took, how many
+round trips it was, and how many logs have the same top 5. Everything it starts it also ends.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from sqlalchemy import event
 
 from app.bench.cases import load_pinned
 from app.bench.corpus import find_logs, read_documents
 from app.bench.rewrite import rewrite
+from app.bench.run import Query
 from app.knowledge.diagnosis import diagnose
 from app.store.copying import copy_base
 from app.store.session import Store, open_store
+from tests.benchmarks.asking import HEAD, ask_in_turn
 from tests.postgresql import set_up_server
 
 TOP = 5
-WARM_UP = 5
 SERVER = ("shared_buffers=512MB", "max_wal_size=4GB")
 
 
-def logs_of(store: Store, repo: str, count: int) -> list[str]:
+def queries_of(store: Store, repo: str, count: int) -> list[Query]:
     """Pinned logs as another machine prints them."""
     found = find_logs(read_documents(store, repo), load_pinned().cases)
-    return [
-        rewrite(item.log, item.case.rewrites[0].seed, item.case.rewrites[0].form) for item in found.logs[:count]
-    ]
+    queries = []
+    for item in found.logs[:count]:
+        form = item.case.rewrites[0]
+        text = rewrite(item.log, form.seed, form.form)
+        queries.append(Query(text, "plain", form.form, frozenset(item.case.right), frozenset()))
+    return queries
 
 
-def ask(store: Store, repo: str, logs: Sequence[str]) -> tuple[list[tuple[int, ...]], list[float]]:
-    """The top numbers of each log, and how long each took in milliseconds."""
-    for log in logs[:WARM_UP]:
-        diagnose(store, log, repos=(repo,))
-    tops, times = [], []
-    for log in logs:
-        began = time.perf_counter()
-        told = diagnose(store, log, repos=(repo,), limit=TOP)
-        times.append(1000 * (time.perf_counter() - began))
-        tops.append(tuple(match.number for match in told.matches))
-    return tops, times
+def count_statements(store: Store, repo: str, queries: Sequence[Query]) -> float:
+    """How many statements an answer takes; PostgreSQL is told the beginning and end of its transaction besides."""
+    count = 0
+
+    def add(*_told: object) -> None:
+        nonlocal count
+        count += 1
+
+    event.listen(store.engine, "before_cursor_execute", add)
+    for query in queries:
+        diagnose(store, query.text, repos=(repo,), limit=TOP)
+    event.remove(store.engine, "before_cursor_execute", add)
+    return count / len(queries)
 
 
 def compare(one: Store, other: Store, repo: str, count: int) -> tuple[int, int]:
     """Print the figures; how many logs have the same top, of how many."""
-    logs = logs_of(one, repo, count)
-    answers = {}
-    for store in (one, other):
-        answers[store], times = ask(store, repo, logs)
-        middle, late = sorted(times)[len(times) // 2], sorted(times)[int(0.95 * len(times))]
-        print(f"{store.engine.name}: {len(logs)} logs, p50 {middle:.1f} ms, p95 {late:.1f} ms, worst {max(times):.1f} ms")
-    alike = sum(mine == theirs for mine, theirs in zip(answers[one], answers[other], strict=True))
-    print(f"same top {TOP}: {alike} of {len(logs)}")
-    return alike, len(logs)
+    queries = queries_of(one, repo, count)
+    stores = {store.engine.name: store for store in (one, other)}
+    found = ask_in_turn(stores, queries, repo, limit=TOP)
+    print(HEAD)
+    for figures in found:
+        print(figures.line())
+    walls = [float(np.percentile(figures.wall_ms, 50)) for figures in found]
+    print(f"wall p50 of {found[1].name} to {found[0].name}: {walls[1] / walls[0]:.2f} x")
+    for name, store in stores.items():
+        print(f"{name}: {count_statements(store, repo, queries):.1f} statements an answer")
+    alike = sum(mine == theirs for mine, theirs in zip(found[0].tops, found[1].tops, strict=True))
+    print(f"same top {TOP}: {alike} of {len(queries)}")
+    return alike, len(queries)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--base", required=True)
-    parser.add_argument("--repo", default="vllm-project/vllm")
-    parser.add_argument("--logs", type=int, default=100)
-    parser.add_argument("--to")
-    told = parser.parse_args()
-    one = open_store(told.base)
+@contextmanager
+def other_engine(one: Store, to: str | None, beside: str | None) -> Iterator[Store]:
+    """The same rows in another base: one that is there, or a copy made now."""
     server = None
-    if not told.to:
+    if not (to or beside):
         server = set_up_server(*SERVER)
         server.start()
     try:
-        other = open_store(told.to or server.new_database())
-        began = time.perf_counter()
-        copied = copy_base(one, other)
-        rows = sum(summed.rows for summed in copied.values())
-        print(f"copied and checked {rows:,} rows in {time.perf_counter() - began:.1f} s")
-        compare(one, other, told.repo, told.logs)
+        other = open_store(beside or to or (server.new_database() if server else ""))
+        if not beside:
+            began = time.perf_counter()
+            rows = sum(summed.rows for summed in copy_base(one, other).values())
+            print(f"copied and checked {rows:,} rows in {time.perf_counter() - began:.1f} s")
+        yield other
         other.close()
     finally:
         if server is not None:
             server.remove()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", required=True)
+    parser.add_argument("--repo", default="vllm-project/vllm")
+    parser.add_argument("--logs", type=int, default=100)
+    parser.add_argument("--to")
+    parser.add_argument("--beside")
+    told = parser.parse_args()
+    one = open_store(told.base)
+    with other_engine(one, told.to, told.beside) as other:
+        compare(one, other, told.repo, told.logs)
+    one.close()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
-"""Mixed load on a served base: 60 % diagnoses, 30 % reads of issues, 10 % browsing.
+"""Mixed load on served bases: 60 % diagnoses, 30 % reads of issues, 10 % browsing.
 
-    TRIAGE_DATABASE_URL=… python -m tests.benchmarks.load --per-second 100 --seconds 300 --workers 2
+    python -m tests.benchmarks.load --database URL… [--workers 1 2] [--per-second 100] [--seconds 300] [--logs-of URL]
 
-Serves the base of TRIAGE_DATABASE_URL on a free port of the loopback with `triage serve`, sends requests at a
-fixed rate from this process whatever the answers take, and prints a row: answered per second, p50, p95, p99 of
-all and of each kind, failures, memory of the server's processes after warm-up and at the end, and how much CPU
-server and generator took. With `--at-once N` it keeps N requests open in place of a rate. The logs are those of
-the benchmark's cases, rewritten. It ends by itself, and ends what it started.
+Serves each base (without the option that of TRIAGE_DATABASE_URL) with each number of workers, one after the other,
+on a free port of the loopback with `triage serve`; sends requests at a fixed rate from this process whatever the
+answers take, and prints what is answered per second, p50, p95, p99 of all and of each kind, failures, memory of the
+server's processes after warm-up and at the end, and how much CPU server, database and generator took; at the end
+all of it as a Markdown table. With `--at-once N` it keeps N requests open in place of a rate, which tells the
+throughput. The logs are those of the benchmark's cases, rewritten, as the base at `--logs-of` holds them (without
+it the first one). CPU and memory of PostgreSQL are told where it runs on this machine. Nothing lasts longer than
+`--seconds` and its warm-up says, and what is started is ended.
 """
 
 from __future__ import annotations
@@ -24,14 +27,20 @@ from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from socket import socket
+
+from sqlalchemy import text
+from sqlalchemy.engine import make_url
 
 from app.bench.cases import load_pinned
 from app.bench.corpus import find_logs, read_documents
 from app.bench.run import log_queries
 from app.config import load_settings
-from app.store.session import open_store
+from app.store.issues import find_repository
+from app.store.session import Store, open_store
+from tests.benchmarks.processes import database_server_of, family, family_cpu_s, memory_of
 
 SHARES = (("diagnose", 0.6), ("read", 0.3), ("browse", 0.1))
 BROWSED = (
@@ -39,12 +48,15 @@ BROWSED = (
     "/signatures", "/api/v1/issues?backend=flashinfer&limit=20", "/digest",
 )  # fmt: skip
 READY_TIMEOUT_S = 60.0
-WARM_UP_SHARE = 0.1
+WARM_UP_SHARE, WARM_UP_LEAST_S = 0.1, 20.0
+"""Each worker makes its lists once, which takes seconds in a large base."""
 ANSWER_TIMEOUT_S = 30.0
 IDLE_MAX_S = 3.0
 """The server closes connections that are idle for five."""
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+HEADINGS = (
+    "base", "issues", "workers", "answers/s", "all ms", "diagnose ms", "failures", "server MB", "database MB",
+    "server CPU", "database CPU", "generator CPU",
+)  # fmt: skip
 
 
 @dataclass
@@ -55,12 +67,15 @@ class Figures:
     failures: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     memory_bytes: list[int] = field(default_factory=list)
 
-    def row(self, kind: str | None = None) -> str:
+    def at(self, kind: str | None = None) -> tuple[float, ...]:
+        """Milliseconds at p50, p95, p99 and the end, of one kind or of all."""
         times = sorted(self.seconds[kind] if kind else [s for found in self.seconds.values() for s in found])
-        if not times:
-            return "none answered"
-        at = {share: 1000 * times[int(share * (len(times) - 1))] for share in (0.5, 0.95, 0.99, 1.0)}
-        return f"{len(times):6} answers, p50 {at[0.5]:.0f}, p95 {at[0.95]:.0f}, p99 {at[0.99]:.0f}, longest {at[1.0]:.0f} ms"
+        return tuple(1000 * times[int(share * (len(times) - 1))] if times else 0.0 for share in (0.5, 0.95, 0.99, 1.0))
+
+    def row(self, kind: str | None = None) -> str:
+        count = len(self.seconds[kind]) if kind else sum(map(len, self.seconds.values()))
+        half, most, nearly_all, longest = self.at(kind)
+        return f"{count:6} answers, p50 {half:.0f}, p95 {most:.0f}, p99 {nearly_all:.0f}, longest {longest:.0f} ms"
 
 
 class Requests:
@@ -164,35 +179,21 @@ async def watching_memory(pid: int, figures: Figures) -> AsyncIterator[None]:
         task.cancel()
 
 
-def family(pid: int) -> list[int]:
-    """A process and what it started."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    return [pid, *(found for child in children for found in family(int(child)))]
-
-
-def memory_of(pid: int) -> int:
-    try:
-        resident, shared = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1:3]
-        return (int(resident) - int(shared)) * PAGE_BYTES  # the mapped base is the kernel's, and shared
-    except OSError:
-        return 0
-
-
-def cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
-
-
-def read_base() -> tuple[list[str], list[int]]:
-    """Logs to ask, and numbers to read."""
-    settings = load_settings()
-    store = open_store(settings.database_url)
-    pinned = load_pinned()
-    documents = read_documents(store, settings.default_repo)
-    found = find_logs(documents, pinned.cases)
-    logs = [query.text for query in log_queries(documents, found) if query.split == "plain"]
+def read_logs(url: str) -> list[str]:
+    """The logs to ask."""
+    store = open_store(url)
+    documents = read_documents(store, load_settings().default_repo)
     store.close()
-    return logs, [document.number for document in documents]
+    found = find_logs(documents, load_pinned().cases)
+    return [query.text for query in log_queries(documents, found) if query.split == "plain"]
+
+
+def read_numbers(store: Store) -> list[int]:
+    """The issues to read."""
+    with store.reading() as session:
+        repo_id = find_repository(session, load_settings().default_repo)
+        asked = text("SELECT number FROM issue WHERE repo_id = :repo AND NOT is_pull_request ORDER BY number")
+        return list(session.connection().execute(asked, {"repo": repo_id}).scalars())
 
 
 def free_port() -> int:
@@ -201,41 +202,88 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def measure(asked: argparse.Namespace, port: int, pid: int) -> None:
-    logs, numbers = read_base()
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one base with so many workers did: all of it after warm-up; CPU in cores, memory in MB."""
+
+    base: str
+    issues: int
+    workers: int
+    figures: Figures
+    took_s: float
+    cores: tuple[float, float, float]
+    memory_mb: tuple[float, float]
+    database_mb: float
+
+    def tell(self) -> None:
+        figures, (first, last) = self.figures, self.memory_mb
+        server, database, generator = self.cores
+        print(f"all      {figures.row()}; {self.answered / self.took_s:.1f}/s")
+        for kind, _ in SHARES:
+            print(f"{kind:8} {figures.row(kind)}")
+        print(f"failures {dict(figures.failures) or 0}")
+        print(f"memory   {first:.0f} MB after warm-up, {last:.0f} MB at the end ({100 * (last / first - 1):+.1f} %)")
+        print(
+            f"CPU      generator {generator:.2f} cores, server {server:.2f}, database {database:.2f} "
+            f"of {os.cpu_count()}",
+            flush=True,
+        )
+
+    @property
+    def answered(self) -> int:
+        return sum(map(len, self.figures.seconds.values()))
+
+    def line(self) -> str:
+        whole, diagnoses = self.figures.at(), self.figures.at("diagnose")
+        server, database, generator = self.cores
+        failed = sum(self.figures.failures.values())
+        return (
+            f"| {self.base} | {self.issues:,} | {self.workers} | {self.answered / self.took_s:.1f} | "
+            f"{whole[0]:.0f} / {whole[1]:.0f} / {whole[2]:.0f} | "
+            f"{diagnoses[0]:.0f} / {diagnoses[1]:.0f} / {diagnoses[2]:.0f} | {failed} | "
+            f"{self.memory_mb[0]:.0f} → {self.memory_mb[1]:.0f} | {self.database_mb:.0f} | "
+            f"{server:.2f} | {database:.2f} | {generator:.2f} ({generator / (os.cpu_count() or 1):.0%}) |"
+        )
+
+
+async def measure(
+    asked: argparse.Namespace, url: str, workers: int, port: int, pid: int, logs: list[str]
+) -> Measured:
+    store = open_store(url)
+    numbers, database = read_numbers(store), database_server_of(store)
     await wait_until_ready(port)
     connections, requests, figures = Connections(port), Requests(logs, numbers), Figures()
     async with watching_memory(pid, figures):
-        for seconds in (asked.seconds * WARM_UP_SHARE, asked.seconds):
+        for seconds in (max(WARM_UP_LEAST_S, asked.seconds * WARM_UP_SHARE), asked.seconds):
             figures.seconds.clear()
             figures.failures.clear()
-            began, own, theirs = time.perf_counter(), own_cpu_s(), sum(map(cpu_s, family(pid)))
+            began, before = time.perf_counter(), (family_cpu_s(pid), family_cpu_s(database), own_cpu_s())
             warm = len(figures.memory_bytes)
             if asked.at_once:
                 await keep_open(connections, requests, figures, asked.at_once, seconds)
             else:
                 await at_a_rate(connections, requests, figures, asked.per_second, seconds)
             took_s = time.perf_counter() - began
-            shares = own_cpu_s() - own, sum(map(cpu_s, family(pid))) - theirs
-    tell(figures, took_s, shares, warm)
+            after = (family_cpu_s(pid), family_cpu_s(database), own_cpu_s())
+    server, kept, own = ((now - then) / took_s for now, then in zip(after, before, strict=True))
+    memory = figures.memory_bytes[warm:] or figures.memory_bytes
+    fifth = max(1, len(memory) // 5)
+    first, last = (sorted(part)[len(part) // 2] / 1e6 for part in (memory[:fifth], memory[-fifth:]))
+    database_mb = sum(map(memory_of, family(database))) / 1e6 if database else 0.0
+    store.close()
+    return Measured(
+        name_of(url), len(numbers), workers, figures, took_s, (server, kept, own), (first, last), database_mb
+    )
+
+
+def name_of(url: str) -> str:
+    told = make_url(url)
+    return f"{told.get_backend_name()} {Path(told.database or '').stem}"
 
 
 def own_cpu_s() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
-
-
-def tell(figures: Figures, took_s: float, shares: tuple[float, float], warm: int) -> None:
-    answered = sum(map(len, figures.seconds.values()))
-    memory = figures.memory_bytes[warm:] or figures.memory_bytes
-    fifth = max(1, len(memory) // 5)
-    first, last = (sorted(part)[len(part) // 2] / 1e6 for part in (memory[:fifth], memory[-fifth:]))
-    print(f"all      {figures.row()}; {answered / took_s:.1f}/s")
-    for kind, _ in SHARES:
-        print(f"{kind:8} {figures.row(kind)}")
-    print(f"failures {dict(figures.failures) or 0}")
-    print(f"memory   {first:.0f} MB after warm-up, {last:.0f} MB at the end ({100 * (last / first - 1):+.1f} %)")
-    print(f"CPU      generator {shares[0] / took_s:.2f} cores, server {shares[1] / took_s:.2f} cores of {os.cpu_count()}")
 
 
 async def wait_until_ready(port: int) -> None:
@@ -249,18 +297,14 @@ async def wait_until_ready(port: int) -> None:
     raise SystemExit("the server did not come up")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--per-second", type=float, default=100.0)
-    parser.add_argument("--at-once", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--workers", type=int, default=2)
-    asked = parser.parse_args()
+def serve_and_measure(asked: argparse.Namespace, url: str, workers: int, logs: list[str]) -> Measured:
+    """Start a server, measure it, end it."""
     port = free_port()
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--workers", str(asked.workers)]
-    server = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--workers", str(workers)]
+    settings = {"TRIAGE_RATE_LIMIT": "off", **os.environ, "TRIAGE_DATABASE_URL": url}
+    server = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True, env=settings)
     try:
-        asyncio.run(measure(asked, port, server.pid))
+        return asyncio.run(measure(asked, url, workers, port, server.pid, logs))
     finally:
         server.send_signal(signal.SIGTERM)
         try:
@@ -268,6 +312,27 @@ def main() -> None:
         except subprocess.TimeoutExpired:
             os.killpg(server.pid, signal.SIGKILL)
             server.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--database", nargs="+", metavar="URL")
+    parser.add_argument("--logs-of", metavar="URL")
+    parser.add_argument("--per-second", type=float, default=100.0)
+    parser.add_argument("--at-once", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--workers", type=int, nargs="+", default=[2])
+    asked = parser.parse_args()
+    urls = asked.database or [load_settings().database_url]
+    logs, lines = read_logs(asked.logs_of or urls[0]), []
+    for url, workers in product(urls, asked.workers):
+        print(f"-- {name_of(url)}, workers: {workers}", flush=True)
+        measured = serve_and_measure(asked, url, workers, logs)
+        measured.tell()
+        lines.append(measured.line())
+    load = f"{asked.at_once} requests at once" if asked.at_once else f"{asked.per_second:g} requests/s"
+    print(f"\n{load} for {asked.seconds:g} s; times are p50 / p95 / p99 in ms, CPU in cores of {os.cpu_count()}")
+    print("\n".join([f"| {' | '.join(HEADINGS)} |", "|---" * len(HEADINGS) + "|", *lines]))
 
 
 if __name__ == "__main__":

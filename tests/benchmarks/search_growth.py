@@ -1,42 +1,46 @@
 """How the cost of one search grows with the corpus: the benchmark's rewritten logs, asked in process.
 
-    python -m tests.benchmarks.search_growth BASE.db [--sizes 64000 256000] [--folder DIR] [--share 0.5] [--keep GROWN.db]
+    python -m tests.benchmarks.search_growth BASE.db [--sizes 64000 256000] [--folder DIR] [--share 0.5] [--keep DIR]
+    python -m tests.benchmarks.search_growth BASE.db --ask URL URL…
 
 Takes a copy of a filled SQLite base and grows it by copying its issues, with all that a search asks of them,
 under new numbers. Real issues bring words of their own, so each copy of the corpus has a share of its rare terms
 (those in at most `RARE_DF` issues) replaced by terms that stand nowhere else; all others become as much more
 frequent as the corpus grows. Half of them is what the base itself tells: the distinct terms of a random half of
-its issues, and Heaps' law from there on, printed beside what the grown base holds.
+its issues, and Heaps' law from there on, printed beside what the grown base holds. `--keep` leaves each size as
+`growth_SIZE.db`; `triage copy` brings them to PostgreSQL.
 
-At each size every log of `app.bench` is asked of the grown base and of the first one in turn, so that both meet
-the same moods of the machine. The verdict is on CPU time, which other processes blur least.
-An issue and its copies count as one answer. HTTP is not measured here (`tests.benchmarks.load` does).
+The second form grows nothing and asks bases of either engine that are there already, the smallest of each first.
+
+At each size every log of `app.bench` is asked of all bases in turn. The verdict is on CPU time, which other
+processes blur least; on PostgreSQL that of its own process is added, if it runs on this machine. An issue and its
+copies count as one answer. HTTP is not measured here (`tests.benchmarks.load` does).
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import math
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 from sqlalchemy import Connection, create_engine, text
+from sqlalchemy.engine import make_url
+from sqlmodel import Session
 
 from app.bench.cases import load_cases
 from app.bench.corpus import find_logs, read_documents
 from app.bench.run import Query, log_queries
-from app.knowledge.diagnosis import diagnose
 from app.store.schema import migrate
-from app.store.session import open_store
+from app.store.session import Store, open_store
 from app.store.tables import metadata
+from app.store.tally import correct_tally, find_tallies
 from app.store.terms import BYTES_PER_TERM
+from tests.benchmarks.asking import HEAD, Figures, ask_in_turn
 from tests.benchmarks.links_growth import OFFSET, REPO, copy_rows
 
 ASKED_TABLES = ("issue", "reading", "fact", "occurrence", "link")
@@ -44,8 +48,6 @@ ASKED_TABLES = ("issue", "reading", "fact", "occurrence", "link")
 EMPTY = {"issue": ("raw",)}
 RARE_DF = 3
 SEED = 9
-WARM_UP = 40
-ROUNDS = 3
 ROWS = 500_000
 """Rows given to the driver at once."""
 
@@ -59,25 +61,6 @@ class Index:
     told: list[tuple[int, str]]
     at: np.ndarray
     numbers: np.ndarray
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What the searches of one size cost, in milliseconds, and how many were right at once."""
-
-    name: str
-    issues: int
-    size_mb: float
-    cpu_ms: np.ndarray
-    wall_ms: np.ndarray
-    right: float
-
-    def line(self) -> str:
-        cpu, wall = np.percentile(self.cpu_ms, (50, 95)), np.percentile(self.wall_ms, (50, 95))
-        return (
-            f"| {self.name} | {self.issues:,} | {self.size_mb:,.0f} | {self.cpu_ms.mean():.1f} | {cpu[0]:.1f} | "
-            f"{cpu[1]:.1f} | {wall[0]:.1f} | {wall[1]:.1f} | {self.right:.3f} |"
-        )
 
 
 def heaps_exponent(dfs: np.ndarray) -> float:
@@ -130,6 +113,7 @@ def grow(path: Path, base: Path, size: int, share: float) -> None:
             "UPDATE term SET df = df + ? WHERE id = ?",
             zip(gained[raised].tolist(), index.ids[raised].tolist(), strict=True),
         )
+        _tell(connection)
         connection.commit()
         connection.exec_driver_sql("PRAGMA journal_mode=WAL")
     engine.dispose()
@@ -201,39 +185,41 @@ def _add_postings(
         )
 
 
+def _tell(connection: Connection) -> None:
+    """Put right what is told of how much is stored."""
+    with Session(connection) as session:
+        for tally in find_tallies(session):
+            correct_tally(session, tally.repo_id)
+        session.flush()
+
+
 def _many(connection: Connection, statement: str, rows: Iterator[tuple[object, ...]]) -> None:
     driver = connection.connection.dbapi_connection
     assert driver is not None
     driver.executemany(statement, rows)  # type: ignore[attr-defined]
 
 
-def measure(paths: Mapping[str, Path], queries: Sequence[Query]) -> list[Figures]:
-    """Ask every log of every base in turn, `ROUNDS` times; of a log's times the middle one counts."""
-    stores = {name: open_store(f"sqlite:///{path}") for name, path in paths.items()}
-    cpu, wall = (np.zeros((len(stores), len(queries), ROUNDS)) for _ in range(2))
-    right, issues = dict.fromkeys(stores, 0), dict.fromkeys(stores, 0)
-    for store, query in product(stores.values(), queries[:WARM_UP]):
-        diagnose(store, query.text, repos=(REPO,))
-    gc.collect()
-    gc.freeze()
-    for turn, (which, query), (at, name) in product(range(ROUNDS), enumerate(queries), enumerate(stores)):
-        began, began_wall = time.process_time(), time.perf_counter()
-        told = diagnose(stores[name], query.text, repos=(REPO,))
-        cpu[at, which, turn] = 1000 * (time.process_time() - began)
-        wall[at, which, turn] = 1000 * (time.perf_counter() - began_wall)
-        if turn == 0:
-            right[name] += bool(told.matches) and told.matches[0].number % OFFSET in query.right
-            issues[name] = told.index.issues
-    gc.unfreeze()
-    found = []
-    for at, (name, path) in enumerate(paths.items()):
-        size_mb, share = path.stat().st_size / 1e6, right[name] / len(queries)
-        costs = np.median(cpu[at], axis=1), np.median(wall[at], axis=1)
-        found.append(Figures(name, issues[name], size_mb, *costs, share))
-        print(found[-1].line(), flush=True)
+def measure(urls: Mapping[str, str], queries: Sequence[Query]) -> list[Figures]:
+    """Ask every log of every base in turn, and print a row for each."""
+    stores = {name: open_store(url) for name, url in urls.items()}
+    found = ask_in_turn(stores, queries, REPO, number_of=lambda number: number % OFFSET)
+    for figures in found:
+        print(figures.line(), flush=True)
     for store in stores.values():
         store.close()
     return found
+
+
+def compare(small: Figures, large: Figures) -> None:
+    """Print how much more a search of the larger base costs."""
+    p50, p95 = (np.percentile(large.cpu_ms, at) / np.percentile(small.cpu_ms, at) for at in (50, 95))
+    mean = large.cpu_ms.mean() / small.cpu_ms.mean()
+    wall = np.percentile(large.wall_ms, 50) / np.percentile(small.wall_ms, 50)
+    print(
+        f"{large.name}, {large.issues:,} issues to {small.issues:,}: CPU {mean:.2f} x "
+        f"(p50 {p50:.2f} x, p95 {p95:.2f} x), wall p50 {wall:.2f} x",
+        flush=True,
+    )
 
 
 def tell_terms(path: Path, began_with: tuple[int, int], exponent: float) -> None:
@@ -256,32 +242,58 @@ def _counts(connection: Connection) -> tuple[int, int]:
     return issues, connection.exec_driver_sql("SELECT count(*) FROM term WHERE df > 0").scalar_one()
 
 
-def run(base: Path, folder: Path, sizes: Sequence[int], share: float) -> Path:
-    """Measure each size grown from the base beside the base itself; where the largest one is."""
+def read_queries(store: Store) -> list[Query]:
+    """The benchmark's logs that a base holds, as another machine prints them."""
+    documents = read_documents(store, REPO)
+    found = find_logs(documents, load_cases())
+    return [query for query in log_queries(documents, found) if query.split == "plain"]
+
+
+def run(base: Path, folder: Path, sizes: Sequence[int], share: float, keep: Path | None) -> None:
+    """Measure each size grown from the base beside the base itself."""
     first, grown = folder / "growth_base.db", folder / "growth_grown.db"
     shutil.copyfile(base, first)
     store = open_store(f"sqlite:///{first}")
     migrate(store)
-    documents = read_documents(store, REPO)
-    found = find_logs(documents, load_cases())
-    queries = [query for query in log_queries(documents, found) if query.split == "plain"]
+    queries = read_queries(store)
     with store.engine.connect() as connection:
         dfs = np.array(connection.exec_driver_sql("SELECT df FROM term WHERE df > 0").scalars().all())
         began_with = _counts(connection)
     store.close()
     exponent = heaps_exponent(dfs)
     print(f"{len(queries)} logs; distinct terms grow as the issues to the power of {exponent:.2f}")
-    print("| base | issues | MB | CPU ms mean | p50 | p95 | wall p50 | p95 | R@1 |", flush=True)
+    print(HEAD, flush=True)
     tell_terms(first, began_with, exponent)
     shutil.copyfile(first, grown)
     for size in sorted(sizes):
         grow(grown, first, size, share)
         tell_terms(grown, began_with, exponent)
-        small, large = measure({"base": first, "grown": grown}, queries)
-        p50, p95 = (np.percentile(large.cpu_ms, at) / np.percentile(small.cpu_ms, at) for at in (50, 95))
-        mean = large.cpu_ms.mean() / small.cpu_ms.mean()
-        print(f"{large.issues:,} to {small.issues:,}: CPU {mean:.2f} x (p50 {p50:.2f} x, p95 {p95:.2f} x)")
-    return grown
+        compare(*measure({"base": f"sqlite:///{first}", "grown": f"sqlite:///{grown}"}, queries))
+        if keep:
+            shutil.copyfile(grown, keep / f"growth_{size}.db")
+
+
+def ask(base: Path, urls: Sequence[str]) -> None:
+    """Measure bases that are there, and compare those of each engine with its first one."""
+    store = open_store(f"sqlite:///{base}")
+    queries = read_queries(store)
+    store.close()
+    print(f"{len(queries)} logs\n{HEAD}", flush=True)
+    found = measure({_name_of(url): url for url in urls}, queries)
+    first: dict[str, Figures] = {}
+    for figures in found:
+        engine = figures.name.split()[0]
+        if first.setdefault(engine, figures) is not figures:
+            compare(first[engine], figures)
+    for figures in found[1:]:
+        if figures.issues == found[0].issues:
+            alike = sum(one[:5] == other[:5] for one, other in zip(found[0].tops, figures.tops, strict=True))
+            print(f"same top 5 of {found[0].name} and {figures.name}: {alike} of {len(queries)}")
+
+
+def _name_of(url: str) -> str:
+    told = make_url(url)
+    return f"{told.get_backend_name()} {Path(told.database or '').stem}"
 
 
 def main() -> None:
@@ -292,12 +304,14 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[64_000, 256_000])
     parser.add_argument("--folder", type=Path, help="where the grown base is made; 4 GB for 256,000 issues")
     parser.add_argument("--share", type=float, default=0.5, help="of a copy's rare terms, its own")
-    parser.add_argument("--keep", type=Path, help="where the largest base stays, for measuring it over HTTP")
+    parser.add_argument("--keep", type=Path, help="the folder where the grown bases stay")
+    parser.add_argument("--ask", nargs="+", metavar="URL", help="bases to measure in place of growing one")
     asked = parser.parse_args()
+    if asked.ask:
+        ask(asked.base, asked.ask)
+        return
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
-        grown = run(asked.base, Path(folder), asked.sizes, asked.share)
-        if asked.keep:
-            shutil.move(grown, asked.keep)
+        run(asked.base, Path(folder), asked.sizes, asked.share, asked.keep)
 
 
 if __name__ == "__main__":

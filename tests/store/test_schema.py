@@ -83,7 +83,7 @@ def test_migrate_goes_to_a_named_revision(empty: Store) -> None:
 
 
 def test_what_lists_filter_by_is_told_of_readings_that_are_there_already(empty: Store) -> None:
-    migrate(empty, "20261126_clusters")
+    migrate(empty)
     told = {"failure_kind": "oom", "error": {"type": "E" * 200, "message": "m"}, "workarounds": [{"outcome": "works"}]}
     vain = {"failure_kind": "hang", "error": None, "workarounds": [{"outcome": "fails"}]}
     with empty.unit_of_work() as session:
@@ -92,6 +92,7 @@ def test_what_lists_filter_by_is_told_of_readings_that_are_there_already(empty: 
         for number, facts in ((1, told), (2, vain), (3, None)):
             row = {"repo_id": repo_id, "number": number, "rules_version": "r", "facts": facts, "read_at": EARLY}
             session.connection().execute(insert(metadata.tables["reading"]).values(row))
+    migrate(empty, "20261126_clusters")
     migrate(empty)
 
     with empty.reading() as session:

@@ -46,7 +46,7 @@ def index(store: Store, batch: Mapping[int, Terms]) -> None:
 
 def unindex(store: Store) -> None:
     with store.unit_of_work() as session:
-        for table in ("posting", "term", "profile"):
+        for table in ("posting", "term", "profile", "tally"):
             session.connection().execute(text(f"DELETE FROM {table}"))  # noqa: S608
 
 
@@ -152,8 +152,8 @@ def test_one_number_in_two_repositories_has_two_profiles(filled: Store) -> None:
 
     with filled.reading() as session:
         assert find_frequencies(session, IDS) == {term_id(1, "cuda"): 1, term_id(1, "fp8"): 2}
-        assert sorted(find_postings(session, [term_id(1, "fp8")])) == [
-            (term_id(1, "fp8"), 1, 1), (term_id(1, "fp8"), other, 1)
+        assert sorted(find_postings(session, [term_id(1, "fp8")]).tolist()) == [
+            [term_id(1, "fp8"), 1, 1], [term_id(1, "fp8"), other, 1]
         ]  # fmt: skip
 
 
@@ -164,3 +164,14 @@ def test_any_word_has_an_id_of_eight_bytes(channel: int, word: str) -> None:
 
 def test_a_lone_surrogate_has_an_id() -> None:
     assert term_id(1, "\ud83d") == term_id(1, "?")
+
+
+def test_a_count_of_nothing_leaves_the_length_as_it_is(filled: Store) -> None:
+    with filled.unit_of_work() as session:
+        index_terms(session, 1, {1: {(1, "cuda"): 2, (5, "title"): 0}})
+    with filled.reading() as session:
+        profile = find_profiles(session, [(1, 1)])[1, 1]
+        holders = find_postings(session, [term_id(5, "title")]).tolist()
+
+    assert (len(profile.ids), profile.length) == (2, 1)
+    assert holders == [[term_id(5, "title"), 1, 1]]
