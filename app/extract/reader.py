@@ -31,12 +31,11 @@ from app.extract.said_error import find_announced_error, find_said_error, find_s
 from app.extract.sections import read_document, read_log_document
 from app.extract.signature import make_signature
 from app.extract.summary import summarise
-from app.extract.telling import telling_lines
 from app.extract.tracebacks import find_errors, may_tell_errors, title_error
 from app.extract.versions import find_versions
 from app.extract.workarounds import find_workarounds
 
-RULES_VERSION = "2026-11-21.4"
+RULES_VERSION = "2026-11-21.5"
 """Changes with every change of a rule; a stored reading of another version is read again."""
 
 MAX_ISSUE_CHARS = 400_000
@@ -83,7 +82,7 @@ class IssueReading:
 def read_log(log: str) -> LogReading:
     """Read a pasted log."""
     lines, errors = read_errors(log)
-    told = (line for _, line in telling_lines(log))
+    told = (Line(line.raw, line.start, line.end) for line in lines)
     surroundings = _surroundings(read_log_document(log, told))
     return LogReading(log, errors, surroundings, _signatures(errors), lines)
 

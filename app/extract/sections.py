@@ -145,10 +145,12 @@ def _starts(text: str) -> list[int]:
     """Where a lost line began; two prefixes of one line are not cut apart."""
     starts: list[int] = []
     previous_end = -10
-    for match in _CUT.finditer(text):
-        if match.start() - previous_end > 1 and match.start() > 0:
-            starts.append(match.start())
-        previous_end = match.end()
+    # among bytes RE2 finds places without counting signs
+    for match in _CUT.finditer(text.encode() if text.isascii() else text):
+        start, end = match.span()
+        if start - previous_end > 1 and start > 0:
+            starts.append(start)
+        previous_end = end
     return starts
 
 

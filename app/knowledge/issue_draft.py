@@ -12,7 +12,7 @@ from urllib.parse import quote
 from app.extract.commands import Setting, read_settings
 from app.extract.loglines import LogLine
 from app.extract.reader import LogReading
-from app.extract.redact import BLOCK
+from app.extract.redact import BLOCK, Redacted
 from app.extract.sections import read_log_document
 from app.knowledge.answers import Diagnosis
 from app.knowledge.excerpt import without_colours
@@ -23,6 +23,10 @@ FORM_REPO = "vllm-project/vllm"
 MAX_TITLE_CHARS = 120
 MAX_LINES = 60
 MAX_LINE_CHARS = 400
+MAX_RAW_CHARS = 10_000
+"""Of one line, with its colours."""
+MAX_COMMAND_CHARS = 1 << 20
+"""What is read of one line on both sides of a command; of a log without line breaks that is a part of it."""
 MAX_SETTINGS = 40
 MAX_DUMP_CHARS = 2_000
 MAX_QUESTION_CHARS = 2_000
@@ -49,7 +53,7 @@ _BACKENDS = {
 _TRACEBACK = "Traceback (most recent call last)"
 
 
-def issue_draft(reading: LogReading, masked_log: str, answer: Diagnosis) -> str:
+def issue_draft(reading: LogReading, masked_log: Redacted, answer: Diagnosis) -> str:
     """The issue's text, under the headings of vLLM's form."""
     parts = ["### Your current environment", "", *_environment(reading, masked_log, answer)]
     parts += ["", "### Describe the bug", "", *_bug(reading, masked_log, answer)]
@@ -80,7 +84,7 @@ def draft_title(diagnosis: Diagnosis) -> str:
     return title if len(title) <= MAX_TITLE_CHARS else title[: MAX_TITLE_CHARS - 1].rstrip() + "…"
 
 
-def _environment(reading: LogReading, masked_log: str, answer: Diagnosis) -> Iterator[str]:
+def _environment(reading: LogReading, masked_log: Redacted, answer: Diagnosis) -> Iterator[str]:
     """What the log tells of the run, then what it lacks."""
     around = reading.surroundings
     versions = [(label, around.versions.get(key, "")) for key, label in _LABELS]
@@ -93,14 +97,14 @@ def _environment(reading: LogReading, masked_log: str, answer: Diagnosis) -> Ite
     for label, value in told:
         if value:
             yield f"- {label}: {code(value)}"
-    chosen = _settings(masked_log)
+    chosen = _settings(reading.log, masked_log)
     flags = [_flag(item) for item in chosen if item.origin in {"command", "keyword"}]
     variables = [f"{item.name}={item.value}" for item in chosen if item.origin == "variable"]
     if flags:
         yield f"- Flags: {code(' '.join(flags))}"
     if variables:
         yield f"- Variables: {code(' '.join(variables))}"
-    if dump := _dump(masked_log):
+    if dump := _dump(reading.log, masked_log):
         yield f"- Non-default args: {code(dump)}"
     missing = [name for name, value in told if not value and name in _WANTED]
     if missing:
@@ -110,9 +114,9 @@ def _environment(reading: LogReading, masked_log: str, answer: Diagnosis) -> Ite
         )
 
 
-def _settings(masked_log: str) -> list[Setting]:
+def _settings(log: str, masked_log: Redacted) -> list[Setting]:
     """Flags and variables that somebody chose, each once, the last value of each; read only where told."""
-    lines = list(_start_lines(masked_log))
+    lines = list(_start_lines(log, masked_log))
     if not lines:
         return []
     found = read_settings(read_log_document("\n".join(lines)))
@@ -120,16 +124,17 @@ def _settings(masked_log: str) -> list[Setting]:
     return list(chosen.values())[:MAX_SETTINGS]
 
 
-def _dump(log: str) -> str:
+def _dump(log: str, masked_log: Redacted) -> str:
     """The server's own list of what was not left at its default."""
     at = log.rfind(_DUMP)
-    end = log.find("\n", at)
     if at < 0:
         return ""
-    return without_colours(log[at + len(_DUMP) : end if end >= 0 else len(log)])[:MAX_DUMP_CHARS].strip()
+    start, end = at + len(_DUMP), log.find("\n", at)
+    text = masked_log.part(start, min(end if end >= 0 else len(log), start + MAX_RAW_CHARS))
+    return without_colours(text)[:MAX_DUMP_CHARS].strip()
 
 
-def _start_lines(log: str) -> Iterator[str]:
+def _start_lines(log: str, masked_log: Redacted) -> Iterator[str]:
     """The lines that say how the server was started, a command's continued ones too."""
     seen: set[int] = set()
     for mark in _STARTS:
@@ -141,7 +146,8 @@ def _start_lines(log: str) -> Iterator[str]:
             end = _end_of_command(log, at)
             if start not in seen:
                 seen.add(start)
-                yield log[start:end]
+                first, last = max(start, at - MAX_COMMAND_CHARS), min(end, at + MAX_COMMAND_CHARS)
+                yield masked_log.part(first, last)
             at = log.find(mark, end)
 
 
@@ -161,7 +167,7 @@ def _flag(item: Setting) -> str:
     return f"--{item.name} {value}".rstrip()
 
 
-def _bug(reading: LogReading, masked_log: str, answer: Diagnosis) -> Iterator[str]:
+def _bug(reading: LogReading, masked_log: Redacted, answer: Diagnosis) -> Iterator[str]:
     """The error in one sentence, the lines that tell it, and what only the reporter can add."""
     cause = answer.root_cause
     if cause is not None:
@@ -170,7 +176,7 @@ def _bug(reading: LogReading, masked_log: str, answer: Diagnosis) -> Iterator[st
         said = f"{cause.type}: {cause.message}" if cause.type else cause.message
         yield f"It fails with {code(said)}{where}."
     elif answer.is_question:
-        yield from fenced(masked_log.strip()[:MAX_QUESTION_CHARS].splitlines())
+        yield from fenced(masked_log.text.strip()[:MAX_QUESTION_CHARS].splitlines())
         yield ""
         yield "(Add the command or script that shows it, what you got, and what you expected.)"
         return
@@ -184,7 +190,7 @@ def _bug(reading: LogReading, masked_log: str, answer: Diagnosis) -> Iterator[st
     yield "(Add the request or script that triggers it, and whether it happens every time.)"
 
 
-def _telling(reading: LogReading, masked_log: str) -> list[str]:
+def _telling(reading: LogReading, masked_log: Redacted) -> list[str]:
     """The error's lines as they stand in the masked log, with its traceback and the first wrappers."""
     # Of a very long log only some lines are read, so a line is found by its number, not by its place.
     read = {line.number: line for line in reading.lines}
@@ -194,7 +200,8 @@ def _telling(reading: LogReading, masked_log: str) -> list[str]:
         if position and number != numbers[position - 1] + 1:
             told.append("[…]")
         line = read[number]
-        told.append(without_colours(masked_log[line.start : line.end]).rstrip()[:MAX_LINE_CHARS])
+        text = masked_log.part(line.start, min(line.end, line.start + MAX_RAW_CHARS))
+        told.append(without_colours(text).rstrip()[:MAX_LINE_CHARS])
     while told and not told[-1]:
         told.pop()
     return told

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterator
 
 from app.config import LOG_LIMIT_BYTES
 from app.errors import EmptyInputError, NotTextError, TooLargeError
@@ -22,6 +23,10 @@ _ODD_BYTES = bytes(code for code in (*range(32), 127) if code not in b"\t\n\r\x1
 """What speaks against a text; line and page feeds of old printers do not."""
 _ODD_WIDE = re.compile(f"[\x80-\x9f{REPLACEMENT}]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_CONTROL_SIGN = re.compile("[" + "".join(f"\\x{code:02x}" for code in _CONTROL) + "]")
+_PART_CHARS = 1 << 16
+"""A large text is encoded and cleaned in parts: what one sign of four bytes widens is one part, and what is
+copied is never the whole."""
 
 
 def decode_log(data: bytes) -> str:
@@ -50,17 +55,21 @@ def check_is_text(text: str) -> None:
     Raises:
         NotTextError: more than three in ten characters are not text.
     """
+    if sum(map(_odd_signs, _parts(text))) > ODD_SHARE * len(text):
+        raise NotTextError("This is not text. Paste or upload the log itself, as plain text in UTF-8.")
+
+
+def _odd_signs(text: str) -> int:
     # bytes are counted by far the faster; a lone surrogate is none of those that count
     encoded = text.encode(errors="replace")
     odd = len(encoded) - len(encoded.translate(None, _ODD_BYTES))
-    if len(encoded) != len(text):
-        odd += sum(1 for _ in _ODD_WIDE.finditer(text))
-    if odd > ODD_SHARE * len(text):
-        raise NotTextError("This is not text. Paste or upload the log itself, as plain text in UTF-8.")
+    return odd if len(encoded) == len(text) else odd + sum(1 for _ in _ODD_WIDE.finditer(text))
 
 
 def clean_log(text: str) -> str:
     """A log as it is read: no control characters but tab, line ends and escape; no lone surrogates.
+
+    A clean text is given back as it is, not as a copy.
 
     Raises:
         TooLargeError: over the limit, as UTF-8.
@@ -68,7 +77,7 @@ def clean_log(text: str) -> str:
     """
     text = without_surrogates(text)
     _check_size(text)
-    cleaned = text.translate(_CONTROL)
+    cleaned = _without_controls(text)
     if not cleaned or cleaned.isspace():
         raise EmptyInputError("The log is empty. Paste at least the lines from the first ERROR.")
     return cleaned
@@ -76,7 +85,17 @@ def clean_log(text: str) -> str:
 
 def clean_words(text: str) -> str:
     """A short text beside the log: without control characters and lone surrogates."""
-    return without_surrogates(text).translate(_CONTROL)
+    return _without_controls(without_surrogates(text))
+
+
+def _without_controls(text: str) -> str:
+    if _CONTROL_SIGN.search(text) is None:
+        return text
+    return "".join(part.translate(_CONTROL) if _CONTROL_SIGN.search(part) else part for part in _parts(text))
+
+
+def _parts(text: str) -> Iterator[str]:
+    return (text[at : at + _PART_CHARS] for at in range(0, len(text), _PART_CHARS))
 
 
 def too_large(size_bytes: int | None) -> TooLargeError:
@@ -91,7 +110,7 @@ def too_large(size_bytes: int | None) -> TooLargeError:
 
 
 def _check_size(text: str) -> None:
-    size = len(text) if text.isascii() else len(text.encode(errors="replace"))
+    size = len(text) if text.isascii() else sum(len(part.encode(errors="replace")) for part in _parts(text))
     if size > LOG_LIMIT_BYTES:
         raise too_large(size)
 

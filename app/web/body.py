@@ -9,6 +9,7 @@ pool, inside the endpoint. Nothing is kept.
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +41,8 @@ BODY_LIMIT_BYTES = {
 """Largest raw body of each kind: what the largest log needs when every character is escaped."""
 
 _FIELD_COUNT_MAX = 20
-_UNQUOTE_STEP = 1 << 20
+_STEP = 1 << 20
+"""Bytes of a form that are read at a time."""
 
 Fields = dict[str, Any]
 
@@ -51,13 +53,18 @@ class MalformedError(TriageError):
     status = 400
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RawBody:
     """A body as received: its media type, in lower case and without parameters, and its bytes."""
 
     media_type: str
     content_type: str
     content: bytes
+
+    def take(self) -> bytes:
+        """The bytes, which are held here no longer: a request outlives the reading of its body by far."""
+        content, self.content = self.content, b""
+        return content
 
 
 async def read_json_or_text(request: Request) -> RawBody:
@@ -87,51 +94,52 @@ async def _read(request: Request, accepted: tuple[str, ...], way_out: str) -> Ra
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and len(declared) < 20 and int(declared) > limit:
         raise too_large(int(declared))
-    content = bytearray()
+    content = io.BytesIO()  # whose value is no copy
     async for chunk in request.stream():
-        content += chunk
-        if len(content) > limit:
+        content.write(chunk)
+        if content.tell() > limit:
             raise too_large(None)
-    return RawBody(media_type, content_type, bytes(content))
+    return RawBody(media_type, content_type, content.getvalue())
 
 
 def parse_body(body: RawBody) -> Fields:
-    """The fields of a body; for `text/plain` the one field `log`. A file takes the place of `log`.
+    """The fields of a body, whose bytes it takes; for `text/plain` the one field `log`.
+
+    A file takes the place of `log`.
 
     Raises:
         MalformedError: broken JSON or form.
         NotTextError, TooLargeError, EmptyInputError: see `check_is_text` and `clean_log`.
     """
     if body.media_type == TEXT_TYPE:
-        return _clean({"log": decode_text(body.content)})
+        return _clean({"log": decode_text(body.take())})
     if body.media_type == JSON_TYPE:
-        return _clean(_parse_json(body.content))
-    parts = _parse_multipart(body) if body.media_type == MULTIPART_TYPE else _parse_urlencoded(body.content)
-    file = parts.pop("file", b"")
-    if file.strip():
-        parts["log"] = file
-    fields: Fields = {name: decode_text(value) for name, value in parts.items()}
+        return _clean(_parse_json(decode_text(body.take())))
+    parts = _parse_multipart(body) if body.media_type == MULTIPART_TYPE else _parse_urlencoded(body.take())
+    if not (parts.get("file") or b" ").isspace():
+        parts["log"] = parts["file"]
+    parts.pop("file", None)
+    fields: Fields = {name: decode_text(parts.pop(name)) for name in tuple(parts)}
     return _clean({"log": "", **fields})
 
 
 def _clean(fields: Fields) -> Fields:
-    cleaned = {
-        name: clean_words(value) if isinstance(value, str) else value
-        for name, value in fields.items()
-        if name != "log"
-    }
-    if isinstance(fields.get("log"), str):
-        check_is_text(fields["log"])
-        cleaned["log"] = clean_log(fields["log"])
-    elif "log" in fields:
-        cleaned["log"] = fields["log"]
+    """The fields with clean texts; what `fields` holds is taken out of it, so that no log is held twice."""
+    cleaned: Fields = {}
+    for name in sorted(fields, key="log".__eq__):
+        value = fields.pop(name)
+        if isinstance(value, str) and name == "log":
+            check_is_text(value)
+            cleaned[name] = clean_log(value)
+        else:
+            cleaned[name] = clean_words(value) if isinstance(value, str) else value
     return cleaned
 
 
-def _parse_json(content: bytes) -> Fields:
+def _parse_json(text: str) -> Fields:
     try:
         value = json.loads(
-            decode_text(content),
+            text,
             object_pairs_hook=_unique,
             parse_constant=_no_constant,
             parse_float=_number,
@@ -178,7 +186,7 @@ def _unquote(value: bytes) -> bytes:
     out = bytearray()
     start = 0
     while start < len(value):
-        end = min(start + _UNQUOTE_STEP, len(value))
+        end = min(start + _STEP, len(value))
         if end < len(value) and b"%" in value[end - 2 : end]:
             end = value.rindex(b"%", end - 2, end)
         out += unquote_to_bytes(value[start:end].replace(b"+", b" "))
@@ -194,13 +202,13 @@ class _Parts:
         self._count = 0
         self._header = (bytearray(), bytearray())
         self._name = ""
-        self._data = bytearray()
+        self._data = io.BytesIO()
 
     def on_part_begin(self) -> None:
         self._count += 1
         if self._count > _FIELD_COUNT_MAX:
             raise MalformedError("The form has too many fields.")
-        self._name, self._data = "", bytearray()
+        self._name, self._data = "", io.BytesIO()
 
     def on_header_field(self, data: bytes, start: int, end: int) -> None:
         self._header[0].extend(data[start:end])
@@ -215,10 +223,10 @@ class _Parts:
         self._header = (bytearray(), bytearray())
 
     def on_part_data(self, data: bytes, start: int, end: int) -> None:
-        self._data += data[start:end]
+        self._data.write(data[start:end])
 
     def on_part_end(self) -> None:
-        self.fields.setdefault(self._name, bytes(self._data))
+        self.fields.setdefault(self._name, self._data.getvalue())
 
 
 def _parse_multipart(body: RawBody) -> dict[str, bytes]:
@@ -228,7 +236,9 @@ def _parse_multipart(body: RawBody) -> dict[str, bytes]:
     callbacks: Any = {f"on_{name}": getattr(parts, f"on_{name}") for name in names}
     try:
         parser = MultipartParser(options.get(b"boundary", b""), callbacks)
-        parser.write(body.content)
+        content = body.take()
+        for start in range(0, len(content), _STEP):
+            parser.write(content[start : start + _STEP])
         parser.finalize()
     except FormParserError:
         raise MalformedError("The form cannot be read.") from None

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.extract.redact import BLOCK, SHORT_CHARS, mask_secrets, redact
+from app.extract.secret_rules import is_stand_in, may_be_stand_ins
 from tests.secret_shapes import SHAPES, make_all
 
 HUB = "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH"
@@ -126,14 +127,16 @@ def test_secrets_are_counted_by_kind() -> None:
 
 
 def test_a_text_without_secrets_is_the_same_and_counts_nothing() -> None:
-    assert redact("ValueError: no", private=True) == redact("ValueError: no")
-    assert redact("ValueError: no").counts == ()
+    for private in (True, False):
+        masked = redact("ValueError: no", private=private)
+        assert (masked.text, masked.counts) == ("ValueError: no", ())
 
 
 def test_masking_twice_changes_nothing() -> None:
     once = redact(f"api_key='tok-abc123456' {HUB}", private=True)
 
-    assert redact(once.text, private=True) == type(once)(once.text, ())
+    twice = redact(once.text, private=True)
+    assert (twice.text, twice.counts) == (once.text, ())
 
 
 PIECES = [
@@ -186,3 +189,63 @@ def test_time_grows_with_the_length_and_not_faster() -> None:
     short, long = (redact(line * count, private=True) for count in (200, 2_000))
 
     assert len(long.text) == 10 * len(short.text)
+
+
+PIECES = [text for text, _ in SHAPES_MADE[1].values()] + [
+    "é", "\U0001f525", "\n", "\n\n\n\n\n\n", "ip=10.1.2.3:80 ", "cudnn 10.3.5.147 ", "password: xxxx ", "token=<token> ", "a@b.org ",
+    "-----BEGIN PRIVATE KEY-----\nabc\n-----END", NOISE, "x" * 300,
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map(" ".join), st.data())
+def test_a_part_is_masked_as_in_the_whole(text: str, data: st.DataObject) -> None:
+    masked = redact(text, private=True)
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, len(text)))
+
+    assert masked.part(start, end) == masked.text[start:end]
+
+
+MANY = "".join(f"line {at} \U0001f525 api_key='v{at}x{at}abc' from 10.0.{at % 256}.7\n" for at in range(9_000))
+
+
+def test_of_a_log_of_secrets_only_some_are_counted_but_all_are_masked() -> None:
+    whole, some = redact(MANY, private=True), redact(MANY, private=True, most=5_000)
+
+    assert whole.counts == (("ip_address", 9_000), ("named_secret", 9_000))
+    assert all(1_000 < count < 9_000 for _, count in some.counts)
+    assert some.text == whole.text
+    for start in range(0, len(MANY) - 200, 10_007):
+        assert some.part(start, start + 200) == whole.text[start : start + 200]
+
+
+def test_a_log_with_fewer_secrets_than_asked_for_is_counted_in_full() -> None:
+    assert redact(MANY, private=True, most=100_000).counts == redact(MANY, private=True).counts
+
+
+def test_what_stands_in_a_secrets_place_is_told_among_many_secrets() -> None:
+    values = [f"v{at}x{at}abc" if at % 3 else "your_api_key" for at in range(9_000)]
+
+    assert redact("".join(f"api_key='{value}'\n" for value in values)).counts == (("named_secret", 6_000),)
+
+
+STAND_INS = tomllib.loads((files("app.extract.lists") / "secrets.toml").read_text("utf-8"))["stand_in"]
+
+
+@given(st.lists(st.sampled_from(["", "xxxx", "***", *STAND_INS["words"], *STAND_INS["whole"]]), min_size=1, max_size=4), st.sampled_from("-_:. "))
+def test_whatever_is_a_stand_in_is_found_among_others(words: list[str], glue: str) -> None:
+    value = glue.join(words).upper()
+
+    assert not is_stand_in(value, "named_secret") or value.encode() in may_be_stand_ins([b"v1x1abc", value.encode(), b"v2"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("email", "git@github.com"), ("user_name", "ubuntu"), ("user_name", "root@node7"), ("ip_address", "127.0.0.1"),
+        ("named_secret", "${HF_TOKEN}"), ("named_secret", "<token>"), ("token", "os.environ['X']"), ("named_secret", "[redacted]"),
+    ],
+)  # fmt: skip
+def test_a_stand_in_of_each_form_is_found_among_others(kind: str, value: str) -> None:
+    assert is_stand_in(value, kind)
+    assert may_be_stand_ins([b"v1x1abc", value.encode(), b"v2"]) == {value.encode()}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.extract import telling
+from app.extract.reader import read_log
 from app.extract.rootcause import read_errors
-from app.extract.sections import cut_lines
-from app.extract.telling import EDGE_LINES, LONG_LOG_CHARS, telling_lines
+from app.extract.sections import cut_lines, is_flattened
+from app.extract.telling import AFTER_LINES, BEFORE_LINES, EDGE_LINES, LONG_LOG_CHARS, telling_lines
 
 CRASH = [
     "(EngineCore_DP0 pid=7) ERROR 04-01 12:00:00 [core.py:396] Traceback (most recent call last):",
@@ -63,3 +66,69 @@ def test_every_line_read_stands_where_it_says(some: list[str]) -> None:
     for number, line in telling_lines(log):
         assert log[line.start : line.end] == line.text
         assert number >= 1
+
+
+def test_a_log_of_line_ends_is_read_at_its_edges_only() -> None:
+    log = "\n" * (LONG_LOG_CHARS + 1)
+
+    numbers = [number for number, _ in telling_lines(log)]
+
+    last = LONG_LOG_CHARS + 2
+    assert numbers == [*range(1, EDGE_LINES + 1), *range(last - EDGE_LINES, last + 1)]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_lines_around_a_mark_are_read(end: str) -> None:
+    noise = ["all is well, nothing waits"] * 60_000
+    noise[30_000] = "Fatal Python error: Aborted"
+    log = end.join(noise)
+    assert len(log) > LONG_LOG_CHARS
+
+    numbers = [number for number, _ in telling_lines(log)]
+
+    near = [number for number in numbers if EDGE_LINES < number < 60_000 - EDGE_LINES]
+    assert near == list(range(30_001 - BEFORE_LINES, 30_001 + AFTER_LINES + 1))
+
+
+def a_flattened_log(crash_at: int) -> str:
+    noise = "(APIServer pid=3) INFO 04-01 12:00:00 [loggers.py:9] nothing runs, nothing waits " + "." * 500 + " "
+    before, after = noise * crash_at, noise * (4_000 - crash_at)
+    return before + " ".join(CRASH) + " " + after
+
+
+def test_of_a_very_long_log_without_line_breaks_few_pieces_are_read() -> None:
+    log = a_flattened_log(2_500)
+    assert is_flattened(log)
+    pieces = dict(enumerate(cut_lines(log), 1))
+
+    read = list(telling_lines(log))
+
+    assert 2 * EDGE_LINES < len(read) < 2 * EDGE_LINES + 200 < len(pieces)
+    assert all(pieces[number] == line for number, line in read)
+    assert [number for number, _ in read] == sorted({number for number, _ in read})
+
+
+def test_a_crash_within_a_very_long_log_without_line_breaks_is_found() -> None:
+    reading = read_log(a_flattened_log(2_500))
+
+    cause = reading.errors.cause
+    assert cause is not None
+    assert (cause.type, cause.frame) == ("KeyError", "gpu_worker.py:load")
+
+
+SOME_LINES = st.lists(
+    st.sampled_from(["", "x", "ERROR a", "Traceback (most recent call last):", "é\r", "a line of noise", "out of memory: no"]),
+    min_size=1, max_size=60,
+)  # fmt: skip
+
+
+@settings(max_examples=40)
+@given(SOME_LINES, st.integers(5, 9), st.integers(0, 3), st.integers(0, 3))
+def test_pieces_are_chosen_as_lines_are(some: list[str], edge: int, strong: int, weak: int) -> None:
+    log = "\n".join(some * 9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(telling, "LONG_LOG_CHARS", min(60, len(log) - 1))
+        for name, value in (("EDGE_LINES", edge), ("STRONG_MARKS", strong), ("WEAK_MARKS", weak), ("AFTER_LINES", 3)):
+            patch.setattr(telling, name, value)
+
+        assert list(telling._of_pieces(log)) == list(telling_lines(log))

@@ -88,3 +88,18 @@ def test_cleaning_twice_changes_nothing(text: str) -> None:
     except EmptyInputError:
         return
     assert clean_log(once) == once
+
+
+def test_a_clean_log_is_not_copied() -> None:
+    log = TEXT * 9
+
+    assert clean_log(log) is log
+
+
+@given(st.lists(st.sampled_from(["x" * 40_000, "\x00", "\x85", "é\x07", "🦙" * 9_000, "\n"]), min_size=1, max_size=8).map("".join))
+def test_a_large_log_is_cleaned_as_a_small_one(log: str) -> None:
+    wanted = log.replace("\x00", "").replace("\x85", "").replace("\x07", "")
+    if not wanted.strip():
+        return
+
+    assert clean_log(log) == wanted

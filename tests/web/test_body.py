@@ -139,7 +139,7 @@ def test_urlencoding_is_the_inverse_of_the_library_that_encodes(value: str) -> N
 
 def test_percent_codes_on_the_border_of_a_step_are_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     for step in range(3, 12):
-        monkeypatch.setattr("app.web.body._UNQUOTE_STEP", step)
+        monkeypatch.setattr("app.web.body._STEP", step)
         assert form(b"log=ab%41%42c%2Bd+%C3%A9%25&x=")["log"] == "abABc+d é%"
 
 
@@ -193,3 +193,19 @@ def test_any_bytes_give_text_or_a_refusal(content: bytes) -> None:
             continue
     with contextlib.suppress(EmptyInputError, NotTextError, MalformedError):
         parse_body(RawBody(MULTIPART_TYPE, f"{MULTIPART_TYPE}; boundary=xx", b"--xx\r\n" + content))
+
+
+def test_the_bytes_of_a_body_are_held_no_longer_than_needed() -> None:
+    body = RawBody(TEXT_TYPE, TEXT_TYPE, b"ValueError: no")
+
+    assert parse_body(body) == {"log": "ValueError: no"}
+    assert body.content == b""
+
+
+def test_a_file_of_many_steps_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.web.body._STEP", 7)
+    log = "ValueError: no\r\n--x is no boundary\r\n" * 9
+    part = 'Content-Disposition: form-data; name="file"; filename="a.log"\r\n\r\n'
+    content = f"--xx\r\n{part}{log}\r\n--xx--\r\n".encode()
+
+    assert parse_body(RawBody(MULTIPART_TYPE, f"{MULTIPART_TYPE}; boundary=xx", content)) == {"log": log}

@@ -1,0 +1,226 @@
+"""Where secrets stand in a text, by the rules of `secret_rules`.
+
+In: a text as UTF-8. Out: places in the order in which they begin; they overlap where several rules find
+the same. Each rule reads the text on its own: what one rule takes for a stand-in cannot hide from another.
+So that thirty rules cost little more than one, they read only the lines in which all of them together, tried
+as one pattern, meet. A text may hold a million secrets: so places are numbers, read only as far as asked for.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TypeAlias
+
+from app.extract.secret_rules import SecretRule, is_stand_in, may_be_stand_ins, rules
+
+LINES_AFTER = 4
+"""How far a value may stand below its name."""
+APART = b"\n\x00\n"
+"""Stands between lines that are no neighbours; no rule's blanks reach over it."""
+
+_LENGTH_BITS, _SLOT_BITS = 28, 8
+_LENGTH, _SLOT = (1 << _LENGTH_BITS) - 1, (1 << _SLOT_BITS) - 1
+_START = _LENGTH_BITS + _SLOT_BITS
+_END = 1 << 64
+_AT_A_TIME = 4_096
+"""What is looked for stand-ins together."""
+_STRETCH_BYTES = 1 << 17
+"""How much of a text is put in order at a time."""
+_DIGITS = frozenset("0123456789")
+
+Places: TypeAlias = "array[int]"
+"""Start, slot and length in one number each, ascending; see `start_of`, `end_of`, `slot_of`."""
+_Spans = Sequence[tuple[int, int]]
+
+
+def start_of(place: int) -> int:
+    """Where a secret begins."""
+    return place >> _START
+
+
+def end_of(place: int) -> int:
+    """Where it ends."""
+    return (place >> _START) + (place & _LENGTH)
+
+
+def slot_of(place: int) -> int:
+    """By which group of which rule it was found."""
+    return place >> _LENGTH_BITS & _SLOT
+
+
+def find_places(
+    data: bytes, *, private: bool, is_short: bool, most: int | None = None
+) -> Iterator[tuple[int, list[int]]]:
+    """Stretches of a text, one after the other: where it ends, and the places that begin in it, in order.
+
+    Args:
+        private: by the rules for hosts and people too.
+        is_short: the text is read whole as soon as one rule meets in it.
+        most: the stretches may end where so many were found.
+    """
+    known = rules()
+    groups: list[_Group] = []
+    spans, searched = _lines_of_interest(data, most, is_short=is_short)
+    if spans:
+        is_whole = spans == [(0, len(data))]
+        part = data if is_whole else APART.join(data[start:end] for start, end in spans)
+        groups.append(_Group(known.lines, part, None if is_whole else spans))
+    if b"PRIVATE KEY" in data:
+        groups.append(_Group(known.whole, data))
+    if private and data:
+        groups.append(_Group(known.private, data))
+    count = 0
+    for start in range(0, searched, _STRETCH_BYTES):
+        end = min(start + _STRETCH_BYTES, searched)
+        found = chain.from_iterable(group.before(end << _START) for group in groups)
+        places = sorted(chain.from_iterable(found))
+        yield end, places
+        count += len(places)
+        if most is not None and count > most:
+            return
+
+
+def _lines_of_interest(
+    data: bytes, most: int | None, *, is_short: bool
+) -> tuple[list[tuple[int, int]], int]:
+    """The spans of the lines in which any rule meets, and of some below; in order, apart from each other.
+
+    And up to where they are known: to the end, or to that line in which more rules met than `most`.
+    """
+    any_of = rules().any_of
+    if is_short:
+        return [(0, len(data))] if any_of.search(data) else [], len(data)
+    spans: list[tuple[int, int]] = []
+    last = 0
+    for number, found in enumerate(any_of.finditer(data)):
+        start, end = found.span()
+        if number == most:
+            return spans, data.rfind(b"\n", 0, start) + 1
+        if last >= len(data):
+            break
+        if end <= last:
+            continue
+        start = max(last, data.rfind(b"\n", last, start) + 1)
+        for _ in range(LINES_AFTER + 1):
+            end = data.find(b"\n", end) + 1 or len(data)
+        if spans and spans[-1][1] == start:
+            start = spans.pop()[0]
+        spans.append((start, end))
+        last = end
+    return spans, len(data)
+
+
+class _Group:
+    """Rules that read the same text, from its beginning on, as far as they are asked."""
+
+    def __init__(self, group: Iterable[SecretRule], data: bytes, spans: _Spans | None = None) -> None:
+        self._readers = [
+            _Spared(rule, data) if rule.spares else _Reader(_found(rule, data, spans)) for rule in group
+        ]
+
+    def before(self, limit: int) -> list[Places]:
+        """What each rule finds further on, up to a limit."""
+        found: list[Places] = []
+        for reader in self._readers:
+            if isinstance(reader, _Spared):
+                found = [reader.without(places, limit) for places in found]
+            else:
+                found.append(reader.before(limit))
+        return found
+
+
+class _Reader:
+    """What one rule finds; `batches` bring it with the place up to which they have read."""
+
+    def __init__(self, batches: Iterator[tuple[int, Places]]) -> None:
+        self._batches = batches
+        self._read_to = -1
+        self._ready = array("Q")
+
+    def before(self, limit: int) -> Places:
+        while self._read_to < limit:
+            self._read_to, batch = next(self._batches)
+            self._ready.extend(batch)
+        cut = bisect_left(self._ready, limit)
+        asked, self._ready = self._ready[:cut], self._ready[cut:]
+        return asked
+
+
+class _Spared:
+    """What a rule says is no secret of a kind after all."""
+
+    def __init__(self, rule: SecretRule, data: bytes) -> None:
+        self._slots = {slot for slot, kind in enumerate(rules().kinds) if kind == rule.spares}
+        self._starts = (found.start(1) for found in rule.pattern.finditer(data))
+        self._known: set[int] = set()
+        self._last = -1
+
+    def without(self, places: Places, limit: int) -> Places:
+        """The places up to a limit that are not spared."""
+        if not any(slot_of(place) in self._slots for place in places):
+            return places
+        while self._last << _START < limit:
+            self._last = next(self._starts, limit)
+            self._known.add(self._last)
+        known, slots = self._known, self._slots
+        return array("Q", (p for p in places if start_of(p) not in known or slot_of(p) not in slots))
+
+
+def _found(rule: SecretRule, data: bytes, spans: _Spans | None) -> Iterator[tuple[int, Places]]:
+    """What one rule finds and is no stand-in, in batches: how far was read, and the places until there."""
+    move = _mover(spans) if spans is not None else int
+    batch = array("Q")
+    group, slot = 1, rule.slots[0] << _LENGTH_BITS
+    for number, found in enumerate(rule.pattern.finditer(data), 1):
+        start, end = found.span(group)
+        if start < 0:  # of its groups the one that met is seldom another than before
+            group = found.lastindex
+            start, end = found.span(group)
+            slot = rule.slots[group - 1] << _LENGTH_BITS
+        place = start << _START | slot | end - start
+        if not (start and data[start - 1] in rule.not_after) and not (
+            rule.is_mixed and not _is_mixed(data[start:end].decode())
+        ):
+            batch.append(place)
+        if not number % _AT_A_TIME:
+            kept = array("Q", map(move, _secrets(batch, data)))
+            yield move(place), kept
+            batch = array("Q")
+    yield _END, array("Q", map(move, _secrets(batch, data)))
+
+
+def _mover(spans: _Spans) -> Callable[[int], int]:
+    """Turns places of the joined spans, which ascend, into places of the whole text."""
+    rest = iter(spans)
+    offset = until = -len(APART)
+
+    def move(place: int) -> int:
+        nonlocal offset, until
+        while place >> _START >= until:
+            start, end = next(rest)
+            offset = start - until - len(APART)
+            until += end - start + len(APART)
+        return place + (offset << _START)
+
+    return move
+
+
+def _secrets(places: Places, data: bytes) -> Iterable[int]:
+    """The places whose values are no stand-ins."""
+    values = [data[start_of(place) : end_of(place)] for place in places]
+    doubtful = may_be_stand_ins(values) if values else ()
+    if not doubtful:
+        return places
+    kinds = rules().kinds
+    return [
+        place
+        for place, value in zip(places, values, strict=True)
+        if value not in doubtful or not is_stand_in(value.decode(), kinds[slot_of(place)])
+    ]
+
+
+def _is_mixed(value: str) -> bool:
+    return any(map(_DIGITS.__contains__, value)) and any(map(str.isalpha, value))
