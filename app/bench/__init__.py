@@ -1,7 +1,7 @@
 """The benchmark: how well a pasted log finds its issue, beside what search libraries reach on the same.
 
     cases.jsonl      which span of which issue is a log, its right answers, the rewrites to ask
-    questions.jsonl  questions without a log, with right answers
+    questions.jsonl  questions without a log, with right answers; by those held out nothing was chosen
     foreign.jsonl    texts behind which no issue stands
     twins.jsonl      groups of issues that report one failure, by reading
     choose.py        picks the cases out of a synced base; the rest only reads what it wrote

@@ -40,6 +40,7 @@ class Question:
     id: str
     text: str
     right: tuple[int, ...]
+    held_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,10 @@ def load_cases() -> list[Case]:
 
 def load_questions() -> list[Question]:
     """The questions without a log."""
-    return [Question(row["id"], row["text"], tuple(row["right"])) for row in _rows("questions.jsonl")]
+    return [
+        Question(row["id"], row["text"], tuple(row["right"]), row["held_out"])
+        for row in _rows("questions.jsonl")
+    ]
 
 
 def load_foreign() -> list[Foreign]:

@@ -26,8 +26,11 @@ OURS = "vLLM Triage"
 LIMIT = 10
 WARM_UP = 3
 
-Split = Literal["plain", "temporal", "older twins", "unknown", "unknown, temporal", "foreign", "question"]
-KNOWN: tuple[Split, ...] = ("plain", "temporal", "older twins", "question")
+Split = Literal[
+    "plain", "temporal", "older twins", "unknown", "unknown, temporal", "foreign", "question",
+    "question, held out",
+]  # fmt: skip
+KNOWN: tuple[Split, ...] = ("plain", "temporal", "older twins", "question", "question, held out")
 """Splits in which something is right; a system without an "unknown" is asked these only."""
 
 
@@ -135,7 +138,8 @@ def other_queries(questions: Sequence[Question], foreign: Sequence[Foreign]) -> 
     """Questions without a log, and texts behind which nothing stands."""
     nothing: frozenset[int] = frozenset()
     for question in questions:
-        yield Query(question.text, "question", None, frozenset(question.right), nothing)
+        split: Split = "question, held out" if question.held_out else "question"
+        yield Query(question.text, split, None, frozenset(question.right), nothing)
     for item in foreign:
         yield Query(item.text, "foreign", None, nothing, nothing)
 

@@ -99,6 +99,7 @@ _SETS: dict[str, Callable[[Asked], bool]] = {
     "temporal": lambda item: item.query.split == "temporal",
     "older twins": lambda item: item.query.split == "older twins",
     "questions": lambda item: item.query.split == "question",
+    "questions, held out": lambda item: item.query.split == "question, held out",
 }
 
 

@@ -72,6 +72,7 @@ def _set_table(figures: Figures) -> Iterator[str]:
         ("plain, server of today", "R@1, as a server of today prints it", "r1"),
         ("older twins", "R@5, an older report of the same failure, own issue hidden", "r5"),
         ("questions", "R@5, questions without a log", "r5"),
+        ("questions, held out", "R@5, questions that nothing was chosen by", "r5"),
     )
     ours = {row.split: row for row in figures.recall if row.system == OURS}
     titles = [f"{title} ({ours[name].queries if name in ours else 0})" for name, title, _ in sets]
@@ -90,6 +91,7 @@ def _band_table(figures: Figures) -> Iterator[str]:
     splits = {
         "plain": "known", "temporal": "known, temporal", "unknown": "its issue and twins hidden",
         "unknown, temporal": "hidden, temporal", "foreign": "other programs", "question": "questions",
+        "question, held out": "questions, held out",
     }  # fmt: skip
     counts = {(item.split, item.band): item for item in figures.bands}
     titles = (f"{title} ({_queries(figures, split)})" for split, title in splits.items())
@@ -100,7 +102,7 @@ def _band_table(figures: Figures) -> Iterator[str]:
         for split in splits:
             item = next(found for key, found in counts.items() if key == (split, band))
             share = f"{item.given / item.queries:.0%}" if item.queries else "–"
-            is_known = split in {"plain", "temporal", "question"} and item.given > 0
+            is_known = split in {"plain", "temporal", "question", "question, held out"} and item.given > 0
             right = f", {item.right / item.given:.1%} right" if is_known and band != "unknown" else ""
             cells.append(share + right)
         yield f"| {band} | {' | '.join(cells)} |"

@@ -24,6 +24,7 @@ from app.extract.summary import summarise
 from app.knowledge.cluster_traits import DUPLICATE, Traits, traits_of
 from app.knowledge.clustering import Change, update_clusters
 from app.knowledge.linking import Linkable, forget_links, link_issues
+from app.match.headings import HEADING, read_heading
 from app.match.terms import Terms, terms_of, texts_of_log
 from app.match.views import view_issue
 from app.starter.cards import Card, parse_card
@@ -53,12 +54,21 @@ class DeriveResult:
 
 @dataclass(frozen=True, slots=True)
 class StoredReading:
-    """A stored issue's reading, what it is searched by; once read, what it is linked and clustered by."""
+    """A stored issue's reading, what it is searched by; once read, what it is linked and clustered by.
+
+    `terms`: what a log finds it by; `heading`: what a question in words finds it by besides.
+    """
 
     reading: Reading
     terms: Terms
     linkable: Linkable | None = None
     traits: Traits | None = None
+    heading: tuple[str, ...] = ()
+
+    @property
+    def indexed(self) -> Terms:
+        """All that it is found by; its heading adds nothing to the length of its text."""
+        return {**self.terms, **{(HEADING, term): 0 for term in self.heading}}
 
 
 def derive_issues(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> DeriveResult:
@@ -69,7 +79,7 @@ def derive_issues(session: Session, repo_id: int, repo: str, numbers: Sequence[i
     found = read_stored(session, repo_id, repo, numbers)
     readings = [item.reading for item in found]
     save_readings(session, repo_id, readings, rules_version=RULES_VERSION)
-    index_terms(session, repo_id, {item.reading.number: item.terms for item in found})
+    index_terms(session, repo_id, {item.reading.number: item.indexed for item in found})
     linkable = [item.linkable for item in found if item.linkable]
     linked = link_issues(session, repo_id, repo, linkable)
     unread = {r.number for r in readings} - {item.number for item in linkable}
@@ -112,10 +122,16 @@ def _derive(
             Reading(issue.number, facts, links=links), terms,
             Linkable(issue.number, issue.title, view, terms, facts.related),
             traits_of(issue, facts, repeats),
+            _heading(issue.title, facts),
         )  # fmt: skip
     except Exception as error:  # a rule's fault must not stop the crawl; it is noted and counted
         log.warning("an issue could not be read", number=issue.number, fault=type(error).__name__)
         return StoredReading(Reading(issue.number, None, fault=type(error).__name__), {})
+
+
+def _heading(title: str, facts: Facts) -> tuple[str, ...]:
+    kind, version = facts.failure_kind, facts.versions.get("vllm")
+    return tuple(read_heading(title, gpus=facts.gpus, version=version, kind=kind).terms)
 
 
 def _issue_text(

@@ -15,7 +15,7 @@ from sqlmodel import Session
 from app.extract.facts import Facts, Signature
 from app.extract.loglines import LogLine
 from app.extract.reader import LogReading, Surroundings, read_log
-from app.extract.redact import redact
+from app.extract.redact import Redacted, redact
 from app.extract.rootcause import Cause
 from app.extract.signature import make_signature
 from app.knowledge.answers import (
@@ -43,6 +43,7 @@ from app.knowledge.their_lines import their_lines
 from app.knowledge.why import explain
 from app.match.agreement import agreement_of
 from app.match.candidates import find_candidates
+from app.match.headings import question_heading
 from app.match.likeness import (
     REFINED,
     Scored,
@@ -51,6 +52,7 @@ from app.match.likeness import (
     rank_candidates,
     rank_prose,
 )
+from app.match.questions import find_answers
 from app.match.terms import terms_of, texts_of_log
 from app.store.issues import find_heads
 from app.store.readings import find_facts_without_evidence
@@ -60,6 +62,8 @@ from app.store.terms import Key
 
 MAX_QUOTE_CHARS = 400
 MAX_REMEDIES = 12
+SECRETS_COUNTED = 125_000
+"""Of a log of hardly anything else only the beginning's are; all are masked."""
 SCORE_STEP = 0.0001
 """The smallest difference of two scores as they are told."""
 
@@ -118,12 +122,13 @@ def _matches(
     session: Session, reading: LogReading, repo_ids: Sequence[int], exclude: Collection[Key], limit: int
 ) -> tuple[list[Scored], dict[Key, Facts]]:
     """The matches, best first, and what is known of them."""
-    terms = terms_of(texts_of_log(reading.lines, reading.errors), reading.errors)
-    found = find_candidates(session, terms, repo_ids, exclude=exclude)
     if is_question(reading):
-        scored = rank_prose(found)[:limit]
+        heading = question_heading(reading)
+        scored = rank_prose(find_answers(session, reading.log, heading, repo_ids, exclude=exclude))[:limit]
         facts = _facts_of(session, [item.candidate.key for item in scored])
     else:
+        terms = terms_of(texts_of_log(reading.lines, reading.errors), reading.errors)
+        found = find_candidates(session, terms, repo_ids, exclude=exclude)
         first = order_candidates(found)[: max(limit, REFINED)]
         facts = _facts_of(session, [item.key for item in first])
         agreements = {item.key: agreement_of(reading, facts.get(item.key)) for item in first}
@@ -207,22 +212,22 @@ def _answer(
     in_words = is_question(reading)
     verdict = _verdict(matches, in_words=in_words)
     is_open = verdict in {"unknown", "related"}
-    redacted = redact(reading.log, private=True)
+    redacted = redact(reading.log, private=True, most=SECRETS_COUNTED)
     cause = reading.errors.cause
     useful = [match for match in matches if match.band != "related"] or matches[:3]
-    root = _root_cause(cause, redacted.text) if cause else None
+    root = _root_cause(cause, redacted) if cause else None
     answer = Diagnosis(
         verdict=verdict,
         root_cause=root,
-        wrappers=tuple(_said(text, line, redacted.text) for text, line in reading.errors.wrappers),
+        wrappers=tuple(_said(text, line, redacted) for text, line in reading.errors.wrappers),
         other_errors=tuple(
             OtherError(
-                type=item.type, message=_said(item.message, item.line, redacted.text), line=item.line.number
+                type=item.type, message=_said(item.message, item.line, redacted), line=item.line.number
             )
             for item in reading.errors.other
         ),
         environment=_environment(reading.surroundings),
-        signature=_signature(reading, redacted.text),
+        signature=_signature(reading, redacted),
         redactions=tuple(Redaction(kind=kind, count=count) for kind, count in redacted.counts),
         matches=tuple(matches),
         workarounds=rank_remedies(r for match in useful for r in match.workarounds)[:MAX_REMEDIES],
@@ -234,7 +239,7 @@ def _answer(
         is_question=in_words,
     )
     if is_open:
-        answer = answer.model_copy(update={"issue_draft": issue_draft(reading, redacted.text, answer)})
+        answer = answer.model_copy(update={"issue_draft": issue_draft(reading, redacted, answer)})
     return answer.model_copy(update={"took_ms": round((time.perf_counter() - began) * 1000, 1)})
 
 
@@ -247,7 +252,7 @@ def _verdict(matches: Sequence[Match], *, in_words: bool) -> Band:
     return best.band if best.band != "related" or best.score >= related_from else "unknown"
 
 
-def _root_cause(cause: Cause, log: str) -> RootCause:
+def _root_cause(cause: Cause, log: Redacted) -> RootCause:
     return RootCause(
         type=cause.type, message=_said(cause.message, cause.line, log), frame=cause.frame,
         process=cause.line.process or None, line=cause.line.number,
@@ -255,7 +260,7 @@ def _root_cause(cause: Cause, log: str) -> RootCause:
     )  # fmt: skip
 
 
-def _signature(reading: LogReading, log: str) -> Signature | None:
+def _signature(reading: LogReading, log: Redacted) -> Signature | None:
     """The cause's signature; its id is that of the text as it was read.
 
     A message that holds a secret is made into a text anew, from its masked words: the signature's own
@@ -271,12 +276,13 @@ def _signature(reading: LogReading, log: str) -> Signature | None:
     return root.model_copy(update={"text": _shown(text)})
 
 
-def _said(text: str, line: LogLine, masked_log: str) -> str:
+def _said(text: str, line: LogLine, masked_log: Redacted) -> str:
     """Words of a line as they stand in the masked log: what makes a word a secret may stand before them."""
     at = line.raw.find(text)
     if at < 0:
         return _shown(text)
-    return masked_log[line.start + at : line.start + at + len(text)][:MAX_QUOTE_CHARS]
+    start = line.start + at
+    return masked_log.part(start, start + min(len(text), MAX_QUOTE_CHARS))
 
 
 def _shown(text: str) -> str:

@@ -17,6 +17,7 @@ from app.store.issues import count_issues, find_repository, numbers_of
 from app.store.kept_readings import find_kept_readings
 from app.store.readings import Reading
 from app.store.session import Store
+from app.store.tally import correct_tally
 
 BATCH = 100
 
@@ -43,6 +44,7 @@ def rederive_all(store: Store, repo: str, report: Callable[[Rederived], None]) -
         with store.unit_of_work() as session:
             numbers = numbers_of(session, repo_id, after=after, limit=BATCH)
             if not numbers:
+                correct_tally(session, repo_id)
                 return DeriveResult(read, faults)
             result = derive_issues(session, repo_id, repo, numbers)
         after, read, faults = numbers[-1], read + result.read, faults + result.faults

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 from sqlmodel import Session
 
+from app.match.background import weighed
 from app.match.terms import CHANNELS, ERROR, FRAME, SIGNATURE, TEXT, Terms
 from app.store.terms import (
     Key,
@@ -28,9 +31,10 @@ K1 = 1.2
 B = 0.5
 MEAN_TERMS = 250
 """Terms of a usual issue; a fixed yardstick, so that a score does not drift as the corpus grows."""
-POSTINGS_MAX = 3_000
-"""Rows read to find candidates. On 186 labelled logs 2,500 finds as many right issues as 40,000 does."""
-CANDIDATES = 50
+POSTINGS_MAX = 2_000
+"""Rows read to find candidates. On 186 labelled logs 1,500 finds as many right issues as 40,000 does."""
+CANDIDATES = 40
+"""How many are looked at closely; 30 give the same first ten on those logs."""
 RAREST = {TEXT: 60, ERROR: 60, FRAME: 50, SIGNATURE: 8}
 """How many of a channel's rarest terms are asked for."""
 SEED_WEIGHT = {TEXT: 0.5, ERROR: 1.5, FRAME: 1.0, SIGNATURE: 2.0}
@@ -57,19 +61,21 @@ class Candidate:
 
     Attributes:
         rare, scarce: the share of the query's words that so few issues hold, known to any or not.
+        crowd: how many issues, missing from a small base, would share its part of the error as well.
     """
 
     key: Key
     scores: Mapping[int, float]
     shares: Mapping[int, float]
-    shared: tuple[tuple[int, str, float], ...]
+    shared: Sequence[tuple[int, str, float]]
     rare: float = NO_SUCH_WORDS
     scarce: float = NO_SUCH_WORDS
+    crowd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """A log's known terms: ids sorted, with idf, channel, text and rarity in the same order.
+    """A log's known terms: ids sorted; idf, channel, text, rarity and missing holders in the same order.
 
     `totals`: the log's whole information by channel; `words`: how many words of each rarity it has. Both
     count what no issue holds, too.
@@ -83,6 +89,40 @@ class _Query:
     frequencies: Mapping[int, int]
     rarities: np.ndarray
     words: np.ndarray
+    missing: np.ndarray
+
+
+class _Shared(Sequence[tuple[int, str, float]]):
+    """A candidate's weightiest shared terms; put into words when asked, for most candidates nobody asks."""
+
+    def __init__(self, places: np.ndarray, query: _Query) -> None:
+        self._places, self._query = places, query
+
+    @cached_property
+    def _terms(self) -> tuple[tuple[int, str, float], ...]:
+        weights = self._query.weights[self._places]
+        first = self._places[np.argsort(-weights, kind="stable")[:SHOWN]].tolist()
+        query = self._query
+        return tuple((int(query.channels[i]), query.texts[i], float(query.weights[i])) for i in first)
+
+    @overload
+    def __getitem__(self, at: int) -> tuple[int, str, float]: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[tuple[int, str, float], ...]: ...
+    def __getitem__(self, at: int | slice) -> Any:
+        return self._terms[at]
+
+    def __len__(self) -> int:
+        return min(SHOWN, len(self._places))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._terms == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._terms)
+
+    def __repr__(self) -> str:
+        return repr(self._terms)
 
 
 def find_candidates(
@@ -115,7 +155,27 @@ def _seeds(
     session: Session, query: _Query, repo_ids: Sequence[int] | None, exclude: Collection[Key | int]
 ) -> list[Key]:
     """The issues that hold the weightiest of the rare terms."""
-    rows = np.array(find_postings(session, _rarest(query)), dtype=np.int64).reshape(-1, 3)
+    told = query.weights * _SEED_WEIGHTS[query.channels]
+    rows = find_postings(session, _rarest(query))
+    return heaviest_holders(rows, query.ids, told, limit=CANDIDATES, repo_ids=repo_ids, exclude=exclude)
+
+
+def heaviest_holders(
+    rows: np.ndarray,
+    ids: np.ndarray,
+    told: np.ndarray,
+    *,
+    limit: int,
+    repo_ids: Sequence[int] | None = None,
+    exclude: Collection[Key | int] = frozenset(),
+) -> list[Key]:
+    """The issues of these postings whose terms tell most in sum.
+
+    Args:
+        rows: term, repository and number, as `find_postings` gives them.
+        ids: all terms, sorted; `told` is what each of them tells.
+        exclude: issues that are left out, or numbers, whatever their repository.
+    """
     if repo_ids is not None:
         rows = rows[np.isin(rows[:, 1], list(repo_ids))]
     if numbers := [item for item in exclude if isinstance(item, int)]:
@@ -125,11 +185,10 @@ def _seeds(
     # In a fixed order, so that sums and ties are the same on engines that give rows in another order.
     packed = rows[:, 1] << _NUMBER_BITS | rows[:, 2]
     order = np.lexsort((rows[:, 0], packed))
-    packed, at = packed[order], np.searchsorted(query.ids, rows[order, 0])
-    told = query.weights[at] * _SEED_WEIGHTS[query.channels[at]]
+    packed, at = packed[order], np.searchsorted(ids, rows[order, 0])
     keys, holder = np.unique(packed, return_inverse=True)
-    sums = np.bincount(holder, weights=told, minlength=len(keys))
-    best = keys[np.lexsort((keys, -sums))[:CANDIDATES]]
+    sums = np.bincount(holder, weights=told[at], minlength=len(keys))
+    best = keys[np.lexsort((keys, -sums))[:limit]]
     return [(key >> _NUMBER_BITS, key & _NUMBER_MASK) for key in best.tolist()]
 
 
@@ -139,11 +198,12 @@ def _weigh(session: Session, terms: Terms, size: int) -> _Query:
     ids = np.array(sorted(by_id), dtype=np.int64)
     every = ids.tolist()
     channels = np.array([by_id[key][0] for key in every], dtype=np.int8)
-    dfs = np.array([frequencies.get(key, 0) for key in every], dtype=np.int64)
-    weights = np.where(dfs <= size, np.log(1 + (size - np.minimum(dfs, size) + 0.5) / (dfs + 0.5)), 0.0)
+    held = np.array([frequencies.get(key, 0) for key in every], dtype=np.int64)
+    dfs, whole = weighed(ids, held, size)
+    weights = np.where(dfs <= whole, np.log(1 + (whole - np.minimum(dfs, whole) + 0.5) / (dfs + 0.5)), 0.0)
     rarities = np.where(dfs <= RARE_DF, _RARE, np.where(dfs <= SCARCE_DF, _SCARCE, _COMMON))
     rarities[channels != TEXT] = _COMMON
-    known = dfs > 0
+    known = held > 0
     return _Query(
         ids[known],
         weights[known],
@@ -154,6 +214,7 @@ def _weigh(session: Session, terms: Terms, size: int) -> _Query:
         frequencies,
         rarities[known],
         np.bincount(rarities, minlength=_KINDS),
+        (dfs - held)[known],
     )
 
 
@@ -178,12 +239,13 @@ def _score(profiles: Mapping[Key, Profile], query: _Query) -> list[Candidate]:
         return []
     keys = list(profiles)
     sizes = np.array([len(profiles[key].ids) for key in keys])
+    lengths = np.array([profiles[key].length for key in keys])
     ids = np.concatenate([profiles[key].ids for key in keys])
     at = np.minimum(np.searchsorted(query.ids, ids), len(query.ids) - 1)
     here = query.ids[at] == ids
     at, of = at[here], np.repeat(np.arange(len(keys)), sizes)[here]
     counts = np.concatenate([profiles[key].counts for key in keys])[here].astype(float)
-    length = 1 - B + B * sizes[of] / MEAN_TERMS
+    length = 1 - B + B * lengths[of] / MEAN_TERMS
     weights = query.weights[at]
     cell = of * _WIDTH + query.channels[at]
     size = len(keys) * _WIDTH
@@ -193,19 +255,32 @@ def _score(profiles: Mapping[Key, Profile], query: _Query) -> list[Candidate]:
     words = _share(told.reshape(-1, _KINDS), query.words, NO_SUCH_WORDS).tolist()
     shares = _share(covered.reshape(-1, _WIDTH), query.totals, 0.0).tolist()
     scores = gains.reshape(-1, _WIDTH).tolist()
-    top = np.lexsort((-weights, of))
+    crowds = _crowds(at, of, query, len(keys))
     starts = np.searchsorted(of, np.arange(len(keys) + 1))  # `of` ascends, so does each profile's run
     return [
         Candidate(
             key,
             {channel: scores[i][channel] for channel in CHANNELS},
             {channel: shares[i][channel] for channel in CHANNELS},
-            _shared(at[top[starts[i] : starts[i + 1]][:SHOWN]].tolist(), query),
+            _Shared(at[starts[i] : starts[i + 1]], query),
             words[i][_RARE],
             words[i][_SCARCE],
+            crowds[i],
         )
         for i, key in enumerate(keys)
     ]
+
+
+def _crowds(at: np.ndarray, of: np.ndarray, query: _Query, size: int) -> list[float]:
+    """For each profile how many missing issues may share its part of the error: those of its rarest term."""
+    told = query.channels[at] != TEXT
+    if not told.any() or not query.missing.any():
+        return [0.0] * size
+    least = np.full(size, np.inf)
+    np.minimum.at(least, of[told], query.missing[at[told]])
+    least[np.isinf(least)] = 0.0
+    crowds: list[float] = least.tolist()
+    return crowds
 
 
 def _share(parts: np.ndarray, whole: np.ndarray, otherwise: float) -> np.ndarray:
@@ -213,7 +288,3 @@ def _share(parts: np.ndarray, whole: np.ndarray, otherwise: float) -> np.ndarray
     told: np.ndarray = np.full(parts.shape, otherwise)
     np.divide(parts, whole, out=told, where=np.broadcast_to(whole > 0, parts.shape))
     return told
-
-
-def _shared(places: Sequence[int], query: _Query) -> tuple[tuple[int, str, float], ...]:
-    return tuple((int(query.channels[i]), query.texts[i], float(query.weights[i])) for i in places)

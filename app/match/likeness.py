@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from app.match.agreement import UNKNOWN, Agreement
 from app.match.candidates import Candidate
+from app.match.headings import HEADING
 from app.match.terms import CHANNELS, ERROR, FRAME, TEXT
 from app.store.terms import Key
 
@@ -50,8 +51,9 @@ NEARLY_ALL = 0.8
 LEAD_SCALE = 4.0
 """A lead counts as ln(1 + `LEAD_SCALE` * lead): the first steps tell the most."""
 
-PROSE_FEATURES = ("text_score", "text_share", "lead")
-"""The same for a question without a log; here `lead` is a share of the first one's score."""
+PROSE_FEATURES = ("score", "heading_share", "lead")
+"""The same for a question without a log: all that is shared, the share of the question's heading that is, and
+how far one is ahead of the next, as a share of the first one's score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,8 @@ def rank_candidates(
     places = sorted(range(len(sums)), key=lambda at: -sums[at])
     ranked = [ordered[at] for at in places] + ordered[REFINED:]
     lead = sums[places[0]] - sums[places[1]] if len(places) > 1 else sum(sums)
+    if ranked:  # of a small base those are missing who would be near as well
+        lead /= math.sqrt(1 + ranked[0].crowd)
     scored: list[Scored] = []
     ceiling = 1.0
     for candidate in ranked:
@@ -173,9 +177,9 @@ def rank_candidates(
 
 
 def rank_prose(candidates: Sequence[Candidate], weights: Weights | None = None) -> list[Scored]:
-    """Candidates for a question in words, by what they share of its text; none is ever `same`."""
+    """Candidates for a question in words, by what they share of it; none is ever `same`."""
     used = (weights or load_weights()).prose
-    ranked = sorted(candidates, key=lambda item: -item.scores[TEXT])
+    ranked = sorted(candidates, key=lambda item: (-sum(item.scores.values()), item.key))
     scored: list[Scored] = []
     ceiling = 1.0
     for position, candidate in enumerate(ranked):
@@ -187,10 +191,10 @@ def rank_prose(candidates: Sequence[Candidate], weights: Weights | None = None) 
 
 def prose_features(ranked: Sequence[Candidate], position: int) -> tuple[float, ...]:
     """The features of a ranked candidate in the order of `PROSE_FEATURES`."""
-    mine = ranked[position].scores[TEXT]
-    behind = ranked[position + 1].scores[TEXT] if position + 1 < len(ranked) else 0.0
-    best = ranked[0].scores[TEXT]
-    return math.log1p(mine), ranked[position].shares[TEXT], (mine - behind) / best if best else 0.0
+    mine, best = sum(ranked[position].scores.values()), sum(ranked[0].scores.values())
+    behind = sum(ranked[position + 1].scores.values()) if position + 1 < len(ranked) else 0.0
+    share = ranked[position].shares.get(HEADING, 0.0)
+    return math.log1p(mine), share, (mine - behind) / best if best else 0.0
 
 
 def _logistic(features: Sequence[float], coefficients: Sequence[float], intercept: float) -> float:

@@ -2,8 +2,10 @@
 
     python -m app.train.prose --database sqlite:///triage.db QUESTIONS.jsonl…
 
-A line of a file: `{"text": question, "right": [numbers]}`. The order of answers is BM25 and not learned; only
-the chance is, from each question asked twice: as it is, and with its right answers hidden.
+A line of a file: `{"text": question, "right": [numbers]}`; a line without `right` is a question about
+something else; one that is `held_out`, or of several lines, is passed over. The order of answers is BM25
+and not learned; only the chance is, from each question asked twice: as it is, and with its right answers
+hidden.
 """
 
 from __future__ import annotations
@@ -16,15 +18,15 @@ from pathlib import Path
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from app.extract.rootcause import read_errors
-from app.match.candidates import find_candidates
+from app.extract.reader import read_log
+from app.match.headings import question_heading
 from app.match.likeness import PROSE_FEATURES, prose_features
-from app.match.terms import TEXT, terms_of, texts_of_log
+from app.match.questions import find_answers
 from app.store.session import Store, open_store
 
 PER_QUESTION = 5
 FOLDS = 5
-LIKELY_FROM, RELATED_FROM = 0.3, 0.2
+LIKELY_FROM, RELATED_FROM = 0.4, 0.2
 OUT = Path(__file__).parents[1] / "match" / "weights.json"
 
 Row = tuple[tuple[float, ...], bool]
@@ -33,16 +35,18 @@ Row = tuple[tuple[float, ...], bool]
 def rows_of(store: Store, questions: Sequence[Path]) -> list[list[Row]]:
     """For each question the features of its first answers and whether they are right."""
     asked = [json.loads(line) for file in questions for line in file.read_text(encoding="utf-8").splitlines()]
-    return [list(_answers(store, row["text"], frozenset(row["right"]))) for row in asked]
+    return [
+        list(_answers(store, row["text"], frozenset(row.get("right", ()))))
+        for row in asked
+        if not row.get("held_out") and "\n" not in row["text"]
+    ]
 
 
 def _answers(store: Store, text: str, right: frozenset[int]) -> Iterator[Row]:
-    lines, errors = read_errors(text)
-    terms = terms_of(texts_of_log(lines, errors), errors)
-    for hidden in (frozenset[int](), right):
+    heading = question_heading(read_log(text))
+    for hidden in (frozenset[int](), right) if right else (right,):
         with store.reading() as session:
-            found = find_candidates(session, terms, exclude=hidden)
-        ranked = sorted(found, key=lambda item: -item.scores[TEXT])
+            ranked = find_answers(session, text, heading, exclude=hidden)
         for position, candidate in enumerate(ranked[:PER_QUESTION]):
             yield prose_features(ranked, position), candidate.key[1] in right
 

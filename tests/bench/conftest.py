@@ -36,7 +36,10 @@ def a_case(issue: IssueRecord, *right: int) -> Case:
 def pinned() -> Pinned:
     return Pinned(
         [a_case(MARLIN, 13), a_case(ROPE), a_case(TWIN, 11)],
-        [Question("q1", "first token takes twice as long", (14,))],
+        [
+            Question("q1", "first token takes twice as long", (14,)),
+            Question("q2", "twice as long until the first token", (14,), held_out=True),
+        ],
         [Foreign("f1", FOREIGN_LOG, "a web application")],
     )
 

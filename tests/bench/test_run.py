@@ -93,7 +93,7 @@ def test_a_known_log_is_found_and_a_foreign_text_is_not(ran: Run) -> None:
 def test_libraries_are_not_asked_what_they_cannot_know(ran: Run) -> None:
     splits = {item.query.split for name, asked in ran.asked.items() if name != OURS for item in asked or []}
 
-    assert splits == {"plain", "temporal", "older twins", "question"}
+    assert splits == {"plain", "temporal", "older twins", "question", "question, held out"}
 
 
 def test_a_missing_library_is_a_row_that_says_so(base: Store, pinned: Pinned, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,7 @@ def test_the_pinned_facts_are_whole() -> None:
     assert len(pinned.cases) >= 140
     assert len({case.number for case in pinned.cases}) == len(pinned.cases)
     assert all(case.number in case.right and case.rewrites and case.start < case.end for case in pinned.cases)
-    assert len(pinned.questions) == 40
+    assert [question.held_out for question in pinned.questions] == [False] * 40 + [True] * 40
     assert all(question.right for question in pinned.questions)
     assert len(pinned.foreign) >= 15
     assert all(len(group) > 1 for group in load_twins())

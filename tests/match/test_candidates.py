@@ -34,6 +34,12 @@ def fill(store: Store, stored: dict[int, Terms], repo: str = REPO) -> int:
         return put(session, stored, repo)
 
 
+@pytest.fixture
+def by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A base that is weighed by its own counts, as a full one is."""
+    monkeypatch.setattr("app.match.background.ISSUES", 0)
+
+
 def found(store: Store, terms: Terms, repo_ids: list[int] | None = None) -> list[tuple[int, int]]:
     with store.reading() as session:
         return [item.key for item in find_candidates(session, terms, repo_ids)]
@@ -96,6 +102,7 @@ def test_an_issue_read_anew_is_no_longer_found_by_what_it_held(store: Store) -> 
     assert (found(store, {(TEXT, "cuda"): 1}), found(store, COMMON)) == ([], [(1, 7)])
 
 
+@pytest.mark.usefixtures("by_itself")
 def test_a_rare_term_weighs_more_than_a_common_one(store: Store) -> None:
     fill(store, dict.fromkeys(range(1, 9), COMMON) | {9: {(TEXT, "weights"): 1}})
 
@@ -209,6 +216,7 @@ def rarities(store: Store, terms: Terms) -> dict[int, tuple[float, float]]:
         return {item.key[1]: (item.rare, item.scarce) for item in find_candidates(session, terms)}
 
 
+@pytest.mark.usefixtures("by_itself")
 def test_words_that_few_issues_hold_are_told_apart(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "RARE_DF", 1)
     monkeypatch.setattr(candidates, "SCARCE_DF", 2)
@@ -220,6 +228,7 @@ def test_words_that_few_issues_hold_are_told_apart(store: Store, monkeypatch: py
     assert found_of == {1: (1.0, 1.0), 2: (0.0, 1.0), 3: (0.0, 0.0)}
 
 
+@pytest.mark.usefixtures("by_itself")
 def test_a_rare_word_that_no_issue_holds_lowers_the_share_of_rare_words(store: Store) -> None:
     fill(store, {1: {(TEXT, "weights"): 1}})
 
@@ -230,3 +239,22 @@ def test_without_rare_words_neither_much_nor_little_is_told(store: Store) -> Non
     fill(store, {1: {(ERROR, "a"): 1}})
 
     assert rarities(store, {(ERROR, "a"): 1}) == {1: (0.5, 0.5)}
+
+
+def test_in_a_small_base_the_missing_who_would_share_the_error_are_told(store: Store) -> None:
+    fill(store, {1: {(ERROR, "memory"): 1}, 2: {(ERROR, "memory"): 1, (ERROR, "quokkapouch"): 1}, 3: {(TEXT, "memory"): 1}})
+    asked: Terms = {(ERROR, "memory"): 1, (ERROR, "quokkapouch"): 1, (TEXT, "memory"): 1}
+
+    with store.reading() as session:
+        crowds = {item.key[1]: item.crowd for item in find_candidates(session, asked)}
+
+    assert crowds[1] > 100
+    assert crowds[2] == crowds[3] == 0
+
+
+@pytest.mark.usefixtures("by_itself")
+def test_in_a_full_base_nobody_is_missing(store: Store) -> None:
+    fill(store, {1: {(ERROR, "memory"): 1}})
+
+    with store.reading() as session:
+        assert [item.crowd for item in find_candidates(session, {(ERROR, "memory"): 1})] == [0]

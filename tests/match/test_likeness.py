@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from app.match.agreement import UNKNOWN, Agreement
 from app.match.candidates import Candidate
+from app.match.headings import HEADING
 from app.match.likeness import (
     FEATURES,
     ORDER_FEATURES,
@@ -137,11 +138,25 @@ def test_a_log_whose_rare_words_stand_nowhere_is_not_known() -> None:
     assert ranked([frames])[0].probability < load_weights().likely_from
 
 
-def test_a_question_is_ordered_by_the_words_of_the_text_alone() -> None:
-    frames = replace(a_candidate(1, 0), scores={TEXT: 5.0, ERROR: 90.0, FRAME: 90.0, SIGNATURE: 90.0})
-    words = replace(a_candidate(2, 0), scores={TEXT: 6.0, ERROR: 0.0, FRAME: 0.0, SIGNATURE: 0.0})
+def test_a_lead_over_those_that_are_missing_tells_less() -> None:
+    alone = replace(a_candidate(1, 9.0), crowd=0.0)
 
-    assert [item.candidate.key[1] for item in rank_prose([frames, words], PLAIN)] == [2, 1]
+    assert ranked([replace(alone, crowd=50.0)])[0].probability < ranked([alone])[0].probability
+
+
+def test_a_question_is_ordered_by_heading_and_text_together() -> None:
+    text = replace(a_candidate(1, 0), scores={TEXT: 5.0, HEADING: 1.0})
+    both = replace(a_candidate(2, 0), scores={TEXT: 4.0, HEADING: 3.0})
+
+    assert [item.candidate.key[1] for item in rank_prose([text, both], PLAIN)] == [2, 1]
+
+
+def test_a_question_whose_heading_is_covered_is_surer() -> None:
+    shares = (replace(a_candidate(1, 3.0), shares={HEADING: share}) for share in (0.2, 0.8))
+
+    low, high = (rank_prose([item], PLAIN)[0].probability for item in shares)
+
+    assert low < high
 
 
 def test_a_question_is_never_answered_with_the_same_failure() -> None:

@@ -1,0 +1,43 @@
+"""Writes `app/match/background.npz`: how many issues of a full base hold each common term.
+
+    python -m app.train.background --database sqlite:///triage.db
+
+It holds hashes and numbers only.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from app.match.background import ISSUES, NAME, half_of, level_of
+from app.store.session import open_store
+from app.store.terms import count_indexed, find_common
+
+LEAST = 4
+"""Terms of fewer issues are left out: they are rare anywhere."""
+OUT = Path(__file__).parents[1] / "match" / NAME
+
+
+def main() -> None:
+    """Count and write."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser.add_argument("--database", required=True)
+    parser.add_argument("--out", type=Path, default=OUT)
+    asked = parser.parse_args()
+    with open_store(asked.database).reading() as session:
+        size, common = count_indexed(session), find_common(session, least=LEAST)
+    if size < ISSUES:
+        raise SystemExit(f"{size} issues are stored; {ISSUES} are needed")
+    halves = half_of(np.array(list(common), dtype=np.int64))
+    kept, first = np.unique(halves, return_index=True)
+    levels = level_of(np.array(list(common.values()), dtype=float))[first]
+    np.savez_compressed(asked.out, halves=kept, levels=levels, issues=np.array(size))
+    print(f"{len(kept)} terms of {size} issues, {asked.out.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
