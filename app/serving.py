@@ -10,8 +10,9 @@ import errno
 import socket
 import tempfile
 import threading
-from contextlib import suppress
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -19,14 +20,17 @@ from fastapi import FastAPI
 from app.config import Settings, load_settings, share_metrics
 from app.connections import TimedProtocol
 from app.console import say, set_up_logging
-from app.errors import ConfigError
+from app.errors import ConfigError, ServerError
 from app.main import create_app
 from app.store.schema import check_current
 from app.store.session import open_store
-from app.syncing import background_sync, round_apart
+from app.syncing import Background, background_sync, round_apart
+from app.workers import Workers, end_on_hangup, end_with_parent
 
 STOP_TIMEOUT_S = 10
 """For requests that are being answered when the server is told to stop."""
+WORKER_TIMEOUT_S = 30
+"""Without a sign of life for so long a worker is replaced; a busy machine may keep a sound one waiting."""
 _M_MMAP_THRESHOLD, _LARGE_BYTES = -3, 128 * 1024
 CONNECTIONS_MAX = 1000
 """Of one worker at a time; one more is told to come again."""
@@ -53,37 +57,58 @@ def serve(
     Raises:
         ConfigError: the port cannot be used.
         SchemaError: the database is not of this version.
+        ServerError: a worker process could not start.
     """
     check_port(host, port)
     store = open_store(settings.database_url)
     check_current(store)
     wants_sync = sync_now or sync_every_s is not None
     background = background_sync(round_apart, sync_every_s, first=True) if wants_sync else None
-    run = partial(
-        uvicorn.run, host=host, port=port, log_level="warning", server_header=False, http=TimedProtocol,
+    options: dict[str, Any] = {
+        "host": host, "port": port, "log_level": "warning", "server_header": False, "http": TimedProtocol,
+        "ws": "none",
+        "access_log": False,  # requests are logged by `app.web.request_log`
         # Who is asking is told by `app.web.visitor`, which trusts none but the configured proxies.
-        proxy_headers=False, limit_concurrency=CONNECTIONS_MAX, timeout_graceful_shutdown=STOP_TIMEOUT_S,
-    )  # fmt: skip
+        "proxy_headers": False, "limit_concurrency": CONNECTIONS_MAX,
+        "timeout_graceful_shutdown": STOP_TIMEOUT_S,
+    }  # fmt: skip
     say(f"serving on http://{'[' + host + ']' if ':' in host else host}:{port} (Ctrl-C stops)")
-    if workers <= 1:
-        _give_memory_back()
-        run(create_app(settings, store, background=background))
-        return
+    if workers > 1:
+        _serve_by_workers(options | {"workers": workers}, background)
+    else:
+        give_memory_back()
+        end_on_hangup()
+        uvicorn.run(create_app(settings, store, background=background), **options)
+
+
+def _serve_by_workers(options: dict[str, Any], background: Background | None) -> None:
+    config = uvicorn.Config(
+        "app.serving:worker_app", factory=True, timeout_worker_healthcheck=WORKER_TIMEOUT_S, **options
+    )
+    workers = Workers(config, [config.bind_socket()])
+    with tempfile.TemporaryDirectory(prefix="triage-metrics-") as folder, _beside(background):
+        share_metrics(folder)
+        workers.run()
+    if not workers.was_told:
+        raise ServerError("a worker could not start; what it said stands above")
+
+
+@contextmanager
+def _beside(background: Background | None) -> Iterator[None]:
+    """The sync in a thread while the body runs; it ends its own process and frees the sync lock."""
     stop = threading.Event()
     thread = threading.Thread(target=background, args=(stop,), name="background", daemon=True)
     if background is not None:
         thread.start()
     try:
-        with tempfile.TemporaryDirectory(prefix="triage-metrics-") as folder:
-            share_metrics(folder)
-            run("app.serving:worker_app", factory=True, workers=workers)
+        yield
     finally:
         stop.set()
         if background is not None:
-            thread.join(STOP_TIMEOUT_S)  # it ends its own process and frees the sync lock
+            thread.join(STOP_TIMEOUT_S)
 
 
-def _give_memory_back() -> None:
+def give_memory_back() -> None:
     """Have what a large log took returned to the system at once.
 
     glibc raises the size from which it does so each time such a piece is freed; to set it once ends that
@@ -95,6 +120,7 @@ def _give_memory_back() -> None:
 
 def worker_app() -> FastAPI:
     """The application of one worker process; settings come from the environment."""
+    end_with_parent()
     set_up_logging()
-    _give_memory_back()
+    give_memory_back()
     return create_app(load_settings())

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import structlog
 
@@ -36,6 +36,9 @@ TURN_WAIT_S = 60.0
 LOOK_EVERY_S = 0.2
 STOP_TIMEOUT_S = 5.0
 NICENESS = 10
+
+Background = Callable[[threading.Event], None]
+"""Runs until the event is set."""
 
 _LOG = structlog.get_logger(__name__)
 
@@ -67,7 +70,7 @@ def turn_to_sync(store: Store, wait_s: float = TURN_WAIT_S) -> Iterator[None]:
 
 def background_sync(
     one_round: Callable[[threading.Event], None], every_s: float | None, *, first: bool
-) -> Callable[[threading.Event], None]:
+) -> Background:
     """A function that does a round now (`first`) and then every so often, until stopped."""
 
     def run(stop: threading.Event) -> None:
@@ -99,20 +102,26 @@ def sync_round(settings: Settings, store: Store, stop: threading.Event) -> None:
 
 
 def round_apart(stop: threading.Event) -> None:
-    """One round in a process of its own, of low priority: reading issues must not slow down answers."""
+    """One round in a process of its own, of low priority: reading issues must not slow down answers.
+
+    It is out of reach of signals to the server's group, and ends when its standard input does: told to
+    stop, or the server dead.
+    """
     try:
-        child = subprocess.Popen([sys.executable, "-m", "app.syncing"])
+        child = subprocess.Popen(
+            [sys.executable, "-m", "app.syncing"], stdin=subprocess.PIPE, process_group=0
+        )
     except OSError as error:
         say(f"the sync could not begin: {error.strerror}")
         return
-    while child.poll() is None:
-        if stop.wait(LOOK_EVERY_S):
-            child.send_signal(signal.SIGINT)
-            try:
-                child.wait(STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
+    with child:
+        while child.poll() is None:
+            if stop.wait(LOOK_EVERY_S) and child.stdin is not None:
+                child.stdin.close()
+                try:
+                    child.wait(STOP_TIMEOUT_S)
+                except subprocess.TimeoutExpired:
+                    child.kill()
 
 
 def sync_quietly(settings: Settings, store: Store, repo: str) -> None:
@@ -143,10 +152,30 @@ def outcome_line(result: SyncResult, store: Store, *, serving: bool = False) -> 
     return f"sync of {result.repo} stopped: {result.error.message}. What was fetched is stored; {figures}"
 
 
+def _stop_with_input() -> None:
+    """Interrupt the main thread when nobody holds the other end of the standard input any more."""
+
+    def watch() -> None:
+        with suppress(OSError):
+            while os.read(0, 1):
+                pass
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=watch, name="input", daemon=True).start()
+
+
 def main() -> None:
     """What `round_apart` starts: one round with the settings of the environment."""
     set_up_logging()
     os.nice(NICENESS)
+    try:
+        _run()
+    except KeyboardInterrupt:
+        _LOG.info("sync_stopped")
+
+
+def _run() -> None:
+    _stop_with_input()
     try:
         settings = load_settings()
         store = open_store(settings.database_url)
@@ -156,8 +185,6 @@ def main() -> None:
         return
     try:
         sync_round(settings, store, threading.Event())
-    except KeyboardInterrupt:
-        _LOG.info("sync_stopped")
     finally:
         store.close()
 

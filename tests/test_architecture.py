@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 FLOORS = {
     "app.errors": 0, "app.paths": 0, "app.config": 1, "app.extract": 1, "app.starter": 2, "app.store": 2,
     "app.match": 3, "app.train": 4, "app.knowledge": 4, "app.web": 5, "ingest": 5, "app.console": 5,
-    "app.plain": 5, "app.remote": 5, "app.main": 6, "app.progress": 6, "app.syncing": 6, "app.connections": 6, "app.serving": 7,
+    "app.plain": 5, "app.remote": 5, "app.main": 6, "app.progress": 6, "app.syncing": 6, "app.connections": 6, "app.workers": 6, "app.serving": 7,
     "app.bench": 6, "app.commands": 8, "app.cli": 9,
 }  # fmt: skip
 """A room may import rooms of lower floors, and its own. Rooms of one floor never meet."""
@@ -37,7 +37,7 @@ FENCES = {
     "prometheus_client": {"app.web.metrics"},
     "mcp": {"app.web.mcp_server", "app.web.mcp_http"},
     "typer": {"app.cli", "app.commands"},
-    "uvicorn": {"app.serving", "app.connections"},
+    "uvicorn": {"app.serving", "app.connections", "app.workers"},
     "re2": {"app.extract.patterns"},
     "stamina": {"ingest"},
 }

@@ -169,6 +169,49 @@ def test_a_sync_beside_it_ends_too_and_leaves_the_lock_free(
         wait_until(lambda: not left_of(process), "a process of its own outlives it")
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_server_leaves_no_process_and_no_lock(
+    base: str, workers: int, slow_github: tuple[str, threading.Event]
+) -> None:
+    url, asked = slow_github
+    with serving(base, "--workers", str(workers), "--sync-every", "1h", TRIAGE_GITHUB_API_URL=url) as (process, _port):
+        wait_until(asked.is_set, "no sync began")
+        process.kill()
+        process.wait()
+        wait_until(lambda: not left_of(process), "a process of its own outlives it")
+        assert holder_of(base) is None
+
+
+@pytest.mark.parametrize(
+    ("workers", "number"), [(1, signal.SIGINT), (1, signal.SIGHUP), (2, signal.SIGINT), (2, signal.SIGTERM)]
+)
+def test_a_signal_to_all_its_processes_ends_all_and_cuts_nobody_off(
+    base: str, workers: int, number: int, slow_github: tuple[str, threading.Event]
+) -> None:
+    url, asked = slow_github
+    log = (CRASH * (LOG_LIMIT_BYTES // 4 // len(CRASH))).encode()
+    answers: list[int] = []
+    with serving(base, "--workers", str(workers), "--sync-every", "1h", TRIAGE_GITHUB_API_URL=url) as (process, port):
+        wait_until(asked.is_set, "no sync began")
+
+        def ask() -> None:
+            url = f"http://127.0.0.1:{port}/api/v1/diagnose"
+            answers.append(httpx.post(url, content=log, headers={"content-type": "text/plain"}, timeout=60, trust_env=False).status_code)
+
+        threads = [threading.Thread(target=ask) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.3)  # the bodies are there, their answers are not
+        os.killpg(process.pid, number)
+        assert process.wait(STOP_S) in ENDED | {-number, 128 + number}
+        for thread in threads:
+            thread.join(STOP_S)
+        wait_until(lambda: not left_of(process), "a process of its own outlives it")
+        assert holder_of(base) is None
+
+    assert answers == [200, 200]
+
+
 def left_of(process: subprocess.Popen[bytes]) -> list[str]:
     """Processes of its session that outlive it."""
     found = []

@@ -41,6 +41,10 @@ class Sent(NamedTuple):
     content: bytes
     fills: frozenset[str] = frozenset()
 
+    def __repr__(self) -> str:
+        """Short: Hypothesis prints its whole example, and tells how to make it again."""
+        return f"Sent({self.path}, {dict(self.headers)}, {len(self.content)} bytes: {self.content[:500]!r})"
+
 
 # ---- text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sqlite3
 import time
 from collections import Counter
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import structlog
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 
 from app.config import LOG_LIMIT_BYTES
 from app.main import create_app
@@ -26,6 +27,8 @@ from tests.web.fuzz_bodies import ADMIN, ANY_REQUEST, FORM, JSON, MCP, ROUTES, S
 
 BODIES = 25
 """For each of the routes."""
+PART = 2_000
+"""Hypothesis remembers all examples of a run: a hundred thousand in one would take gigabytes."""
 ANSWER_S = 2.0
 PAGES = ("/diagnose", "/report", "/issues/")
 """What answers persons, in HTML; all else answers programs."""
@@ -49,18 +52,21 @@ class Desk:
         return dict(zip(names, self.counting.execute(question).fetchone(), strict=True))
 
     def send(self, sent: Sent, within_s: float = ANSWER_S) -> None:
-        """Send it and check the answer; one that comes late on a busy machine may try once more."""
+        """Send it and check the answer; one that comes late may try twice more."""
         took = self._send(sent)
-        if took > within_s:
-            took = self._send(sent)
+        for _ in range(2):
+            if took > within_s:
+                took = min(took, self._send(sent))
         self.slowest = max(self.slowest, (took, f"{sent.path}, {len(sent.content)} bytes"))
         assert took <= within_s, f"{sent.path}: {took:.1f} s for {len(sent.content)} bytes"
         self._check_stored(sent)
 
     def _send(self, sent: Sent) -> float:
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         answer = self.client.post(sent.path, content=sent.content, headers=dict(sent.headers))
-        took = time.perf_counter() - began
+        took, worked = time.perf_counter() - began, time.process_time() - worked
+        if os.getloadavg()[0] > (os.cpu_count() or 1):
+            took = worked  # others work here too: only the own share of the time tells
         self.answers[answer.status_code] += 1
         assert answer.status_code < 500, f"{sent.path}: {answer.status_code} {answer.text[:500]}"
         kind = answer.headers.get("content-type", "")
@@ -108,17 +114,20 @@ def test_no_body_breaks_a_route_or_leaves_a_row(desk: Desk, route: str) -> None:
 
 @pytest.mark.long
 def test_many_thousand_bodies_break_nothing_and_leave_no_row(desk: Desk, pytestconfig: pytest.Config) -> None:
-    """As many as `--fuzz-bodies` says; about 60 a second."""
+    """As many as `--fuzz-bodies` says, others with another `--fuzz-seed`; about 60 a second."""
     bodies: int = pytestconfig.getoption("--fuzz-bodies")
     desk.answers.clear()
     began = time.perf_counter()
 
-    @settings(max_examples=bodies, **QUICK)
-    @given(ANY_REQUEST)
-    def check(sent: Sent) -> None:
-        desk.send(sent)
+    for part, count in enumerate([PART] * (bodies // PART) + [bodies % PART]):
 
-    check()
+        @seed(f"{pytestconfig.getoption('--fuzz-seed')}, {part}")
+        @settings(max_examples=max(count, 1), **QUICK)
+        @given(ANY_REQUEST)
+        def check(sent: Sent) -> None:
+            desk.send(sent)
+
+        check()
     took = time.perf_counter() - began
     took_s, of_what = desk.slowest
     print(f"{desk.answers.total()} bodies in {took:.0f} s: { {int(status): count for status, count in desk.answers.items()} }; slowest {took_s:.2f} s ({of_what})")

@@ -1,0 +1,113 @@
+"""Several worker processes behind one port: uvicorn's supervisor, made to leave nothing behind.
+
+A terminal and some service managers signal the whole group, so that workers end on their own before their
+parent is told; a closed terminal hangs up; and a parent can be killed. In all of these no worker may be
+started again or stay, hold the port, or lose what it is answering.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from multiprocessing import parent_process
+from multiprocessing.connection import wait
+from socket import socket
+from types import FrameType
+
+from uvicorn import Config
+from uvicorn.supervisors import Multiprocess
+
+
+class Workers(Multiprocess):
+    """As many processes as `config` says, watched until a signal ends them.
+
+    `was_told` says whether one did; if not, a worker could not start. Without a terminal SIGHUP renews the
+    workers one by one, so that no request is lost; with one it means that the terminal is gone.
+    """
+
+    was_told = False
+
+    def __init__(self, config: Config, sockets: list[socket]) -> None:
+        is_hangup_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        super().__init__(config, sockets)
+        self._ends_on_hangup = has_terminal()
+        if is_hangup_ignored:  # as `nohup` has it
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def init_processes(self) -> None:
+        """Start all."""
+        super().init_processes()
+        self._leave_pipes()
+
+    def keep_subprocess_alive(self) -> None:
+        """Start again who died, unless a signal waits: whoever died then may have got it first."""
+        if not self.signal_queue:
+            super().keep_subprocess_alive()
+            self._leave_pipes()
+
+    def terminate_all(self) -> None:
+        """Tell all to end. Who comes now is refused at once: nobody would take the connection any more."""
+        for listening in self.sockets:
+            listening.close()
+        super().terminate_all()
+
+    def handle_int(self) -> None:
+        """End (Ctrl-C)."""
+        self.was_told = True
+        super().handle_int()
+
+    def handle_term(self) -> None:
+        """End (a service manager)."""
+        self.was_told = True
+        super().handle_term()
+
+    def handle_quit(self) -> None:
+        """End (Ctrl-backslash); the workers of a terminal have died of it already."""
+        self.handle_term()
+
+    def handle_hup(self) -> None:
+        """End with the terminal, or renew the workers."""
+        if self._ends_on_hangup:
+            self.handle_term()
+        else:
+            super().handle_hup()
+            self._leave_pipes()
+
+    def _leave_pipes(self) -> None:
+        # Held open here, a worker's end would hide its death from who waits for its answer.
+        for process in self.processes:
+            process.child_conn.close()
+
+
+def has_terminal() -> bool:
+    """Whether a terminal controls this process, whose closing would be told by SIGHUP."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def end_on_hangup() -> None:
+    """Have SIGHUP end this process as SIGTERM does, what is being asked answered, unless it is ignored."""
+
+    def end(_signal: int, _frame: FrameType | None) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, end)
+
+
+def end_with_parent() -> None:
+    """In a worker: leave hang-ups to the parent, and end as on SIGTERM when the parent is dead."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    parent = parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()

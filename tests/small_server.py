@@ -1,0 +1,64 @@
+"""A server of two workers without the rooms behind it, for the tests of `app.workers`.
+
+    python -m tests.small_server PORT [failing] [terminal] [ignoring]
+
+`/` answers the worker's process id, `/slow` later. Its workers cannot start (`failing`), the terminal at standard
+input controls it, it ignores hang-ups. It leaves with 9 if no signal ended it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import signal
+import sys
+import termios
+from typing import Any
+
+from uvicorn import Config
+
+from app.workers import Workers, end_with_parent
+
+SLOW_S = 1.0
+
+
+async def answer(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """The application."""
+    del receive
+    if scope["path"] == "/slow":
+        await asyncio.sleep(SLOW_S)
+    told = str(os.getpid()).encode()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", str(len(told)).encode())]})
+    await send({"type": "http.response.body", "body": told})
+
+
+async def fail(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """An application that cannot start."""
+    del scope, receive
+    await send({"type": "lifespan.startup.failed", "message": "nothing to serve"})
+
+
+def make() -> Any:
+    """What a worker runs."""
+    end_with_parent()
+    return answer
+
+
+def main() -> int:
+    fails = "failing" in sys.argv
+    if "terminal" in sys.argv:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    if "ignoring" in sys.argv:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    config = Config(
+        "tests.small_server:fail" if fails else "tests.small_server:make", factory=not fails, workers=2, log_level="critical",
+        host="127.0.0.1", port=int(sys.argv[1]), lifespan="on" if fails else "off", timeout_graceful_shutdown=10,
+    )  # fmt: skip
+    workers = Workers(config, [config.bind_socket()])
+    workers.run()
+    return 0 if workers.was_told else 9
+
+
+if __name__ == "__main__":
+    sys.exit(main())

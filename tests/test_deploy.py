@@ -1,0 +1,108 @@
+"""The files for installing it: read by the programs that they are for, where these are installed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from app.cli import app
+from app.config import Settings
+
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "deploy"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROGRAM = "/opt/triage/.venv/bin/triage"
+
+
+def tool(name: str) -> str:
+    """Its path; servers are often out of a person's own path."""
+    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin:/sbin")
+    if found is None:
+        pytest.skip(f"{name} is not installed")
+    return found
+
+
+def accepts(*command: str | Path) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def unit() -> str:
+    return (DEPLOY / "triage.service").read_text(encoding="utf-8")
+
+
+def check_command(command: str) -> None:
+    """That `triage …` has this command with these options; nothing is run."""
+    name, *options = shlex.split(command)
+    told = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
+    assert told.exit_code == 0, told.output
+    for option in options:
+        assert not option.startswith("--") or option in told.output, f"triage {name} has no {option}"
+
+
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    path = tmp_path / "triage.service"
+    path.write_text(unit().replace(PROGRAM, "/bin/true"), encoding="utf-8")
+    accepts(tool("systemd-analyze"), "verify", path)
+
+
+def test_the_unit_runs_commands_that_there_are() -> None:
+    commands = re.findall(rf"^Exec\w+={re.escape(PROGRAM)} (.+)$", unit(), re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["migrate", "serve"]
+    for command in commands:
+        check_command(command)
+
+
+def test_nginx_takes_the_site(tmp_path: Path) -> None:
+    site = (DEPLOY / "nginx.conf").read_text(encoding="utf-8").replace(" ssl http2;", ";")
+    # No certificate, perhaps no IPv6, and no right to the low ports: `nginx -t` opens them.
+    site = re.sub(r"^ *(ssl_certificate|listen \[::\]).*\n", "", site, flags=re.MULTILINE)
+    (tmp_path / "site.conf").write_text(re.sub(r"listen (80|443)", r"listen 127.0.0.1:18\1", site), encoding="utf-8")
+    folders = "".join(f"{name}_temp_path {tmp_path}/{name};" for name in ("client_body", "proxy"))
+    (tmp_path / "nginx.conf").write_text(
+        f"pid {tmp_path}/pid; error_log {tmp_path}/error.log; events {{}}\n"
+        f"http {{ access_log off; {folders} include {tmp_path}/site.conf; }}\n", encoding="utf-8",
+    )  # fmt: skip
+    accepts(tool("nginx"), "-t", "-q", "-c", tmp_path / "nginx.conf", "-e", tmp_path / "error.log")
+
+
+def test_caddy_takes_its_file() -> None:
+    accepts(tool("caddy"), "adapt", "--config", DEPLOY / "Caddyfile", "--adapter", "caddyfile")
+
+
+def test_the_image_holds_what_the_build_needs_and_nothing_else() -> None:
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    kept = {line[1:] for line in ignored if line.startswith("!")}
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = build["tool"]["hatch"]["build"]["targets"]["wheel"]
+    needed = {*wheel["packages"], *wheel["force-include"], build["project"]["readme"], *build["project"]["license-files"]}
+    assert "*" in ignored
+    assert kept == needed | {"pyproject.toml", "constraints.txt"}
+    assert all((ROOT / name).exists() for name in kept)
+
+
+def test_the_container_runs_commands_that_there_are_on_a_python_that_is_supported() -> None:
+    told = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+    script = re.findall(r'^CMD \["sh", "-c", "(.+)"\]$', told, re.MULTILINE)[0]
+    for command in re.findall(r"triage ([^&]+)", script):
+        check_command(command)
+    version = re.findall(r"^FROM python:([\d.]+)-slim$", told, re.MULTILINE)[0]
+    assert f"Python :: {version}" in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_the_settings_file_names_settings_that_there_are() -> None:
+    named = re.findall(r"^#?TRIAGE_(\w+)=", (DEPLOY / "triage.env").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {name.lower() for name in named} <= set(Settings.model_fields)
+    assert all(f"`TRIAGE_{name}`" in README for name in named)
+
+
+def test_the_readme_names_every_file_and_no_other() -> None:
+    named = set(re.findall(r"deploy/([\w.]+)", README))
+    assert named == {path.name for path in DEPLOY.iterdir()}
