@@ -17,7 +17,7 @@ from app.extract.redact import mask_secrets
 from app.knowledge.answers import FixView
 from app.knowledge.digest_shapes import Fixing, FixNews, Place, RemedyNews
 from app.knowledge.digest_week import MENDED, shown_issue, shown_remedy
-from app.knowledge.fix_truth import version_of
+from app.knowledge.fix_case import version_of
 from app.knowledge.fixstate import fix_states
 from app.knowledge.remedies import OUTCOME_RANK, remedies_of
 from app.store.issues import find_heads

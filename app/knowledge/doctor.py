@@ -25,6 +25,7 @@ from app.store.condition import (
 from app.store.dialect_condition import (
     engine_version,
     find_damage,
+    find_engine_advice,
     find_engine_faults,
     find_file_condition,
 )
@@ -35,6 +36,7 @@ from app.store.kept_logs import count_kept_logs
 from app.store.schema import check_current, current_revision
 from app.store.session import Store, open_store
 from app.store.stale import stale_numbers
+from app.store.tally import count_anew, find_tallies
 
 ROOM_LEAST = 200 << 20
 """Bytes free on the disk below which the next sync may fail."""
@@ -106,6 +108,8 @@ def _about_store(settings: Settings, store: Store, looked: list[str]) -> Iterato
         looked.append(engine_version(connection))
         for found in find_engine_faults(connection):
             yield _fault(found.thing, found.fault, found.do)
+        for found in find_engine_advice(connection):
+            yield _advice(found.thing, found.fault, found.do)
         damage = find_damage(connection)
     if damage is not None:
         yield _fault(damage.thing, damage.fault, damage.do)
@@ -150,6 +154,8 @@ def _about_index(store: Store, looked: list[str]) -> Iterator[Finding]:
     with store.reading() as session:
         found = look_at_index(session)
         lost = count_lost_members(session)
+        tallies = find_tallies(session)
+        miscounted = [tally for tally in tallies if count_anew(session, tally.repo_id) != tally.counts]
     looked.append(f"index: {found.terms} terms and {found.issues} issues of a sample")
     again = "`triage reextract` derives it again"
     if found.wrong_counts:
@@ -159,6 +165,10 @@ def _about_index(store: Store, looked: list[str]) -> Iterator[Finding]:
     if found.torn_profiles:
         fault = f"{found.torn_profiles} of {found.issues} issues are not found by their own terms"
         yield _fault("search index", fault, again)
+    for tally in miscounted:
+        told = f"{tally.counts.issues:,} issues, {tally.counts.pulls:,} pull requests"
+        fault = f"other than {told} and {tally.counts.indexed:,} of both in the search index are there"
+        yield _fault(tally.repo, fault, "`triage reextract` counts them again")
     if lost:
         yield _fault("clusters", f"{lost} issues are in a cluster that is not there", again)
 

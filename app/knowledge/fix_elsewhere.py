@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from sqlmodel import Session
 
 from app.knowledge.answers import FixElsewhere, FixView
-from app.knowledge.fix_truth import FixTruth, landing_of
+from app.knowledge.fix_case import FixTruth
+from app.knowledge.fix_releases import landing_of
 from app.store.containment import Landed, find_history
 from app.store.issues import find_heads
 from app.store.links_across import find_repositories

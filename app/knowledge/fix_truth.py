@@ -8,98 +8,16 @@ re-landing's own release. "Closed" alone is not "fixed".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
-from functools import lru_cache
-from typing import Literal
+from collections.abc import Iterable
 
-from packaging.version import InvalidVersion, Version
-
-from app.extract.facts import Fix
 from app.knowledge.answers import FixView
-from app.store.containment import History, Landed, PullHistory, ReleaseDay
+from app.knowledge.fix_case import FixCase, FixTruth, Held, Saying, version_of
+from app.knowledge.fix_releases import calendar_of, first_possible, held_by, landing_of
+from app.store.containment import History, Landed, PullHistory
 
 STALE_LABELS = frozenset({"stale"})
 NOT_FIXED_REASONS = frozenset({"not_planned", "duplicate"})
 QUOTE_CHARS = 200
-
-Authority = Literal["maintainer", "card", "other"]
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A stored pull request that is said to fix the issue."""
-
-    number: int
-    state: str
-    merged_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Saying:
-    """What the issue's people say of the fix, in their words."""
-
-    fix: Fix
-    by: Authority = "other"
-    quote: str = ""
-
-    @property
-    def is_trusted(self) -> bool:
-        """Whether these words count without a merged pull request: a card's, or a maintainer's to quote."""
-        return self.by == "card" or (self.by == "maintainer" and bool(self.quote))
-
-    @property
-    def number(self) -> int | None:
-        """The pull request that is named."""
-        digits = (self.fix.pr or "").removeprefix("#")
-        return int(digits) if digits.isdigit() else None
-
-
-@dataclass(frozen=True, slots=True)
-class FixCase:
-    """One issue, as far as its fix goes."""
-
-    state: str
-    state_reason: str | None = None
-    labels: tuple[str, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    said: Saying | None = None
-    history: History = field(default_factory=History)
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Which versions hold the fix.
-
-    Attributes:
-        full, pre: releases and prereleases that are known to hold it, ascending.
-        lacking: those that are known not to, or came out before it was merged.
-        released: all full releases, ascending.
-        commits: whether a commit holds it, by the commit; the merge commit itself does.
-    """
-
-    full: tuple[Version, ...] = ()
-    pre: tuple[Version, ...] = ()
-    lacking: frozenset[Version] = frozenset()
-    released: tuple[Version, ...] = ()
-    commits: Mapping[str, bool] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class FixTruth:
-    view: FixView
-    held: Held = Held()
-
-
-@lru_cache(maxsize=4096)
-def version_of(tag: str) -> Version | None:
-    """A tag or version as PEP 440 orders it; None if it is none."""
-    try:
-        return Version(tag)
-    except InvalidVersion:
-        return None
-
 
 def decide(case: FixCase) -> FixTruth:
     """The state of the fix."""
@@ -125,38 +43,7 @@ def decide(case: FixCase) -> FixTruth:
     return FixTruth(_by_state(case))
 
 
-# ---- reverts and re-landings
-
-
-def landing_of(history: History, pull: Landed, seen: frozenset[int] = frozenset()) -> Landed | None:
-    """The pull request by which a change is in now: itself or what brought it back; None if it is out."""
-    if pull.number in seen:
-        return pull
-    seen |= {pull.number}
-    known = history.pulls.get(pull.number, PullHistory())
-    reverts = [item for item in known.reverted_by if _follows(item, pull)]
-    active: list[Landed] = []
-    again = list(known.relanded_by)
-    for revert in reverts:
-        after = history.pulls.get(revert.number, PullHistory())
-        again += after.relanded_by
-        if (holds := landing_of(history, revert, seen)) is not None:
-            active.append(holds)
-        else:
-            again += [item for item in after.reverted_by if _follows(item, revert)]
-    last = max((item.merged_at for item in active if item.merged_at), default=None)
-    back = [
-        item for candidate in again
-        if (item := landing_of(history, candidate, seen)) is not None
-        and (last is None or (item.merged_at is not None and item.merged_at > last))
-    ]  # fmt: skip
-    if back:
-        return min(back, key=lambda item: (item.merged_at is None, item.merged_at, item.number))
-    return None if active else pull
-
-
-def _follows(later: Landed, earlier: Landed) -> bool:
-    return earlier.merged_at is None or later.merged_at is None or later.merged_at >= earlier.merged_at
+# ---- merged, and taken back
 
 
 def _taken_back(case: FixCase, merged: Iterable[Landed]) -> FixView:
@@ -181,7 +68,7 @@ def _moment(item: Landed) -> float:
 def _merged(case: FixCase, standing: Iterable[Landed]) -> FixTruth:
     """The fix by a merged pull request: one that a release holds, else the newest."""
     history = case.history
-    found = {item: _held(history, item) for item in standing}
+    found = {item: held_by(history, item) for item in standing}
     best = max(found, key=lambda item: (bool(found[item].full), _moment(item), item.number))
     held, pr = found[best], f"#{best.number}"
     known = history.pulls.get(best.number, PullHistory())
@@ -206,7 +93,7 @@ def _unreleased(history: History, pull: Landed, held: Held) -> FixView:
     reason = f"{pr} is merged; no release is known to hold it yet."
     if held.pre:
         reason = f"{pr} is merged and in the prerelease {held.pre[0]}; no release is known to hold it yet."
-    possible = _first_possible(history, pull, held)
+    possible = first_possible(history, pull, held)
     if possible is None:
         return FixView(state="merged_unreleased", pr=pr, source="pull request", reason=reason)
     reason = (
@@ -218,83 +105,13 @@ def _unreleased(history: History, pull: Landed, held: Held) -> FixView:
     )  # fmt: skip
 
 
-def _first_possible(history: History, pull: Landed, held: Held) -> str | None:
-    """The first full release after the merge that is not known to lack the fix."""
-    merged_at = pull.merged_at
-    if merged_at is None:
-        return None
-    after = [
-        item for item in history.releases
-        if _is_full(item) and item.published_at is not None and item.published_at >= merged_at
-        and version_of(item.tag) not in held.lacking
-    ]  # fmt: skip
-    first = min(after, key=lambda item: (item.published_at, item.tag), default=None)
-    return _plain(first.tag) if first else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Calendar:
-    """Releases put in order: version by tag, which of them are full, and the full ones ascending."""
-
-    versions: Mapping[str, Version]
-    full_tags: frozenset[str]
-    full: tuple[Version, ...]
-
-
-@lru_cache(maxsize=64)
-def _calendar(releases: tuple[ReleaseDay, ...]) -> _Calendar:
-    """A tag that is no version cannot be ordered and is left out of the versions."""
-    versions = {item.tag: version for item in releases if (version := version_of(item.tag)) is not None}
-    full_tags = frozenset(item.tag for item in releases if _is_full(item))
-    return _Calendar(
-        versions, full_tags, tuple(sorted({versions[tag] for tag in full_tags if tag in versions}))
-    )
-
-
-def _held(history: History, pull: Landed) -> Held:
-    """What is known of the releases that hold a pull request."""
-    known, calendar = history.pulls.get(pull.number, PullHistory()), _calendar(history.releases)
-    versions = calendar.versions
-    holding = {tag for tag, contained in known.answers.items() if contained} | set(known.named_in)
-    lacking = {tag for tag, contained in known.answers.items() if not contained}
-    if pull.merged_at is not None:
-        lacking |= {item.tag for item in history.releases if _is_before(item, pull.merged_at)}
-    all_tags = {item.tag for item in history.releases} if known.answers else set()
-    commits = {tag: contained for tag, contained in known.answers.items() if tag not in all_tags}
-    return Held(
-        full=_ascending(versions, holding & calendar.full_tags),
-        pre=_ascending(versions, holding - calendar.full_tags),
-        lacking=frozenset(versions[tag] for tag in lacking - holding if tag in versions),
-        released=calendar.full,
-        commits=commits | ({known.commit_sha: True} if known.commit_sha else {}),
-    )
-
-
-def _ascending(versions: Mapping[str, Version], tags: Iterable[str]) -> tuple[Version, ...]:
-    return tuple(sorted({versions[tag] for tag in tags if tag in versions}))
-
-
-def _is_full(release: ReleaseDay) -> bool:
-    version = version_of(release.tag)
-    return not release.is_prerelease and not (version is not None and version.is_prerelease)
-
-
-def _is_before(release: ReleaseDay, merged_at: datetime) -> bool:
-    return release.published_at is not None and release.published_at < merged_at
-
-
-def _plain(tag: str) -> str:
-    version = version_of(tag)
-    return str(version) if version is not None else tag
-
-
 # ---- what people say
 
 
 def _is_named(case: FixCase, number: int | None) -> bool:
     """Whether a pull request that is not stored stands in a release's notes: then it is merged."""
     known = case.history.pulls.get(number) if number is not None else None
-    return known is not None and not _calendar(case.history.releases).full_tags.isdisjoint(known.named_in)
+    return known is not None and not calendar_of(case.history.releases).full_tags.isdisjoint(known.named_in)
 
 
 def _said(case: FixCase, said: Saying, held: Held | None = None) -> FixTruth:
@@ -308,7 +125,7 @@ def _said(case: FixCase, said: Saying, held: Held | None = None) -> FixTruth:
     if version is None or version.is_prerelease or not fix.pr:
         reason = f"{quoted} No release is named."
         return FixTruth(FixView(state="merged_unreleased", pr=fix.pr, source=fix.source, reason=reason))
-    known = held or Held(released=_calendar(case.history.releases).full)
+    known = held or Held(released=calendar_of(case.history.releases).full)
     view = FixView(state="fixed", pr=fix.pr, released_in=str(version), source=fix.source, reason=quoted)
     return FixTruth(
         view,

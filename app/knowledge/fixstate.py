@@ -14,9 +14,10 @@ from sqlmodel import Session
 from app.extract.facts import Facts
 from app.extract.sections import MAINTAINER_ASSOCIATIONS
 from app.knowledge.answers import FixView
+from app.knowledge.fix_case import Authority, Claim, FixCase, FixTruth, Saying
 from app.knowledge.fix_elsewhere import find_elsewhere, parse_pull, with_elsewhere
 from app.knowledge.fix_for_you import not_comparable, seen_from
-from app.knowledge.fix_truth import Authority, Claim, FixCase, FixTruth, Saying, decide
+from app.knowledge.fix_truth import decide
 from app.store.containment import History, find_history
 from app.store.issues import find_heads
 from app.store.readings import duplicates_of, find_facts_without_evidence, links_to, words_on_fixes

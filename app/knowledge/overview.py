@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from app.extract.facts import Frozen
-from app.knowledge.freshness import RunView, freshness
+from app.knowledge.freshness import Freshness, RunView, freshness
 from app.store.issues import count_issues, find_repository
 from app.store.releases import newest_release
 from app.store.session import Store
@@ -24,9 +24,13 @@ class Overview(Frozen):
     last_run: RunView | None = None
 
 
-def overview(store: Store, repo: str) -> Overview:
-    """The state of the base; zeros where nothing is stored of `repo`."""
-    fresh = freshness(store, repo)
+def overview(store: Store, repo: str, fresh: Freshness | None = None) -> Overview:
+    """The state of the base; zeros where nothing is stored of `repo`.
+
+    Args:
+        fresh: how fresh it is, where that was read already.
+    """
+    fresh = fresh or freshness(store, repo)
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         if repo_id is None:

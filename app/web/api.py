@@ -22,6 +22,14 @@ router = APIRouter(prefix="/api/v1")
 
 Number = Annotated[int, Path(ge=1, le=NUMBER_MAX)]
 RepoPart = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]+$", max_length=100)]
+
+
+def named_repo(owner: RepoPart, name: RepoPart) -> str:
+    """The repository that a path names as `{owner}/{name}`."""
+    return f"{owner}/{name}"
+
+
+NamedRepo = Annotated[str, Depends(named_repo)]
 Version = Annotated[str | None, Query(max_length=100, description="see the fix from this vLLM version")]
 
 

@@ -22,6 +22,11 @@ def write_cursor(kind: str, place: int) -> str:
     return base64.urlsafe_b64encode(f"{kind}:{place}".encode()).decode().rstrip("=")
 
 
+def next_cursor(kind: str, end: int, total: int) -> str | None:
+    """The cursor of what comes after a part that ends there; None behind the last."""
+    return write_cursor(kind, end) if end < total else None
+
+
 def read_cursor(kind: str, cursor: str | None) -> int | None:
     """The place that a cursor of this kind tells; None without one.
 

@@ -78,7 +78,8 @@ def archive_page(desk: DeskDep, repo: RepoQuery = None) -> HTMLResponse:
     years = [(year, list(weeks)) for year, weeks in groupby(page.weeks, key=lambda one: one.week[:4])]
     return render_page(
         "digest_archive.html", page=page, years=years, at=partial(with_repo, desk.settings, repo=where),
-        repos=repo_switch(desk.settings, "/digest/archive", where),
+        repos=repo_switch(desk.settings, "/digest/archive", where), repo=where,
+        overview=desk.knowledge.overview(desk.store, where),
     )  # fmt: skip
 
 

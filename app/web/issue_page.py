@@ -13,7 +13,7 @@ from app.errors import NotFoundError
 from app.knowledge.answers import IssueAnswer
 from app.knowledge.report_shapes import EdgeKind, Graph, GraphEdge
 from app.web.answering import VARY, markdown_answer, wants_markdown
-from app.web.api import Number, RepoPart, Version
+from app.web.api import NamedRepo, Number, Version
 from app.web.citations import Citations
 from app.web.deps import Desk, DeskDep
 from app.web.graph_picture import draw
@@ -43,15 +43,14 @@ def issue_page(
 @router.api_route("/r/{owner}/{name}/issues/{number}", methods=_READ)
 def repo_issue_page(
     request: Request,
-    owner: RepoPart,
-    name: RepoPart,
+    repo: NamedRepo,
     number: Number,
     desk: DeskDep,
     visitor: VisitorDep,
     vllm_version: Version = None,
 ) -> Response:
     """One issue of any stored repository."""
-    return _issue(request, desk, f"{owner}/{name}", number, visitor, vllm_version)
+    return _issue(request, desk, repo, number, visitor, vllm_version)
 
 
 def _issue(

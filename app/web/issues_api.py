@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from app.knowledge.answers import IssueAnswer
 from app.web.answer_shapes import ISSUE, RELATED
 from app.web.answering import MaxChars, answer, markdown_answer
-from app.web.api import Number, RepoPart, Version
+from app.web.api import NamedRepo, Number, Version
 from app.web.deps import Desk, DeskDep
 from app.web.openapi import markdown_too, problems
 from app.web.schemas import NUMBER_MAX, IssueDocument, RelatedList, issue_document
@@ -53,15 +53,14 @@ def get_issue(
 )
 def get_repo_issue(
     request: Request,
-    owner: RepoPart,
-    name: RepoPart,
+    repo: NamedRepo,
     number: Number,
     desk: DeskDep,
     vllm_version: Version = None,
     max_chars: MaxChars = None,
 ) -> Response:
     """Tell what one issue reports, as `get_issue` does, for a repository that is named."""
-    issue = _view(desk, f"{owner}/{name}", number, vllm_version)
+    issue = _view(desk, repo, number, vllm_version)
     return _answer(request, desk, issue, max_chars)
 
 
@@ -97,8 +96,7 @@ def get_related(
 )
 def get_repo_related(
     request: Request,
-    owner: RepoPart,
-    name: RepoPart,
+    repo: NamedRepo,
     number: Number,
     desk: DeskDep,
     limit: Limit = 20,
@@ -106,7 +104,7 @@ def get_repo_related(
     max_chars: MaxChars = None,
 ) -> Response:
     """List what belongs to an issue, as `list_related_issues` does, for a repository that is named."""
-    return _related(request, desk, f"{owner}/{name}", number, limit, with_, max_chars)
+    return _related(request, desk, repo, number, limit, with_, max_chars)
 
 
 @router.get("/issues/{number}.md", include_in_schema=False)
@@ -120,15 +118,14 @@ def issue_as_markdown(
 
 @router.get("/r/{owner}/{name}/issues/{number}.md", include_in_schema=False)
 def repo_issue_as_markdown(
-    owner: RepoPart,
-    name: RepoPart,
+    repo: NamedRepo,
     number: Number,
     desk: DeskDep,
     vllm_version: Version = None,
     max_chars: MaxChars = None,
 ) -> Response:
     """The Markdown twin of an issue's page, for a repository that is named."""
-    issue = _view(desk, f"{owner}/{name}", number, vllm_version)
+    issue = _view(desk, repo, number, vllm_version)
     return markdown_answer(desk.knowledge.issue_markdown(issue), max_chars)
 
 

@@ -93,7 +93,8 @@ class StoreFigures(Collector):
         )
         try:
             for repo in self._repos:
-                seen, fresh = overview(self._store, repo), freshness(self._store, repo)
+                fresh = freshness(self._store, repo)
+                seen = overview(self._store, repo, fresh)
                 stored.add_metric((repo, "issue"), seen.issues)
                 stored.add_metric((repo, "pull_request"), seen.pulls)
                 if fresh.age_s is not None:

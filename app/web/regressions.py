@@ -13,7 +13,7 @@ from app.knowledge.version_order import ordered
 from app.knowledge.version_shapes import KnownPage, RegressionPage
 from app.web.answer_shapes import VERSION_LIST
 from app.web.answering import MaxChars, answer
-from app.web.cursors import CursorText, read_cursor, write_cursor
+from app.web.cursors import CursorText, next_cursor, read_cursor, write_cursor
 from app.web.deps import DeskDep
 from app.web.judgements import RepoName
 from app.web.openapi import problems
@@ -74,7 +74,7 @@ def get_regressions(
     after = read_cursor(_REGRESSIONS, cursor) or 0
     where = repo or desk.settings.default_repo
     page = desk.knowledge.regressions(desk.store, where, version, after=after, limit=limit)
-    told = RegressionList(**dict(page), next_cursor=_next(_REGRESSIONS, after + limit, page.total))
+    told = RegressionList(**dict(page), next_cursor=next_cursor(_REGRESSIONS, after + limit, page.total))
     return answer(
         request, told, VERSION_LIST, max_chars, cursor_at=lambda at: write_cursor(_REGRESSIONS, after + at)
     )
@@ -105,7 +105,7 @@ def get_known_issues(
     after = read_cursor(_KNOWN, cursor) or 0
     where = repo or desk.settings.default_repo
     page = desk.knowledge.known_issues(desk.store, where, version, closed=closed, after=after, limit=limit)
-    told = KnownIssueList(**dict(page), next_cursor=_next(_KNOWN, after + limit, page.total))
+    told = KnownIssueList(**dict(page), next_cursor=next_cursor(_KNOWN, after + limit, page.total))
     return answer(
         request, told, VERSION_LIST, max_chars, cursor_at=lambda at: write_cursor(_KNOWN, after + at)
     )
@@ -148,7 +148,3 @@ def regressions_page(
 def _is_release(text: str) -> bool:
     version = ordered(text)
     return version is not None and not version.is_prerelease
-
-
-def _next(kind: str, place: int, total: int) -> str | None:
-    return write_cursor(kind, place) if place < total else None

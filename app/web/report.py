@@ -22,7 +22,7 @@ from app.knowledge.report_address import ADDRESS_CHARS, IssueAddress, parse_issu
 from app.knowledge.report_shapes import Report
 from app.web.answer_shapes import REPORT
 from app.web.answering import MaxChars, answer, markdown_answer, wants_markdown
-from app.web.api import Number, RepoPart, Version
+from app.web.api import NamedRepo, Number, Version
 from app.web.deps import Desk, DeskDep
 from app.web.fetching import Fetcher
 from app.web.graph_picture import draw
@@ -192,15 +192,14 @@ def get_report(
 )
 def get_repo_report(
     request: Request,
-    owner: RepoPart,
-    name: RepoPart,
+    repo: NamedRepo,
     number: Number,
     desk: DeskDep,
     vllm_version: Version = None,
     max_chars: MaxChars = None,
 ) -> Response:
     """Report on a stored issue, as `get_issue_report` does, for a repository that is named."""
-    return _answer(request, desk, f"{owner}/{name}", number, vllm_version, max_chars)
+    return _answer(request, desk, repo, number, vllm_version, max_chars)
 
 
 def _answer(

@@ -17,7 +17,7 @@ from pydantic import AfterValidator
 from app.knowledge.cluster_shapes import ClusterDetail, ClusterPage
 from app.web.answer_shapes import CLUSTER, LIST
 from app.web.answering import MaxChars, answer
-from app.web.cursors import CursorText, read_cursor, write_cursor
+from app.web.cursors import CursorText, next_cursor, read_cursor, write_cursor
 from app.web.deps import Desk, DeskDep
 from app.web.judgements import RepoName
 from app.web.openapi import problems
@@ -74,8 +74,7 @@ def get_signatures(
         desk.store, repo or desk.settings.default_repo, q=q, min_size=min_size, alive=alive, sort=sort,
         after=after, limit=limit,
     )  # fmt: skip
-    end = after + len(page.items)
-    more = write_cursor(kind, end) if page.items and end < page.total else None
+    more = next_cursor(kind, after + limit, page.total)
     told = ClusterList(items=page.items, total=page.total, next_cursor=more)
     return answer(request, told, LIST, max_chars, cursor_at=lambda at: write_cursor(kind, after + at))
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from app.errors import InputError, NotTextError, TooLargeError
 from app.knowledge.votes import SIGNALS, IssueVotes, Signal, Vote
-from app.web.api import Number, RepoPart
+from app.web.api import NamedRepo, Number
 from app.web.body import JSON_TYPE, RawBody, parse_body
 from app.web.deps import Desk, DeskDep
 from app.web.openapi import problems
@@ -104,10 +104,10 @@ def post_vote(number: Number, desk: DeskDep, sent: JsonVote, visitor: VisitorDep
     openapi_extra=_BODY,
 )
 def post_repo_vote(
-    owner: RepoPart, name: RepoPart, number: Number, desk: DeskDep, sent: JsonVote, visitor: VisitorDep
+    repo: NamedRepo, number: Number, desk: DeskDep, sent: JsonVote, visitor: VisitorDep
 ) -> IssueVotes:
     """Vote on a stored issue, as `vote` does, for a repository that is named."""
-    return _vote(desk, f"{owner}/{name}", number, sent, visitor)
+    return _vote(desk, repo, number, sent, visitor)
 
 
 @router.post("/issues/{number}/votes", include_in_schema=False, dependencies=[Depends(require_same_origin)])
@@ -122,10 +122,10 @@ def send_vote(number: Number, desk: DeskDep, sent: FormVote, visitor: VisitorDep
     dependencies=[Depends(require_same_origin)],
 )
 def send_repo_vote(
-    owner: RepoPart, name: RepoPart, number: Number, desk: DeskDep, sent: FormVote, visitor: VisitorDep
+    repo: NamedRepo, number: Number, desk: DeskDep, sent: FormVote, visitor: VisitorDep
 ) -> RedirectResponse:
     """The button below an issue of any repository."""
-    return _vote_and_return(desk, f"{owner}/{name}", number, sent, visitor)
+    return _vote_and_return(desk, repo, number, sent, visitor)
 
 
 def _vote_and_return(

@@ -65,7 +65,7 @@ def test_a_page_is_whole_light_still_quiet_and_open_to_all(
 
     assert seen.page.title().strip(" ·")
     assert kind in LAID_OUT_BY_MAIL_PROGRAMS or seen.overhang() <= 0, "the page is wider than the window"
-    assert seen.shift() < SHIFT_MAX, "something moved while the page was loaded"
+    seen.assert_still(SHIFT_MAX)
     if kind not in DOCS:
         assert seen.weight() <= WEIGHT_MAX_BYTES
     seen.page.screenshot(path=pictures / f"{kind}-{name}.png", full_page=True)
@@ -88,4 +88,4 @@ def test_nothing_moves_while_a_page_arrives_slowly(open_browser: Opened, width: 
         line.send("Network.emulateNetworkConditions", SLOW_LINE)
         for kind in ("home", "issue", "issues", "signature", "regressions", "digest", "report"):
             KINDS[kind](seen)
-            assert seen.shift() < SHIFT_MAX, kind
+            seen.assert_still(SHIFT_MAX)

@@ -109,7 +109,7 @@ def test_copy_buttons_copy_exactly_what_they_stand_beside(open_browser: Opened) 
 
         expect(button).to_have_text("Copied")
         assert seen.page.evaluate("navigator.clipboard.readText()") == command
-        assert seen.shift() == 0
+        seen.assert_still(0)
         seen.assert_quiet()
 
 

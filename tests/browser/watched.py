@@ -11,16 +11,30 @@ from playwright.sync_api import ConsoleMessage, Dialog, Page, Request, Response
 SERIOUS = {"serious", "critical"}
 NO_LOAD = ("data:", "blob:", "about:")
 
-# Runs before any script of the page, in each document. `hadRecentInput`: what a click moves is no shift.
+# Runs before any script of the page, in each document. `hadRecentInput`: what a click moves is no shift. Nor is
+# what nobody sees: a blank at the end of a line has no place until a word follows it; Chromium tells that as a move.
 RECORDER = """
-window.__faults = []; window.__shift = 0;
+window.__faults = []; window.__shift = 0; window.__moves = [];
 document.addEventListener('securitypolicyviolation', e => __faults.push(`${e.violatedDirective} ${e.blockedURI} ${e.sample}`));
-new PerformanceObserver(list => { for (const e of list.getEntries()) if (!e.hadRecentInput) __shift += e.value; })
-  .observe({type: 'layout-shift', buffered: true});
+{
+  const box = at => [at.x, at.y, at.width, at.height].map(Math.round).join(' ');
+  const name = node => !node ? 'what is gone' : node.nodeType === Node.TEXT_NODE ? 'words in ' + name(node.parentNode)
+    : [node.localName, ...node.classList].join('.') + (node.id && '#' + node.id);
+  const told = one => `${name(one.node)} [${box(one.previousRect)}] to [${box(one.currentRect)}]`;
+  const isBlank = one => one.node?.nodeType === Node.TEXT_NODE && !one.node.data.trim();
+  const isSeen = e => !e.hadRecentInput && !(e.sources.length && e.sources.every(isBlank));
+  const watch = new PerformanceObserver(list => note(list.getEntries()));
+  const note = entries => { for (const e of entries) if (isSeen(e)) {
+    __shift += e.value;
+    __moves.push(`${e.value.toFixed(4)} at ${Math.round(e.startTime)} ms: ${e.sources.map(told).join(', ') || 'unnamed'}`);
+  } };
+  window.__moved = () => { note(watch.takeRecords()); return [__shift, __moves]; };
+  watch.observe({type: 'layout-shift', buffered: true});
+}
 """
 WEIGHT = """() => [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
   .reduce((sum, entry) => sum + entry.decodedBodySize, 0)"""
-SETTLED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(window.__shift))))"
+SETTLED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(window.__moved()))))"
 OVERHANG = "() => document.scrollingElement.scrollWidth - innerWidth"
 
 
@@ -58,9 +72,10 @@ class Watched:
         for noticed in (self.complaints, self.elsewhere, self.dialogs, self.asked):
             noticed.clear()
 
-    def shift(self) -> float:
-        """The layout shift so far, after two more frames."""
-        return float(self.page.evaluate(SETTLED))
+    def assert_still(self, shift_max: float) -> None:
+        """No more layout shift than that so far, after two more frames; else it is told what moved and where to."""
+        shift, moves = self.page.evaluate(SETTLED)
+        assert shift <= shift_max, "\n".join([f"layout shift {shift:.4f}, [x y width height] in pixels:", *moves])
 
     def weight(self) -> int:
         """Bytes of the document and all it loaded, uncompressed."""

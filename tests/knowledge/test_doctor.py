@@ -11,7 +11,9 @@ from sqlalchemy import text
 
 from app.config import Settings
 from app.knowledge.doctor import Examination, examine
+from app.knowledge.rederive import rederive_all
 from app.store.backup import back_up, restore
+from app.store.dialect_bulk import gather_statistics
 from app.store.session import Store
 from tests.samples import REPO
 from tests.store.conftest import fill
@@ -105,6 +107,30 @@ def test_what_the_next_sync_makes_good_is_an_advice(full: Store, harm: str, told
 
     assert found.is_sound
     assert any(told in finding.fault for finding in found.findings), found
+
+
+def test_wrong_counts_are_a_fault_that_reading_again_puts_right(full: Store) -> None:
+    run(full, "UPDATE tally SET issues = 9")
+    before = examine(settings_of(full))
+    rederive_all(full, REPO, lambda _: None)
+
+    assert faults(before) == {REPO}
+    assert any("other than 9 issues, 1 pull requests" in finding.fault for finding in before.findings)
+    assert faults(examine(settings_of(full))) == set()
+
+
+def test_a_large_table_that_postgresql_never_looked_at_is_told(postgresql_store: Store) -> None:
+    table = "CREATE TABLE never_looked_at AS SELECT repeat('x', 2000) AS told FROM generate_series(1, 600)"
+    try:
+        run(postgresql_store, table)
+        before = examine(settings_of(postgresql_store))
+        gather_statistics(postgresql_store.engine, ["never_looked_at"])
+        after = examine(settings_of(postgresql_store))
+    finally:
+        run(postgresql_store, "DROP TABLE never_looked_at")
+
+    assert [item.level for item in before.findings if "never_looked_at" in item.fault] == ["advice"]
+    assert not any("never_looked_at" in item.fault for item in after.findings)
 
 
 def test_a_stale_base_and_logs_past_their_time_are_told(full: Store) -> None:

@@ -10,8 +10,9 @@ import pytest
 
 from app.extract.facts import Fix
 from app.knowledge.answers import FixView
+from app.knowledge.fix_case import Authority, Claim, FixCase, FixTruth, Saying
 from app.knowledge.fix_for_you import seen_from
-from app.knowledge.fix_truth import Authority, Claim, FixCase, FixTruth, Saying, decide
+from app.knowledge.fix_truth import decide
 from app.store.containment import History, Landed, PullHistory, ReleaseDay
 
 COMMIT = "73f48ce559b0455d3bbd8d1fc0e9b1ea3c4b1d2f"

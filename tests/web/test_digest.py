@@ -146,6 +146,7 @@ def test_the_archive_leads_to_every_week(client: TestClient) -> None:
         f"/digest/2026-W{n:02}" for n in range(16, 4, -1)
     ]
     assert "1 stored issue without a date is in no week." in page.text
+    assert "Newest release known" in page.text
 
 
 @pytest.mark.usefixtures("stored")

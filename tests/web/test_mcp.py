@@ -19,7 +19,7 @@ from mcp.types import CallToolResult
 from app.config import Settings
 from app.store.session import Store, open_store
 from app.web.budget import dumps
-from app.web.deps import Desk, knowledge
+from app.web.deps import Desk, Knowledge
 from app.web.mcp_fit import MIN_ANSWER_CHARS
 from app.web.mcp_server import RESOURCE_CHARS_MAX, build_server
 from tests.served import CRASH, CRASH_NUMBER, served, starter_settings
@@ -65,7 +65,7 @@ def store(settings: Settings) -> Iterator[Store]:
 @pytest.fixture(scope="module")
 def ask(settings: Settings, store: Store) -> Callable[..., CallToolResult]:
     """Calls a tool of a server in memory."""
-    server = build_server(Desk(settings, store, knowledge()))
+    server = build_server(Desk(settings, store, Knowledge()))
 
     async def call(name: str, arguments: dict[str, Any]) -> CallToolResult:
         async with Client(server) as client:
@@ -260,7 +260,7 @@ def test_a_fault_of_the_program_is_not_told(settings: Settings, store: Store, ca
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("the secret of the house")
 
-    room = knowledge()
+    room = Knowledge()
     object.__setattr__(room, "view_issue", broken)
 
     async def run() -> CallToolResult:
@@ -275,7 +275,7 @@ def test_a_fault_of_the_program_is_not_told(settings: Settings, store: Store, ca
 
 def test_resources_are_reports(settings: Settings, store: Store) -> None:
     async def run() -> tuple[set[str], list[str]]:
-        async with Client(build_server(Desk(settings, store, knowledge()))) as client:
+        async with Client(build_server(Desk(settings, store, Knowledge()))) as client:
             templates = (await client.list_resource_templates()).resource_templates
             read = [
                 (await client.read_resource(address)).contents[0].text
@@ -308,7 +308,7 @@ def test_resources_are_reports(settings: Settings, store: Store) -> None:
 )
 def test_a_resource_that_is_not_there_is_told_in_one_line(settings: Settings, store: Store, address: str, said: str) -> None:
     async def run() -> None:
-        async with Client(build_server(Desk(settings, store, knowledge()))) as client:
+        async with Client(build_server(Desk(settings, store, Knowledge()))) as client:
             with pytest.raises(MCPError, match=said):
                 await client.read_resource(address)
 

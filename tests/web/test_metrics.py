@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from fastapi.testclient import TestClient
+
+from app.knowledge.freshness import Freshness, freshness
+from app.store.session import Store
 
 
 def test_requests_are_counted_under_their_route(client: TestClient) -> None:
@@ -28,3 +32,16 @@ def test_size_and_queue_are_told(client: TestClient) -> None:
     assert "triage_deliveries_waiting_bytes 0.0" in text
     assert "triage_database_up 1.0" in text
     assert "triage_requests_in_flight 1.0" in text
+
+
+def test_a_scrape_reads_the_freshness_once(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def counted(store: Store, repo: str) -> Freshness:
+        asked.append(repo)
+        return freshness(store, repo)
+
+    for module in ("app.web.metrics", "app.knowledge.overview"):
+        monkeypatch.setattr(f"{module}.freshness", counted)
+    client.get("/metrics")
+    assert asked == ["vllm-project/vllm"]

@@ -28,7 +28,7 @@ HOSTILE = "</textarea></title><script>alert(1)</script><img src=x onerror=alert(
 class Page(HTMLParser):
     """Tags, ids, links and visible text of a page."""
 
-    VOID = frozenset({"meta", "link", "input", "br", "path", "circle", "use", "hr"})
+    VOID = frozenset({"col", "meta", "link", "input", "br", "path", "circle", "use", "hr"})
 
     def __init__(self, source: str) -> None:
         super().__init__()
