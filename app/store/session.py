@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
@@ -17,7 +17,9 @@ from app.store.dialect import is_sqlite, open_engine, reader_of, writer_of
 from app.store.dialect_faults import explain
 
 Answer = TypeVar("Answer")
-_REMEMBERED = "remembered"
+Lasting = dict[Hashable, tuple[Hashable, dict[Any, Any]]]
+"""What the reading sessions of a store keep together, by name; each with the state it holds for."""
+_REMEMBERED, _LASTING = "remembered", "lasting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class Store:
     engine: Engine
     _reader: Engine = field(init=False, repr=False, compare=False)
     _writer: Engine = field(init=False, repr=False, compare=False)
+    _lasting: Lasting = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_reader", reader_of(self.engine))
@@ -53,8 +56,9 @@ class Store:
         Raises:
             StoreError: the database cannot be read.
         """
+        info = {_REMEMBERED: {}, _LASTING: self._lasting}
         try:
-            with Session(self._reader, expire_on_commit=False, info={_REMEMBERED: {}}) as session:
+            with Session(self._reader, expire_on_commit=False, info=info) as session:
                 yield session
                 if not is_sqlite(self.engine):
                     session.commit()  # a rollback would make the driver forget the statements it prepared
@@ -89,3 +93,18 @@ def remembered(session: Session, name: Hashable, ask: Callable[[], Answer]) -> A
     if name not in kept:
         kept[name] = ask()
     return kept[name]
+
+
+def lasting(session: Session, name: Hashable, state: Callable[[], Hashable]) -> dict[Any, Any]:
+    """What the reading sessions of a store keep together for as long as `state` is the same; empty at first.
+
+    A session that writes gets one of its own, empty, and is not asked for the state.
+    """
+    kept: Lasting | None = session.info.get(_LASTING)
+    if kept is None:
+        return {}
+    now = state()
+    found = kept.get(name)
+    if found is None or found[0] != now:
+        found = kept[name] = (now, {})
+    return found[1]

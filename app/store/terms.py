@@ -9,8 +9,9 @@ is found by without its being one of its text: it leaves the text's length as it
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,12 +20,15 @@ from sqlmodel import Session, col
 
 from app.store.dialect import take_turn, upsert
 from app.store.dialect_rows import plain_rows, whole_numbers
+from app.store.session import lasting
 from app.store.tables import PostingRow, metadata
 from app.store.tally import Counts, add_to_tally, find_tallies
 
 BYTES_PER_TERM = 10
 KEYS_PER_QUERY = 900
 """Stays below the number of bound values that every SQLite build takes."""
+COMMON_FROM, COMMON_KEPT_MAX, COMMON_KEPT_S = 20, 20_000, 60
+"""From how many issues on a term is common, how many such are kept, and for how long."""
 
 Key = tuple[int, int]
 """Repository key and issue number."""
@@ -150,9 +154,25 @@ def find_profiles(session: Session, keys: Sequence[Key]) -> dict[Key, Profile]:
 
 
 def find_frequencies(session: Session, term_ids: Sequence[int]) -> dict[int, int]:
-    """In how many issues each term stands; a term never seen is left out."""
-    rows = plain_rows(session, "SELECT id, df FROM term WHERE id IN", term_ids)
-    return {key: df for key, df in rows if df > 0}
+    """In how many issues each term stands; a term never seen is left out.
+
+    Half of a log's words are common ones, of which a store that only reads keeps the number until another
+    issue is indexed, and for a minute at most: an edited issue changes a large number by one.
+    """
+
+    def state() -> tuple[Hashable, ...]:
+        indexed = [(tally.repo_id, tally.counts.indexed) for tally in find_tallies(session)]
+        return (*indexed, int(time.monotonic() // COMMON_KEPT_S))
+
+    kept = lasting(session, "frequencies", state)
+    known = {key: kept[key] for key in term_ids if key in kept}
+    unknown = [key for key in term_ids if key not in known]
+    rows = plain_rows(session, "SELECT id, df FROM term WHERE id IN", unknown)
+    fresh = {key: df for key, df in rows if df > 0}
+    common = {key: df for key, df in fresh.items() if df >= COMMON_FROM}
+    if len(kept) + len(common) <= COMMON_KEPT_MAX:
+        kept.update(common)
+    return known | fresh
 
 
 def find_common(session: Session, *, least: int) -> dict[int, int]:
