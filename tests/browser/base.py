@@ -30,7 +30,7 @@ MARLIN_BODY = fenced(
     "Serving `Qwen/Qwen3-32B-AWQ` with `--tensor-parallel-size 4` on 4 x H100 dies while the weights are loaded. "
     "It worked with 0.9.1; first fails in 0.9.2.",
     "It fails with:\n",
-    marlin_log(),
+    marlin_log(start="INFO 04-01 09:26:42 [core.py:71] 4 x NVIDIA H100 80GB HBM3\n"),
     "Workaround: with `--quantization awq` it works. `--enforce-eager` does not help.",
     "Introduced by #60050. See also #60002 and https://github.com/flashinfer-ai/flashinfer/issues/12.",
     "| tensor parallel | result |\n|---|---|\n| 2 | works |\n| 4 | fails |",
