@@ -34,7 +34,7 @@ MEAN_TERMS = 250
 POSTINGS_MAX = 2_000
 """Rows read to find candidates. On 186 labelled logs 1,500 finds as many right issues as 40,000 does."""
 CANDIDATES = 40
-"""How many are looked at closely; 30 give the same first ten on those logs."""
+"""How many are looked at closely; with 30 as many of those logs have their issue among the first ten."""
 RAREST = {TEXT: 60, ERROR: 60, FRAME: 50, SIGNATURE: 8}
 """How many of a channel's rarest terms are asked for."""
 SEED_WEIGHT = {TEXT: 0.5, ERROR: 1.5, FRAME: 1.0, SIGNATURE: 2.0}
