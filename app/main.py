@@ -61,8 +61,8 @@ Background = Callable[[threading.Event], None]
 
 THREADS = 3
 """Requests worked on at a time by one process. More only take turns on the interpreter's lock and hold more
-memory: at 100 mixed requests a second on 2 cores p99 is 0.2 s with 4 and 1.2 s with 16, and each one more holds 10
-to 15 MB in a process."""
+memory: at 100 mixed requests a second on 2 cores p99 is 0.2 s with 4 and 1.2 s with 16, and each one more
+holds 10 to 15 MB in a process."""
 
 _ROOMS = (
     issues_api,

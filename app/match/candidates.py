@@ -16,6 +16,7 @@ import numpy as np
 from sqlmodel import Session
 
 from app.match.background import weighed
+from app.match.postings import affordable, information
 from app.match.terms import CHANNELS, ERROR, FRAME, SIGNATURE, TEXT, Terms
 from app.store.terms import (
     Key,
@@ -200,7 +201,7 @@ def _weigh(session: Session, terms: Terms, size: int) -> _Query:
     channels = np.array([by_id[key][0] for key in every], dtype=np.int8)
     held = np.array([frequencies.get(key, 0) for key in every], dtype=np.int64)
     dfs, whole = weighed(ids, held, size)
-    weights = np.where(dfs <= whole, np.log(1 + (whole - np.minimum(dfs, whole) + 0.5) / (dfs + 0.5)), 0.0)
+    weights = information(dfs, whole)
     rarities = np.where(dfs <= RARE_DF, _RARE, np.where(dfs <= SCARCE_DF, _SCARCE, _COMMON))
     rarities[channels != TEXT] = _COMMON
     known = held > 0
@@ -225,12 +226,7 @@ def _rarest(query: _Query) -> list[int]:
         ids = query.ids[query.channels == channel].tolist()
         chosen += sorted(ids, key=lambda key: query.frequencies[key])[:limit]
     chosen.sort(key=lambda key: query.frequencies[key])
-    total = 0
-    for position, key in enumerate(chosen):
-        total += query.frequencies[key]
-        if total > POSTINGS_MAX and position > 0:
-            return chosen[:position]
-    return chosen
+    return affordable(chosen, query.frequencies, POSTINGS_MAX)
 
 
 def _score(profiles: Mapping[Key, Profile], query: _Query) -> list[Candidate]:

@@ -15,6 +15,7 @@ import numpy as np
 from sqlmodel import Session
 
 from app.extract.rootcause import CauseChain
+from app.match.postings import affordable
 from app.match.terms import ERROR, FRAME, SIGNATURE, TEXT, Terms, terms_of
 from app.match.views import bare_title, load_word_weights, stem
 from app.store.terms import Key, find_frequencies, find_postings, term_id
@@ -105,11 +106,5 @@ def _choose(title: str, terms: Terms) -> dict[int, float]:
 
 def _affordable(frequencies: Mapping[int, int]) -> list[int]:
     """The rarest terms, as many as the budget of postings allows."""
-    total = 0
-    chosen: list[int] = []
-    for key in sorted(frequencies, key=lambda key: (frequencies[key], key)):
-        total += frequencies[key]
-        if total > POSTINGS_MAX and chosen:
-            break
-        chosen.append(key)
-    return chosen
+    rarest = sorted(frequencies, key=lambda key: (frequencies[key], key))
+    return affordable(rarest, frequencies, POSTINGS_MAX)

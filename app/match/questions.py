@@ -9,7 +9,7 @@ that mention each other.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from sqlmodel import Session
 from app.match.background import weighed
 from app.match.candidates import MEAN_TERMS, Candidate, heaviest_holders
 from app.match.headings import HEADING, Heading
+from app.match.postings import affordable, information
 from app.match.terms import CHANNELS, TEXT, words_of
 from app.store.terms import (
     Key,
@@ -102,8 +103,7 @@ def _weigh(session: Session, text: str, heading: Heading) -> _Question:
     size = count_indexed(session)
     held = np.array([min(frequencies.get(key, 0), size) for key in ids.tolist()], dtype=np.float64)
     dfs, whole = weighed(ids, held, size)
-    told = np.log(1 + (whole - np.minimum(dfs, whole) + 0.5) / (dfs + 0.5))
-    weights = told * np.array([terms[key][0] for key in ids.tolist()])
+    weights = information(dfs, whole) * np.array([terms[key][0] for key in ids.tolist()])
     in_heading = np.array([terms[key][1] for key in ids.tolist()], dtype=bool)
     known = held > 0
     return _Question(
@@ -124,18 +124,7 @@ def _affordable(asked: _Question) -> list[int]:
     for channel, most in POSTINGS_MAX.items():
         ids = asked.ids[asked.in_heading == (channel == HEADING)].tolist()
         ids.sort(key=lambda key: (asked.frequencies[key], key))
-        chosen += _within(ids, asked.frequencies, most)
-    return chosen
-
-
-def _within(ids: Iterable[int], frequencies: Mapping[int, int], most: int) -> list[int]:
-    chosen: list[int] = []
-    total = 0
-    for key in ids:
-        total += frequencies[key]
-        if total > most and chosen:
-            break
-        chosen.append(key)
+        chosen += affordable(ids, asked.frequencies, most)
     return chosen
 
 
