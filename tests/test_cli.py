@@ -17,6 +17,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.loopback import free_port
+
 LIMIT = 10 * 1024 * 1024
 
 LOG = """\
@@ -231,12 +233,6 @@ def test_a_server_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
     answer = triage("diagnose", "-", "--url", "http://127.0.0.1:9", folder=tmp_path, given=LOG.encode())
     assert answer.returncode == 1
     assert "does not answer" in one_line(answer)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture

@@ -9,11 +9,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from socket import socket
 
 import httpx
 import pytest
@@ -21,6 +20,7 @@ import pytest
 from app.config import LOG_LIMIT_BYTES
 from app.store.session import open_store
 from app.store.sync_lock import sync_holder
+from tests.loopback import free_port, wait_until
 from tests.served import CRASH, CRASH_NUMBER, starter_settings
 
 pytestmark = pytest.mark.long
@@ -29,19 +29,6 @@ START_TIMEOUT_S = 60.0
 STOP_S = 15.0
 ENDED = {0, -signal.SIGTERM, 128 + signal.SIGTERM}
 """uvicorn raises the signal again when it has stopped."""
-
-
-def free_port() -> int:
-    with socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait_until(is_so: Callable[[], object], what: str) -> None:
-    until = time.monotonic() + START_TIMEOUT_S
-    while not is_so():
-        assert time.monotonic() < until, what
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -90,7 +77,7 @@ def serving(base: str, *options: str, **environment: str) -> Iterator[tuple[subp
             return False
 
     try:
-        wait_until(answers, "it did not answer")
+        wait_until(answers, "it did not answer", START_TIMEOUT_S)
         yield process, port
     finally:
         if process.poll() is None:
@@ -162,11 +149,11 @@ def test_a_sync_beside_it_ends_too_and_leaves_the_lock_free(
 ) -> None:
     url, asked = slow_github
     with serving(base, "--workers", str(workers), "--sync-every", "1h", TRIAGE_GITHUB_API_URL=url) as (process, _port):
-        wait_until(asked.is_set, "no sync began")
+        wait_until(asked.is_set, "no sync began", START_TIMEOUT_S)
         assert holder_of(base) is not None
         stop(process)
         assert holder_of(base) is None
-        wait_until(lambda: not left_of(process), "a process of its own outlives it")
+        wait_until(lambda: not left_of(process), "a process of its own outlives it", START_TIMEOUT_S)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -175,10 +162,10 @@ def test_a_killed_server_leaves_no_process_and_no_lock(
 ) -> None:
     url, asked = slow_github
     with serving(base, "--workers", str(workers), "--sync-every", "1h", TRIAGE_GITHUB_API_URL=url) as (process, _port):
-        wait_until(asked.is_set, "no sync began")
+        wait_until(asked.is_set, "no sync began", START_TIMEOUT_S)
         process.kill()
         process.wait()
-        wait_until(lambda: not left_of(process), "a process of its own outlives it")
+        wait_until(lambda: not left_of(process), "a process of its own outlives it", START_TIMEOUT_S)
         assert holder_of(base) is None
 
 
@@ -192,7 +179,7 @@ def test_a_signal_to_all_its_processes_ends_all_and_cuts_nobody_off(
     log = (CRASH * (LOG_LIMIT_BYTES // 4 // len(CRASH))).encode()
     answers: list[int] = []
     with serving(base, "--workers", str(workers), "--sync-every", "1h", TRIAGE_GITHUB_API_URL=url) as (process, port):
-        wait_until(asked.is_set, "no sync began")
+        wait_until(asked.is_set, "no sync began", START_TIMEOUT_S)
 
         def ask() -> None:
             url = f"http://127.0.0.1:{port}/api/v1/diagnose"
@@ -206,7 +193,7 @@ def test_a_signal_to_all_its_processes_ends_all_and_cuts_nobody_off(
         assert process.wait(STOP_S) in ENDED | {-number, 128 + number}
         for thread in threads:
             thread.join(STOP_S)
-        wait_until(lambda: not left_of(process), "a process of its own outlives it")
+        wait_until(lambda: not left_of(process), "a process of its own outlives it", START_TIMEOUT_S)
         assert holder_of(base) is None
 
     assert answers == [200, 200]

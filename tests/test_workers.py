@@ -18,21 +18,10 @@ from socket import SO_REUSEADDR, SOL_SOCKET, socket
 import httpx
 import pytest
 
+from tests.loopback import free_port, wait_until
+
 ROOT = Path(__file__).parents[1]
 WAIT_S = 30.0
-
-
-def free_port() -> int:
-    with socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait_until(is_so: Callable[[], object], what: str) -> None:
-    until = time.monotonic() + WAIT_S
-    while not is_so():
-        assert time.monotonic() < until, what
-        time.sleep(0.02)
 
 
 def processes_of(session: int) -> set[int]:

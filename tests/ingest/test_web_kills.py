@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from socket import socket
 from typing import Any
 
 import httpx
@@ -29,6 +28,7 @@ from ingest.pipeline import RULES_VERSION
 from ingest.sync import sync
 from tests.ingest.conftest import REPO
 from tests.ingest.test_truth import copy_of, truth_of
+from tests.loopback import free_port
 from tests.postgresql import PostgreSQL
 from tests.samples import allreduce_log, marlin_log, rope_log
 
@@ -36,12 +36,6 @@ KILLS = 20
 CLIENTS = 4
 READY_TIMEOUT_S = 90.0
 LOGS = (marlin_log(), rope_log(), allreduce_log())
-
-
-def free_port() -> int:
-    with socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass
