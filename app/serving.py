@@ -25,6 +25,7 @@ from app.main import create_app
 from app.store.schema import check_current
 from app.store.session import open_store
 from app.syncing import Background, background_sync, round_apart
+from app.web.spreading import SpreadConnections
 from app.workers import Workers, end_on_hangup, end_with_parent
 
 STOP_TIMEOUT_S = 10
@@ -123,4 +124,6 @@ def worker_app() -> FastAPI:
     end_with_parent()
     set_up_logging()
     give_memory_back()
-    return create_app(load_settings())
+    app = create_app(load_settings())
+    app.add_middleware(SpreadConnections)
+    return app

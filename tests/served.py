@@ -1,15 +1,19 @@
-"""A server on the loopback, in a thread of the test, over a base of the starter cards."""
+"""Servers on the loopback, in a thread of the test or as `triage serve`, over a base of the starter cards."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from socket import socket
 from typing import Any
 
+import httpx
 import uvicorn
 
 from app.config import Settings
@@ -17,6 +21,7 @@ from app.knowledge.starter_set import load_starter_set
 from app.main import create_app
 from app.store.schema import migrate
 from app.store.session import open_store
+from tests.loopback import free_port, wait_until
 
 CRASH = """\
 (APIServer pid=412) INFO 06-03 03:12:44 [api_server.py:866] vLLM API server version 0.19.0
@@ -27,7 +32,7 @@ CRASH = """\
 """
 CRASH_NUMBER = 10445
 """The starter card that tells of this crash."""
-START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0
 
 
 def starter_settings(folder: Path, **more: Any) -> Settings:
@@ -43,9 +48,7 @@ def starter_settings(folder: Path, **more: Any) -> Settings:
 @contextmanager
 def served(settings: Settings) -> Iterator[str]:
     """The address of a running server."""
-    with socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = free_port()
     config = uvicorn.Config(create_app(settings), host="127.0.0.1", port=port, log_level="error", lifespan="on")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -59,3 +62,30 @@ def served(settings: Settings) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join(START_TIMEOUT_S)
+
+
+@contextmanager
+def serving(base: str, *options: str, **environment: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The process of `triage serve`, which answers, and its port."""
+    port = free_port()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TRIAGE_")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app.cli", "serve", "--port", str(port), *options], cwd=Path(__file__).parents[1],
+        env=kept | {"TRIAGE_DATABASE_URL": base} | environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+
+    def answers() -> bool:
+        assert process.poll() is None, "it did not start"
+        try:
+            return httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=5, trust_env=False).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    try:
+        wait_until(answers, "it did not answer", START_TIMEOUT_S)
+        yield process, port
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

@@ -6,11 +6,9 @@ import http.client
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -20,12 +18,11 @@ import pytest
 from app.config import LOG_LIMIT_BYTES
 from app.store.session import open_store
 from app.store.sync_lock import sync_holder
-from tests.loopback import free_port, wait_until
-from tests.served import CRASH, CRASH_NUMBER, starter_settings
+from tests.loopback import wait_until
+from tests.served import CRASH, CRASH_NUMBER, START_TIMEOUT_S, serving, starter_settings
 
 pytestmark = pytest.mark.long
 
-START_TIMEOUT_S = 60.0
 STOP_S = 15.0
 ENDED = {0, -signal.SIGTERM, 128 + signal.SIGTERM}
 """uvicorn raises the signal again when it has stopped."""
@@ -56,33 +53,6 @@ def slow_github() -> Iterator[tuple[str, threading.Event]]:
     server.shutdown()
     server.server_close()
     thread.join()
-
-
-@contextmanager
-def serving(base: str, *options: str, **environment: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """The process of `triage serve`, which answers, and its port."""
-    port = free_port()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TRIAGE_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "app.cli", "serve", "--port", str(port), *options], cwd=Path(__file__).parents[1],
-        env=kept | {"TRIAGE_DATABASE_URL": base} | environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )  # fmt: skip
-
-    def answers() -> bool:
-        assert process.poll() is None, "it did not start"
-        try:
-            return httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=5, trust_env=False).status_code == 200
-        except httpx.HTTPError:
-            return False
-
-    try:
-        wait_until(answers, "it did not answer", START_TIMEOUT_S)
-        yield process, port
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
 
 
 def stop(process: subprocess.Popen[bytes]) -> float:

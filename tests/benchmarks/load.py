@@ -118,7 +118,10 @@ class Connections:
             while size := int((await reader.readline()).strip() or b"0", 16):
                 await reader.readexactly(size + 2)
             await reader.readline()
-        self._idle.append((time.monotonic(), reader, writer))
+        if b"connection: close" in answer:
+            writer.close()
+        else:
+            self._idle.append((time.monotonic(), reader, writer))
         return int(answer.split(b" ", 2)[1])
 
     async def _take(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
