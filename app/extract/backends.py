@@ -265,9 +265,9 @@ def _hits_of(rule: Rule, source: str, offset: int, text: str) -> Iterator[_Hit]:
 def _words(match: Any) -> tuple[int, int, str]:
     """The first group that took part, or the whole match."""
     for group in range(1, match.re.groups + 1):
-        if match.group(group):
-            return match.start(group), match.end(group), match.group(group)
-    return match.start(), match.end(), match.group()
+        if words := match.group(group):
+            return *match.span(group), words
+    return *match.span(), match.group()
 
 
 def _platforms(document: Document, settings: Sequence[Setting], environment: Environment) -> Iterator[_Hit]:

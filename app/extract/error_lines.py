@@ -54,7 +54,7 @@ _NOT_RAISED = ("except ", "catch ", "raises ", "Raises ")
 def terminal(text: str) -> tuple[str, str | None] | None:
     """Class and message of a line that is nothing but an error; message None if no colon stands there."""
     head = text.lstrip().removeprefix("E ").partition(":")[0].strip()
-    if not head or " " in head or head[0] in "({<":
+    if not head or " " in head or not head[0].isidentifier():
         return None
     found = _TERMINAL.match(text.rstrip())
     if found is None or is_change(found.group(2) or ""):
@@ -67,7 +67,7 @@ def terminal(text: str) -> tuple[str, str | None] | None:
 
 def inline(text: str) -> tuple[str, str] | None:
     """Class and message of an error that stands within a line."""
-    found = _INLINE.search(text)
+    found = _INLINE.search(text) if ": " in text else None
     if found is None or is_change(text):
         return None
     before = text[: found.start(1)]

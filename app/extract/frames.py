@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from app.extract.lists import load
-from app.extract.patterns import pattern
+from app.extract.patterns import escape, pattern
 
 PYTHON = pattern(r"File \"([^\"]{1,400})\", line \d{1,7}(?:,? in ([\w<>.$-]{1,80}))?")
 _NOTEBOOK = pattern(
@@ -74,15 +75,22 @@ def is_plumbing(frame: Frame, *, raised: bool = False) -> bool:
     Args:
         raised: it is the innermost one: the error was raised there, whatever the function's name is.
     """
-    names = load("plumbing")
+    paths, functions = _plumbing()
     path = frame.path.replace("\\", "/")
     if "/python3" in path and "-packages/" not in path and _STANDARD.search(path):
         return True
     package = path.rfind("-packages/")  # a package's own path: where it is installed may hold any name
     whole = f"{path[package + 9 :] if package >= 0 else path}:{frame.function}"
-    return any(part in whole for part in names["paths"]) or (
-        frame.function in names["functions"] and not (raised and package >= 0 and "/vllm/" not in whole)
+    return paths.search(whole) is not None or (
+        frame.function in functions and not (raised and package >= 0 and "/vllm/" not in whole)
     )
+
+
+@lru_cache(maxsize=1)
+def _plumbing() -> tuple[Any, frozenset[str]]:
+    """What stands in the places that tell nothing as one pattern, and the functions that tell nothing."""
+    names = load("plumbing")
+    return pattern("|".join(escape(part) for part in names["paths"])), frozenset(names["functions"])
 
 
 def telling_frame(frames: Sequence[Frame]) -> str | None:

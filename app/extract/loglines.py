@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from app.extract.document import Line
@@ -18,6 +19,8 @@ MAX_LINE_CHARS = 4_000
 """What is looked at of one line; config dumps run to 100,000 characters."""
 
 MAX_WRAPPINGS = 6
+MAX_PREFIX_CHARS = 160
+"""What vLLM's logger prints before a message is shorter."""
 
 _COLOUR = pattern(r"(?:\x1b|\^\[|\\x1b|\\033)?\[\d{0,3}(?:;\d{1,3})*m|\x1b\[[0-9;?]*[A-Za-z]")
 _OUTER = pattern(
@@ -54,6 +57,7 @@ _BRACKETED = pattern(
 )
 _RANK_LOGGER = pattern(r"^\[[EWIF]\d{3,4} [\d:.]+ [\w.]+:\d+\][ \t]?")
 
+_INITIALS = "IWEDCF"
 _LEVELS = ("INFO", "WARN", "ERROR", "DEBUG", "CRITICAL", "FATAL")
 _CUT_MARKS = ('File "', "Traceback (most recent", "The above exception was", "During handling of")
 """What a flattened text is cut at besides the prefixes."""
@@ -97,8 +101,8 @@ def unwrap(line: str) -> tuple[str, str, str]:
     text = line
     if "[" in text and "m" in text and ("\x1b" in text or "[0" in text or "[1" in text or "[3" in text):
         text = _COLOUR.sub("", text)
-    process = level = ""
-    for _ in range(MAX_WRAPPINGS):
+    process, level, text = _logged(text)
+    for _ in range(MAX_WRAPPINGS - bool(process) - bool(level)):
         head = text[:1] if text[:1] > " " else text.lstrip(" \t\xa0")[:1]
         rule = _rule_for(head, text, process, level) if head else None
         found = rule.match(text) if rule is not None else None
@@ -106,12 +110,44 @@ def unwrap(line: str) -> tuple[str, str, str]:
             break
         text = text[found.end() :]
         if rule is _PROCESS:
-            process = next((group for group in found.groups() if group), process)
+            process = _process_of(found)
         elif rule in (_LEVEL, _BRACKETED):
             level = found.group(1)
         elif rule is _RANK_LOGGER:
             level = level or "ERROR"
-    return text.removesuffix("^M"), process and _process_name(process), level
+    return text.removesuffix("^M"), process, level
+
+
+def _logged(text: str) -> tuple[str, str, str]:
+    """Process and level that vLLM's own logger prints before a message, and what stands behind them.
+
+    Neither pattern looks past the blank behind its bracket, so what is read of a prefix holds for every line
+    that begins with it; the lines of a traceback all do with the same.
+    """
+    process = level = ""
+    if text[:1] == "(":
+        end = text.find(") ", 0, MAX_PREFIX_CHARS) + 2
+        process = _process_in(text[:end])
+        text = text[end:] if process else text
+    if text[:1] in _INITIALS:
+        end = text.find("] ", 0, MAX_PREFIX_CHARS) + 2
+        level = _level_in(text[:end])
+        text = text[end:] if level else text
+    return process, level, text
+
+
+@lru_cache(maxsize=256)
+def _process_in(prefix: str) -> str:
+    """The process, if a prefix is nothing but its bracket and a blank; else ""."""
+    found = _PROCESS.match(prefix)
+    return _process_of(found) if found and found.end() == len(prefix) else ""
+
+
+@lru_cache(maxsize=256)
+def _level_in(prefix: str) -> str:
+    """The level, if a prefix is nothing but level, date, `[file:line]` and a blank; else ""."""
+    found = _LEVEL.match(prefix)
+    return found.group(1) if found and found.end() == len(prefix) else ""
 
 
 def _rule_for(head: str, text: str, process: str, level: str) -> Any:
@@ -130,6 +166,7 @@ def _rule_for(head: str, text: str, process: str, level: str) -> Any:
     return None
 
 
-def _process_name(process: str) -> str:
+def _process_of(found: Any) -> str:
     """A process's stable name: `EngineCore_DP0`, `Worker_TP3`, `rank0`."""
+    process = next(group for group in found.groups() if group)
     return "_".join(process.replace("rank=", "TP").split())

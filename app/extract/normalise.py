@@ -16,6 +16,7 @@ from app.extract.patterns import pattern
 MAX_MESSAGE_CHARS = 400
 
 
+@lru_cache(maxsize=64)
 def mask(message: str) -> str:
     """The message with its variable parts masked and its blanks folded."""
     text = message[:MAX_MESSAGE_CHARS]

@@ -12,6 +12,8 @@ from typing import Any
 
 import re2
 
+from app.extract.compiled import quick
+
 MAX_MEMORY_BYTES = 64 << 20
 """Room for one pattern's automaton; RE2's default of 8 MiB is tight for our longest lists."""
 
@@ -26,7 +28,7 @@ def pattern(text: str, *, ignore_case: bool = False, multiline: bool = False) ->
     options = _options()
     options.case_sensitive = not ignore_case
     flags = "(?m)" if multiline else ""
-    return re2.compile(flags + text, options=options)
+    return quick(re2.compile(flags + text, options=options))
 
 
 def pattern_set(texts: Iterable[str]) -> Any:

@@ -82,8 +82,7 @@ class IssueReading:
 def read_log(log: str) -> LogReading:
     """Read a pasted log."""
     lines, errors = read_errors(log)
-    told = (Line(line.raw, line.start, line.end) for line in lines)
-    surroundings = _surroundings(read_log_document(log, told))
+    surroundings = _surroundings(read_log_document(log, ()))  # they are read of the whole text
     return LogReading(log, errors, surroundings, _signatures(errors), lines)
 
 

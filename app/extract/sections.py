@@ -145,8 +145,7 @@ def _starts(text: str) -> list[int]:
     """Where a lost line began; two prefixes of one line are not cut apart."""
     starts: list[int] = []
     previous_end = -10
-    # among bytes RE2 finds places without counting signs
-    for match in _CUT.finditer(text.encode() if text.isascii() else text):
+    for match in _CUT.finditer(text):
         start, end = match.span()
         if start - previous_end > 1 and start > 0:
             starts.append(start)

@@ -135,7 +135,7 @@ def _add_frame(stream: Stream, line: LogLine, found: Any) -> None:
     text, function, end = line.text, found.group(2) or "", found.end()
     if text.endswith(" in") and not function:
         function = "<module>"
-    elif function in _KEYWORDS or _MODULE_LEVEL.match(text[end : end + 10]):
+    elif function in _KEYWORDS or (end < len(text) and _MODULE_LEVEL.match(text[end : end + 10])):
         function, end = "<module>", found.start(2)  # a page's HTML swallowed the name in its brackets
     begin(stream, line)
     if len(stream.frames) < MAX_FRAMES:

@@ -15,7 +15,8 @@ from app.extract.lists import load
 from app.extract.loglines import LogLine
 from app.extract.native import literal
 from app.extract.patterns import pattern
-from app.extract.rules import Rule, load_rules
+from app.extract.rule_sets import load_rule_set
+from app.extract.rules import Rule
 from app.extract.tracebacks import ErrorRecord
 
 MAX_WRAPPER_CHARS = 2_000
@@ -32,19 +33,7 @@ _AFTERWORDS = (
 
 def wrapper_rule(text: str) -> Rule | None:
     """The rule by which an error only wraps another, or None."""
-    if not _anyone().search(text):
-        return None
-    return next((rule for rule in load_rules("wrappers") if rule.pattern.search(text)), None)
-
-
-@lru_cache(maxsize=1)
-def _anyone() -> Any:
-    """All wrapper rules as one pattern: most lines fit none of them."""
-    return pattern("|".join(f"(?:{row['pattern']})" for row in _unnamed_rules()))
-
-
-def _unnamed_rules() -> list[dict[str, str]]:
-    return [{"pattern": row["pattern"].replace("(?P<inner>", "(?:")} for row in load("wrappers")["rule"]]
+    return next(iter(load_rule_set("wrappers").meeting(text)), None)
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from app.extract.loglines import LogLine
 from app.extract.normalise import mask
@@ -47,9 +47,8 @@ def terms_of(texts: Iterable[str], errors: CauseChain) -> Terms:
         texts: titles and lines, without log prefixes.
         errors: the cause, wrappers and other errors found in them.
     """
-    found: Counter[tuple[int, str]] = Counter()
-    for term in _grams(_tokens(texts)):
-        found[TEXT, term] += 1
+    words = Counter(_grams(_tokens(texts)))
+    found = Counter({(TEXT, term): count for term, count in words.items()})
     causes = [errors.cause, *errors.other] if errors.cause else []
     for cause in causes:
         for term in error_terms(cause):
@@ -136,13 +135,10 @@ def _without_path(text: str) -> str:
 
 
 def _tokens(texts: Iterable[str]) -> list[str]:
-    tokens: list[str] = []
-    for text in texts:
-        tokens += [
-            word
-            for word in text.lower().translate(_WORD).split()
-            if MIN_TOKEN_CHARS <= len(word) <= MAX_TOKEN_CHARS and not word[0].isdigit()
-        ]
+    words = "\n".join(texts).lower().translate(_WORD).split()
+    tokens = [
+        word for word in words if MIN_TOKEN_CHARS <= len(word) <= MAX_TOKEN_CHARS and not word[0].isdigit()
+    ]
     if len(tokens) > MAX_TOKENS:
         half = MAX_TOKENS // 2
         return tokens[:half] + tokens[-half:]
@@ -150,6 +146,4 @@ def _tokens(texts: Iterable[str]) -> list[str]:
 
 
 def _grams(tokens: Sequence[str]) -> Iterable[str]:
-    yield from tokens
-    for one, two in pairwise(tokens):
-        yield f"{one} {two}"
+    return chain(tokens, map(" ".join, pairwise(tokens)))

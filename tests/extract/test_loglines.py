@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.loglines import MAX_LINE_CHARS, read_lines, unwrap
+from app.extract.loglines import _LEVEL, _PROCESS, MAX_LINE_CHARS, read_lines, unwrap
 from app.extract.sections import split_lines
 
 CORE = "ERROR 03-14 09:26:53 [core.py:842] "
@@ -105,3 +105,18 @@ def test_any_line_can_be_unwrapped(line: str) -> None:
     assert len(text) <= len(line)
     assert level in {"", "INFO", "WARNING", "WARN", "ERROR", "DEBUG", "CRITICAL", "FATAL"}
     assert " " not in process
+
+
+@given(
+    before=st.sampled_from(["(EngineCore_DP0 pid=314) ", "(VllmWorker rank=2 pid=99) ", "(Worker_TP0) ", ""]),
+    level=st.sampled_from([CORE, "INFO 08-08 16:36:33 metrics.py:406] ", ""]),
+    rest=st.text(alphabet=" \t-:)]([>|0a.py", max_size=12),
+)
+def test_a_known_prefix_ends_where_it_ends_before_any_words(before: str, level: str, rest: str) -> None:
+    line = before + level + rest
+    told = _PROCESS.match(line)
+    assert (told.end() if told else 0) == len(before)
+    told = _LEVEL.match(level + rest)
+    assert (told.end() if told else 0) == len(level)
+    alone, with_rest = unwrap(f"{before}{level}."), unwrap(line)
+    assert with_rest[1:] == alone[1:]
