@@ -94,4 +94,4 @@ def _same(ours: tuple[str, ...], theirs: tuple[str, ...]) -> str:
 
 
 def _key(value: str) -> str:
-    return "".join(char for char in value.rsplit("/", 1)[-1].lower() if char.isalnum())
+    return "".join(filter(str.isalnum, value.rsplit("/", 1)[-1].lower()))

@@ -7,7 +7,7 @@ BM25 after Robertson and Zaragoza 2009, k1 = 1.2, b = 0.5 (short reports tell as
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
@@ -50,6 +50,8 @@ NO_SUCH_WORDS = 0.5
 _NUMBER_BITS = 40
 _NUMBER_MASK = (1 << _NUMBER_BITS) - 1
 """An issue's key as one number: its repository above, its own number below."""
+_LAST_BITS = (1 << 16) - 1
+"""Of a term's id; few terms of a query and of a profile have the same ones by chance."""
 _WIDTH = max(CHANNELS) + 1
 _COMMON, _RARE, _SCARCE = 0, 1, 2
 _KINDS = 3
@@ -101,10 +103,12 @@ class _Shared(Sequence[tuple[int, str, float]]):
 
     @cached_property
     def _terms(self) -> tuple[tuple[int, str, float], ...]:
-        weights = self._query.weights[self._places]
-        first = self._places[np.argsort(-weights, kind="stable")[:SHOWN]].tolist()
         query = self._query
-        return tuple((int(query.channels[i]), query.texts[i], float(query.weights[i])) for i in first)
+        first = self._places[np.argsort(-query.weights[self._places], kind="stable")[:SHOWN]]
+        texts = [query.texts[at] for at in first.tolist()]
+        return tuple(
+            zip(query.channels[first].tolist(), texts, query.weights[first].tolist(), strict=True)
+        )
 
     @overload
     def __getitem__(self, at: int) -> tuple[int, str, float]: ...
@@ -112,6 +116,9 @@ class _Shared(Sequence[tuple[int, str, float]]):
     def __getitem__(self, at: slice) -> tuple[tuple[int, str, float], ...]: ...
     def __getitem__(self, at: int | slice) -> Any:
         return self._terms[at]
+
+    def __iter__(self) -> Iterator[tuple[int, str, float]]:
+        return iter(self._terms)
 
     def __len__(self) -> int:
         return min(SHOWN, len(self._places))
@@ -173,33 +180,29 @@ def heaviest_holders(
     """The issues of these postings whose terms tell most in sum.
 
     Args:
-        rows: term, repository and number, as `find_postings` gives them.
+        rows: term, repository and number, in the order of the terms, as `find_postings` gives them.
         ids: all terms, sorted; `told` is what each of them tells.
         exclude: issues that are left out, or numbers, whatever their repository.
     """
     if repo_ids is not None:
-        rows = rows[np.isin(rows[:, 1], list(repo_ids))]
+        rows = rows[(rows[:, 1, None] == list(repo_ids)).any(axis=1)]
     if numbers := [item for item in exclude if isinstance(item, int)]:
         rows = rows[~np.isin(rows[:, 2], numbers)]
     if keys_left_out := [key[0] << _NUMBER_BITS | key[1] for key in exclude if not isinstance(key, int)]:
         rows = rows[~np.isin(rows[:, 1] << _NUMBER_BITS | rows[:, 2], keys_left_out)]
-    # In a fixed order, so that sums and ties are the same on engines that give rows in another order.
-    packed = rows[:, 1] << _NUMBER_BITS | rows[:, 2]
-    order = np.lexsort((rows[:, 0], packed))
-    packed, at = packed[order], np.searchsorted(ids, rows[order, 0])
-    keys, holder = np.unique(packed, return_inverse=True)
-    sums = np.bincount(holder, weights=told[at], minlength=len(keys))
+    keys, holder = np.unique(rows[:, 1] << _NUMBER_BITS | rows[:, 2], return_inverse=True)
+    # Each sum is taken in the order of the terms, so that it is the same to the last bit on both engines.
+    sums = np.bincount(holder, weights=told[np.searchsorted(ids, rows[:, 0])], minlength=len(keys))
     best = keys[np.lexsort((keys, -sums))[:limit]]
     return [(key >> _NUMBER_BITS, key & _NUMBER_MASK) for key in best.tolist()]
 
 
 def _weigh(session: Session, terms: Terms, size: int) -> _Query:
-    by_id = {term_id(*term): term for term in terms}
-    frequencies = find_frequencies(session, list(by_id))
-    ids = np.array(sorted(by_id), dtype=np.int64)
-    every = ids.tolist()
-    channels = np.array([by_id[key][0] for key in every], dtype=np.int8)
-    held = np.array([frequencies.get(key, 0) for key in every], dtype=np.int64)
+    asked = sorted((term_id(*term), *term) for term in terms)
+    frequencies = find_frequencies(session, [key for key, _, _ in asked])
+    ids = np.array([key for key, _, _ in asked], dtype=np.int64)
+    channels = np.array([channel for _, channel, _ in asked], dtype=np.int8)
+    held = np.array([frequencies.get(key, 0) for key, _, _ in asked], dtype=np.int64)
     dfs, whole = weighed(ids, held, size)
     weights = information(dfs, whole)
     rarities = np.where(dfs <= RARE_DF, _RARE, np.where(dfs <= SCARCE_DF, _SCARCE, _COMMON))
@@ -209,7 +212,7 @@ def _weigh(session: Session, terms: Terms, size: int) -> _Query:
         ids[known],
         weights[known],
         channels[known],
-        tuple(by_id[key][1] for key in every if key in frequencies),
+        tuple(text for key, _, text in asked if key in frequencies),
         # A term never seen still belongs to the query: what no issue holds, no issue can cover.
         np.bincount(channels, weights, _WIDTH),
         frequencies,
@@ -224,8 +227,8 @@ def _rarest(query: _Query) -> list[int]:
     chosen: list[int] = []
     for channel, limit in RAREST.items():
         ids = query.ids[query.channels == channel].tolist()
-        chosen += sorted(ids, key=lambda key: query.frequencies[key])[:limit]
-    chosen.sort(key=lambda key: query.frequencies[key])
+        chosen += sorted(ids, key=query.frequencies.__getitem__)[:limit]
+    chosen.sort(key=query.frequencies.__getitem__)
     return affordable(chosen, query.frequencies, POSTINGS_MAX)
 
 
@@ -233,14 +236,12 @@ def _score(profiles: Mapping[Key, Profile], query: _Query) -> list[Candidate]:
     """What each profile shares with the query; all of them in one pass."""
     if not profiles:
         return []
-    keys = list(profiles)
-    sizes = np.array([len(profiles[key].ids) for key in keys])
-    lengths = np.array([profiles[key].length for key in keys])
-    ids = np.concatenate([profiles[key].ids for key in keys])
-    at = np.minimum(np.searchsorted(query.ids, ids), len(query.ids) - 1)
-    here = query.ids[at] == ids
-    at, of = at[here], np.repeat(np.arange(len(keys)), sizes)[here]
-    counts = np.concatenate([profiles[key].counts for key in keys])[here].astype(float)
+    keys, held = list(profiles), list(profiles.values())
+    here, at = _places(np.concatenate([profile.ids for profile in held]), query.ids)
+    ends = np.cumsum([len(profile.ids) for profile in held])
+    of = np.searchsorted(ends, here, side="right")
+    counts = np.concatenate([profile.counts for profile in held])[here].astype(float)
+    lengths = np.array([profile.length for profile in held])
     length = 1 - B + B * lengths[of] / MEAN_TERMS
     weights = query.weights[at]
     cell = of * _WIDTH + query.channels[at]
@@ -267,6 +268,17 @@ def _score(profiles: Mapping[Key, Profile], query: _Query) -> list[Candidate]:
     ]
 
 
+def _places(ids: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where in `ids` there is one of `known`, which is sorted, and where in `known` that one stands."""
+    # One in twelve is: to look all of them up takes longer than to leave most out by their last bits.
+    ends = np.zeros(_LAST_BITS + 1, dtype=bool)
+    ends[known & _LAST_BITS] = True
+    here = np.flatnonzero(ends[ids & _LAST_BITS])
+    at = np.minimum(np.searchsorted(known, ids[here]), len(known) - 1)
+    same = known[at] == ids[here]
+    return here[same], at[same]
+
+
 def _crowds(at: np.ndarray, of: np.ndarray, query: _Query, size: int) -> list[float]:
     """For each profile how many missing issues may share its part of the error: those of its rarest term."""
     told = query.channels[at] != TEXT
@@ -282,5 +294,5 @@ def _crowds(at: np.ndarray, of: np.ndarray, query: _Query, size: int) -> list[fl
 def _share(parts: np.ndarray, whole: np.ndarray, otherwise: float) -> np.ndarray:
     """Each column's share of its whole; `otherwise` where there is none."""
     told: np.ndarray = np.full(parts.shape, otherwise)
-    np.divide(parts, whole, out=told, where=np.broadcast_to(whole > 0, parts.shape))
+    np.divide(parts, whole, out=told, where=whole > 0)
     return told

@@ -75,14 +75,12 @@ def find_all_neighbours(
 
 
 def _best(rows: np.ndarray, gains: Mapping[int, float], most: int) -> list[Key]:
-    """The issues of these postings (term, repository, number), by the sum of what their terms tell."""
-    # In a fixed order, so that sums and ties are the same on engines that give rows in another order.
-    packed = rows[:, 1] << NUMBER_BITS | rows[:, 2]
-    order = np.lexsort((rows[:, 0], packed))
+    """The issues of these postings (term, repository, number; term by term), by what their terms tell."""
     keys = np.array(sorted(gains), dtype=np.int64)
-    told = np.array([gains[key] for key in keys.tolist()])[np.searchsorted(keys, rows[order, 0])]
-    found, holder = np.unique(packed[order], return_inverse=True)
-    sums = np.bincount(holder.ravel(), weights=told, minlength=len(found)).round(6)
+    told = np.array([gains[key] for key in keys.tolist()])[np.searchsorted(keys, rows[:, 0])]
+    found, holder = np.unique(rows[:, 1] << NUMBER_BITS | rows[:, 2], return_inverse=True)
+    # Each sum is taken in the order of the terms, so that it is the same to the last bit on both engines.
+    sums = np.bincount(holder, weights=told, minlength=len(found)).round(6)
     best: list[int] = found[np.lexsort((found, -sums))[:most]].tolist()
     return [(key >> NUMBER_BITS, key & NUMBER_MASK) for key in best]
 

@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import String, bindparam, cast, delete, insert, literal
+from sqlalchemy import select as sql_select
 from sqlmodel import Session, col, select
 
 from app.extract.facts import Evidence, Facts
 from app.store.dialect import upsert
+from app.store.dialect_rows import AMONG, plain_rows
 from app.store.records import LinkRecord
-from app.store.tables import CommentRow, FactRow, LinkRow, OccurrenceRow, ReadingRow, SignatureRow, metadata
+from app.store.tables import FactRow, LinkRow, OccurrenceRow, ReadingRow, SignatureRow, metadata
 
 VALUE_KEY_CHARS = 120
+
+_NO_FACTS = frozenset({None, "null"})
+"""How it is kept that an issue could not be read: without a value, or with that of JSON."""
 
 EXTRACTED_LINK_KINDS = (
     "mentions", "fixes", "fixed_by", "introduced_by", "duplicate", "reverts", "relands"
 )  # fmt: skip
 
-# Asked with every diagnosis, so built once: putting a statement together costs more than running it.
-_FACTS = select(ReadingRow.number, ReadingRow.facts).where(
-    col(ReadingRow.repo_id) == bindparam("repo_id"),
-    col(ReadingRow.number).in_(bindparam("numbers", expanding=True)),
+# Asked with every diagnosis or page, so built once: putting a statement together costs more than running it.
+_FACT, _LINK, _COMMENT = (metadata.tables[name].c for name in ("fact", "link", "comment"))
+_EVIDENCE = (
+    sql_select(_FACT.number, *(_FACT[name] for name in Evidence.model_fields))
+    .where(_FACT.repo_id == bindparam("repo_id"), _FACT.number.in_(bindparam("numbers", expanding=True)))
+    .order_by(_FACT.number, _FACT.position)
+)
+_LINKS_FROM = sql_select(*(_LINK[item.name] for item in fields(LinkRecord))).where(
+    _LINK.repo_id == bindparam("repo_id"), _LINK.number == bindparam("number")
+)
+_ALL_LINKS_TO = sql_select(_LINK.repo_id, _LINK.number, _LINK.kind, _LINK.reason).where(
+    _LINK.target_repo == bindparam("repo"), _LINK.target_number == bindparam("number")
 )
 _LINKS_TO = select(LinkRow.repo_id, LinkRow.number, LinkRow.target_number).where(
     col(LinkRow.target_repo) == bindparam("repo"),
@@ -37,6 +50,20 @@ _DUPLICATES = select(LinkRow.number, LinkRow.target_number).where(
     col(LinkRow.target_repo) == bindparam("repo"),
     col(LinkRow.kind) == "duplicate",
 )
+_WORDS = (
+    sql_select(_FACT.number, _FACT.quote, _COMMENT.author_association)
+    .join_from(
+        metadata.tables["fact"], metadata.tables["comment"],
+        (_COMMENT.repo_id == _FACT.repo_id)
+        & (_COMMENT.issue_number == _FACT.number)
+        & (_FACT.source == literal("comment:").concat(cast(_COMMENT.id, String))),
+        isouter=True,
+    )
+    .where(
+        _FACT.repo_id == bindparam("repo_id"), _FACT.number.in_(bindparam("numbers", expanding=True)),
+        _FACT.field == "fix",
+    )
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,35 +169,23 @@ def _link_rows(repo_id: int, readings: Iterable[Reading]) -> Iterable[dict[str, 
 
 def find_facts(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, Facts]:
     """The facts of these issues with their evidence; an issue that could not be read is left out."""
+    evidence: dict[int, list[Evidence]] = {}
+    rows = session.connection().execute(_EVIDENCE, {"repo_id": repo_id, "numbers": list(numbers)})
+    for number, *told in rows.all():
+        item = Evidence(**dict(zip(Evidence.model_fields, told, strict=True)))
+        evidence.setdefault(number, []).append(item)
     return {
-        number: facts.model_copy(update={"evidence": evidence})
-        for number, facts, evidence in _with_evidence(session, repo_id, numbers)
+        number: facts.model_copy(update={"evidence": tuple(evidence.get(number, ()))})
+        for number, facts in find_facts_without_evidence(session, repo_id, numbers).items()
     }
 
 
 def find_facts_without_evidence(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, Facts]:
     """The facts of these issues, cheaper: `evidence` is empty."""
-    rows = session.connection().execute(_FACTS, {"repo_id": repo_id, "numbers": list(numbers)})
-    return {number: Facts.model_validate(facts) for number, facts in rows if facts}
-
-
-def _with_evidence(
-    session: Session, repo_id: int, numbers: Sequence[int]
-) -> Iterable[tuple[int, Facts, tuple[Evidence, ...]]]:
-    query = (
-        select(FactRow)
-        .where(FactRow.repo_id == repo_id, col(FactRow.number).in_(list(numbers)))
-        .order_by(col(FactRow.number), col(FactRow.position))
-    )
-    evidence: dict[int, list[Evidence]] = {}
-    for row in session.exec(query):
-        item = Evidence(
-            field=row.field, value=row.value, quote=row.quote, source=row.source,
-            start=row.start, end=row.end, rule=row.rule, confidence=row.confidence,
-        )  # fmt: skip
-        evidence.setdefault(row.number, []).append(item)
-    for number, facts in find_facts_without_evidence(session, repo_id, numbers).items():
-        yield number, facts, tuple(evidence.get(number, ()))
+    # As text, of which the model is made in one go, without the objects that JSON would be made into first.
+    asked = f"SELECT number, CAST(facts AS text) FROM reading WHERE repo_id = {int(repo_id)}"  # noqa: S608
+    rows = plain_rows(session, f"{asked} AND number {AMONG}", numbers)
+    return {number: Facts.model_validate_json(facts) for number, facts in rows if facts not in _NO_FACTS}
 
 
 def links_to(session: Session, repo: str, numbers: Sequence[int], kind: str) -> list[tuple[int, int, int]]:
@@ -182,19 +197,14 @@ def links_to(session: Session, repo: str, numbers: Sequence[int], kind: str) -> 
 
 def links_from(session: Session, repo_id: int, number: int) -> list[LinkRecord]:
     """All links of one issue."""
-    query = select(LinkRow).where(LinkRow.repo_id == repo_id, LinkRow.number == number)
-    return [
-        LinkRecord(row.target_repo, row.target_number, row.kind, row.reason, row.score, row.channel)
-        for row in session.exec(query)
-    ]
+    rows = session.connection().execute(_LINKS_FROM, {"repo_id": repo_id, "number": number})
+    return [LinkRecord(*row) for row in rows]
 
 
 def all_links_to(session: Session, repo: str, number: int) -> list[tuple[int, int, str, str]]:
     """Links that point at an issue: (repo_id and number they come from, kind, reason)."""
-    query = select(LinkRow.repo_id, LinkRow.number, LinkRow.kind, LinkRow.reason).where(
-        LinkRow.target_repo == repo, LinkRow.target_number == number
-    )
-    return [(repo_id, source, kind, reason) for repo_id, source, kind, reason in session.exec(query)]
+    rows = session.connection().execute(_ALL_LINKS_TO, {"repo": repo, "number": number})
+    return [(repo_id, source, kind, reason) for repo_id, source, kind, reason in rows]
 
 
 def occurrences_of(session: Session, signature_ids: Sequence[str]) -> list[tuple[int, int, str, str]]:
@@ -220,18 +230,8 @@ def words_on_fixes(
     session: Session, repo_id: int, numbers: Sequence[int]
 ) -> dict[int, tuple[str, str | None]]:
     """What is said of the fix of these issues, word for word, and who a commenter is."""
-    query = (
-        select(FactRow.number, FactRow.quote, CommentRow.author_association)
-        .join(
-            CommentRow,
-            (col(CommentRow.repo_id) == col(FactRow.repo_id))
-            & (col(CommentRow.issue_number) == col(FactRow.number))
-            & (col(FactRow.source) == literal("comment:").concat(cast(col(CommentRow.id), String))),
-            isouter=True,
-        )
-        .where(FactRow.repo_id == repo_id, col(FactRow.number).in_(list(numbers)), FactRow.field == "fix")
-    )
-    return {number: (quote, association) for number, quote, association in session.exec(query)}
+    rows = session.connection().execute(_WORDS, {"repo_id": repo_id, "numbers": list(numbers)})
+    return {number: (quote, association) for number, quote, association in rows}
 
 
 def duplicates_of(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> dict[int, int]:

@@ -19,7 +19,7 @@ from sqlalchemy import delete, insert, select
 from sqlmodel import Session, col
 
 from app.store.dialect import take_turn, upsert
-from app.store.dialect_rows import plain_rows, whole_numbers
+from app.store.dialect_rows import AMONG, KEYS, plain_rows, whole_numbers
 from app.store.session import lasting
 from app.store.tables import PostingRow, metadata
 from app.store.tally import Counts, add_to_tally, find_tallies
@@ -29,6 +29,13 @@ KEYS_PER_QUERY = 900
 """Stays below the number of bound values that every SQLite build takes."""
 COMMON_FROM, COMMON_KEPT_MAX, COMMON_KEPT_S = 20, 20_000, 60
 """From how many issues on a term is common, how many such are kept, and for how long."""
+
+# A rare term is counted where it stands, which is read next anyway; its own row lies two pages farther away.
+_RARE = f"SELECT 1 FROM posting WHERE term_id = value LIMIT {COMMON_FROM}"  # noqa: S608
+_FREQUENCIES = (
+    f"SELECT value, coalesce(nullif((SELECT count(*) FROM ({_RARE}) AS rare), {COMMON_FROM}),"  # noqa: S608
+    f" (SELECT df FROM term WHERE id = value)) FROM {KEYS}"
+)
 
 Key = tuple[int, int]
 """Repository key and issue number."""
@@ -147,7 +154,7 @@ def find_profiles(session: Session, keys: Sequence[Key]) -> dict[Key, Profile]:
         by_repo.setdefault(repo_id, []).append(number)
     found: dict[Key, Profile] = {}
     for repo_id, numbers in by_repo.items():
-        asked = f"SELECT number, terms FROM profile WHERE repo_id = {int(repo_id)} AND number IN"  # noqa: S608
+        asked = f"SELECT number, terms FROM profile WHERE repo_id = {int(repo_id)} AND number {AMONG}"  # noqa: S608
         rows = plain_rows(session, asked, numbers)
         found |= {(repo_id, number): _unpack(packed) for number, packed in rows}
     return found
@@ -167,8 +174,8 @@ def find_frequencies(session: Session, term_ids: Sequence[int]) -> dict[int, int
     kept = lasting(session, "frequencies", state)
     known = {key: kept[key] for key in term_ids if key in kept}
     unknown = [key for key in term_ids if key not in known]
-    rows = plain_rows(session, "SELECT id, df FROM term WHERE id IN", unknown)
-    fresh = {key: df for key, df in rows if df > 0}
+    rows = plain_rows(session, _FREQUENCIES, unknown)
+    fresh = {key: df for key, df in rows if df}
     common = {key: df for key, df in fresh.items() if df >= COMMON_FROM}
     if len(kept) + len(common) <= COMMON_KEPT_MAX:
         kept.update(common)
@@ -183,8 +190,8 @@ def find_common(session: Session, *, least: int) -> dict[int, int]:
 
 
 def find_postings(session: Session, term_ids: Sequence[int]) -> np.ndarray:
-    """Where these terms stand: rows of term id, repository key and issue number, as int64."""
-    return whole_numbers(session, ("term_id", "repo_id", "number"), "posting", "term_id", term_ids)
+    """Where these terms stand: rows of term id, repository key and issue number, as int64, term by term."""
+    return whole_numbers(session, ("term_id", "repo_id", "number"), "posting", term_ids)
 
 
 def count_indexed(session: Session) -> int:

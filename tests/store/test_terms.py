@@ -207,7 +207,7 @@ def test_a_common_term_is_asked_once_for_all_sessions_that_read(store: Store) ->
     index_each(store, range(1, COMMON_FROM + 1))
     assert [frequency(store) for _ in range(3)] == [COMMON_FROM] * 3
 
-    assert sum(statement.startswith("SELECT id, df FROM term") for statement in asked) == 1
+    assert sum("SELECT df FROM term" in statement for statement in asked) == 1
 
 
 def test_a_session_that_writes_asks_for_every_term(store: Store) -> None:
