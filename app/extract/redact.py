@@ -12,15 +12,18 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 
-from app.extract.secret_places import Places, end_of, find_places, slot_of, start_of
+from app.extract.secret_places import KEY_BLOCK, Places, end_of, find_places, slot_of, start_of
 from app.extract.secret_rules import BLOCK, rules
 
-__all__ = ["BLOCK", "SHORT_CHARS", "Redacted", "mask_secrets", "redact"]
+__all__ = ["BLOCK", "SHORT_CHARS", "Redacted", "mask_part", "mask_secrets", "redact"]
 
 SHORT_CHARS = 4_000
 """A text of this length is read whole as soon as one rule meets in it."""
 AROUND_CHARS = 8_000
 """Longer than any key block: what is masked apart from its text is masked with so much on both sides."""
+NEAR_CHARS = 1_000
+"""With so much, and whole lines, where there is no key block: longer than what stands between a secret's name
+and its value."""
 
 
 class Redacted:
@@ -94,6 +97,15 @@ def redact(text: str, *, private: bool = False, most: int | None = None) -> Reda
 def mask_secrets(text: str) -> str:
     """A public text as it may be shown."""
     return redact(text).text
+
+
+def mask_part(text: str, start: int, end: int) -> str:
+    """`text[start:end]` of a public text as it may be shown: as it is masked in the whole text."""
+    first, last = max(0, start - AROUND_CHARS), min(end + AROUND_CHARS, len(text))
+    if text.find(KEY_BLOCK, first, last) < 0:
+        first = text.rfind("\n", first, max(first, start - NEAR_CHARS)) + 1 or first
+        last = text.find("\n", end + NEAR_CHARS, last) + 1 or last
+    return redact(text[first:last]).part(start - first, end - first)
 
 
 def _join(places: Sequence[int], at: int, starts: Places, ends: Places, slots: Counter[int]) -> int:

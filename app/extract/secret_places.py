@@ -3,7 +3,8 @@
 In: a text as UTF-8. Out: places in the order in which they begin; they overlap where several rules find
 the same. Each rule reads the text on its own: what one rule takes for a stand-in cannot hide from another.
 So that thirty rules cost little more than one, they read only the lines in which all of them together, tried
-as one pattern, meet. A text may hold a million secrets: so places are numbers, read only as far as asked for.
+as a few patterns, meet. A text may hold a million secrets: so places are numbers, read only as far as asked
+for.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import merge
 from itertools import chain
 from typing import TypeAlias
 
@@ -18,6 +20,8 @@ from app.extract.secret_rules import SecretRule, is_stand_in, may_be_stand_ins, 
 
 LINES_AFTER = 4
 """How far a value may stand below its name."""
+KEY_BLOCK = "PRIVATE KEY"
+"""What every rule that reads over many lines looks for."""
 APART = b"\n\x00\n"
 """Stands between lines that are no neighbours; no rule's blanks reach over it."""
 
@@ -68,7 +72,7 @@ def find_places(
         is_whole = spans == [(0, len(data))]
         part = data if is_whole else APART.join(data[start:end] for start, end in spans)
         groups.append(_Group(known.lines, part, None if is_whole else spans))
-    if b"PRIVATE KEY" in data:
+    if KEY_BLOCK.encode() in data:
         groups.append(_Group(known.whole, data))
     if private and data:
         groups.append(_Group(known.private, data))
@@ -92,10 +96,11 @@ def _lines_of_interest(
     """
     any_of = rules().any_of
     if is_short:
-        return [(0, len(data))] if any_of.search(data) else [], len(data)
+        return [(0, len(data))] if any(some.search(data) for some in any_of) else [], len(data)
     spans: list[tuple[int, int]] = []
     last = 0
-    for number, found in enumerate(any_of.finditer(data)):
+    met = merge(*(some.finditer(data) for some in any_of), key=lambda found: found.start())
+    for number, found in enumerate(met):
         start, end = found.span()
         if number == most:
             return spans, data.rfind(b"\n", 0, start) + 1

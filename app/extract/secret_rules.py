@@ -36,13 +36,13 @@ class SecretRule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules: `lines` read the lines in which `any_of` meets, `whole` and `private` the whole text.
+    """The rules: `lines` read the lines in which one of `any_of` meets, `whole` and `private` the whole text.
 
     Every group has a slot; of two secrets that begin at the same place that of the lower slot is counted.
     `kinds` are those of the slots.
     """
 
-    any_of: Any
+    any_of: tuple[Any, ...]
     lines: tuple[SecretRule, ...]
     whole: tuple[SecretRule, ...]
     private: tuple[SecretRule, ...]
@@ -118,8 +118,17 @@ def rules() -> Rules:
     of_lines, of_whole, of_private = (
         tuple(compiled[part, rank] for rank in range(len(joined))) for part, joined in enumerate(parts)
     )
-    any_of = pattern("|".join(re.sub(r"\?P<\w+>", "?:", row["pattern"]) for row in lines))
-    return Rules(any_of, of_lines, of_whole, of_private, tuple(kinds))
+    return Rules(_any_of(lines), of_lines, of_whole, of_private, tuple(kinds))
+
+
+def _any_of(rows: Iterable[dict[str, Any]]) -> tuple[Any, ...]:
+    """All rules as a few patterns, each from a rule that stands `apart` to the next."""
+    texts: list[list[str]] = [[]]
+    for row in rows:
+        if row.get("apart"):
+            texts.append([])
+        texts[-1].append(re.sub(r"\?P<\w+>", "?:", row["pattern"]))
+    return tuple(pattern("|".join(together)) for together in texts)
 
 
 def _joined(rows: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:

@@ -6,20 +6,15 @@ from collections.abc import Mapping
 
 from sqlmodel import Session
 
-from app.errors import NotFoundError
 from app.extract.facts import Evidence, Facts
 from app.extract.redact import mask_secrets
 from app.knowledge.answers import ClusterLine, IssueAnswer
 from app.knowledge.fixstate import fix_states
 from app.knowledge.masking import masked
+from app.knowledge.stored_issue import StoredIssue, load_issue
 from app.knowledge.votes import vote_counts
-from app.starter.cards import parse_card
-from app.store.cards import find_cards
-from app.store.clusters import cluster_of, find_clusters, members_of
-from app.store.comments import find_comments
-from app.store.issues import find_repository, get_issue
-from app.store.readings import find_facts
-from app.store.records import CARD, IssueRecord
+from app.store.clusters import find_cluster_with
+from app.store.records import CARD
 from app.store.session import Store
 
 DATES_ESTIMATED = "x_dates_estimated"
@@ -38,59 +33,61 @@ def view_issue(
         NotFoundError: nothing is stored under that number.
     """
     with store.reading() as session:
-        issue = get_issue(session, repo, number)
-        repo_id = find_repository(session, repo)
-        if repo_id is None:
-            raise NotFoundError(f"{repo} is not stored")
-        facts = find_facts(session, repo_id, [number])
-        fix = fix_states(
-            session, repo_id, repo, [issue], facts, vllm_version=vllm_version, versions_of=versions_of
-        )[number]
-        body = issue.body
-        if issue.origin == CARD and number in (cards := find_cards(session, repo_id, [number])):
-            body = parse_card(cards[number]).log
-        participants = _participants(session, repo_id, issue)
-        cluster, votes = _cluster(session, repo_id, number), vote_counts(session, repo_id, number)
-    known = facts.get(number)
+        stored = load_issue(session, repo, number)
+        return tell_issue(session, stored, vllm_version=vllm_version, versions_of=versions_of)
+
+
+def tell_issue(
+    session: Session, stored: StoredIssue, *, vllm_version: str | None = None, versions_of: str | None = None
+) -> IssueAnswer:
+    """As `view_issue`, of an issue that was asked for already."""
+    repo, repo_id, issue, facts = stored.repo, stored.repo_id, stored.issue, stored.facts
+    number, body = issue.number, stored.body
+    fix = fix_states(
+        session, repo_id, repo, [issue], {number: facts} if facts else {},
+        vllm_version=vllm_version, versions_of=versions_of,
+    )[number]  # fmt: skip
+    shown = {"title": mask_secrets(issue.title), "body": mask_secrets(issue.body)}
     return IssueAnswer(
-        repo=repo, number=number, url=issue.url, title=mask_secrets(issue.title), state=issue.state,
+        repo=repo, number=number, url=issue.url, title=shown["title"], state=issue.state,
         state_reason=issue.state_reason, is_pull_request=issue.is_pull_request,
         origin="card" if issue.origin == CARD else "github", author=issue.author, labels=issue.labels,
         comments=issue.comments, reactions=issue.reactions, created_at=issue.created_at,
         updated_at=issue.updated_at, closed_at=issue.closed_at, fetched_at=issue.fetched_at,
-        gone_at=issue.gone_at, gone_reason=issue.gone_reason, body=mask_secrets(body),
-        participants=participants, dates_estimated=bool((issue.raw or {}).get(DATES_ESTIMATED)),
-        cluster=cluster, votes=votes,
-        facts=_masked(known, {"title": issue.title, "body": issue.body}) if known else None,
-        fix=fix,
+        gone_at=issue.gone_at, gone_reason=issue.gone_reason,
+        body=shown["body"] if body == issue.body else mask_secrets(body),
+        participants=_participants(stored), dates_estimated=bool((issue.raw or {}).get(DATES_ESTIMATED)),
+        cluster=_cluster(session, repo_id, number), votes=vote_counts(session, repo_id, number),
+        facts=_masked(facts, shown) if facts else None, fix=fix,
     )  # fmt: skip
 
 
-def _participants(session: Session, repo_id: int, issue: IssueRecord) -> int | None:
+def _participants(stored: StoredIssue) -> int | None:
     """How many people wrote here; None where a text or its writer is not stored."""
-    if issue.author is None:
-        return None
-    comments = find_comments(session, repo_id, [issue.number]).get(issue.number, [])
-    authors = {issue.author, *(comment.author for comment in comments)}
-    return len(authors) if len(comments) >= issue.comments and None not in authors else None
+    authors = {stored.issue.author, *(comment.author for comment in stored.comments)}
+    is_whole = len(stored.comments) >= stored.issue.comments
+    return len(authors) if is_whole and None not in authors else None
 
 
 def _cluster(session: Session, repo_id: int, number: int) -> ClusterLine | None:
-    key = cluster_of(session, repo_id, [number]).get(number)
-    found = find_clusters(session, repo_id, [key]).get(key) if key else None
-    if key is None or found is None:
+    found = find_cluster_with(session, repo_id, number)
+    if found is None:
         return None
-    size = len(members_of(session, repo_id, [found.id]).get(found.id, ()))
-    return ClusterLine(id=found.id, text=mask_secrets(found.text), canonical=found.canonical, size=size)
+    cluster, size = found
+    return ClusterLine(
+        id=cluster.id, text=mask_secrets(cluster.text), canonical=cluster.canonical, size=size
+    )  # fmt: skip
 
 
-def _masked(facts: Facts, sources: Mapping[str, str]) -> Facts:
+def _masked(facts: Facts, shown: Mapping[str, str]) -> Facts:
     """Facts without secrets; blocks are of equal length, so spans stay true.
 
     A quote is cut out of its masked source where that is known: what makes a word a secret may stand
     in front of the quote.
+
+    Args:
+        shown: masked texts, by the names that evidence calls them.
     """
-    shown = {name: mask_secrets(text) for name, text in sources.items()}
     evidence = tuple(_masked_evidence(item, shown.get(item.source)) for item in facts.evidence)
     return masked(facts.model_copy(update={"evidence": ()})).model_copy(update={"evidence": evidence})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from app.extract.facts import Frozen
@@ -25,7 +25,7 @@ def masked_all(answers: Sequence[Shown]) -> list[Shown]:
     Hardly any text holds one, so all are searched in one go, and each by itself only where that finds any.
     """
     told = [answer.model_dump() for answer in answers]
-    if not _holds_secret(text for value in told for text in _texts(value)):
+    if not _holds_secret(told):
         return list(answers)
     return [
         type(answer).model_validate(_masked_value(value))
@@ -33,20 +33,22 @@ def masked_all(answers: Sequence[Shown]) -> list[Shown]:
     ]
 
 
-def _holds_secret(texts: Iterable[str]) -> bool:
+def _holds_secret(values: Iterable[Any]) -> bool:
+    texts: dict[str, None] = {}
+    _add_texts(values, texts)
     whole = _APART.join(texts)
     return mask_secrets(whole) != whole
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, tuple | list):
-        for item in value:
-            yield from _texts(item)
+def _add_texts(values: Iterable[Any], texts: dict[str, None]) -> None:
+    """Add all texts in these values; many, such as a repository's name, stand in each of them."""
+    for value in values:
+        if isinstance(value, str):
+            texts[value] = None
+        elif isinstance(value, dict):
+            _add_texts(value.values(), texts)
+        elif isinstance(value, tuple | list):
+            _add_texts(value, texts)
 
 
 def _masked_value(value: Any) -> Any:

@@ -7,8 +7,8 @@ be of another repository: a mention or a fix either way, or an error that is ali
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple, cast
 
 from sqlmodel import Session
 
@@ -17,17 +17,18 @@ from app.extract.facts import Frozen
 from app.extract.redact import mask_secrets
 from app.knowledge.answers import MatchBand
 from app.knowledge.linking import score_pair
+from app.knowledge.stored_issue import LinkEnds, load_links
 from app.match.pairs import band_of_score
-from app.store.issues import find_heads, find_repository, get_issue
+from app.store.issues import find_heads, find_repository
 from app.store.judgements import Verdict, judged_pairs
-from app.store.links import SIMILAR, find_similar
-from app.store.links_across import find_across, find_repositories
-from app.store.readings import all_links_to, links_from
+from app.store.links import SIMILAR
+from app.store.links_across import find_repositories
 from app.store.records import IssueRecord
 from app.store.session import Store
 
 Name = tuple[str, int]
 """Repository and number."""
+Channel = Literal["log", "prose", "both"]
 Kind = Literal["duplicate", "similar", "fixes", "fixed_by", "introduced_by", "mentions"]
 
 REVERSED: dict[str, Kind] = {"fixes": "fixed_by", "fixed_by": "fixes", "duplicate": "duplicate"}
@@ -54,8 +55,20 @@ class RelatedItem(Frozen):
     kind: Kind
     band: MatchBand | None = None
     score: float | None = None
-    channel: Literal["log", "prose", "both"] | None = None
+    channel: Channel | None = None
     reason: str
+
+
+class Relation(NamedTuple):
+    """A relation of an issue, and the issue at its other end where that is stored."""
+
+    name: Name
+    kind: Kind
+    reason: str
+    band: MatchBand | None = None
+    score: float | None = None
+    channel: Channel | None = None
+    issue: IssueRecord | None = None
 
 
 def related(store: Store, repo: str, number: int, *, limit: int = 20) -> tuple[RelatedItem, ...]:
@@ -66,12 +79,28 @@ def related(store: Store, repo: str, number: int, *, limit: int = 20) -> tuple[R
     """
     with store.reading() as session:
         repo_id = _repo_id(session, repo, number)
-        said = _said(session, repo_id, repo, number)
-        named = {(item.repo, item.number) for item in said}
-        alike = _alike(session, repo_id, repo, number)
-        alike = [item for item in alike if item.band != "related" or (item.repo, item.number) not in named]
-        found = _as_judged(session, repo_id, repo, number, [*said, *alike])
-        return tuple(sorted(found, key=lambda item: KIND_RANK[item.kind])[:limit])
+        links = load_links(session, repo_id, repo, number)
+        return tuple(map(_shown, relations(session, repo_id, repo, number, links)[:limit]))
+
+
+def relations(session: Session, repo_id: int, repo: str, number: int, links: LinkEnds) -> list[Relation]:
+    """What belongs to a stored issue, by its links: what is said first, then the likest."""
+    names = find_repositories(session)
+    said, alike = _said(names, repo, number, links), _alike(repo, links)
+    verdicts = _verdicts(session, repo_id, number)
+    same = [_judged((repo, other), "same") for other, told in sorted(verdicts.items()) if told == "same"]
+    stored = _heads(session, names, {one.name for one in (*said, *alike, *same)})
+    named = {one.name for one in said}
+    alike = [
+        one for one in alike if one.name in stored and (one.band != "related" or one.name not in named)
+    ]  # fmt: skip
+    judged = {(repo, other) for other in verdicts}
+    found = [
+        *(one for one in (*said, *alike) if one.name not in judged or one.kind not in ONE_FAILURE),
+        *(one for one in same if one.name in stored),
+    ]
+    found.sort(key=lambda one: KIND_RANK[one.kind])
+    return [one._replace(issue=stored.get(one.name)) for one in found]
 
 
 def likeness_of(store: Store, repo: str, number: int, other: int) -> tuple[RelatedItem, ...]:
@@ -82,78 +111,71 @@ def likeness_of(store: Store, repo: str, number: int, other: int) -> tuple[Relat
     """
     with store.reading() as session:
         repo_id = _repo_id(session, repo, number)
-        target = get_issue(session, repo, other)
-        told_all = _said(session, repo_id, repo, number)
-        said = [item for item in told_all if (item.repo, item.number) == (repo, other)]
+        target = next(iter(find_heads(session, repo_id, [other])), None)
+        if target is None:
+            raise NotFoundError(f"{repo}#{other} is not stored")
+        links = load_links(session, repo_id, repo, number)
+        told_all = _said(find_repositories(session), repo, number, links)
+        found = [one for one in told_all if one.name == (repo, other)]
         verdict = _verdicts(session, repo_id, number).get(other)
         if verdict is not None:
-            kept = [item for item in said if verdict == "same" or item.kind not in ONE_FAILURE]
-            return (*kept, _judged(_item(target, repo, other, "similar", ""), verdict))
-        told = score_pair(session, repo_id, number, other)
-        if told is None:
-            return tuple(said)
-        alike = _item(target, repo, other, "similar", told.reason).model_copy(
-            update={"band": told.band, "score": told.score, "channel": told.channel}
-        )
-        return (*said, alike)
-
-
-def _as_judged(
-    session: Session, repo_id: int, repo: str, number: int, items: Sequence[RelatedItem]
-) -> list[RelatedItem]:
-    """The same relations as people judged them: their word stands above likeness and what a text says."""
-    verdicts = _verdicts(session, repo_id, number)
-    kept = [
-        item for item in items
-        if item.repo != repo or item.number not in verdicts or item.kind not in ONE_FAILURE
-    ]  # fmt: skip
-    same = [other for other, verdict in sorted(verdicts.items()) if verdict == "same"]
-    stored = find_heads(session, repo_id, same)
-    return [*kept, *(_judged(_item(i, repo, i.number, "similar", ""), "same") for i in stored)]
+            found = [one for one in found if verdict == "same" or one.kind not in ONE_FAILURE]
+            found.append(_judged((repo, other), verdict))
+        elif (told := score_pair(session, repo_id, number, other)) is not None:
+            said = told.band, told.score, told.channel
+            found.append(Relation((repo, other), "similar", told.reason, *said))
+        return tuple(_shown(one._replace(issue=target)) for one in found)
 
 
 def _verdicts(session: Session, repo_id: int, number: int) -> dict[int, Verdict]:
-    """The issues that people compared with this one, and what they found."""
+    """The issues that people compared with this one, and what they found; their word stands above all."""
     return {
         two if one == number else one: verdict
         for (one, two), verdict in judged_pairs(session, repo_id, [number]).items()
     }
 
 
-def _judged(item: RelatedItem, verdict: Verdict) -> RelatedItem:
-    same = verdict == "same"
-    return item.model_copy(
-        update={
-            "band": "same" if same else "related", "score": 1.0 if same else 0.0, "channel": "both",
-            "reason": "judged the same failure" if same else "judged another failure",
-        }
-    )  # fmt: skip
+def _judged(name: Name, verdict: Verdict) -> Relation:
+    if verdict == "same":
+        return Relation(name, "similar", "judged the same failure", "same", 1.0, "both")
+    return Relation(name, "similar", "judged another failure", "related", 0.0, "both")
 
 
 def _repo_id(session: Session, repo: str, number: int) -> int:
-    get_issue(session, repo, number)
+    """The key of the repository of a stored issue."""
     found = find_repository(session, repo)
-    if found is None:
-        raise NotFoundError(f"{repo} is not stored")
+    if found is None or not find_heads(session, found, [number]):
+        raise NotFoundError(f"{repo}#{number} is not stored")
     return found
 
 
-def _said(session: Session, repo_id: int, repo: str, number: int) -> list[RelatedItem]:
+def _said(names: Mapping[int, str], repo: str, number: int, links: LinkEnds) -> list[Relation]:
     """Links out of the issue and into it, each target once with its strongest kind."""
-    names = find_repositories(session)
     kinds: dict[Name, tuple[Kind, str]] = {}
-    for link in links_from(session, repo_id, number):
+    for link in links.out:
         _keep(kinds, (link.target_repo, link.target_number), link.kind, link.reason)
-    for source_repo, source, kind, reason in all_links_to(session, repo, number):
+    for source_repo, source, kind, reason in links.into:
         if kind in SAID and source_repo in names:
             target = names[source_repo], source
             _keep(kinds, target, REVERSED.get(kind, "mentions"), f"said there: {reason}")
     kinds.pop((repo, number), None)
-    stored = _heads(session, names, kinds)
     return [
-        _item(stored.get(target), *target, kind, reason)
-        for target, (kind, reason) in sorted(kinds.items(), key=lambda item: (item[0][0] != repo, item[0]))
+        Relation(name, kind, reason)
+        for name, (kind, reason) in sorted(kinds.items(), key=lambda item: (item[0][0] != repo, item[0]))
     ]
+
+
+def _alike(repo: str, links: LinkEnds) -> list[Relation]:
+    """The stored links of likeness, the likest first; of equal ones those within the repository."""
+    found = [
+        Relation(
+            (link.target_repo, link.target_number), "similar", link.reason,
+            band_of_score(link.score or 0.0), link.score, cast("Channel | None", link.channel),
+        )
+        for link in links.out
+        if link.kind == SIMILAR
+    ]  # fmt: skip
+    return sorted(found, key=lambda one: (-(one.score or 0.0), one.name[0] != repo, one.name))
 
 
 def _heads(session: Session, names: Mapping[int, str], wanted: Iterable[Name]) -> dict[Name, IssueRecord]:
@@ -173,28 +195,13 @@ def _keep(kinds: dict[Name, tuple[Kind, str]], target: Name, kind: str, reason: 
         kinds[target] = (known, reason)
 
 
-def _item(issue: IssueRecord | None, repo: str, number: int, kind: Kind, reason: str) -> RelatedItem:
-    if issue is None:
-        url = f"https://github.com/{repo}/issues/{number}"
-        return RelatedItem(
-            number=number, repo=repo, title="", state="unknown", url=url, kind=kind, reason=reason
-        )  # fmt: skip
+def _shown(relation: Relation) -> RelatedItem:
+    """The relation as it is told; of an issue that is not stored only the address is known."""
+    (repo, number), issue = relation.name, relation.issue
     return RelatedItem(
-        number=number, repo=repo, title=mask_secrets(issue.title), state=issue.state, url=issue.url,
-        kind=kind, reason=reason,
+        number=number, repo=repo, title=mask_secrets(issue.title) if issue else "",
+        state=issue.state if issue else "unknown",
+        url=issue.url if issue else f"https://github.com/{repo}/issues/{number}",
+        kind=relation.kind, reason=relation.reason, band=relation.band, score=relation.score,
+        channel=relation.channel,
     )  # fmt: skip
-
-
-def _alike(session: Session, repo_id: int, repo: str, number: int) -> list[RelatedItem]:
-    """The stored links of likeness, the likest first."""
-    links = find_similar(session, repo_id, repo, [number]).get(number, [])
-    links += find_across(session, repo_id, repo, [number]).get(number, [])
-    links.sort(key=lambda link: -(link.score or 0.0))
-    issues = _heads(session, find_repositories(session), [(i.target_repo, i.target_number) for i in links])
-    return [
-        _item(issue, link.target_repo, link.target_number, "similar", link.reason).model_copy(
-            update={"band": band_of_score(link.score or 0.0), "score": link.score, "channel": link.channel}
-        )
-        for link in links
-        if (issue := issues.get((link.target_repo, link.target_number))) is not None
-    ]

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sqlmodel import Session
-
-from app.errors import NotFoundError, PullRequestError
+from app.errors import PullRequestError
 from app.extract.facts import Evidence, Facts
 from app.extract.redact import mask_secrets
 from app.knowledge.answers import GitHubFacts, IssueAnswer
 from app.knowledge.freshness import freshness
-from app.knowledge.issue_view import view_issue
-from app.knowledge.related import RelatedItem, related
+from app.knowledge.issue_view import tell_issue
+from app.knowledge.related import relations
 from app.knowledge.remedies import OUTCOME_RANK
 from app.knowledge.report_graph import graph_of
 from app.knowledge.report_labels import BACKENDS, REGRESSION, VERSIONS
@@ -36,12 +34,7 @@ from app.knowledge.report_shapes import (
 from app.knowledge.report_sources import Sources, figures_stand
 from app.knowledge.report_timeline import timeline
 from app.knowledge.report_unknowns import not_known
-from app.starter.cards import parse_card
-from app.store.cards import find_cards
-from app.store.comments import find_comments
-from app.store.issues import find_repository, get_issue
-from app.store.readings import find_facts
-from app.store.records import CommentRecord, IssueRecord
+from app.knowledge.stored_issue import load_issue, load_links
 from app.store.session import Store
 
 ALIKE_MAX = 12
@@ -60,47 +53,24 @@ def make_report(
         NotFoundError: nothing is stored under that number.
         PullRequestError: it is a pull request's number.
     """
-    answer = view_issue(store, repo, number, vllm_version=vllm_version, versions_of=versions_of)
-    if answer.is_pull_request:
-        raise PullRequestError(f"#{number} is a pull request. Reports are made of issues: give an issue's.")
-    found = [item for item in related(store, repo, number, limit=RELATED_MAX) if item.kind == "similar"]
-    alike = found[:ALIKE_MAX]
     with store.reading() as session:
-        repo_id = find_repository(session, repo)
-        if repo_id is None:
-            raise NotFoundError(f"{repo} is not stored")
-        issue = get_issue(session, repo, number)
-        comments = find_comments(session, repo_id, [number]).get(number, [])
-        raw = find_facts(session, repo_id, [number]).get(number)
-        sources = Sources(issue.url, texts_of(session, repo_id, issue, comments))
-        told = _surroundings(session, repo_id, repo, issue, comments, raw, sources, alike)
-    missing = answer.origin == "github" and len(comments) < answer.comments
-    graph, moments = told
+        stored = load_issue(session, repo, number)
+        answer = tell_issue(session, stored, vllm_version=vllm_version, versions_of=versions_of)
+        if answer.is_pull_request:
+            raise PullRequestError(
+                f"#{number} is a pull request. Reports are made of issues: give an issue's."
+            )
+        links = load_links(session, stored.repo_id, repo, number)
+        found = relations(session, stored.repo_id, repo, number, links)[:RELATED_MAX]
+        alike = [item for item in found if item.kind == "similar"][:ALIKE_MAX]
+        sources = Sources(stored.issue.url, stored.texts())
+        graph = graph_of(session, stored, links, sources, alike)
+        moments = timeline(session, stored, graph, sources)
+    missing = answer.origin == "github" and len(stored.comments) < answer.comments
     unknown = not_known(answer.facts, answer.fix, graph, comments_missing=missing)
-    return _assemble(answer, raw, sources, graph, moments, unknown).model_copy(
+    return _assemble(answer, stored.facts, sources, graph, moments, unknown).model_copy(
         update={"as_of": freshness(store, repo).as_of}
     )
-
-
-def _surroundings(
-    session: Session, repo_id: int, repo: str, issue: IssueRecord, comments: Sequence[CommentRecord],
-    facts: Facts | None, sources: Sources, alike: Sequence[RelatedItem],
-) -> tuple[Graph, tuple[Moment, ...]]:  # fmt: skip
-    graph = graph_of(session, repo_id, issue, repo, facts, sources, alike)
-    return graph, timeline(session, repo_id, issue, comments, facts, graph, sources)
-
-
-def texts_of(
-    session: Session, repo_id: int, issue: IssueRecord, comments: Sequence[CommentRecord]
-) -> dict[str, str]:
-    """The texts that evidence points into, by the names it calls them."""
-    texts = {"title": issue.title, "body": issue.body}
-    cards = find_cards(session, repo_id, [issue.number])
-    if issue.number in cards:
-        texts["card"] = cards[issue.number]
-        if issue.origin == "card":
-            texts["body"] = parse_card(cards[issue.number]).log
-    return texts | {f"comment:{comment.id}": comment.body for comment in comments}
 
 
 def _assemble(

@@ -13,15 +13,16 @@ from sqlmodel import Session
 
 from app.extract.facts import Evidence, Facts
 from app.extract.redact import mask_secrets
-from app.knowledge.related import RelatedItem
+from app.knowledge.related import Relation
 from app.knowledge.report_mentions import mention
 from app.knowledge.report_shapes import EdgeKind, Graph, GraphEdge, GraphNode, Quote
 from app.knowledge.report_sources import Sources
+from app.knowledge.stored_issue import LinkEnds, StoredIssue
 from app.store.issues import find_heads, find_issues
 from app.store.links_across import find_repositories
-from app.store.readings import all_links_to, find_facts, links_from
-from app.store.records import IssueRecord
+from app.store.records import IssueRecord, LinkRecord
 from app.store.releases import first_releases_of
+from app.store.version_facts import evidence_of
 
 SAID: dict[str, EdgeKind] = {
     "related.duplicate": "duplicate", "related.same": "same", "related.similar": "similar",
@@ -35,7 +36,8 @@ RANK: dict[EdgeKind, int] = {
     "moved_to": 0, "introduced_by": 1, "fixed_by": 2, "fixes": 2, "duplicate": 3, "same": 4, "similar": 5,
     "mentions": 6,
 }  # fmt: skip
-_NAMES = frozenset({"related", "related_elsewhere"})
+_NAMES = ("related", "related_elsewhere")
+"""Fields whose evidence names an issue."""
 REFERENCED_BY = "referenced_by"
 TRANSFERRED_TO = "transferred_to"
 SOURCE_WORDS = {"title": "the title", "body": "the issue's text", "card": "the starter card"}
@@ -44,21 +46,20 @@ NAMED_BY_MAX = 60
 
 
 def graph_of(
-    session: Session, repo_id: int, root: IssueRecord, repo: str, facts: Facts | None, sources: Sources,
-    alike: Sequence[RelatedItem],
-) -> Graph:  # fmt: skip
+    session: Session, stored: StoredIssue, links: LinkEnds, sources: Sources, alike: Sequence[Relation]
+) -> Graph:
     """The issue, what belongs to it, and how each relation is known."""
-    me = key_of(repo, root.number)
-    edges = [*_said(me, repo, facts, sources), *_timeline(session, repo_id, me, root.number)]
+    me = key_of(stored.repo, stored.issue.number)
+    edges = [*_said(me, stored.repo, stored.facts, sources), *_timeline(me, links.out)]
     known = {(edge.source, edge.target, edge.kind) for edge in edges}
     edges += [
-        edge for edge in _incoming(session, repo_id, repo, root)
+        edge for edge in _incoming(session, stored, links)
         if (edge.source, edge.target, edge.kind) not in known
     ]  # fmt: skip
     edges = [edge for edge in edges if not _is_outdone(edge, edges)]
     edges += [
         GraphEdge(
-            source=me, target=key_of(item.repo, item.number), kind="similar", basis="likeness",
+            source=me, target=key_of(*item.name), kind="similar", basis="likeness",
             reason=item.reason, band=item.band, score=item.score,
         )
         for item in alike
@@ -102,10 +103,10 @@ def _target(item: Evidence, repo: str) -> tuple[str, EdgeKind] | None:
     return None
 
 
-def _timeline(session: Session, repo_id: int, me: str, number: int) -> list[GraphEdge]:
+def _timeline(me: str, links: Iterable[LinkRecord]) -> list[GraphEdge]:
     """What GitHub tells of the issue: who refers to it, where it went."""
     edges = []
-    for link in links_from(session, repo_id, number):
+    for link in links:
         other = key_of(link.target_repo, link.target_number)
         if link.kind == REFERENCED_BY and other != me:
             edges.append(
@@ -118,42 +119,38 @@ def _timeline(session: Session, repo_id: int, me: str, number: int) -> list[Grap
     return edges
 
 
-def _incoming(session: Session, repo_id: int, repo: str, root: IssueRecord) -> list[GraphEdge]:
+def _incoming(session: Session, stored: StoredIssue, ends: LinkEnds) -> list[GraphEdge]:
     """What other stored texts say of this issue, with their words where they are found."""
+    repo, repo_id, root = stored.repo, stored.repo_id, stored.issue
     names = find_repositories(session)
     links = [
         (from_repo, source, LINKED[kind], reason)
-        for from_repo, source, kind, reason in all_links_to(session, repo, root.number)
+        for from_repo, source, kind, reason in ends.into
         if (from_repo, source) != (repo_id, root.number) and kind in LINKED and from_repo in names
     ]
     links.sort(key=lambda link: (RANK[link[2]], link[0] != repo_id, link[:2]))
     texts: dict[tuple[int, int], IssueRecord] = {}
-    read: dict[tuple[int, int], Facts] = {}
+    told: dict[tuple[int, int], Sequence[Evidence]] = {}
     for key in {link[0] for link in links[:NAMED_BY_MAX]}:
         looked_at = [source for from_repo, source, _, _ in links[:NAMED_BY_MAX] if from_repo == key]
         texts |= {(key, issue.number): issue for issue in find_issues(session, key, looked_at)}
-        read |= {(key, number): facts for number, facts in find_facts(session, key, looked_at).items()}
+        naming = evidence_of(session, key, looked_at, _NAMES)
+        told |= {(key, number): evidence for number, evidence in naming.items()}
     edges = []
     for from_repo, source, kind, reason in links:
         mine = str(root.number) if from_repo == repo_id else key_of(repo, root.number)
-        said = _evidence_of(read.get((from_repo, source)), mine)
-        told = SAID.get(said.rule, kind) if said else kind
+        said = next((item for item in told.get((from_repo, source), ()) if item.value == mine), None)
+        relation = SAID.get(said.rule, kind) if said else kind
         name = f"#{source}" if from_repo == repo_id else key_of(names[from_repo], source)
         edges.append(
             GraphEdge(
                 source=key_of(names[from_repo], source), target=key_of(repo, root.number),
-                kind=min(kind, told, key=RANK.__getitem__), basis="said",
+                kind=min(kind, relation, key=RANK.__getitem__), basis="said",
                 reason=f"said in {name}" if said else f"{reason}, {name}",
                 quote=_words_of(texts.get((from_repo, source)), said, root.number, name),
             )
         )  # fmt: skip
     return edges
-
-
-def _evidence_of(facts: Facts | None, name: str) -> Evidence | None:
-    """What tells that an issue's text names another: its number, or `owner/name#number` elsewhere."""
-    told = facts.evidence if facts else ()
-    return next((item for item in told if item.field in _NAMES and item.value == name), None)
 
 
 def _words_of(other: IssueRecord | None, said: Evidence | None, number: int, name: str) -> Quote | None:

@@ -36,7 +36,7 @@ class Sources:
     def __init__(self, url: str, texts: Mapping[str, str]) -> None:
         self._url = url
         self._texts = texts
-        self._shown = {name: mask_secrets(text) for name, text in texts.items()}
+        self._shown: dict[str, str] = {}
 
     def quotes(self, evidence: Iterable[Evidence]) -> tuple[Quote, ...]:
         """The passages of these, each once, the surest first."""
@@ -48,13 +48,18 @@ class Sources:
 
     def quote(self, item: Evidence) -> Quote:
         """The passage of one piece of evidence; its own words where they are not found at their place."""
-        shown = self._shown.get(item.source, "")
         told = self._texts.get(item.source, "")[item.start : item.end]
         if not item.quote or mask_secrets(item.quote) not in {told, mask_secrets(told)}:
             text = clipped(mask_secrets(item.quote))
         else:
-            text = passage(shown, item.start, item.end)
+            text = passage(self._masked(item.source), item.start, item.end)
         return Quote(text=text, source=item.source, url=self.address(item.source))
+
+    def _masked(self, source: str) -> str:
+        """A text as it may be shown; most are long, and few are quoted from."""
+        if source not in self._shown:
+            self._shown[source] = mask_secrets(self._texts.get(source, ""))
+        return self._shown[source]
 
     def address(self, source: str) -> str:
         """Where a source can be read."""

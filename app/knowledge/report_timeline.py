@@ -14,6 +14,7 @@ from app.knowledge.report_graph import key_of
 from app.knowledge.report_labels import SPEAKERS
 from app.knowledge.report_shapes import Graph, Moment
 from app.knowledge.report_sources import Sources, clipped
+from app.knowledge.stored_issue import StoredIssue
 from app.store.issues import find_heads
 from app.store.records import CommentRecord, IssueRecord
 
@@ -21,14 +22,11 @@ COMMENTS_MAX = 40
 WORDS_CHARS = 160
 
 
-def timeline(
-    session: Session, repo_id: int, issue: IssueRecord, comments: Sequence[CommentRecord],
-    facts: Facts | None, graph: Graph, sources: Sources,
-) -> tuple[Moment, ...]:  # fmt: skip
+def timeline(session: Session, stored: StoredIssue, graph: Graph, sources: Sources) -> tuple[Moment, ...]:
     """The issue's own dates, its comments, and those of the pull requests in its graph."""
     moments = [
-        *_own(issue), *_comments(issue, _telling(comments, facts), sources),
-        *_pulls(session, repo_id, graph),
+        *_own(stored.issue), *_comments(stored.issue, _telling(stored.comments, stored.facts), sources),
+        *_pulls(session, stored.repo_id, graph),
     ]  # fmt: skip
     return tuple(sorted(moments, key=lambda moment: _utc(moment.at)))
 

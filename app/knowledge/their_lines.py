@@ -13,7 +13,7 @@ from sqlmodel import Session
 
 from app.extract.document import Line
 from app.extract.lines_at import LinesAt
-from app.extract.redact import mask_secrets
+from app.extract.redact import mask_part
 from app.knowledge.answers import LineRole, MatchLine
 from app.starter.cards import parse_card
 from app.store.told_errors import ToldError, find_told_error
@@ -25,8 +25,6 @@ FRAME_REACH = 60
 MAX_LINE_CHARS = 600
 LEAD_CHARS = 160
 """What is kept of a very long line before the quoted words."""
-AROUND_CHARS = 8_000
-"""Longer than any key block."""
 
 _MARKUP = re.compile(r"\s*(?:```|~~~|</?(?:details|summary|br|p)\b|#{1,6} |[\^~ ]+$)")
 """Marks of the form, and the carets that Python sets under a line."""
@@ -44,10 +42,8 @@ def their_lines(session: Session, repo_id: int, number: int) -> tuple[MatchLine,
     if hot is None:
         return ()
     wanted = _wanted(lines, hot, told)
-    first, last = lines[min(wanted)], lines[max(wanted)]
-    start = max(0, first.start - AROUND_CHARS)
-    # masked in one piece: what makes a word a secret may stand lines above it
-    shown = mask_secrets(text[start : last.end + AROUND_CHARS])
+    start = lines[min(wanted)].start
+    shown = mask_part(text, start, lines[max(wanted)].end)
     return tuple(
         MatchLine(number=at + 1, text=_cut(shown, lines[at], start, spot), role=role)
         for at, (role, spot) in sorted(wanted.items())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from sqlmodel import Session
 
@@ -54,19 +54,16 @@ def vote(store: Store, repo: str, number: int, signal: Signal, value: Vote, *, c
         repo_id = _stored(session, repo, number)
         visitor = _visitor(make_secret(session, _KEY), repo, number, client)
         save_vote(session, repo_id, number, signal, visitor, value)
-        return _votes(session, repo_id, repo, number, visitor)
+        counts, mine = vote_counts(session, repo_id, number), _votes_by(session, repo_id, number, visitor)
+        return IssueVotes(repo=repo, number=number, votes=counts, yours=mine)
 
 
-def votes_on(store: Store, repo: str, number: int, *, client: str) -> IssueVotes:
-    """The votes on an issue.
-
-    Raises:
-        NotFoundError: the issue is not stored.
-    """
-    with store.reading() as session:
-        repo_id = _stored(session, repo, number)
-        key = find_secret(session, _KEY)
-        return _votes(session, repo_id, repo, number, _visitor(key, repo, number, client) if key else "")
+def own_votes(
+    session: Session, repo_id: int, repo: str, number: int, *, client: str
+) -> dict[Signal, Vote]:
+    """What a visitor voted on a stored issue."""
+    key = find_secret(session, _KEY)  # none before the first vote on anything
+    return _votes_by(session, repo_id, number, _visitor(key, repo, number, client)) if key else {}
 
 
 def vote_counts(session: Session, repo_id: int, number: int) -> dict[Signal, VoteCount]:
@@ -78,11 +75,8 @@ def vote_counts(session: Session, repo_id: int, number: int) -> dict[Signal, Vot
     }
 
 
-def _votes(session: Session, repo_id: int, repo: str, number: int, visitor: str) -> IssueVotes:
-    mine = votes_by(session, repo_id, number, visitor)
-    return IssueVotes.model_validate(
-        {"repo": repo, "number": number, "votes": vote_counts(session, repo_id, number), "yours": mine}
-    )
+def _votes_by(session: Session, repo_id: int, number: int, visitor: str) -> dict[Signal, Vote]:
+    return cast("dict[Signal, Vote]", votes_by(session, repo_id, number, visitor))
 
 
 def _stored(session: Session, repo: str, number: int) -> int:

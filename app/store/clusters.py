@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from sqlalchemy import bindparam, func
+from sqlalchemy import select as sql_select
 from sqlmodel import Session, col, select
 
-from app.store.cluster_tables import ClusterAliasRow, ClusterMemberRow, ClusterRow
+from app.store.cluster_tables import ClusterAliasRow, ClusterMemberRow, ClusterRow, metadata
 
 KEYS_PER_QUERY = 900
 """Stays below the number of bound values that every SQLite build takes."""
@@ -23,6 +25,30 @@ class ClusterRecord:
     id: str
     canonical: int
     text: str
+
+
+_CLUSTER, _MEMBER = metadata.tables["cluster"].c, metadata.tables["cluster_member"].c
+_FELLOW = metadata.tables["cluster_member"].alias("fellow").c
+# Asked with every issue, so built once.
+_CLUSTER_WITH = (
+    sql_select(
+        _CLUSTER.id, _CLUSTER.canonical, _CLUSTER.text,
+        sql_select(func.count())
+        .where(_FELLOW.repo_id == _CLUSTER.repo_id, _FELLOW.cluster_id == _CLUSTER.id)
+        .scalar_subquery(),
+    )
+    .join_from(
+        metadata.tables["cluster_member"], metadata.tables["cluster"],
+        (_CLUSTER.repo_id == _MEMBER.repo_id) & (_CLUSTER.id == _MEMBER.cluster_id),
+    )
+    .where(_MEMBER.repo_id == bindparam("repo_id"), _MEMBER.number == bindparam("number"))
+)  # fmt: skip
+
+
+def find_cluster_with(session: Session, repo_id: int, number: int) -> tuple[ClusterRecord, int] | None:
+    """The cluster that an issue is in, and how many are; None for what reports no failure."""
+    found = session.connection().execute(_CLUSTER_WITH, {"repo_id": repo_id, "number": number}).first()
+    return (ClusterRecord(*found[:3]), found[3]) if found is not None else None
 
 
 def find_clusters(session: Session, repo_id: int, ids: Sequence[str]) -> dict[str, ClusterRecord]:

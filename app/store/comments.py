@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from sqlalchemy import bindparam
+from sqlalchemy import select as sql_select
 from sqlmodel import Session, col, select
 
 from app.store.dialect import take_turn, upsert
 from app.store.records import CommentRecord
 from app.store.seen import note_comments_seen
 from app.store.tables import CommentRow, metadata
+
+_COMMENT = metadata.tables["comment"].c
+# Asked with every page, so built once.
+_WITH_GONE = (
+    sql_select(*(_COMMENT[item.name] for item in fields(CommentRecord)))
+    .where(
+        _COMMENT.repo_id == bindparam("repo_id"),
+        _COMMENT.issue_number.in_(bindparam("numbers", expanding=True)),
+    )
+    .order_by(_COMMENT.created_at.nulls_first(), _COMMENT.id)
+)
+_COMMENTS = _WITH_GONE.where(_COMMENT.gone_at.is_(None))
 
 
 def save_comments(
@@ -86,18 +101,9 @@ def find_comments(
     session: Session, repo_id: int, numbers: Sequence[int], *, with_gone: bool = False
 ) -> dict[int, list[CommentRecord]]:
     """The comments of these issues, oldest first; those that GitHub deleted only if asked for."""
-    query = (
-        select(CommentRow)
-        .where(CommentRow.repo_id == repo_id, col(CommentRow.issue_number).in_(list(numbers)))
-        .order_by(col(CommentRow.created_at).nulls_first(), col(CommentRow.id))
-    )
-    if not with_gone:
-        query = query.where(col(CommentRow.gone_at).is_(None))
+    query = _WITH_GONE if with_gone else _COMMENTS
     found: dict[int, list[CommentRecord]] = {}
-    for row in session.exec(query):
-        record = CommentRecord(
-            row.id, row.issue_number, row.body, row.author, row.author_association,
-            row.created_at, row.updated_at, row.raw, row.gone_at,
-        )  # fmt: skip
-        found.setdefault(row.issue_number, []).append(record)
+    for row in session.connection().execute(query, {"repo_id": repo_id, "numbers": list(numbers)}):
+        record = CommentRecord(*row)
+        found.setdefault(record.issue_number, []).append(record)
     return found

@@ -4,43 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam
+from sqlalchemy import Select, bindparam
 from sqlalchemy import select as sql_select
-from sqlalchemy.orm import QueryableAttribute, defer
 from sqlmodel import Session, col, select
 
 from app.errors import NotFoundError
 from app.store.dialect import take_turn, upsert
 from app.store.records import CARD, GITHUB, IssueRecord
 from app.store.seen import note_issues_seen
-from app.store.tables import (
-    IssueRow,
-    PullRequestRow,
-    RepositoryRow,
-    metadata,
-)
+from app.store.tables import IssueRow, RepositoryRow, metadata
 from app.store.tally import Counts, add_to_tally, find_tallies
 
 _KEY = ("repo_id", "number")
 
-# Asked with every diagnosis, so built once: putting a statement together costs more than running it.
-_REPOSITORY = select(col(RepositoryRow.id)).where(col(RepositoryRow.full_name) == bindparam("full_name"))
 _ISSUE, _PULL = metadata.tables["issue"].c, metadata.tables["pull_request"].c
-_HEADS = (
-    sql_select(
-        *(column for column in _ISSUE if column.name not in {"repo_id", "body", "raw", "seen_at"}),
-        _PULL.merged_at, _PULL.merge_commit_sha, _PULL.is_draft,
-    )
-    .join_from(
-        metadata.tables["issue"],
-        metadata.tables["pull_request"],
-        (_PULL.repo_id == _ISSUE.repo_id) & (_PULL.number == _ISSUE.number),
-        isouter=True,
-    )
-    .where(_ISSUE.repo_id == bindparam("repo_id"), _ISSUE.number.in_(bindparam("numbers", expanding=True)))
-)  # fmt: skip
+
+
+def _issues_without(*left_out: str) -> Select[Any]:
+    """The issues and pull requests of `repo_id` among `numbers`, but for some columns of `issue`."""
+    unsaid = {"repo_id", "seen_at", *left_out}
+    return (
+        sql_select(
+            *(column for column in _ISSUE if column.name not in unsaid),
+            _PULL.merged_at, _PULL.merge_commit_sha, _PULL.is_draft,
+        )
+        .join_from(
+            metadata.tables["issue"],
+            metadata.tables["pull_request"],
+            (_PULL.repo_id == _ISSUE.repo_id) & (_PULL.number == _ISSUE.number),
+            isouter=True,
+        )
+        .where(
+            _ISSUE.repo_id == bindparam("repo_id"), _ISSUE.number.in_(bindparam("numbers", expanding=True))
+        )
+    )  # fmt: skip
+
+
+# Asked with every diagnosis or page, so built once: putting a statement together costs more than running it.
+_REPOSITORY = select(col(RepositoryRow.id)).where(col(RepositoryRow.full_name) == bindparam("full_name"))
+_WHOLE, _TEXTS, _HEADS = _issues_without(), _issues_without("raw"), _issues_without("raw", "body")
 
 
 def add_repository(session: Session, full_name: str) -> int:
@@ -199,63 +203,44 @@ def find_issue(session: Session, repo_id: int, number: int) -> IssueRecord | Non
     return next(iter(find_issues(session, repo_id, [number], with_raw=True)), None)
 
 
-def get_issue(session: Session, repo: str, number: int) -> IssueRecord:
-    """One issue or pull request.
+def get_issue(session: Session, repo: str, number: int) -> tuple[int, IssueRecord]:
+    """One issue or pull request, after the key of its repository.
 
     Raises:
         NotFoundError: nothing is stored under that number.
     """
     repo_id = find_repository(session, repo)
     found = find_issue(session, repo_id, number) if repo_id is not None else None
-    if found is None:
+    if repo_id is None or found is None:
         raise NotFoundError(f"{repo}#{number} is not stored")
-    return found
+    return repo_id, found
 
 
 def find_issues(
     session: Session, repo_id: int, numbers: Sequence[int], *, with_raw: bool = False
 ) -> list[IssueRecord]:
     """The stored ones of these numbers, in the order asked for; GitHub's JSON only where it is wanted."""
-    query = (
-        select(IssueRow, PullRequestRow)
-        .join(
-            PullRequestRow,
-            (col(PullRequestRow.repo_id) == col(IssueRow.repo_id))
-            & (col(PullRequestRow.number) == col(IssueRow.number)),
-            isouter=True,
-        )
-        .where(IssueRow.repo_id == repo_id, col(IssueRow.number).in_(list(numbers)))
-    )
-    if not with_raw:
-        query = query.options(defer(cast("QueryableAttribute[Any]", IssueRow.raw), raiseload=True))
-    found = {row.number: _issue_record(row, pull, with_raw) for row, pull in session.exec(query)}
-    return [found[number] for number in numbers if number in found]
+    return _records(session, _WHOLE if with_raw else _TEXTS, repo_id, numbers)
 
 
 def find_heads(session: Session, repo_id: int, numbers: Sequence[int]) -> list[IssueRecord]:
     """As `find_issues`, for lists: `body` is empty and GitHub's JSON left out."""
+    return _records(session, _HEADS, repo_id, numbers)
+
+
+def _records(
+    session: Session, query: Select[Any], repo_id: int, numbers: Sequence[int]
+) -> list[IssueRecord]:
     if not numbers:
         return []
-    rows = session.connection().execute(_HEADS, {"repo_id": repo_id, "numbers": list(numbers)})
-    found = {}
-    for row in rows.mappings():
-        told = {**row, "labels": tuple(row["labels"]), "is_draft": bool(row["is_draft"])}
-        found[row["number"]] = IssueRecord(body="", **told)
+    rows = session.connection().execute(query, {"repo_id": repo_id, "numbers": list(numbers)})
+    names = tuple(rows.keys())
+    found: dict[int, IssueRecord] = {}
+    for row in rows.all():
+        told: dict[str, Any] = {"body": ""} | dict(zip(names, row, strict=True))
+        told |= {"labels": tuple(told["labels"]), "is_draft": bool(told["is_draft"])}
+        found[told["number"]] = IssueRecord(**told)
     return [found[number] for number in numbers if number in found]
-
-
-def _issue_record(row: IssueRow, pull: PullRequestRow | None, with_raw: bool = True) -> IssueRecord:
-    return IssueRecord(
-        number=row.number, title=row.title, body=row.body, state=row.state, url=row.url,
-        origin=row.origin, is_pull_request=row.is_pull_request, state_reason=row.state_reason,
-        author=row.author, author_association=row.author_association, labels=tuple(row.labels),
-        comments=row.comments, reactions=row.reactions, created_at=row.created_at,
-        updated_at=row.updated_at, closed_at=row.closed_at, gone_at=row.gone_at,
-        gone_reason=row.gone_reason, fetched_at=row.fetched_at, raw=row.raw if with_raw else None,
-        merged_at=pull.merged_at if pull else None,
-        merge_commit_sha=pull.merge_commit_sha if pull else None,
-        is_draft=pull.is_draft if pull else False,
-    )  # fmt: skip
 
 
 def numbers_of(session: Session, repo_id: int, *, after: int = 0, limit: int = 500) -> list[int]:

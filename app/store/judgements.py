@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
-from sqlalchemy import or_, update
+from sqlalchemy import BindParameter, bindparam, or_, update
+from sqlalchemy import select as sql_select
 from sqlmodel import Session, col, select
 
 from app.store.dialect import take_turn
-from app.store.tables import JudgementRow
+from app.store.tables import JudgementRow, metadata
 
 Verdict = Literal["same", "different"]
 UndoneWhy = Literal["undone", "replaced"]
@@ -24,6 +25,14 @@ Pair = tuple[int, int]
 
 NUMBERS_MAX = 500
 """Of more issues all pairs of the repository are read: people judge few."""
+
+_JUDGED = metadata.tables["judgement"].c
+_NUMBERS: BindParameter[Any] = bindparam("numbers", expanding=True)
+# Asked with every issue, so built once.
+_IN_FORCE = sql_select(_JUDGED.a, _JUDGED.b, _JUDGED.verdict).where(
+    _JUDGED.repo_id == bindparam("repo_id"), _JUDGED.undone_at.is_(None)
+)
+_AMONG = _IN_FORCE.where(or_(_JUDGED.a.in_(_NUMBERS), _JUDGED.b.in_(_NUMBERS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +103,13 @@ def list_judgements(
 def judged_pairs(session: Session, repo_id: int, numbers: Iterable[int] | None = None) -> dict[Pair, Verdict]:
     """The pairs judged, of which at least one issue is among these; all of the repository without numbers."""
     wanted = None if numbers is None else set(numbers)
-    query = select(JudgementRow.a, JudgementRow.b, JudgementRow.verdict).where(
-        JudgementRow.repo_id == repo_id, col(JudgementRow.undone_at).is_(None)
-    )
     if wanted is not None and len(wanted) <= NUMBERS_MAX:
-        query = query.where(or_(col(JudgementRow.a).in_(wanted), col(JudgementRow.b).in_(wanted)))
+        rows = session.connection().execute(_AMONG, {"repo_id": repo_id, "numbers": sorted(wanted)})
+    else:
+        rows = session.connection().execute(_IN_FORCE, {"repo_id": repo_id})
     return {
         (a, b): cast("Verdict", verdict)
-        for a, b, verdict in session.exec(query)
+        for a, b, verdict in rows
         if wanted is None or a in wanted or b in wanted
     }
 

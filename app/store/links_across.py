@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sqlalchemy import delete, func
+from sqlalchemy import select as sql_select
 from sqlmodel import Session, col, select
 
 from app.store.dialect import upsert
 from app.store.links import KEYS_PER_QUERY, SIMILAR
 from app.store.records import LinkRecord
-from app.store.tables import LinkRow, RepositoryRow, metadata
+from app.store.session import remembered
+from app.store.tables import LinkRow, metadata
 
+_NAMES = sql_select(*metadata.tables["repository"].c["id", "full_name"])
 _KEYS = ("repo_id", "number", "target_repo", "target_number", "kind")
 
 
@@ -75,9 +78,10 @@ def replace_across(
 
 
 def find_repositories(session: Session) -> dict[int, str]:
-    """Key to name of every repository that is stored."""
-    rows = session.exec(select(RepositoryRow.id, RepositoryRow.full_name))
-    return {key: name for key, name in rows if key is not None}
+    """Key to name of every repository that is stored; a session that only reads asks once."""
+    return remembered(
+        session, "repositories", lambda: {row[0]: row[1] for row in session.connection().execute(_NAMES)}
+    )
 
 
 def _unlink(

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import delete
+from sqlalchemy import bindparam, delete
 from sqlmodel import Session, col, select
 
 from app.store.dialect import take_turn, upsert
 from app.store.records import ReleaseRecord
 from app.store.tables import ReleasePullRow, ReleaseRow, metadata
+
+# Asked with every page of an issue that names a pull request, so built once.
+_FIRST_RELEASES = (
+    select(ReleasePullRow.number, ReleaseRow.tag)
+    .join(
+        ReleaseRow,
+        (col(ReleaseRow.repo_id) == col(ReleasePullRow.repo_id))
+        & (col(ReleaseRow.tag) == col(ReleasePullRow.tag)),
+    )
+    .where(
+        col(ReleasePullRow.repo_id) == bindparam("repo_id"),
+        col(ReleasePullRow.number).in_(bindparam("numbers", expanding=True)),
+        col(ReleaseRow.is_prerelease).is_(False),
+    )
+    .order_by(col(ReleaseRow.published_at).desc().nulls_first())
+)
 
 
 def save_releases(session: Session, repo_id: int, records: Iterable[ReleaseRecord]) -> None:
@@ -45,21 +61,8 @@ def tags_of(session: Session, repo_id: int) -> set[str]:
 
 def first_releases_of(session: Session, repo_id: int, pulls: Sequence[int]) -> dict[int, str]:
     """Tag of the first full release, by date, whose notes name each pull request."""
-    query = (
-        select(ReleasePullRow.number, ReleaseRow.tag)
-        .join(
-            ReleaseRow,
-            (col(ReleaseRow.repo_id) == col(ReleasePullRow.repo_id))
-            & (col(ReleaseRow.tag) == col(ReleasePullRow.tag)),
-        )
-        .where(
-            ReleasePullRow.repo_id == repo_id,
-            col(ReleasePullRow.number).in_(list(pulls)),
-            col(ReleaseRow.is_prerelease).is_(False),
-        )
-        .order_by(col(ReleaseRow.published_at).desc().nulls_first())
-    )
-    return dict(session.exec(query).all())
+    rows = session.connection().execute(_FIRST_RELEASES, {"repo_id": repo_id, "numbers": list(pulls)})
+    return {number: tag for number, tag in rows}  # noqa: C416 - a row is no pair to mypy
 
 
 def newest_release(session: Session, repo_id: int) -> str | None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from secrets import token_bytes
 
-from sqlmodel import Session, col, select
+from sqlalchemy import bindparam, select
+from sqlmodel import Session
 
 from app.store.dialect import insert_new
-from app.store.tables import SecretRow, metadata
+from app.store.tables import metadata
 
 KEY_BYTES = 32
+_ROW = metadata.tables["secret"].c
+# Asked with every issue's page, so built once.
+_SECRET = select(_ROW.value).where(_ROW.name == bindparam("name"))
 
 
 def find_secret(session: Session, name: str) -> bytes | None:
     """The key of this name, or None if none was made yet."""
-    return session.exec(select(SecretRow.value).where(col(SecretRow.name) == name)).first()
+    return session.connection().execute(_SECRET, {"name": name}).scalar()
 
 
 def make_secret(session: Session, name: str) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import func, or_
+from sqlalchemy import bindparam, func, or_
 from sqlalchemy import select as sql_select
 from sqlmodel import Session
 
@@ -20,6 +20,16 @@ NUMBERS_PER_STATEMENT = 5000
 _FACT, _READING = metadata.tables["fact"].c, metadata.tables["reading"].c
 _ISSUE, _PULL = metadata.tables["issue"].c, metadata.tables["pull_request"].c
 _NAMED, _LINK = metadata.tables["release_pull"].c, metadata.tables["link"].c
+
+# Asked with every page of an issue that others name, so built once.
+_EVIDENCE = (
+    sql_select(_FACT.number, *(_FACT[name] for name in Evidence.model_fields))
+    .where(
+        _FACT.repo_id == bindparam("repo_id"), _FACT.number.in_(bindparam("numbers", expanding=True)),
+        _FACT.field.in_(bindparam("fields", expanding=True)),
+    )
+    .order_by(_FACT.number, _FACT.position)
+)  # fmt: skip
 
 
 class ToldRange(NamedTuple):
@@ -82,16 +92,11 @@ def evidence_of(
     session: Session, repo_id: int, numbers: Sequence[int], fields: Sequence[str]
 ) -> dict[int, list[Evidence]]:
     """The evidence of these fields, in the order in which it was read."""
-    columns = [_FACT[name] for name in Evidence.model_fields]
-    query = (
-        sql_select(_FACT.number, *columns)
-        .where(_FACT.repo_id == repo_id, _FACT.number.in_(list(numbers)), _FACT.field.in_(list(fields)))
-        .order_by(_FACT.number, _FACT.position)
-    )
+    asked = {"repo_id": repo_id, "numbers": list(numbers), "fields": list(fields)}
     found: dict[int, list[Evidence]] = {}
-    for row in session.connection().execute(query).mappings():
-        told = {name: row[name] for name in Evidence.model_fields}
-        found.setdefault(row["number"], []).append(Evidence(**told))
+    for number, *told in session.connection().execute(_EVIDENCE, asked):
+        item = Evidence(**dict(zip(Evidence.model_fields, told, strict=True)))
+        found.setdefault(number, []).append(item)
     return found
 
 

@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from sqlalchemy import case, delete, func
+from sqlalchemy import bindparam, case, delete, func
+from sqlalchemy import select as sql_select
 from sqlmodel import Session, col, select
 
 from app.store.dialect import upsert
 from app.store.tables import VoteRow, metadata
+
+_VOTE = metadata.tables["vote"].c
+_OF_ISSUE = (_VOTE.repo_id == bindparam("repo_id"), _VOTE.number == bindparam("number"))
+# Asked with every issue, so built once.
+_COUNTS = (
+    sql_select(_VOTE.signal, *(func.sum(case((_VOTE.value == value, 1), else_=0)) for value in (1, -1)))
+    .where(*_OF_ISSUE)
+    .group_by(_VOTE.signal)
+)
+_OWN = sql_select(_VOTE.signal, _VOTE.value).where(*_OF_ISSUE, _VOTE.visitor == bindparam("visitor"))
 
 
 def save_vote(session: Session, repo_id: int, number: int, signal: str, visitor: str, value: int) -> None:
@@ -31,21 +42,15 @@ def save_vote(session: Session, repo_id: int, number: int, signal: str, visitor:
 
 def count_votes(session: Session, repo_id: int, number: int) -> dict[str, tuple[int, int]]:
     """For each signal that was voted on: how many for it, how many against."""
-    up, down = (func.sum(case((col(VoteRow.value) == value, 1), else_=0)) for value in (1, -1))
-    query = (
-        select(VoteRow.signal, up, down)
-        .where(VoteRow.repo_id == repo_id, VoteRow.number == number)
-        .group_by(col(VoteRow.signal))
-    )
-    return {signal: (int(for_it), int(against)) for signal, for_it, against in session.exec(query)}
+    rows = session.connection().execute(_COUNTS, {"repo_id": repo_id, "number": number})
+    return {signal: (int(for_it), int(against)) for signal, for_it, against in rows}
 
 
 def votes_by(session: Session, repo_id: int, number: int, visitor: str) -> dict[str, int]:
     """What a visitor voted on an issue."""
-    query = select(VoteRow.signal, VoteRow.value).where(
-        VoteRow.repo_id == repo_id, VoteRow.number == number, VoteRow.visitor == visitor
-    )
-    return dict(session.exec(query).all())
+    asked = {"repo_id": repo_id, "number": number, "visitor": visitor}
+    rows = session.connection().execute(_OWN, asked)
+    return {signal: value for signal, value in rows}  # noqa: C416 - a row is no pair to mypy
 
 
 def sum_votes(session: Session, repo_id: int, numbers: Sequence[int], signal: str) -> dict[int, int]:

@@ -23,8 +23,8 @@ from app.knowledge.excerpt import ExcerptLine, excerpt
 from app.knowledge.growth import newest_whole_week
 from app.knowledge.home import Home, home
 from app.knowledge.iso_week import IsoWeek
-from app.knowledge.issue_graph import issue_graph
 from app.knowledge.issue_markdown import issue_markdown
+from app.knowledge.issue_sight import IssueSight, see_issue
 from app.knowledge.issue_view import view_issue
 from app.knowledge.judgements import Judgement, judge, judgements, undo
 from app.knowledge.kept_logs import Kept, KeptLog, forget_log, keep_log, view_kept_log
@@ -35,9 +35,9 @@ from app.knowledge.regressions import regression_versions, regressions
 from app.knowledge.related import RelatedItem, likeness_of, related
 from app.knowledge.report import make_report
 from app.knowledge.report_markdown import report_markdown
-from app.knowledge.report_shapes import Graph, Report
+from app.knowledge.report_shapes import Report
 from app.knowledge.version_shapes import KnownPage, RegressionPage, VersionCount
-from app.knowledge.votes import IssueVotes, vote, votes_on
+from app.knowledge.votes import IssueVotes, vote
 from app.store.session import Store
 
 
@@ -48,8 +48,8 @@ class Knowledge:
     diagnose: Callable[..., Diagnosis] = diagnose
     excerpt: Callable[[str, Diagnosis], tuple[ExcerptLine, ...]] = excerpt
     view_issue: Callable[..., IssueAnswer] = view_issue
+    see_issue: Callable[..., IssueSight] = see_issue
     issue_markdown: Callable[[IssueAnswer], str] = issue_markdown
-    issue_graph: Callable[[Store, str, int], Graph] = issue_graph
     overview: Callable[[Store, str], Overview] = overview
     home: Callable[[Store, str], Home] = home
     browse: Callable[..., IssuePage] = browse
@@ -76,26 +76,15 @@ class Knowledge:
     judgements: Callable[..., tuple[Judgement, ...]] = judgements
     undo: Callable[..., Judgement] = undo
     vote: Callable[..., IssueVotes] = vote
-    votes_on: Callable[..., IssueVotes] = votes_on
 
 
 # `async`, though nothing is waited for: FastAPI hands each plain function to a thread, and a request would
-# wait for four before its work begins.
+# wait for each before its work begins.
 
 
 async def settings(request: Request) -> Settings:
     """The settings `create_app` was given."""
     return cast("Settings", request.app.state.settings)
-
-
-async def store(request: Request) -> Store:
-    """The archive, open for as long as the server runs."""
-    return cast("Store", request.app.state.store)
-
-
-async def knowledge() -> Knowledge:
-    """The room behind the desk."""
-    return Knowledge()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +97,9 @@ class Desk:
     count_verdict: Callable[[str], None] = lambda _verdict: None
 
 
-async def desk(
-    request: Request,
-    settings: Annotated[Settings, Depends(settings)],
-    store: Annotated[Store, Depends(store)],
-    knowledge: Annotated[Knowledge, Depends(knowledge)],
-) -> Desk:
-    """All of it together."""
-    state = request.app.state
-    return Desk(settings, store, state.memory.remembering(knowledge), state.metrics.count_verdict)
+async def desk(request: Request) -> Desk:
+    """The desk that was set up when the server started."""
+    return cast("Desk", request.app.state.desk)
 
 
 DeskDep = Annotated[Desk, Depends(desk)]

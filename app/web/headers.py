@@ -17,6 +17,7 @@ SECURITY_HEADERS = {
     "X-Frame-Options": "DENY",
 }
 
+_PAIRS = tuple((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items())
 HSTS = "max-age=31536000"
 """Told only over TLS, a trusted proxy's included: a browser then comes back by TLS for a year."""
 
@@ -36,8 +37,8 @@ class SecurityHeaders:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in SECURITY_HEADERS.items():
-                    headers.setdefault(name, value)
+                told = {name for name, _ in headers.raw}
+                headers.raw.extend(pair for pair in _PAIRS if pair[0] not in told)
                 if scope.get("scheme") == "https":
                     headers.setdefault("Strict-Transport-Security", HSTS)
             await send(message)

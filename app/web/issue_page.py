@@ -11,6 +11,7 @@ from fastapi.responses import Response
 
 from app.errors import NotFoundError
 from app.knowledge.answers import IssueAnswer
+from app.knowledge.issue_sight import IssueSight
 from app.knowledge.report_shapes import EdgeKind, Graph, GraphEdge
 from app.web.answering import VARY, markdown_answer, wants_markdown
 from app.web.api import NamedRepo, Number, Version
@@ -57,18 +58,22 @@ def _issue(
     request: Request, desk: Desk, repo: str, number: int, visitor: Visitor, vllm_version: str | None
 ) -> Response:
     yours = (vllm_version or "").strip() or None
+    asked = {"vllm_version": yours, "versions_of": desk.settings.default_repo}
     try:
-        issue = desk.knowledge.view_issue(
-            desk.store, repo, number, vllm_version=yours, versions_of=desk.settings.default_repo
-        )
+        if wants_markdown(request.headers.get("accept", "")):
+            told = desk.knowledge.view_issue(desk.store, repo, number, **asked)
+            return markdown_answer(desk.knowledge.issue_markdown(told), None)
+        seen = desk.knowledge.see_issue(desk.store, repo, number, client=visitor.key, **asked)
     except NotFoundError:
         raise NotFoundError(
             f"#{number} of {repo} is not stored. Run `triage sync`, or load it with `triage import`."
         ) from None
-    if wants_markdown(request.headers.get("accept", "")):
-        return markdown_answer(desk.knowledge.issue_markdown(issue), None)
+    return _page(desk, repo, seen, yours)
+
+
+def _page(desk: Desk, repo: str, seen: IssueSight, yours: str | None) -> Response:
+    issue, linked = seen.issue, seen.graph
     overview = desk.knowledge.overview(desk.store, repo)
-    linked = desk.knowledge.issue_graph(desk.store, repo, number)
     address = page_address(issue.repo, issue.number, desk.settings.default_repo)
     facts = issue.facts
     mine = yours if repo == desk.settings.default_repo else None  # it has no place among other versions
@@ -84,7 +89,7 @@ def _issue(
         linked=linked,
         picture=draw(linked, desk.settings.repo),
         relations=_relations(linked),
-        votes=desk.knowledge.votes_on(desk.store, repo, number, client=visitor.key),
+        votes=seen.votes,
         vote_address=f"{address}/votes",
         json_address=_json_address(issue, desk.settings.default_repo),
         markdown_address=f"{address}.md",

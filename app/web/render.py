@@ -27,6 +27,7 @@ _ASSETS = ("style.css", "app.js", "docs.css", "docs.css", "docs.js", "icon.svg")
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(templates_dir()),
+        auto_reload=False,  # else every page looks at each of its templates' files once more
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -73,10 +73,11 @@ class RelatedList(Frozen):
 
 
 def issue_document(answer: IssueAnswer) -> IssueDocument:
-    """The two halves of an answer as one object."""
-    ours = (answer.facts or Facts(number=answer.number)).model_dump(exclude={"fix", "number"})
-    theirs = answer.model_dump(exclude={"facts"})
-    return IssueDocument.model_validate({**ours, **theirs, "read": answer.facts is not None})
+    """The two halves of an answer as one object; what they hold is of its shape already."""
+    theirs = dict(answer)
+    facts = theirs.pop("facts")
+    ours = dict(facts or Facts(number=answer.number))
+    return IssueDocument.model_construct(**{**ours, **theirs, "read": facts is not None})
 
 
 class FieldFault(BaseModel):

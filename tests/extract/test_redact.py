@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.redact import BLOCK, SHORT_CHARS, mask_secrets, redact
+from app.extract.redact import BLOCK, SHORT_CHARS, mask_part, mask_secrets, redact
 from app.extract.secret_rules import is_stand_in, may_be_stand_ins
 from tests.secret_shapes import SHAPES, make_all
 
@@ -57,6 +57,16 @@ def test_a_secret_in_a_long_log_is_masked_as_in_a_short_one(name: str) -> None:
     before = NOISE * (SHORT_CHARS // len(NOISE) + 1)
 
     assert redact(f"{before}{text}\n{before}", private=True).text == f"{before}{redact(text, private=True).text}\n{before}"
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_part_is_masked_as_it_is_in_the_whole_text(name: str) -> None:
+    text = f"{NOISE * 90}{SHAPES_MADE[1][name][0]}\n{NOISE * 90}"
+    masked = mask_secrets(text)
+    starts = [0, *(at + 1 for at, sign in enumerate(text) if sign == "\n")]
+
+    for start, end in zip(starts[80:], starts[90:], strict=False):
+        assert mask_part(text, start, end) == masked[start:end]
 
 
 def test_many_secrets_far_apart_are_masked_each_in_its_place() -> None:

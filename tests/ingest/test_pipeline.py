@@ -109,4 +109,4 @@ def test_the_newest_of_two_rows_in_one_batch_wins_in_either_order(store: Store) 
     with store.reading() as session:
         from app.store.issues import get_issue
 
-        assert get_issue(session, REPO, 2).title == "Fault 1"
+        assert get_issue(session, REPO, 2)[1].title == "Fault 1"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-
-from app.errors import NotFoundError
 from app.knowledge.issue_graph import ALIKE_MAX, issue_graph
+from app.knowledge.report_shapes import Graph
+from app.knowledge.stored_issue import load_issue
 from app.store.session import Store
 from tests.knowledge.conftest import Keep
 from tests.samples import LATE, REPO, a_comment, a_pull, a_release, an_issue, fenced, marlin_log
+
+
+def _graph(store: Store) -> Graph:
+    with store.reading() as session:
+        return issue_graph(session, load_issue(session, REPO, 1))
 
 
 def test_pull_requests_have_state_and_release(store: Store, keep: Keep) -> None:
@@ -17,7 +21,7 @@ def test_pull_requests_have_state_and_release(store: Store, keep: Keep) -> None:
         a_pull(1010, title="Change the default", merged_at=LATE), a_pull(11, title="Undo", body="Fixes #1"),
         a_comment(7, 1, "Same as #3."), a_release("v0.9.2", 1010),
     )  # fmt: skip
-    graph = issue_graph(store, REPO, 1)
+    graph = _graph(store)
     told = {graph.other_end(edge).number: (edge.kind, graph.other_end(edge).state) for edge in graph.edges}
 
     assert graph.nodes[0].number == 1
@@ -29,13 +33,6 @@ def test_pull_requests_have_state_and_release(store: Store, keep: Keep) -> None:
 
 def test_only_a_few_similar_issues_are_shown(store: Store, keep: Keep) -> None:
     keep(*(an_issue(n, title="[Bug]: marlin refuses the weight", body=fenced("x", marlin_log())) for n in range(1, ALIKE_MAX + 4)))
-    alike = [edge for edge in issue_graph(store, REPO, 1).edges if edge.basis == "likeness"]
+    alike = [edge for edge in _graph(store).edges if edge.basis == "likeness"]
 
     assert len(alike) == ALIKE_MAX
-
-
-@pytest.mark.parametrize(("repo", "number"), [(REPO, 77), ("nobody/nothing", 1)])
-def test_what_is_not_stored_has_none(store: Store, keep: Keep, repo: str, number: int) -> None:
-    keep(an_issue(1))
-    with pytest.raises(NotFoundError):
-        issue_graph(store, repo, number)

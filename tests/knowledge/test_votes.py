@@ -6,8 +6,9 @@ import pytest
 from sqlalchemy import text
 
 from app.errors import NotFoundError
+from app.knowledge.issue_sight import see_issue
 from app.knowledge.issue_view import view_issue
-from app.knowledge.votes import SIGNALS, VoteCount, vote, votes_on
+from app.knowledge.votes import SIGNALS, VoteCount, vote
 from app.store.session import Store
 from tests.knowledge.conftest import Keep
 from tests.samples import REPO, an_issue
@@ -22,7 +23,7 @@ def _issues(keep: Keep) -> None:
 
 
 def test_every_signal_is_counted_from_the_start(store: Store) -> None:
-    told = votes_on(store, REPO, 1, client=ANNA)
+    told = see_issue(store, REPO, 1, client=ANNA).votes
 
     assert tuple(told.votes) == SIGNALS
     assert set(told.votes.values()) == {VoteCount()}
@@ -36,15 +37,15 @@ def test_a_visitor_has_one_vote_for_each_signal(store: Store) -> None:
 
     assert told.votes["works"] == VoteCount(up=1, down=1)
     assert told.yours == {"works": -1}
-    assert votes_on(store, REPO, 1, client=ANNA).yours == {"works": 1}
+    assert see_issue(store, REPO, 1, client=ANNA).votes.yours == {"works": 1}
     assert vote(store, REPO, 1, "works", 0, client=ANNA).votes["works"] == VoteCount(up=0, down=1)
 
 
 def test_issues_and_repositories_are_voted_on_apart(store: Store) -> None:
     vote(store, REPO, 1, "works", 1, client=ANNA)
 
-    assert votes_on(store, REPO, 2, client=ANNA).yours == {}
-    assert votes_on(store, "other/thing", 1, client=ANNA).yours == {}
+    assert see_issue(store, REPO, 2, client=ANNA).votes.yours == {}
+    assert see_issue(store, "other/thing", 1, client=ANNA).votes.yours == {}
 
 
 def test_an_issue_s_answer_holds_its_votes(store: Store) -> None:
@@ -67,5 +68,3 @@ def test_the_base_tells_neither_an_address_nor_that_two_votes_are_of_one_visitor
 def test_what_is_not_stored_cannot_be_voted_on(store: Store, repo: str, number: int) -> None:
     with pytest.raises(NotFoundError, match="not stored"):
         vote(store, repo, number, "works", 1, client=ANNA)
-    with pytest.raises(NotFoundError, match="not stored"):
-        votes_on(store, repo, number, client=ANNA)

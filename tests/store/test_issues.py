@@ -36,7 +36,7 @@ def save(store: Store, *issues: IssueRecord) -> list[int]:
 
 def stored(store: Store, number: int = 1) -> IssueRecord:
     with store.reading() as session:
-        return get_issue(session, REPO, number)
+        return get_issue(session, REPO, number)[1]
 
 
 def test_an_issue_comes_back_as_it_was_stored(store: Store) -> None:
@@ -144,7 +144,7 @@ def test_one_number_in_two_repositories_is_two_issues(store: Store) -> None:
             save_issues(session, add_repository(session, name), [an_issue(1, title=name)])
 
     with store.reading() as session:
-        assert [get_issue(session, name, 1).title for name in (REPO, "other/engine")] == [REPO, "other/engine"]
+        assert [get_issue(session, name, 1)[1].title for name in (REPO, "other/engine")] == [REPO, "other/engine"]
 
 
 def test_a_repository_is_added_once(store: Store) -> None:

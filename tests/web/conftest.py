@@ -38,13 +38,14 @@ from app.knowledge.answers import (
 )
 from app.knowledge.excerpt import ExcerptLine
 from app.knowledge.home import Home, NewFailure, ReleaseIssue, ReleaseNews, TrendingCluster
+from app.knowledge.issue_sight import IssueSight
 from app.knowledge.overview import Overview
 from app.knowledge.related import RelatedItem
 from app.knowledge.report_shapes import Graph, GraphEdge, GraphNode, Quote
 from app.knowledge.votes import SIGNALS, IssueVotes, VoteCount
 from app.main import create_app
 from app.store.session import Store
-from app.web.deps import Knowledge, knowledge
+from app.web.deps import Knowledge
 from tests.conftest import ENGINES
 
 with warnings.catch_warnings():
@@ -280,8 +281,7 @@ class Room:
     def knowledge(self) -> Knowledge:
         return replace(
             Knowledge(), diagnose=self._diagnose, view_issue=self._view_issue, overview=lambda _s, _r: self.overview,
-            home=lambda _s, _r: self.home, issue_graph=lambda _s, _r, _n: self.graph,
-            votes_on=lambda _s, _r, _n, *, client: self.votes,
+            home=lambda _s, _r: self.home, see_issue=self._see_issue,
             related=self._related, likeness_of=self._likeness_of, excerpt=lambda _log, _d: EXCERPT,
             markdown=lambda d: f"**{d.headline}**\n",
         )  # fmt: skip
@@ -305,6 +305,9 @@ class Room:
         if self.failure:
             raise self.failure
         return self.issue
+
+    def _see_issue(self, store: Store, repo: str, number: int, *, client: str, **options: Any) -> IssueSight:
+        return IssueSight(self._view_issue(store, repo, number, **options), self.graph, self.votes)
 
 
 ON_BOTH_ENGINES = {"test_faults", "test_health", "test_judgements", "test_kept", "test_regressions", "test_report"}
@@ -344,7 +347,6 @@ def room() -> Room:
 
 @pytest.fixture
 def client(settings: Settings, store: Store, room: Room) -> Iterator[TestClient]:
-    app = create_app(settings, store)
-    app.dependency_overrides[knowledge] = room.knowledge
+    app = create_app(settings, store, knowledge=room.knowledge())
     with TestClient(app, raise_server_exceptions=False, follow_redirects=False) as opened:
         yield opened

@@ -121,19 +121,29 @@ def test_the_starter_set_is_called_what_it_is(client: TestClient, room: Room) ->
     assert "not yet synchronised with GitHub" in page.text
 
 
-def test_a_stale_base_and_a_failed_sync_say_so_at_the_foot(client: TestClient, room: Room) -> None:
+BEGAN = datetime(2026, 6, 4, 7, tzinfo=UTC)
+FAILED_RUN = RunView(outcome="failed", started_at=BEGAN, ended_at=BEGAN, was_cut_short=True)
+
+
+def test_a_fresh_base_says_nothing_of_it_at_the_foot(client: TestClient) -> None:
     fresh = checked(client.get("/").text).text
-    began = datetime(2026, 6, 4, 7, tzinfo=UTC)
-    run = RunView(outcome="failed", started_at=began, ended_at=began, was_cut_short=True)
-    room.overview = OVERVIEW.model_copy(update={"is_stale": True, "last_run": run})
+
+    assert "older than a day" not in fresh
+    assert "The last sync" not in fresh
+
+
+def test_a_stale_base_and_a_failed_sync_say_so_at_the_foot(client: TestClient, room: Room) -> None:
+    room.overview = OVERVIEW.model_copy(update={"is_stale": True, "last_run": FAILED_RUN})
+
     for address in ("/", "/issues/39288"):
         stale = checked(client.get(address).text).text
         assert "older than a day" in stale
         assert "The last sync, on 4 Jun 2026, 07:00 UTC, failed" in stale
 
-    assert "older than a day" not in fresh
-    assert "The last sync" not in fresh
-    room.overview = OVERVIEW.model_copy(update={"last_run": run.model_copy(update={"outcome": "killed"})})
+
+def test_a_killed_sync_says_so_at_the_foot(client: TestClient, room: Room) -> None:
+    room.overview = OVERVIEW.model_copy(update={"last_run": FAILED_RUN.model_copy(update={"outcome": "killed"})})
+
     assert "did not come to its end" in checked(client.get("/").text).text
 
 
