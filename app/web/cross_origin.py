@@ -6,7 +6,9 @@ Judgements, votes, deliveries and pages are left to their own origin: a browser 
 from __future__ import annotations
 
 from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.web.answer_start import at_start
 
 _READ = "GET, HEAD"
 _FILES = frozenset({"/openapi.json", "/llms.txt", "/feed.atom"})
@@ -34,15 +36,12 @@ class CrossOrigin:
             await send({"type": "http.response.body", "body": b""})
             return
         is_open = scope["method"] in allowed.split(", ")
+        await self._app(scope, receive, at_start(send, _open) if is_open else send)
 
-        async def send_open(message: Message) -> None:
-            if is_open and message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers["Access-Control-Allow-Origin"] = "*"
-                headers["Access-Control-Expose-Headers"] = _EXPOSED
-            await send(message)
 
-        await self._app(scope, receive, send_open)
+def _open(headers: MutableHeaders) -> None:
+    headers["Access-Control-Allow-Origin"] = "*"
+    headers["Access-Control-Expose-Headers"] = _EXPOSED
 
 
 def _methods(path: str) -> str:

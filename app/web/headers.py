@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.web.answer_start import at_start
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -34,13 +36,10 @@ class SecurityHeaders:
             await self._app(scope, receive, send)
             return
 
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                told = {name for name, _ in headers.raw}
-                headers.raw.extend(pair for pair in _PAIRS if pair[0] not in told)
-                if scope.get("scheme") == "https":
-                    headers.setdefault("Strict-Transport-Security", HSTS)
-            await send(message)
+        def add(headers: MutableHeaders) -> None:
+            told = {name for name, _ in headers.raw}
+            headers.raw.extend(pair for pair in _PAIRS if pair[0] not in told)
+            if scope.get("scheme") == "https":
+                headers.setdefault("Strict-Transport-Security", HSTS)
 
-        await self._app(scope, receive, send_with_headers)
+        await self._app(scope, receive, at_start(send, add))

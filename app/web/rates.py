@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from limits import RateLimitItem, parse
 from limits.storage import Storage
 from limits.strategies import FixedWindowRateLimiter
-from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.config import NO_LIMIT, ApiKey
+from app.web.answer_start import at_start
 from app.web.problems import answer_problem
 from app.web.visitor import visitor_of
 
@@ -150,13 +150,7 @@ class RateLimits:
             refusal = answer_problem(Request(scope), 429, detail, kind=_TYPE, headers=headers)
             await refusal(scope, receive, send)
             return
-
-        async def send_with_budget(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(headers)
-            await send(message)
-
-        await self._app(scope, receive, send_with_budget)
+        await self._app(scope, receive, at_start(send, lambda told: told.update(headers)))
 
     def _asker(self, scope: Scope) -> tuple[str, str, RateLimitItem] | None:
         """The policy, the client's key in it and its rate; None for who has no limit."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from anyio.to_thread import current_default_thread_limiter
 from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.web.answer_start import at_start
 
 
 class SpreadConnections:
@@ -23,9 +25,8 @@ class SpreadConnections:
             await self._app(scope, receive, send)
             return
 
-        async def send_and_spread(message: Message) -> None:
-            if message["type"] == "http.response.start" and current_default_thread_limiter().borrowed_tokens:
-                MutableHeaders(scope=message)["Connection"] = "close"
-            await send(message)
+        def spread(headers: MutableHeaders) -> None:
+            if current_default_thread_limiter().borrowed_tokens:
+                headers["Connection"] = "close"
 
-        await self._app(scope, receive, send_and_spread)
+        await self._app(scope, receive, at_start(send, spread))
