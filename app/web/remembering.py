@@ -22,10 +22,11 @@ KEPT_ANSWERS = (
     "view_cluster", "digest", "digest_archive", "newest_week", "feed_entries",
 )  # fmt: skip
 """Questions of `Knowledge` whose answers are kept: they depend on their arguments and the archive only."""
+AGING = frozenset({"overview"})
+"""Those that tell how old the data is, which time alone changes."""
 ENTRIES_MAX = 256
 """Some tens of megabytes of the largest answers."""
 AGE_MAX_S = 60.0
-"""Answers tell how old the data is, which time alone changes."""
 
 _Entry = tuple[str, float, Any]
 
@@ -43,15 +44,18 @@ class Memory:
     def remembering(self, knowledge: Knowledge) -> Knowledge:
         """The same questions, those of `KEPT_ANSWERS` answered from here where they can be."""
         return replace(
-            knowledge, **{name: partial(self._ask, getattr(knowledge, name)) for name in KEPT_ANSWERS}
+            knowledge,
+            **{name: partial(self._ask, name in AGING, getattr(knowledge, name)) for name in KEPT_ANSWERS},
         )
 
-    def _ask(self, question: Callable[..., Any], store: Store, *told: Any, **named: Any) -> Any:
+    def _ask(
+        self, ages: bool, question: Callable[..., Any], store: Store, *told: Any, **named: Any
+    ) -> Any:
         key = (question, told, tuple(sorted(named.items())))
         stamp, now = self._stamp.now(), time.monotonic()  # before the answer: what comes meanwhile ends it
         with self._guard:
             found = self._entries.get(key)
-            if found is not None and found[0] == stamp and now - found[1] < self._age_max_s:
+            if found is not None and found[0] == stamp and (not ages or now - found[1] < self._age_max_s):
                 self._entries.move_to_end(key)
                 return found[2]
         answer = question(store, *told, **named)

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any, cast
 
-from app.store.session import Store
+import pytest
+import time_machine
+
+from app.knowledge.browse_shapes import IssueQuery
+from app.knowledge.iso_week import IsoWeek
+from app.store.session import Store, open_store
 from app.store.stamp import Stamp
 from app.web.deps import Knowledge
-from app.web.remembering import Memory
+from app.web.remembering import AGING, KEPT_ANSWERS, Memory
+from tests.served import starter_settings
 
 STORE = cast("Store", None)
+REPO = "vllm-project/vllm"
+MORE_ASKED: dict[str, tuple[Any, ...]] = {
+    "browse": (IssueQuery(),), "known_issues": ("0.10.0",), "digest": (IsoWeek(2025, 20),),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def starter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """An archive of the starter cards, which nothing is written to."""
+    opened = open_store(starter_settings(tmp_path_factory.mktemp("starter")).database_url)
+    yield opened
+    opened.close()
 
 
 class Clock:
@@ -63,11 +83,33 @@ def test_other_arguments_are_another_question() -> None:
     assert len(asked) == 3
 
 
-def test_an_answer_is_not_kept_past_its_age() -> None:
+def test_an_answer_that_tells_an_age_is_not_kept_past_its_own() -> None:
     knowledge, asked = memory(Clock(), age_max_s=0.0)
     knowledge.overview(STORE, "a/b")
     knowledge.overview(STORE, "a/b")
     assert len(asked) == 2
+
+
+def test_an_answer_that_only_the_data_changes_is_kept_as_long_as_that_is_the_same() -> None:
+    clock = Clock()
+    browse, asked = counted()
+    held = Memory(cast("Stamp", clock), age_max_s=0.0).remembering(replace(Knowledge(), browse=browse))
+    assert cast("Any", held.browse)(STORE, "a/b") == cast("Any", held.browse)(STORE, "a/b")
+    clock.at = 1
+    cast("Any", held.browse)(STORE, "a/b")
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("name", sorted(set(KEPT_ANSWERS) - AGING))
+def test_an_answer_that_is_kept_without_an_age_is_the_same_at_any_time(name: str, starter: Store) -> None:
+    ask = partial(getattr(Knowledge(), name), starter, REPO, *MORE_ASKED.get(name, ()))
+    if name == "view_cluster":
+        ask = partial(ask, Knowledge().clusters(starter, REPO, limit=1).items[0].id)
+    with time_machine.travel(datetime(2026, 1, 1, tzinfo=UTC), tick=False):
+        then = ask()
+    with time_machine.travel(datetime(2027, 6, 1, tzinfo=UTC), tick=False):
+        assert ask() == then
+
 
 
 def test_what_was_not_asked_for_longest_goes_first() -> None:
