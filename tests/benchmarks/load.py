@@ -29,7 +29,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from socket import socket
 
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
@@ -41,6 +40,7 @@ from app.config import load_settings
 from app.store.issues import find_repository
 from app.store.session import Store, open_store
 from tests.benchmarks.processes import database_server_of, family, family_cpu_s, memory_of
+from tests.loopback import free_port
 
 SHARES = (("diagnose", 0.6), ("read", 0.3), ("browse", 0.1))
 BROWSED = (
@@ -197,12 +197,6 @@ def read_numbers(store: Store) -> list[int]:
         repo_id = find_repository(session, load_settings().default_repo)
         asked = text("SELECT number FROM issue WHERE repo_id = :repo AND NOT is_pull_request ORDER BY number")
         return list(session.connection().execute(asked, {"repo": repo_id}).scalars())
-
-
-def free_port() -> int:
-    with socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass(frozen=True, slots=True)

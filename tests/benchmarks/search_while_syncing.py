@@ -19,18 +19,13 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from socket import socket
 
 import httpx
 
+from tests.loopback import free_port
+
 PER_SECOND = 20
 READY_TIMEOUT_S = 60.0
-
-
-def free_port() -> int:
-    with socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def ask(client: httpx.Client, url: str, log: str) -> tuple[float, int]:
