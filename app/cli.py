@@ -11,23 +11,40 @@ from typing import Annotated, NoReturn
 import typer
 
 from app import __version__
-from app.commands import ask, fill, look, start, tell, upkeep
-from app.console import emit, say, set_up_logging
+from app.commands import ask, data, maintain, serve, show
 from app.errors import TriageError
+from app.terminal.console import emit, say, set_up_logging
 
 app = typer.Typer(
-    name="triage", no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False,
+    name="triage",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
     help="Paste a vLLM crash log; see the known issue, what helps now, and whether a release fixes it.",
-)  # fmt: skip
+)
 for command in (
-    start.up, start.serve, start.mcp, start.migrate, fill.sync, fill.import_, ask.diagnose, ask.extract,
-    ask.report, ask.comment, fill.reextract, look.status, tell.digest,
-    upkeep.backup, upkeep.restore, upkeep.copy, upkeep.doctor,
-):  # fmt: skip
+    serve.up,
+    serve.serve,
+    serve.mcp,
+    serve.migrate,
+    data.sync,
+    data.import_,
+    ask.diagnose,
+    ask.extract,
+    ask.report,
+    ask.comment,
+    data.reextract,
+    show.status,
+    show.digest,
+    maintain.backup,
+    maintain.restore,
+    maintain.copy,
+    maintain.doctor,
+):
     app.command(command.__name__.rstrip("_"))(command)
 
 bench_app = typer.Typer(no_args_is_help=True, help="Measure this installation over its own data.")
-bench_app.command("diagnose")(look.bench_diagnose)
+bench_app.command("diagnose")(show.bench_diagnose)
 app.add_typer(bench_app, name="bench")
 
 

@@ -15,46 +15,41 @@ from starlette.staticfiles import StaticFiles
 from app import __version__
 from app.config import Settings, shared_metrics_folder
 from app.errors import StoreError
-from app.knowledge.retention import forget_old, forget_regularly
+from app.knowledge.operations.retention import forget_old, forget_regularly
 from app.paths import static_dir
+from app.store.engine.data_version import Stamp
 from app.store.session import Store, open_store
-from app.store.stamp import Stamp
-from app.web import (
-    api,
-    api_docs,
-    browse,
+from app.web.answers import openapi, problems
+from app.web.cache import Memory
+from app.web.deps import Desk, Knowledge
+from app.web.mcp import http as mcp_http
+from app.web.middleware import metrics
+from app.web.middleware.body_limits import LimitReceiving
+from app.web.middleware.client import ForwardedClient, parse_networks
+from app.web.middleware.conditional import ConditionalReads
+from app.web.middleware.headers import SecurityHeaders
+from app.web.middleware.origins import CrossOrigin
+from app.web.middleware.rate_limits import RateLimits
+from app.web.middleware.request_log import LogRequests
+from app.web.routes import (
+    clusters,
+    diagnose,
     digest,
     feed,
-    handlers,
-    health,
-    issue_page,
-    issues_api,
+    home,
+    issue,
+    issues,
     judgements,
-    kept,
-    mcp_http,
-    metrics,
-    openapi,
-    pages,
-    regressions,
     report,
-    signatures,
-    signposts,
+    service,
+    versions,
     votes,
     webhooks,
 )
-from app.web.conditional import ConditionalReads
-from app.web.cross_origin import CrossOrigin
-from app.web.deps import Desk, Knowledge
-from app.web.fetching import Fetcher, FetchIssue
-from app.web.headers import SecurityHeaders
-from app.web.intake import Intake, TakeDelivery
-from app.web.rates import RateLimits
-from app.web.receiving import LimitReceiving
-from app.web.remembering import Memory
-from app.web.request_log import LogRequests
-from app.web.visitor import ForwardedClient, parse_networks
-from ingest.client import GitHubClient
-from ingest.on_demand import fetch_with_links
+from app.web.routes.report import Fetcher, FetchIssue
+from app.web.routes.webhooks import Intake, TakeDelivery
+from ingest.github.client import GitHubClient
+from ingest.one_issue import fetch_with_links
 from ingest.webhook import take_delivery
 
 Background = Callable[[threading.Event], None]
@@ -66,23 +61,19 @@ them are answered later, and each holds 10 to 15 MB."""
 COMPRESSION = 4
 """gzip's level: by 9, which is usual, an answer is 2 % smaller and takes a quarter longer."""
 
-_ROOMS = (
-    issues_api,
-    api,
-    api_docs,
-    browse,
+_ROUTES = (
+    issue,
+    diagnose,
+    issues,
     digest,
     feed,
-    health,
-    issue_page,
+    service,
     judgements,
-    kept,
     metrics,
-    pages,
-    regressions,
+    home,
+    versions,
     report,
-    signatures,
-    signposts,
+    clusters,
     votes,
     webhooks,
 )
@@ -142,11 +133,11 @@ def create_app(
     )
     app.state.settings = settings
     app.state.metrics = metrics.Metrics(shared_metrics_folder())
-    handlers.install(app)
+    problems.install(app)
     openapi.install(app)
     _add_middleware(app, settings)
-    for room in _ROOMS:
-        app.include_router(room.router)
+    for routes in _ROUTES:
+        app.include_router(routes.router)
     app.router.routes.append(mcp_http.ROUTE)
     app.mount("/static", StaticFiles(directory=static_dir()), name="static")
     return app

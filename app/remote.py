@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from app import __version__
 from app.errors import ConfigError, ServerError
-from app.knowledge.answers import Diagnosis
+from app.knowledge.diagnosis.shapes import Diagnosis
 
 CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 60.0
@@ -39,9 +39,10 @@ def diagnose_remotely(
     try:
         with httpx.Client(timeout=_TIMEOUT, transport=transport) as client:
             reply = client.post(
-                f"{url.rstrip('/')}/api/v1/diagnose", json=question,
+                f"{url.rstrip('/')}/api/v1/diagnose",
+                json=question,
                 headers={"User-Agent": f"vllm-triage/{__version__}", "Accept": "application/json"},
-            )  # fmt: skip
+            )
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ServerError(f"{url} does not answer: {_silence(error)}") from None
     if reply.is_redirect:

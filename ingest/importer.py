@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import IO, Any
 
 from app.errors import InputError
-from app.knowledge.derive import derive_issues
-from app.store.comments import save_comments
-from app.store.issues import add_repository, save_issues
+from app.knowledge.indexing.derive import derive_issues
+from app.store.github.comments import save_comments
+from app.store.github.issues import add_repository, save_issues
+from app.store.github.releases import save_releases
 from app.store.records import CommentRecord, IssueRecord, ReleaseRecord
-from app.store.releases import save_releases
 from app.store.session import Store
-from ingest.pipeline import Derive, Progress, Report, derive_stale, quiet
-from ingest.records import comment_record, comments_inside, issue_record, release_record, repo_named
-from ingest.rows import FileRow, read_rows
+from ingest.derive import Derive, Progress, Report, derive_stale, quiet
+from ingest.parse.json_files import FileRow, read_rows
+from ingest.parse.records import comment_record, comments_inside, issue_record, release_record, repo_named
 
 BATCH = 200
 """Rows in one unit of work."""
@@ -101,9 +101,13 @@ def import_paths(
     if fault is not None:
         raise fault
     return ImportResult(
-        work.stored, work.changed, tuple(work.skipped), work.skipped_count,
-        sum(result.read for result in results), sum(result.faults for result in results),
-    )  # fmt: skip
+        work.stored,
+        work.changed,
+        tuple(work.skipped),
+        work.skipped_count,
+        sum(result.read for result in results),
+        sum(result.faults for result in results),
+    )
 
 
 def _check_path(path: str | Path) -> None:

@@ -17,18 +17,18 @@ import structlog
 from sqlmodel import Session
 
 from app.errors import InputError, StoreError
-from app.knowledge.derive import derive_issues
-from app.knowledge.withdrawn import withdraw
-from app.store.comments import save_comments
-from app.store.deliveries import add_delivery, purge_deliveries
-from app.store.gone import gone_comments, gone_issues, mark_comment_gone
-from app.store.issues import add_repository, save_issues
+from app.knowledge.cluster.update import withdraw
+from app.knowledge.indexing.derive import derive_issues
+from app.store.github.comments import save_comments
+from app.store.github.deliveries import add_delivery, purge_deliveries
+from app.store.github.issues import add_repository, save_issues
+from app.store.github.presence import gone_comments, gone_issues, mark_comment_gone
+from app.store.github.releases import save_releases
 from app.store.records import CommentRecord, IssueRecord, ReleaseRecord
-from app.store.releases import save_releases
 from app.store.session import Store
-from ingest.fields import Row, flag_of, id_of, part_of, text_of
-from ingest.pipeline import Derive, derive_changed
-from ingest.records import comment_record, issue_record, release_record
+from ingest.derive import Derive, derive_changed
+from ingest.parse.fields import Row, flag_of, id_of, part_of, text_of
+from ingest.parse.records import comment_record, issue_record, release_record
 
 Outcome = Literal["stored", "seen", "ignored"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from alembic import context
 
-from app.store.cluster_tables import metadata
-from app.store.tally import TallyRow  # noqa: F401 - its table is part of the schema
+from app.store.github.counts import TallyRow  # noqa: F401 - its table is part of the schema
+from app.store.tables import metadata
 
 connection = context.config.attributes["connection"]
 context.configure(connection=connection, target_metadata=metadata, render_as_batch=True)

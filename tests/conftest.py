@@ -31,8 +31,12 @@ hypothesis_settings.load_profile("triage")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long-sample", metavar="SEED", help="of the tests marked long, run a sample chosen by SEED")
-    parser.addoption("--fuzz-bodies", type=int, default=5_000, metavar="N", help="bodies of the long fuzz test")
+    parser.addoption(
+        "--long-sample", metavar="SEED", help="of the tests marked long, run a sample chosen by SEED"
+    )
+    parser.addoption(
+        "--fuzz-bodies", type=int, default=5_000, metavar="N", help="bodies of the long fuzz test"
+    )
     parser.addoption("--fuzz-seed", type=int, default=0, metavar="SEED", help="which bodies these are")
 
 

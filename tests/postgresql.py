@@ -60,11 +60,18 @@ class PostgreSQL:
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [
-                    self.binaries / "postgres", "-D", self.folder / "data", "-k", self.folder,
+                    self.binaries / "postgres",
+                    "-D",
+                    self.folder / "data",
+                    "-k",
+                    self.folder,
                     *(part for setting in settings for part in ("-c", setting)),
                 ],
-                stdout=subprocess.DEVNULL, stderr=log, cwd=self.folder, **self.identity,
-            )  # fmt: skip
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                cwd=self.folder,
+                **self.identity,
+            )
         self._wait_until_up(self.process)
 
     def _wait_until_up(self, process: subprocess.Popen[bytes]) -> None:
@@ -119,11 +126,21 @@ def set_up_server(*settings: str) -> PostgreSQL:
         identity = {"user": user, "group": getpwnam(user).pw_gid, "extra_groups": []}
     subprocess.run(
         [
-            binaries / "initdb", "-D", folder / "data", "-U", "triage", "--auth=trust", "--no-sync",
-            "--encoding=UTF8", "--locale=C",
+            binaries / "initdb",
+            "-D",
+            folder / "data",
+            "-U",
+            "triage",
+            "--auth=trust",
+            "--no-sync",
+            "--encoding=UTF8",
+            "--locale=C",
         ],
-        check=True, capture_output=True, cwd=folder, **identity,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        cwd=folder,
+        **identity,
+    )
     return PostgreSQL(binaries, folder, identity, settings or _NOT_SYNCED)
 
 

@@ -15,11 +15,17 @@ LATE = datetime(2026, 4, 9, 9, tzinfo=UTC)
 def an_issue(number: int, **fields: Any) -> IssueRecord:
     """An open issue as GitHub tells it."""
     told: dict[str, Any] = {
-        "title": f"[Bug]: issue {number}", "body": "It fails.", "state": "open", "created_at": EARLY,
-        "updated_at": EARLY, "url": f"https://github.com/{REPO}/issues/{number}",
-    }  # fmt: skip
+        "title": f"[Bug]: issue {number}",
+        "body": "It fails.",
+        "state": "open",
+        "created_at": EARLY,
+        "updated_at": EARLY,
+        "url": f"https://github.com/{REPO}/issues/{number}",
+    }
     told |= fields
-    told.setdefault("raw", {"number": number, "title": told["title"], "body": told["body"], "state": told["state"]})
+    told.setdefault(
+        "raw", {"number": number, "title": told["title"], "body": told["body"], "state": told["state"]}
+    )
     return IssueRecord(number=number, **told)
 
 
@@ -48,7 +54,9 @@ _SERVER = "(APIServer pid={pid}) "
 
 def a_traceback(last: str, *frames: str, site: str = SITE, line: int = 20) -> str:
     """A traceback of frames given as `path/in/site-packages.py:function`."""
-    told = [f'  File "{site}/{frame.split(":")[0]}", line {line}, in {frame.split(":")[1]}' for frame in frames]
+    told = [
+        f'  File "{site}/{frame.split(":")[0]}", line {line}, in {frame.split(":")[1]}' for frame in frames
+    ]
     return "\n".join(["Traceback (most recent call last):", *told, last])
 
 
@@ -60,23 +68,30 @@ def _server_log(error: str, pid: int, day: str, line: int, start: str = "") -> s
     return "\n".join([*start.splitlines(), *(core + text for text in lines), server + tail, ""])
 
 
-def marlin_log(site: str = SITE, line: int = 20, pid: int = 314, day: str = "03-14", size: int = 4544, start: str = "") -> str:
+def marlin_log(
+    site: str = SITE, line: int = 20, pid: int = 314, day: str = "03-14", size: int = 4544, start: str = ""
+) -> str:
     """A quantised layer whose width the kernel does not take."""
     error = a_traceback(
         f"ValueError: Weight output_size_per_partition = {size} is not divisible by min_thread_n = 64.",
-        "vllm/v1/worker/gpu_worker.py:load_model", "vllm/model_executor/model_loader/utils.py:process_weights",
+        "vllm/v1/worker/gpu_worker.py:load_model",
+        "vllm/model_executor/model_loader/utils.py:process_weights",
         "vllm/model_executor/layers/quantization/utils/marlin_utils.py:verify_marlin_supports_shape",
-        site=site, line=line,
-    )  # fmt: skip
+        site=site,
+        line=line,
+    )
     return _server_log(error, pid, day, line, start)
 
 
 def rope_log(site: str = SITE, line: int = 20, pid: int = 314, day: str = "03-14") -> str:
     """A model whose configuration lacks a key."""
     error = a_traceback(
-        "KeyError: 'rope_scaling_factor'", "vllm/transformers_utils/config.py:get_config",
-        "vllm/transformers_utils/rope.py:patch_rope_scaling_dict", site=site, line=line,
-    )  # fmt: skip
+        "KeyError: 'rope_scaling_factor'",
+        "vllm/transformers_utils/config.py:get_config",
+        "vllm/transformers_utils/rope.py:patch_rope_scaling_dict",
+        site=site,
+        line=line,
+    )
     return _server_log(error, pid, day, line)
 
 

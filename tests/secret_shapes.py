@@ -52,7 +52,9 @@ def _key_block(kind: str, template: str) -> Callable[[random.Random], Shape]:
 
 def _jwt(line: str) -> Callable[[random.Random], Shape]:
     def make(rnd: random.Random) -> Shape:
-        token = ".".join(["ey" + "J" + word(rnd, 30), "ey" + "J" + word(rnd, 60), word(rnd, 43, LETTERS + "-_")])
+        token = ".".join(
+            ["ey" + "J" + word(rnd, 30), "ey" + "J" + word(rnd, 60), word(rnd, 43, LETTERS + "-_")]
+        )
         return line.replace("@@", token), token
 
     return make
@@ -114,7 +116,9 @@ SHAPES: dict[str, Callable[[random.Random], Shape]] = {
     "aws secret variable": _in("AWS_SECRET_ACCESS_KEY=@@", 40, LETTERS + "/+"),
     "aws secret in JSON": _in('{"SecretAccessKey": "@@", "Expiration": "x"}', 40, LETTERS + "/+"),
     "aws session token": _in("AWS_SESSION_TOKEN=@@", 120, LETTERS + "/+"),
-    "google key": _after("AI" + "za", 35, "https://generativelanguage.googleapis.com/v1?key=@@", LETTERS + "-_"),
+    "google key": _after(
+        "AI" + "za", 35, "https://generativelanguage.googleapis.com/v1?key=@@", LETTERS + "-_"
+    ),
     "google access": _after("ya" + "29.", 60, "gcloud: @@", LETTERS + "-_"),
     "slack bot": _after("xo" + "xb-", 40, "SLACK_TOKEN @@", string.digits + string.ascii_letters),
     "slack person": _after("xo" + "xp-", 40, "@@"),
@@ -127,9 +131,16 @@ SHAPES: dict[str, Callable[[random.Random], Shape]] = {
     "groq": _after("gs" + "k_", 52, "groq @@"),
     "sendgrid": _numbers("mail @@", lambda rnd: ".".join(["S" + "G", word(rnd, 22), word(rnd, 43)])),
     "twilio": _numbers("sms @@ sent", lambda rnd: "S" + "K" + word(rnd, 32, HEX)),
-    "telegram": _numbers("bot @@ started", lambda rnd: str(rnd.randrange(10**8, 10**9)) + ":AA" + word(rnd, 33)),
-    "telegram address": _numbers("https://api.telegram.org/bot@@/getMe", lambda rnd: str(rnd.randrange(10**8, 10**9)) + ":AA" + word(rnd, 33)),
-    "discord": _numbers("client @@", lambda rnd: ".".join(["M" + word(rnd, 23), word(rnd, 6), word(rnd, 38)])),
+    "telegram": _numbers(
+        "bot @@ started", lambda rnd: str(rnd.randrange(10**8, 10**9)) + ":AA" + word(rnd, 33)
+    ),
+    "telegram address": _numbers(
+        "https://api.telegram.org/bot@@/getMe",
+        lambda rnd: str(rnd.randrange(10**8, 10**9)) + ":AA" + word(rnd, 33),
+    ),
+    "discord": _numbers(
+        "client @@", lambda rnd: ".".join(["M" + word(rnd, 23), word(rnd, 6), word(rnd, 38)])
+    ),
     "discord web hook": _in("https://discord.com/api/webhooks/123456789012345678/@@", 68),
     "vault": _after("hv" + "s.", 24, "vault @@"),
     "jwt": _jwt("id @@"),
@@ -161,11 +172,15 @@ SHAPES: dict[str, Callable[[random.Random], Shape]] = {
     "together": _in("TOGETHER_API_KEY: @@", 64, HEX),
     "docker": _in("docker run -e HF_TOKEN=@@ vllm/vllm-openai"),
     "azure key": _in("AZURE_OPENAI_KEY=@@", 32, HEX),
-    "azure storage": _in("DefaultEndpointsProtocol=https;AccountName=a;AccountKey=@@==;EndpointSuffix=x", 86, LETTERS + "/+"),
+    "azure storage": _in(
+        "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=@@==;EndpointSuffix=x", 86, LETTERS + "/+"
+    ),
     "azure signature": _in("https://a.blob.core.windows.net/c/m?sv=2024-01-01&sig=@@%3D", 43),
     "presigned": _in("https://b.s3.amazonaws.com/m?X-Amz-Signature=@@", 64, HEX),
     "password": _in("password=@@"),
-    "password with signs": _numbers("DB_PASSWORD=@@", lambda rnd: word(rnd, 8) + "," + word(rnd, 8) + ";)" + word(rnd, 4)),
+    "password with signs": _numbers(
+        "DB_PASSWORD=@@", lambda rnd: word(rnd, 8) + "," + word(rnd, 8) + ";)" + word(rnd, 4)
+    ),
     "postgres password": _in("PGPASSWORD=@@ psql -h db"),
     "password prompt": _in("Password: @@"),
     "client secret": _in('client_secret="@@"'),
@@ -213,7 +228,7 @@ SHAPES: dict[str, Callable[[random.Random], Shape]] = {
     "home of windows in JSON": _numbers('"C:\\\\Users\\\\@@\\\\models"', _person),
     "user variable": _numbers("USER=@@", _person),
     "prompt": _numbers("(base) @@@gpu-node-7:~/vllm$ vllm serve m", _person),
-}  # fmt: skip
+}
 
 
 def make_all(seed: int) -> dict[str, Shape]:

@@ -17,7 +17,7 @@ import httpx
 import uvicorn
 
 from app.config import Settings
-from app.knowledge.starter_set import load_starter_set
+from app.knowledge.indexing.starter_set import load_starter_set
 from app.main import create_app
 from app.store.schema import migrate
 from app.store.session import open_store
@@ -49,7 +49,9 @@ def starter_settings(folder: Path, **more: Any) -> Settings:
 def served(settings: Settings) -> Iterator[str]:
     """The address of a running server."""
     port = free_port()
-    config = uvicorn.Config(create_app(settings), host="127.0.0.1", port=port, log_level="error", lifespan="on")
+    config = uvicorn.Config(
+        create_app(settings), host="127.0.0.1", port=port, log_level="error", lifespan="on"
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -70,15 +72,20 @@ def serving(base: str, *options: str, **environment: str) -> Iterator[tuple[subp
     port = free_port()
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TRIAGE_")}
     process = subprocess.Popen(
-        [sys.executable, "-m", "app.cli", "serve", "--port", str(port), *options], cwd=Path(__file__).parents[1],
-        env=kept | {"TRIAGE_DATABASE_URL": base} | environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        [sys.executable, "-m", "app.cli", "serve", "--port", str(port), *options],
+        cwd=Path(__file__).parents[1],
+        env=kept | {"TRIAGE_DATABASE_URL": base} | environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
         start_new_session=True,
-    )  # fmt: skip
+    )
 
     def answers() -> bool:
         assert process.poll() is None, "it did not start"
         try:
-            return httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=5, trust_env=False).status_code == 200
+            return (
+                httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=5, trust_env=False).status_code == 200
+            )
         except httpx.HTTPError:
             return False
 

@@ -1,4 +1,4 @@
-"""A server of two workers without the rooms behind it, for the tests of `app.workers`.
+"""A server of two workers without the rooms behind it, for the tests of `app.server.workers`.
 
     python -m tests.small_server PORT [failing] [terminal] [ignoring]
 
@@ -18,7 +18,7 @@ from typing import Any
 
 from uvicorn import Config
 
-from app.workers import Workers, end_with_parent
+from app.server.workers import Workers, end_with_parent
 
 SLOW_S = 1.0
 
@@ -29,7 +29,13 @@ async def answer(scope: dict[str, Any], receive: Any, send: Any) -> None:
     if scope["path"] == "/slow":
         await asyncio.sleep(SLOW_S)
     told = str(os.getpid()).encode()
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", str(len(told)).encode())]})
+    await send(
+        {
+            "type": "http.response.start",
+            "status": 200,
+            "headers": [(b"content-length", str(len(told)).encode())],
+        }
+    )
     await send({"type": "http.response.body", "body": told})
 
 
@@ -52,9 +58,15 @@ def main() -> int:
     if "ignoring" in sys.argv:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     config = Config(
-        "tests.small_server:fail" if fails else "tests.small_server:make", factory=not fails, workers=2, log_level="critical",
-        host="127.0.0.1", port=int(sys.argv[1]), lifespan="on" if fails else "off", timeout_graceful_shutdown=10,
-    )  # fmt: skip
+        "tests.small_server:fail" if fails else "tests.small_server:make",
+        factory=not fails,
+        workers=2,
+        log_level="critical",
+        host="127.0.0.1",
+        port=int(sys.argv[1]),
+        lifespan="on" if fails else "off",
+        timeout_graceful_shutdown=10,
+    )
     workers = Workers(config, [config.bind_socket()])
     workers.run()
     return 0 if workers.was_told else 9

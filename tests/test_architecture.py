@@ -11,16 +11,30 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 FLOORS = {
-    "app.errors": 0, "app.paths": 0, "app.config": 1, "app.extract": 1, "app.starter": 2, "app.store": 2,
-    "app.match": 3, "app.train": 4, "app.knowledge": 4, "app.web": 5, "ingest": 5, "app.console": 5,
-    "app.plain": 5, "app.remote": 5, "app.main": 6, "app.progress": 6, "app.syncing": 6, "app.connections": 6, "app.workers": 6, "app.serving": 7,
-    "app.bench": 6, "app.commands": 8, "app.cli": 9,
-}  # fmt: skip
+    "app.errors": 0,
+    "app.paths": 0,
+    "app.config": 1,
+    "app.extract": 1,
+    "app.starter": 2,
+    "app.store": 2,
+    "app.match": 3,
+    "app.train": 4,
+    "app.knowledge": 4,
+    "app.web": 5,
+    "ingest": 5,
+    "app.terminal": 5,
+    "app.remote": 5,
+    "app.bench": 6,
+    "app.main": 6,
+    "app.server": 7,
+    "app.commands": 8,
+    "app.cli": 9,
+}
 """A room may import rooms of lower floors, and its own. Rooms of one floor never meet."""
 
 SIDE_DOORS = {
     ("app.store", "app.paths"): "the archive must find the migrations",
-    ("app.serving", "app.main"): "the server runs the application",
+    ("app.server.run", "app.main"): "the server runs the application",
 }
 
 FENCES = {
@@ -30,20 +44,20 @@ FENCES = {
     "sqlalchemy": {"app.store", "migrations"},
     "sklearn": {"app.match", "app.train", "app.bench"},
     "bm25s": {"app.bench"},
-    "fastapi": {"app.web", "app.main", "app.serving"},
+    "fastapi": {"app.web", "app.main", "app.server.run"},
     "starlette": {"app.web", "app.main"},
-    "jinja2": {"app.web.render"},
-    "limits": {"app.web.rates"},
-    "prometheus_client": {"app.web.metrics"},
-    "mcp": {"app.web.mcp_server", "app.web.mcp_http"},
+    "jinja2": {"app.web.views.render"},
+    "limits": {"app.web.middleware.rate_limits"},
+    "prometheus_client": {"app.web.middleware.metrics"},
+    "mcp": {"app.web.mcp.server", "app.web.mcp.http"},
     "typer": {"app.cli", "app.commands"},
-    "uvicorn": {"app.serving", "app.connections", "app.workers"},
-    "re2": {"app.extract.patterns"},
+    "uvicorn": {"app.server.run", "app.server.timeouts", "app.server.workers"},
+    "re2": {"app.extract.rules.patterns"},
     "stamina": {"ingest"},
 }
 """Which rooms may use a library. `sqlmodel` outside the archive: for the type of a session only."""
 
-LINES_MAX = 450
+LINES_MAX = 500
 LONGER = {}
 """Modules that may be longer, each with the reason."""
 

@@ -36,9 +36,13 @@ def triage(
     environment |= {"TRIAGE_GITHUB_API_URL": "http://127.0.0.1:9", **settings}
     return subprocess.run(
         [sys.executable, "-m", "app.cli", *map(str, arguments)],
-        cwd=folder, env={**environment, "PYTHONPATH": str(Path(__file__).parents[1])},
-        input=given, capture_output=True, check=False, timeout=120,
-    )  # fmt: skip
+        cwd=folder,
+        env={**environment, "PYTHONPATH": str(Path(__file__).parents[1])},
+        input=given,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
 
 
 def one_line(answer: subprocess.CompletedProcess[bytes]) -> str:
@@ -136,7 +140,9 @@ def test_a_place_below_a_plain_file_cannot_hold_the_database(tmp_path: Path) -> 
         ("TRIAGE_GITHUB_API_URL", "ftp://x"),
     ],
 )
-def test_a_wrong_setting_is_named_and_its_value_is_not_repeated(tmp_path: Path, name: str, value: str) -> None:
+def test_a_wrong_setting_is_named_and_its_value_is_not_repeated(
+    tmp_path: Path, name: str, value: str
+) -> None:
     answer = triage("migrate", folder=tmp_path, **{name: value})
     assert answer.returncode == 2
     assert name in one_line(answer)
@@ -163,10 +169,14 @@ def test_extract_writes_a_line_for_each_issue_and_names_the_line_that_is_none(tm
 
 
 ISSUE = {
-    "number": 7, "title": "[Bug]: it hangs on an A100", "body": "On vLLM 0.9.1.", "state": "open",
-    "created_at": "2026-04-08T09:00:00Z", "updated_at": "2026-04-08T09:00:00Z",
+    "number": 7,
+    "title": "[Bug]: it hangs on an A100",
+    "body": "On vLLM 0.9.1.",
+    "state": "open",
+    "created_at": "2026-04-08T09:00:00Z",
+    "updated_at": "2026-04-08T09:00:00Z",
     "html_url": "https://github.com/vllm-project/vllm/issues/7",
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -175,7 +185,9 @@ def reread(tmp_path: Path) -> Path:
     (tmp_path / "issues.jsonl").write_text(json.dumps(ISSUE), encoding="utf-8")
     assert triage("import", "issues.jsonl", folder=tmp_path).returncode == 0
     with closing(sqlite3.connect(tmp_path / "triage.db")) as base, base:
-        base.execute("update reading set rules_version = 'old', facts = json_set(facts, '$.gpus', json_array('L4'))")
+        base.execute(
+            "update reading set rules_version = 'old', facts = json_set(facts, '$.gpus', json_array('L4'))"
+        )
     return tmp_path
 
 
@@ -196,7 +208,15 @@ def test_reextract_diff_answers_json_too(reread: Path) -> None:
     answer = triage("reextract", "--diff", "--format", "json", "--examples", "0", folder=reread)
     (diff,) = json.loads(answer.stdout)["repositories"].values()
     gpus = next(item for item in diff["fields"] if item["field"] == "gpus")
-    assert gpus == {"field": "gpus", "before": 1, "after": 1, "added": 0, "removed": 0, "changed": 1, "examples": []}
+    assert gpus == {
+        "field": "gpus",
+        "before": 1,
+        "after": 1,
+        "added": 0,
+        "removed": 0,
+        "changed": 1,
+        "examples": [],
+    }
     assert (diff["compared"], diff["differing"], diff["stored_rules"]) == (1, 1, {"old": 1})
 
 
@@ -248,8 +268,11 @@ def started(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes], Path
     with said.open("wb") as errors:
         server = subprocess.Popen(
             [sys.executable, "-m", "app.cli", "up", "--port", str(port)],
-            cwd=tmp_path, env=environment, stderr=errors, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
+            cwd=tmp_path,
+            env=environment,
+            stderr=errors,
+            stdout=subprocess.DEVNULL,
+        )
     address = f"http://127.0.0.1:{port}"
     try:
         for _ in range(300):

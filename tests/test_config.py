@@ -19,8 +19,10 @@ def test_limits_keys_and_proxies_are_read_from_the_environment(monkeypatch: pyte
 
     assert settings.rate_limit == "30/minute"
     assert [(key.name, key.rate) for key in settings.api_keys] == [
-        ("bot", "1200/minute"), ("ci", "off"), ("oncall", "10/second"),
-    ]  # fmt: skip
+        ("bot", "1200/minute"),
+        ("ci", "off"),
+        ("oncall", "10/second"),
+    ]
     assert settings.api_keys[1].key.get_secret_value() == f"{KEY}2"
     assert settings.trusted_proxies == ("10.1.2.3/32", "10.0.0.0/8", "fd00::/8")
 
@@ -34,14 +36,22 @@ def test_without_them_there_is_a_limit_no_key_and_no_trusted_proxy() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("TRIAGE_RATE_LIMIT", "0/minute"), ("TRIAGE_RATE_LIMIT", "120"), ("TRIAGE_RATE_LIMIT", "120/week"),
-        ("TRIAGE_RATE_LIMIT", "99999999/day"), ("TRIAGE_RATE_LIMIT", "-1/minute"), ("TRIAGE_RATE_LIMIT", ""),
-        ("TRIAGE_API_KEYS", "secret-without-name"), ("TRIAGE_API_KEYS", "bot:secret"),
-        ("TRIAGE_API_KEYS", f"bot:{KEY}:secret"), ("TRIAGE_API_KEYS", f"bot:{KEY},bot:{KEY}"),
-        ("TRIAGE_API_KEYS", f"b ot:{KEY}"), ("TRIAGE_API_KEYS", "bot:secret of many words"),
-        ("TRIAGE_TRUSTED_PROXIES", "10.0.0.0/33"), ("TRIAGE_TRUSTED_PROXIES", "proxy.secret"),
+        ("TRIAGE_RATE_LIMIT", "0/minute"),
+        ("TRIAGE_RATE_LIMIT", "120"),
+        ("TRIAGE_RATE_LIMIT", "120/week"),
+        ("TRIAGE_RATE_LIMIT", "99999999/day"),
+        ("TRIAGE_RATE_LIMIT", "-1/minute"),
+        ("TRIAGE_RATE_LIMIT", ""),
+        ("TRIAGE_API_KEYS", "secret-without-name"),
+        ("TRIAGE_API_KEYS", "bot:secret"),
+        ("TRIAGE_API_KEYS", f"bot:{KEY}:secret"),
+        ("TRIAGE_API_KEYS", f"bot:{KEY},bot:{KEY}"),
+        ("TRIAGE_API_KEYS", f"b ot:{KEY}"),
+        ("TRIAGE_API_KEYS", "bot:secret of many words"),
+        ("TRIAGE_TRUSTED_PROXIES", "10.0.0.0/33"),
+        ("TRIAGE_TRUSTED_PROXIES", "proxy.secret"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_value_is_named_and_not_repeated(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:

@@ -64,12 +64,15 @@ def test_nginx_takes_the_site(tmp_path: Path) -> None:
     site = (DEPLOY / "nginx.conf").read_text(encoding="utf-8").replace(" ssl http2;", ";")
     # No certificate, perhaps no IPv6, and no right to the low ports: `nginx -t` opens them.
     site = re.sub(r"^ *(ssl_certificate|listen \[::\]).*\n", "", site, flags=re.MULTILINE)
-    (tmp_path / "site.conf").write_text(re.sub(r"listen (80|443)", r"listen 127.0.0.1:18\1", site), encoding="utf-8")
+    (tmp_path / "site.conf").write_text(
+        re.sub(r"listen (80|443)", r"listen 127.0.0.1:18\1", site), encoding="utf-8"
+    )
     folders = "".join(f"{name}_temp_path {tmp_path}/{name};" for name in ("client_body", "proxy"))
     (tmp_path / "nginx.conf").write_text(
         f"pid {tmp_path}/pid; error_log {tmp_path}/error.log; events {{}}\n"
-        f"http {{ access_log off; {folders} include {tmp_path}/site.conf; }}\n", encoding="utf-8",
-    )  # fmt: skip
+        f"http {{ access_log off; {folders} include {tmp_path}/site.conf; }}\n",
+        encoding="utf-8",
+    )
     accepts(tool("nginx"), "-t", "-q", "-c", tmp_path / "nginx.conf", "-e", tmp_path / "error.log")
 
 
@@ -82,7 +85,12 @@ def test_the_image_holds_what_the_build_needs_and_nothing_else() -> None:
     kept = {line[1:] for line in ignored if line.startswith("!")}
     build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wheel = build["tool"]["hatch"]["build"]["targets"]["wheel"]
-    needed = {*wheel["packages"], *wheel["force-include"], build["project"]["readme"], *build["project"]["license-files"]}
+    needed = {
+        *wheel["packages"],
+        *wheel["force-include"],
+        build["project"]["readme"],
+        *build["project"]["license-files"],
+    }
     assert "*" in ignored
     assert kept == needed | {"pyproject.toml", "constraints.txt"}
     assert all((ROOT / name).exists() for name in kept)

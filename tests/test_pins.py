@@ -16,7 +16,10 @@ EXTRAS = ("", "postgres", "bench", "dev")
 
 def pins() -> dict[str, str]:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    return {canonicalize_name(name): pin for name, _, pin in (line.partition("==") for line in lines if line.strip())}
+    return {
+        canonicalize_name(name): pin
+        for name, _, pin in (line.partition("==") for line in lines if line.strip())
+    }
 
 
 def needed() -> set[str]:

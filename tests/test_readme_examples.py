@@ -60,7 +60,9 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def run(*command: str, folder: Path, environment: dict[str, str]) -> str:
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -70,7 +72,9 @@ def test_every_example_is_run_here() -> None:
 
 
 def test_the_python_example_names_the_issue(url: str, folder: Path, environment: dict[str, str]) -> None:
-    said = run(sys.executable, "-c", EXAMPLES["python"].replace(SERVER, url), folder=folder, environment=environment)
+    said = run(
+        sys.executable, "-c", EXAMPLES["python"].replace(SERVER, url), folder=folder, environment=environment
+    )
 
     assert said.startswith(("same ", "likely "))
     assert f"works --enforce-eager https://github.com/{REPO}/issues/{CRASH_NUMBER}" in said
@@ -95,7 +99,9 @@ def test_the_http_configuration_reaches_the_tools(url: str) -> None:
     assert asyncio.run(listed()) == tools_of_the_table()
 
 
-def test_the_stdio_configuration_starts_the_tools(url: str, folder: Path, environment: dict[str, str]) -> None:
+def test_the_stdio_configuration_starts_the_tools(
+    url: str, folder: Path, environment: dict[str, str]
+) -> None:
     told = json.loads(EXAMPLES["mcp-stdio"])["mcpServers"]["vllm-triage"]
     told["env"] = {**environment, **told["env"], "TRIAGE_DATABASE_URL": f"sqlite:///{folder}/triage.db"}
 
@@ -118,9 +124,17 @@ def test_the_function_definition_is_what_the_api_takes(url: str) -> None:
     taken = schemas["DiagnoseRequest"]
     assert function["parameters"]["required"] == taken["required"]
     for name, told in function["parameters"]["properties"].items():
-        kinds = {option.get("type") for option in taken["properties"][name].get("anyOf", [taken["properties"][name]])}
+        kinds = {
+            option.get("type")
+            for option in taken["properties"][name].get("anyOf", [taken["properties"][name]])
+        }
         assert told["type"] in kinds
-    arguments = {"log": CRASH, "vllm_version": "0.19.0", "gpu": "H100", "model": "Llama-3.2-90B-Vision-Instruct"}
+    arguments = {
+        "log": CRASH,
+        "vllm_version": "0.19.0",
+        "gpu": "H100",
+        "model": "Llama-3.2-90B-Vision-Instruct",
+    }
     assert set(arguments) == set(function["parameters"]["properties"])
     answer = httpx.post(f"{url}/api/v1/diagnose", json=arguments)
     assert answer.json()["matches"][0]["number"] == CRASH_NUMBER
@@ -167,16 +181,32 @@ def event(title: str, body: str, **more: Any) -> dict[str, Any]:
 KNOWN = event("[Bug]: graphs fail", f"It dies.\n\n```text\n{CRASH}```\n")
 
 
-def run_workflow(told: dict[str, Any], url: str, tracker: Tracker, folder: Path, environment: dict[str, str]) -> None:
+def run_workflow(
+    told: dict[str, Any], url: str, tracker: Tracker, folder: Path, environment: dict[str, str]
+) -> None:
     """What a runner does with the workflow's last step."""
     step = yaml.safe_load(EXAMPLES["workflow"])["jobs"]["comment"]["steps"][-1]
     (folder / "event.json").write_text(json.dumps(told), encoding="utf-8")
     given = {
-        "GITHUB_EVENT_PATH": str(folder / "event.json"), "GITHUB_API_URL": tracker.url,
-        "GITHUB_REPOSITORY": REPO, "TRIAGE_URL": url, "GH_TOKEN": "a-token", "NUMBER": str(told["issue"]["number"]),
-    }  # fmt: skip
+        "GITHUB_EVENT_PATH": str(folder / "event.json"),
+        "GITHUB_API_URL": tracker.url,
+        "GITHUB_REPOSITORY": REPO,
+        "TRIAGE_URL": url,
+        "GH_TOKEN": "a-token",
+        "NUMBER": str(told["issue"]["number"]),
+    }
     assert set(step["env"]) == {"TRIAGE_URL", "GH_TOKEN", "NUMBER"}
-    run("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"], folder=folder, environment={**environment, **given})
+    run(
+        "bash",
+        "--noprofile",
+        "--norc",
+        "-eo",
+        "pipefail",
+        "-c",
+        step["run"],
+        folder=folder,
+        environment={**environment, **given},
+    )
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
@@ -197,7 +227,9 @@ def test_the_workflow_posts_one_comment_on_a_known_issue(
 def test_the_workflow_posts_nothing_where_there_is_nothing_to_say(
     url: str, tracker: Tracker, tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    run_workflow(event("[Bug]: it fails", f"```text\n{NOTHING_KNOWN}\n```"), url, tracker, tmp_path, environment)
+    run_workflow(
+        event("[Bug]: it fails", f"```text\n{NOTHING_KNOWN}\n```"), url, tracker, tmp_path, environment
+    )
 
     assert tracker.comments == []
 
@@ -206,8 +238,14 @@ def test_the_workflow_posts_nothing_where_there_is_nothing_to_say(
 def test_what_a_reporter_writes_does_not_reach_the_shell(
     url: str, tracker: Tracker, tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    hostile = '"; touch owned; $(touch owned) `touch owned` ${{ github.token }} \' \n::set-output name=x::y'
-    run_workflow(event(f"[Bug]: {hostile}", f"{hostile}\n```text\n{CRASH}```\n{hostile}"), url, tracker, tmp_path, environment)
+    hostile = "\"; touch owned; $(touch owned) `touch owned` ${{ github.token }} ' \n::set-output name=x::y"
+    run_workflow(
+        event(f"[Bug]: {hostile}", f"{hostile}\n```text\n{CRASH}```\n{hostile}"),
+        url,
+        tracker,
+        tmp_path,
+        environment,
+    )
 
     assert len(tracker.comments) == 1
     assert not (tmp_path / "owned").exists()
@@ -220,4 +258,7 @@ def test_the_workflow_interpolates_nothing_into_a_script_and_may_do_little() -> 
     assert told[True] == {"issues": {"types": ["opened"]}}  # YAML 1.1 reads `on` so
     assert told["permissions"] == {"contents": "read", "issues": "write"}
     assert not [step["run"] for step in steps if "${{" in step.get("run", "")]
-    assert all(re.fullmatch(r"\$\{\{ github\.(token|event\.issue\.number) \}\}|https://YOUR-HOST", value) for value in steps[-1]["env"].values())
+    assert all(
+        re.fullmatch(r"\$\{\{ github\.(token|event\.issue\.number) \}\}|https://YOUR-HOST", value)
+        for value in steps[-1]["env"].values()
+    )

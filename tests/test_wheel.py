@@ -39,14 +39,20 @@ def test_the_wheel_carries_templates_migrations_lists_and_cards(wheel: Path) -> 
     assert "app/_data/templates/base.html" in names
     assert any(name.startswith("app/_data/migrations/versions/") for name in names)
     assert "app/extract/lists/wrappers.toml" in names
-    data = ("app/match/weights.json", "app/extract/confidence.json", "app/extract/remedy_weights.json")
+    data = (
+        "app/match/search/weights.json",
+        "app/extract/confidence.json",
+        "app/extract/remedies/remedy_weights.json",
+    )
     assert set(data) <= set(names)
     assert "app/web/static/style.css" in names
     assert sum(name.startswith("app/starter/cards/") for name in names) >= 80
     assert not any(name.startswith("tests/") for name in names)
 
 
-def test_installed_bare_it_migrates_and_serves_a_page_from_another_folder(wheel: Path, tmp_path: Path) -> None:
+def test_installed_bare_it_migrates_and_serves_a_page_from_another_folder(
+    wheel: Path, tmp_path: Path
+) -> None:
     environment, folder = tmp_path / "env", tmp_path / "elsewhere"
     folder.mkdir()
     venv.create(environment, with_pip=True)
@@ -58,12 +64,21 @@ def test_installed_bare_it_migrates_and_serves_a_page_from_another_folder(wheel:
     lent.write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("TRIAGE_", "PYTHON"))}
     where = subprocess.run(
-        [python, "-c", "import app; print(app.__file__)"], cwd=folder, env=clean, check=True,
-        capture_output=True, text=True,
-    ).stdout  # fmt: skip
+        [python, "-c", "import app; print(app.__file__)"],
+        cwd=folder,
+        env=clean,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     assert str(environment) in where
     migrated = subprocess.run(
-        [environment / "bin" / "triage", "migrate"], cwd=folder, env=clean, capture_output=True, text=True, check=False
+        [environment / "bin" / "triage", "migrate"],
+        cwd=folder,
+        env=clean,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (migrated.returncode, "the schema is" in migrated.stderr) == (0, True), migrated.stderr
     assert (folder / "triage.db").exists()

@@ -17,12 +17,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from app.bench.cases import Case, Rewrite, load_twins, save_cases, sha256_of
-from app.bench.corpus import Document, read_documents
-from app.bench.dice import Dice
+from app.bench.cascade import Dice
+from app.bench.cases import Case, Document, Rewrite, load_twins, read_documents, save_cases, sha256_of
 from app.bench.rewrite import MACHINE_FORMS, Form, rewrite
-from app.console import say
 from app.store.session import open_store
+from app.terminal.console import say
 
 CASES = Path(__file__).with_name("cases.jsonl")
 CASES_MAX = 200

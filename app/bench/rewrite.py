@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, get_args
 
-from app.bench.cascade import cascade
-from app.bench.dice import Dice, same_dice
+from app.bench.cascade import Dice, cascade, same_dice
 
 Form = Literal["whole", "tail", "last", "kubernetes", "docker", "journal", "cascade"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -28,8 +27,10 @@ SITES = (
     "/app/.venv/lib/python{py}/site-packages",
 )
 LIBRARIES = (
-    "/usr/lib/python{py}", "/usr/local/lib/python{py}", "{home}/.pyenv/versions/{py}.9/lib/python{py}",
-)  # fmt: skip
+    "/usr/lib/python{py}",
+    "/usr/local/lib/python{py}",
+    "{home}/.pyenv/versions/{py}.9/lib/python{py}",
+)
 USERS = ("mira", "svc-llm", "okafor", "jlind", "deploy", "student07")
 HOSTS = ("gpu-a17", "node-204", "inference-3", "hpc-c12")
 PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
@@ -114,7 +115,7 @@ def _changes(seed: int) -> Sequence[tuple[re.Pattern[str], Change]]:
         (_SHORT_LINE, lambda m: m[1] + _moved_line(m[3], m[2], seed)),
         (_SIZE, lambda m: f"{float(m[1]) * scale:.2f} {m[2]}"),
         (_RANK, lambda m: m[1] + str((int(m[2]) + ranks) % 8)),
-    )  # fmt: skip
+    )
 
 
 def _later(found: re.Match[str], shift: Sequence[int], seed: int) -> str:

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from app.bench.cases import Case, Foreign, Pinned, Question
-from app.bench.corpus import Document, Found, find_logs, read_documents
+from app.bench.baselines import Rival, rivals
+from app.bench.cases import Case, Document, Foreign, Found, Pinned, Question, find_logs, read_documents
 from app.bench.rewrite import Form, rewrite
-from app.bench.rivals import Rival, rivals
-from app.knowledge.answers import Band
-from app.knowledge.diagnosis import diagnose
+from app.knowledge.diagnosis.diagnose import diagnose
+from app.knowledge.diagnosis.shapes import Band
 from app.store.session import Store
 
 OURS = "vLLM Triage"
@@ -27,9 +26,15 @@ LIMIT = 10
 WARM_UP = 3
 
 Split = Literal[
-    "plain", "temporal", "older twins", "unknown", "unknown, temporal", "foreign", "question",
+    "plain",
+    "temporal",
+    "older twins",
+    "unknown",
+    "unknown, temporal",
+    "foreign",
+    "question",
     "question, held out",
-]  # fmt: skip
+]
 KNOWN: tuple[Split, ...] = ("plain", "temporal", "older twins", "question", "question, held out")
 """Splits in which something is right; a system without an "unknown" is asked these only."""
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, TextIO
 
 import typer
 
-from app.commands.opened import current_store
+from app.commands.database import current_store
 from app.config import LOG_LIMIT_BYTES, Settings, load_settings
-from app.console import emit, say
 from app.errors import GitHubError, GoneError, InputError, NotFoundError, TooLargeError
+from app.terminal.console import emit, say
 
 if TYPE_CHECKING:
-    from app.knowledge.answers import Diagnosis
-    from app.knowledge.report_shapes import Report
+    from app.knowledge.diagnosis.shapes import Diagnosis
+    from app.knowledge.issue.shapes import Report
 
 DiagnosisFormat = Literal["text", "json", "markdown"]
 ReportFormat = Literal["markdown", "json"]
@@ -56,9 +56,9 @@ def diagnose(
     url: UrlOption = None,
 ) -> None:
     """A crash log in, the known issue out. Exit 0: same or likely; 3: related or unknown; 1: error."""
-    from app.knowledge.diagnosis import diagnose as ask
-    from app.knowledge.logtext import decode_log
-    from app.knowledge.markdown import diagnosis_markdown
+    from app.knowledge.diagnosis.diagnose import diagnose as ask
+    from app.knowledge.diagnosis.log_input import decode_log
+    from app.knowledge.diagnosis.markdown import diagnosis_markdown
     from app.remote import diagnose_remotely
 
     log = decode_log(_read_bytes(file))
@@ -75,7 +75,7 @@ def diagnose(
     elif shape == "markdown":
         emit(diagnosis_markdown(answer))
     else:
-        from app.plain import print_diagnosis
+        from app.terminal.diagnosis import print_diagnosis
 
         print_diagnosis(answer, sys.stdout)
     raise typer.Exit(0 if answer.verdict in {"same", "likely"} else 3)
@@ -91,8 +91,8 @@ def comment(
     ] = "markdown",
 ) -> None:
     """One comment on an issue that was just opened, if it is a known one; otherwise nothing. Exit 0."""
-    from app.knowledge.comment import comment_markdown, read_event
-    from app.knowledge.diagnosis import diagnose as ask
+    from app.knowledge.diagnosis.diagnose import diagnose as ask
+    from app.knowledge.diagnosis.github_comment import comment_markdown, read_event
     from app.remote import diagnose_remotely
 
     issue = read_event(_read_bytes(str(event)).decode("utf-8", errors="replace"))
@@ -155,8 +155,8 @@ def report(
     format_: Annotated[ReportFormat, typer.Option("--format", help="how to answer")] = "markdown",
 ) -> None:
     """All that is known of one issue, fetched if not stored. Exit 1: not to be had; 2: not an issue."""
-    from app.knowledge.report_address import parse_issue_address
-    from app.knowledge.report_markdown import report_markdown
+    from app.knowledge.issue.address import parse_issue_address
+    from app.knowledge.issue.markdown import report_markdown
 
     settings = load_settings()
     asked = parse_issue_address(issue, settings.repo)
@@ -166,9 +166,9 @@ def report(
 
 def _stored_report(settings: Settings, repo: str, number: int) -> Report:
     """The report on an issue, which is fetched first where it is not stored."""
-    from app.knowledge.report import make_report
-    from app.syncing import github_client
-    from ingest.on_demand import fetch_with_links
+    from app.knowledge.issue.report import make_report
+    from app.server.background_sync import github_client
+    from ingest.one_issue import fetch_with_links
 
     store = current_store(settings)
     with suppress(NotFoundError):

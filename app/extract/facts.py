@@ -18,15 +18,22 @@ FailureKind = Literal[
 WorkaroundKind = Literal["flag", "env", "version", "config", "code", "hardware", "other"]
 Outcome = Literal["works", "partial", "fails"]
 Speaker = Literal["reporter", "maintainer", "other"]
-FixState = Literal[
-    "fixed", "merged_unreleased", "in_progress", "not_fixed", "closed_unresolved", "unknown"
-]
+FixState = Literal["fixed", "merged_unreleased", "in_progress", "not_fixed", "closed_unresolved", "unknown"]
 SignatureRole = Literal["root", "other", "wrapper"]
 
 BACKEND_KEYS = (
-    "attention", "moe", "all2all", "quantization", "kv_cache_dtype", "executor",
-    "structured_output", "speculative", "lora", "engine", "platform",
-)  # fmt: skip
+    "attention",
+    "moe",
+    "all2all",
+    "quantization",
+    "kv_cache_dtype",
+    "executor",
+    "structured_output",
+    "speculative",
+    "lora",
+    "engine",
+    "platform",
+)
 """Keys of `Facts.backends`."""
 
 VERSION_KEYS = ("vllm", "torch", "cuda", "python", "transformers", "driver")

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from app.extract.document import CommentText, IssueText
 from app.extract.reader import read_issue
+from app.extract.text.document import CommentText, IssueText
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,16 @@ def issue_text(row: Any) -> IssueText:
     if not isinstance(row.get("title"), str):
         raise ValueError("`title` is missing or no text")
     return IssueText(
-        number=number, title=_clean(row["title"]), body=_clean(row.get("body")),
+        number=number,
+        title=_clean(row["title"]),
+        body=_clean(row.get("body")),
         repo=str(row.get("repo") or "vllm-project/vllm"),
         labels=tuple(filter(None, map(_label, _items(row.get("labels"))))),
-        state=row.get("state"), user=_login(row.get("user")), created_at=row.get("created_at"),
+        state=row.get("state"),
+        user=_login(row.get("user")),
+        created_at=row.get("created_at"),
         comments=tuple(_comment(item) for item in _items(row.get("comments_data")) if isinstance(item, dict)),
-    )  # fmt: skip
+    )
 
 
 def _items(value: Any) -> list[Any]:
@@ -74,9 +78,12 @@ def _label(label: Any) -> str:
 
 def _comment(row: dict[str, Any]) -> CommentText:
     return CommentText(
-        body=_clean(row.get("body")), id=row.get("id"), user=_login(row.get("user")),
-        author_association=str(row.get("author_association") or "NONE"), created_at=row.get("created_at"),
-    )  # fmt: skip
+        body=_clean(row.get("body")),
+        id=row.get("id"),
+        user=_login(row.get("user")),
+        author_association=str(row.get("author_association") or "NONE"),
+        created_at=row.get("created_at"),
+    )
 
 
 def _login(user: Any) -> str | None:

@@ -10,30 +10,34 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from app.extract.backends import find_backends
-from app.extract.cause import find_causes, find_reproductions
-from app.extract.commands import read_settings
-from app.extract.confidence import with_confidence
-from app.extract.document import Document, IssueText, Line
-from app.extract.environment import environment_facts, read_environment
-from app.extract.error_lines import asserted
-from app.extract.evidence import cite
+from app.extract.evidence import cite, with_confidence
 from app.extract.facts import ErrorFact, Evidence, Facts, Signature
-from app.extract.fix_said import find_fix
-from app.extract.gpus import count_gpus, find_gpus
-from app.extract.kind import find_failure
-from app.extract.loglines import LogLine, read_lines
-from app.extract.models import find_models
-from app.extract.regression import find_regression
-from app.extract.related import find_related
-from app.extract.rootcause import BESIDE, HINT, Cause, CauseChain, find_cause, read_errors, title_first
-from app.extract.said_error import find_announced_error, find_said_error, find_served_error, place_said
-from app.extract.sections import read_document, read_log_document
-from app.extract.signature import make_signature
+from app.extract.fields.backends import find_backends
+from app.extract.fields.environment import environment_facts, read_environment
+from app.extract.fields.failure_kind import find_failure
+from app.extract.fields.gpus import count_gpus, find_gpus
+from app.extract.fields.models import find_models
+from app.extract.fields.settings import read_settings
+from app.extract.fields.versions import find_versions
+from app.extract.log.error_lines import asserted
+from app.extract.log.lines import LogLine, read_lines
+from app.extract.log.root_cause import BESIDE, HINT, Cause, CauseChain, find_cause, read_errors, title_first
+from app.extract.log.signature import make_signature
+from app.extract.log.tracebacks import find_errors, may_tell_errors, title_error
+from app.extract.prose.mentions import find_related
+from app.extract.prose.regression import find_regression
+from app.extract.prose.stated_causes import find_causes, find_reproductions
+from app.extract.prose.stated_error import (
+    find_announced_error,
+    find_said_error,
+    find_served_error,
+    place_said,
+)
+from app.extract.prose.stated_fix import find_fix
+from app.extract.remedies.workarounds import find_workarounds
 from app.extract.summary import summarise
-from app.extract.tracebacks import find_errors, may_tell_errors, title_error
-from app.extract.versions import find_versions
-from app.extract.workarounds import find_workarounds
+from app.extract.text.blocks import read_document, read_log_document
+from app.extract.text.document import Document, IssueText, Line
 
 RULES_VERSION = "2026-11-21.5"
 """Changes with every change of a rule; a stored reading of another version is read again."""
@@ -102,20 +106,37 @@ def read_issue(issue: IssueText) -> IssueReading:
     reproductions = find_reproductions(document)
     fix, fix_evidence = find_fix(document)
     evidence = chain(
-        error_evidence, around.evidence, [kind_evidence], (item for _, item in workarounds),
-        regression_evidence, related_evidence, (item for _, item in causes),
-        (item for _, item in reproductions), [fix_evidence],
-    )  # fmt: skip
+        error_evidence,
+        around.evidence,
+        [kind_evidence],
+        (item for _, item in workarounds),
+        regression_evidence,
+        related_evidence,
+        (item for _, item in causes),
+        (item for _, item in reproductions),
+        [fix_evidence],
+    )
     facts = Facts(
-        number=issue.number, is_failure=is_failure, failure_kind=kind, gpus=around.gpus,
-        gpu_count=around.gpu_count, models=around.models, backends=around.backends,
-        versions=around.versions, error=error if is_failure else None,
-        workarounds=tuple(item for item, _ in workarounds), regression=regression, related=related,
-        related_elsewhere=elsewhere, cause=tuple(item for item, _ in causes),
-        reproduction=tuple(item for item, _ in reproductions), fix=fix, environment=around.environment,
+        number=issue.number,
+        is_failure=is_failure,
+        failure_kind=kind,
+        gpus=around.gpus,
+        gpu_count=around.gpu_count,
+        models=around.models,
+        backends=around.backends,
+        versions=around.versions,
+        error=error if is_failure else None,
+        workarounds=tuple(item for item, _ in workarounds),
+        regression=regression,
+        related=related,
+        related_elsewhere=elsewhere,
+        cause=tuple(item for item, _ in causes),
+        reproduction=tuple(item for item, _ in reproductions),
+        fix=fix,
+        environment=around.environment,
         signatures=_signatures(errors) if is_failure else (),
         evidence=tuple(with_confidence(item) for item in evidence if item is not None),
-    )  # fmt: skip
+    )
     return IssueReading(facts.model_copy(update={"summary": summarise(facts)}), errors, document)
 
 
@@ -128,11 +149,14 @@ def _surroundings(document: Document) -> Surroundings:
     backends = find_backends(document, settings, environment)
     versions = find_versions(document, environment)
     return Surroundings(
-        gpus=_values(gpus), gpu_count=int(count.value) if count else None, models=_values(models),
-        backends=_by_key(backends), versions={key: v[0] for key, v in _by_key(versions).items()},
+        gpus=_values(gpus),
+        gpu_count=int(count.value) if count else None,
+        models=_values(models),
+        backends=_by_key(backends),
+        versions={key: v[0] for key, v in _by_key(versions).items()},
         environment=environment_facts(environment),
         evidence=tuple(chain(gpus, [count] if count else [], models, backends, versions)),
-    )  # fmt: skip
+    )
 
 
 def _values(evidence: Iterable[Evidence]) -> tuple[str, ...]:
@@ -246,10 +270,12 @@ def _error_fact(document: Document, errors: CauseChain) -> tuple[ErrorFact | Non
         if item.message
     ]
     error = ErrorFact(
-        type=cause.type, message=message, frame=cause.frame,
+        type=cause.type,
+        message=message,
+        frame=cause.frame,
         wrappers=tuple(text for text, _ in wrappers),
         other=tuple(item.message for item in errors.other if item.message),
-    )  # fmt: skip
+    )
     return error, evidence
 
 
@@ -267,4 +293,3 @@ def _quote(document: Document, field: str, value: str, line: LogLine, source: st
     at = document.sources[source].find(value, start, end) if value else -1
     span = (source, at, at + len(value)) if at >= 0 else (source, start, end)
     return cite(document, field, value, span, "error.line", 0.9)
-

@@ -7,10 +7,15 @@ from app.extract.facts import Facts
 MAX_CHARS = 300
 
 KIND_WORDS = {
-    "crash": "Crashes", "exception": "Fails", "hang": "Hangs", "oom": "Runs out of memory",
-    "wrong_output": "Gives wrong output", "slowdown": "Is slow", "install": "Does not install",
+    "crash": "Crashes",
+    "exception": "Fails",
+    "hang": "Hangs",
+    "oom": "Runs out of memory",
+    "wrong_output": "Gives wrong output",
+    "slowdown": "Is slow",
+    "install": "Does not install",
     "other": "Fails",
-}  # fmt: skip
+}
 
 
 def summarise(facts: Facts) -> str:

@@ -1,15 +1,24 @@
-"""How fresh a repository's copy is: the newest complete sync, the newest run, where each stream stands."""
+"""How fresh a repository's copy is: the newest complete sync, the newest run, where each stream stands.
+
+What the base holds and how fresh it is: the foot of every page.
+
+What `triage status` tells: what is stored, how fresh it is, where each stream stands, the newest runs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import Field
 
 from app.extract.facts import Frozen
-from app.store.freshness import cursors_of, fresh_as_of, last_run_of
-from app.store.issues import find_repository
+from app.store.engine.sync_lock import sync_holder
+from app.store.github.issues import count_issues, find_repository
+from app.store.github.releases import newest_release
+from app.store.github.sync_state import cursors_of, fresh_as_of, last_run_of, last_runs
+from app.store.records import SyncRunRecord
 from app.store.session import Store
 
 STALE_AFTER = timedelta(hours=24)
@@ -59,8 +68,99 @@ def freshness(store: Store, repo: str) -> Freshness:
         age_s=max(0, int(age.total_seconds())) if age else None,
         is_stale=age is not None and age > STALE_AFTER,
         last_run=RunView(
-            outcome=run.outcome, started_at=run.started_at, ended_at=run.ended_at,
+            outcome=run.outcome,
+            started_at=run.started_at,
+            ended_at=run.ended_at,
             was_cut_short=run.outcome != "complete" and run.fault is not None,
-        ) if run else None,
+        )
+        if run
+        else None,
         cursors={name: CursorView(position=at, moved_at=moved) for name, (at, moved) in cursors.items()},
-    )  # fmt: skip
+    )
+
+
+class Overview(Frozen):
+    """Counts and freshness of one repository."""
+
+    issues: int
+    pulls: int
+    from_cards: int
+    as_of: datetime | None
+    newest_release: str | None
+    is_starter_only: bool
+    is_stale: bool = False
+    last_run: RunView | None = None
+
+
+def overview(store: Store, repo: str, fresh: Freshness | None = None) -> Overview:
+    """The state of the base; zeros where nothing is stored of `repo`.
+
+    Args:
+        fresh: how fresh it is, where that was read already.
+    """
+    fresh = fresh or freshness(store, repo)
+    with store.reading() as session:
+        repo_id = find_repository(session, repo)
+        if repo_id is None:
+            return Overview(
+                issues=0, pulls=0, from_cards=0, as_of=None, newest_release=None, is_starter_only=False
+            )
+        counts = count_issues(session, repo_id)
+        release = newest_release(session, repo_id)
+        return Overview(
+            issues=counts["issues"],
+            pulls=counts["pulls"],
+            from_cards=counts["from_cards"],
+            as_of=fresh.as_of,
+            newest_release=release.removeprefix("v") if release else None,
+            is_starter_only=counts["issues"] == counts["from_cards"] and counts["issues"] > 0,
+            is_stale=fresh.is_stale,
+            last_run=fresh.last_run,
+        )
+
+
+RUNS = 5
+
+
+class Counts(Frozen):
+    issues: int
+    pulls: int
+    from_cards: int
+    newest_release: str | None
+
+
+class RepositoryStatus(Frozen):
+    stored: Counts
+    freshness: Freshness
+
+
+class Status(Frozen):
+    """The whole. `syncing` names the process that syncs now, in the background or by hand."""
+
+    syncing: str | None
+    repositories: dict[str, RepositoryStatus]
+    runs: tuple[SyncRunRecord, ...]
+
+
+def status(store: Store, repos: Sequence[str]) -> Status:
+    """The state of these repositories' copies.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    with store.reading() as session:
+        runs = last_runs(session, RUNS)
+    return Status(
+        syncing=sync_holder(store),
+        repositories={
+            repo: RepositoryStatus(stored=_counts(overview(store, repo)), freshness=freshness(store, repo))
+            for repo in repos
+        },
+        runs=tuple(runs),
+    )
+
+
+def _counts(view: Overview) -> Counts:
+    return Counts(
+        issues=view.issues, pulls=view.pulls, from_cards=view.from_cards, newest_release=view.newest_release
+    )

@@ -14,22 +14,22 @@ from packaging.version import Version
 from sqlmodel import Session
 
 from app.extract.facts import Facts, Frozen
-from app.extract.redact import mask_secrets
-from app.knowledge.answers import FixView
-from app.knowledge.fixstate import fix_states
-from app.knowledge.growth import WEEKS_BEFORE, growth_of, whole_week
-from app.knowledge.known_issues import standing_of
-from app.knowledge.version_issues import Candidate, load_candidates
-from app.knowledge.version_order import is_same, ordered
-from app.store.browse import find_estimated_dates, issues_fixed_in, newest_day, told_values_of
-from app.store.clusters import cluster_of, find_clusters, members_of
-from app.store.freshness import fresh_as_of
-from app.store.issues import find_heads, find_repository
-from app.store.readings import find_facts_without_evidence
-from app.store.releases import newest_release
+from app.extract.redaction.redact import mask_secrets
+from app.extract.versions import is_same, ordered
+from app.knowledge.cluster.growth import WEEKS_BEFORE, growth_of, whole_week
+from app.knowledge.diagnosis.shapes import FixView
+from app.knowledge.fix.state import fix_states
+from app.knowledge.version.issues import Candidate, load_candidates
+from app.knowledge.version.known_issues import standing_of
+from app.store.derived.clusters import cluster_of, find_clusters, members_of
+from app.store.derived.facets import find_estimated_dates, issues_fixed_in, newest_day, told_values_of
+from app.store.derived.readings import find_facts_without_evidence
+from app.store.derived.versions import numbers_with, told_values
+from app.store.derived.weeks import Opened, opened_between
+from app.store.github.issues import find_heads, find_repository
+from app.store.github.releases import newest_release
+from app.store.github.sync_state import fresh_as_of
 from app.store.session import Store
-from app.store.version_facts import numbers_with, told_values
-from app.store.weeks import Opened, opened_between
 
 WEEK, LATELY = timedelta(days=7), timedelta(days=28)
 TRENDING, NEW, CHANGES = 5, 6, 4
@@ -104,10 +104,12 @@ def home(store: Store, repo: str) -> Home:
         failures = [one for one in opened if one.is_failure]
         fresh = sorted((one.number for one in failures if one.created_at > last - WEEK), reverse=True)
         return Home(
-            trending=_trending(session, repo_id, failures, last), since=last - WEEK,
-            new=_new(session, repo_id, fresh[:NEW]), new_total=len(fresh),
+            trending=_trending(session, repo_id, failures, last),
+            since=last - WEEK,
+            new=_new(session, repo_id, fresh[:NEW]),
+            new_total=len(fresh),
             release=_release(session, repo_id, repo),
-        )  # fmt: skip
+        )
 
 
 def _trending(
@@ -127,12 +129,18 @@ def _trending(
     titles = {head.number: mask_secrets(head.title) for head in find_heads(session, repo_id, canonical)}
     return tuple(
         TrendingCluster(
-            id=key, text=mask_secrets(records[key].text), canonical=records[key].canonical,
-            title=titles.get(records[key].canonical, ""), size=len(members.get(key, ())),
-            lately=lately[key], this_week=this_week[key], is_growing=key in growing,
+            id=key,
+            text=mask_secrets(records[key].text),
+            canonical=records[key].canonical,
+            title=titles.get(records[key].canonical, ""),
+            size=len(members.get(key, ())),
+            lately=lately[key],
+            this_week=this_week[key],
+            is_growing=key in growing,
         )
-        for key in ids if key in records
-    )  # fmt: skip
+        for key in ids
+        if key in records
+    )
 
 
 def _reports(failures: Iterable[Opened], clusters: Mapping[int, str], since: datetime) -> Counter[str]:
@@ -146,12 +154,16 @@ def _new(session: Session, repo_id: int, numbers: Sequence[int]) -> tuple[NewFai
     estimated = find_estimated_dates(session, repo_id, numbers)
     return tuple(
         NewFailure(
-            number=head.number, title=mask_secrets(head.title), state=head.state, created_at=head.created_at,
-            error=_error(facts.get(head.number)), dates_estimated=head.number in estimated,
+            number=head.number,
+            title=mask_secrets(head.title),
+            state=head.state,
+            created_at=head.created_at,
+            error=_error(facts.get(head.number)),
+            dates_estimated=head.number in estimated,
             has_remedy=_has_remedy(facts.get(head.number)),
         )
         for head in find_heads(session, repo_id, numbers)
-    )  # fmt: skip
+    )
 
 
 def _has_remedy(facts: Facts | None) -> bool:
@@ -172,9 +184,13 @@ def _release(session: Session, repo_id: int, repo: str) -> ReleaseNews | None:
     failing = _failing(session, repo_id, repo, version)
     fixed = _fixed(session, repo_id, repo, tag) if tag else []
     return ReleaseNews(
-        version=version, is_release=tag is not None, failing=tuple(failing[:CHANGES]),
-        failing_total=len(failing), fixed=tuple(fixed[:CHANGES]), fixed_total=len(fixed),
-    )  # fmt: skip
+        version=version,
+        is_release=tag is not None,
+        failing=tuple(failing[:CHANGES]),
+        failing_total=len(failing),
+        fixed=tuple(fixed[:CHANGES]),
+        fixed_total=len(fixed),
+    )
 
 
 def _newest_told(session: Session, repo_id: int) -> str | None:
@@ -199,9 +215,10 @@ def _failing(session: Session, repo_id: int, repo: str, version: str) -> list[Re
     numbers = {number for told in found.values() for number in told}
     began = set(found[_BEGAN])
     issues = [
-        one for one in load_candidates(session, repo_id, repo, numbers, version)
+        one
+        for one in load_candidates(session, repo_id, repo, numbers, version)
         if standing_of(one, version) not in {None, "closed"}
-    ]  # fmt: skip
+    ]
     issues.sort(key=lambda one: (one.issue.number not in began, -one.weight, -one.issue.number))
     return [_changed(one, began=one.issue.number in began) for one in issues]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from app.extract.facts import Conditions, Facts
-from app.extract.rules import load_rules
-from app.knowledge.answers import Remedy
+from app.extract.rules.rules import load_rules
+from app.knowledge.diagnosis.shapes import Remedy
 
 OUTCOME_RANK = {"works": 0, "partial": 1, "fails": 2}
 SPEAKER_RANK = {"maintainer": 0, "reporter": 1, "other": 2}
@@ -23,17 +23,25 @@ def remedies_of(facts: Facts, *, repo: str, url: str) -> tuple[Remedy, ...]:
     """One issue's workarounds with their source, best first; tried on the issue's run if nobody said."""
     tried_on = Conditions(
         versions=tuple(facts.versions[key] for key in ("vllm",) if key in facts.versions),
-        gpus=facts.gpus, models=facts.models, backends=facts.backends.get("moe", ()),
-    )  # fmt: skip
+        gpus=facts.gpus,
+        models=facts.models,
+        backends=facts.backends.get("moe", ()),
+    )
     found = [
         Remedy(
-            action=item.action, kind=item.kind, outcome=item.outcome,
+            action=item.action,
+            kind=item.kind,
+            outcome=item.outcome,
             conditions=tried_on if item.conditions == Conditions() else item.conditions,
-            by=item.by, confirmed_by=item.confirmed_by, refuted_by=item.refuted_by,
-            repo=repo, number=facts.number, url=url,
+            by=item.by,
+            confirmed_by=item.confirmed_by,
+            refuted_by=item.refuted_by,
+            repo=repo,
+            number=facts.number,
+            url=url,
         )
         for item in facts.workarounds
-    ]  # fmt: skip
+    ]
     return rank_remedies(found)
 
 

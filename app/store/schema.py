@@ -10,8 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.errors import SchemaError, StoreError
 from app.paths import migrations_dir
-from app.store import cluster_tables, tally  # noqa: F401 - the tables they add are part of the schema
-from app.store.dialect_faults import explain
+from app.store.engine.errors import explain
 from app.store.session import Store
 
 

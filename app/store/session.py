@@ -13,8 +13,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlmodel import Session
 
 from app.errors import StoreError
-from app.store.dialect import is_sqlite, open_engine, reader_of, writer_of
-from app.store.dialect_faults import explain
+from app.store.engine.connect import is_sqlite, open_engine, reader_of, writer_of
+from app.store.engine.errors import explain
 
 Answer = TypeVar("Answer")
 Lasting = dict[Hashable, tuple[Hashable, dict[Any, Any]]]

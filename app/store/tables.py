@@ -1,18 +1,84 @@
-"""The tables. What comes from GitHub is keyed by repository and number.
+"""The columns that all tables are made of: times in UTC, JSON on both engines, the key of an issue.
+
+The tables. What comes from GitHub is keyed by repository and number.
 
 `posting`, `term` and `profile` are the search index: plain indexed tables that work alike on both
 engines, written in the same transaction as the facts, so an issue is searchable once it is stored.
+
+The tables of clusters: which issues report one failure, and under which id.
+
+All of it is derived from links, judgements and facts, and can be made again from them; only the ids that
+once named a cluster cannot, so they are kept.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, ForeignKeyConstraint, Index, LargeBinary, text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    DateTime,
+    ForeignKeyConstraint,
+    Index,
+    LargeBinary,
+    Text,
+    TypeDecorator,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
-from app.store.columns import NAMING, issue_key, json_column, text_column, time_column
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+JsonType = JSON().with_variant(JSONB(), "postgresql")
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """Times are aware and in UTC on both engines; SQLite keeps no zone of its own."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, _dialect: Any) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a time without a zone cannot be stored")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, _dialect: Any) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def json_column(*, nullable: bool = True) -> Any:
+    """A column of JSON, binary on PostgreSQL."""
+    return Column(JsonType, nullable=nullable)
+
+
+def time_column(*, nullable: bool = True, index: bool = False) -> Any:
+    """A column of aware times in UTC."""
+    return Column(UtcDateTime(), nullable=nullable, index=index)
+
+
+def text_column(*, nullable: bool = False) -> Any:
+    """A column of text without a limit."""
+    return Column(Text(), nullable=nullable)
+
+
+def issue_key() -> ForeignKeyConstraint:
+    """The columns `repo_id` and `number` point at an issue, and go when it goes."""
+    return ForeignKeyConstraint(["repo_id", "number"], ["issue.repo_id", "issue.number"], ondelete="CASCADE")
+
 
 SQLModel.metadata.naming_convention = NAMING
 metadata = SQLModel.metadata
@@ -33,9 +99,7 @@ class IssueRow(SQLModel, table=True):
         Index("ix_issue_repo_id_updated_at", "repo_id", "updated_at"),
         Index("ix_issue_kinds", "repo_id", "is_pull_request", "origin"),
         # All that a list is filtered by before anything is read: the rows themselves hold whole texts.
-        Index(
-            "ix_issue_listed", "repo_id", "is_pull_request", "gone_at", "state", "created_at", "number"
-        ),
+        Index("ix_issue_listed", "repo_id", "is_pull_request", "gone_at", "state", "created_at", "number"),
     )
 
     repo_id: int = Field(foreign_key="repository.id", primary_key=True)
@@ -249,11 +313,16 @@ class JudgementRow(SQLModel, table=True):
     __tablename__ = "judgement"
     __table_args__ = (
         Index(
-            "ix_judgement_in_force", "repo_id", "a", "b", unique=True,
-            sqlite_where=text("undone_at IS NULL"), postgresql_where=text("undone_at IS NULL"),
+            "ix_judgement_in_force",
+            "repo_id",
+            "a",
+            "b",
+            unique=True,
+            sqlite_where=text("undone_at IS NULL"),
+            postgresql_where=text("undone_at IS NULL"),
         ),
         Index("ix_judgement_repo_id_b", "repo_id", "b"),
-    )  # fmt: skip
+    )
 
     id: int | None = Field(default=None, primary_key=True)
     repo_id: int = Field(foreign_key="repository.id")
@@ -369,3 +438,45 @@ class PairViewRow(SQLModel, table=True):
     number: int = Field(primary_key=True, sa_type=BigInteger)
     version: str = Field(max_length=40)
     packed: bytes = Field(sa_column=Column(LargeBinary(), nullable=False))
+
+
+__all__ = ["ClusterAliasRow", "ClusterMemberRow", "ClusterRow", "metadata"]
+
+
+class ClusterRow(SQLModel, table=True):
+    """A cluster; `text` is the readable text of its id."""
+
+    __tablename__ = "cluster"
+
+    repo_id: int = Field(foreign_key="repository.id", primary_key=True)
+    id: str = Field(primary_key=True, max_length=20)
+    canonical: int = Field(sa_type=BigInteger)
+    text: str = Field(sa_column=text_column())
+
+
+class ClusterMemberRow(SQLModel, table=True):
+    """An issue that reports a failure, the one cluster it is in, and what clusters are told apart by."""
+
+    __tablename__ = "cluster_member"
+    __table_args__ = (
+        issue_key(),
+        Index("ix_cluster_member_repo_id_cluster_id", "repo_id", "cluster_id"),
+        Index("ix_cluster_member_first", "repo_id", "signature_id", "number"),
+    )
+
+    repo_id: int = Field(primary_key=True)
+    number: int = Field(primary_key=True, sa_type=BigInteger)
+    cluster_id: str = Field(max_length=20)
+    signature_id: str | None = Field(default=None, max_length=20, description="of its root cause")
+    traits: dict[str, Any] = Field(sa_column=json_column(nullable=False))
+
+
+class ClusterAliasRow(SQLModel, table=True):
+    """An id that once named a cluster; it leads to the cluster in which the issue it was about is now."""
+
+    __tablename__ = "cluster_alias"
+    __table_args__ = (Index("ix_cluster_alias_repo_id_number", "repo_id", "number"),)
+
+    repo_id: int = Field(foreign_key="repository.id", primary_key=True)
+    old_id: str = Field(primary_key=True, max_length=20)
+    number: int = Field(sa_type=BigInteger)

@@ -1,4 +1,4 @@
-"""Writes `app/match/background.npz`: how many issues of a full base hold each common term.
+"""Writes `app/match/search/background.npz`: how many issues of a full base hold each common term.
 
     python -m app.train.background --database sqlite:///triage.db
 
@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from app.match.background import ISSUES, NAME, half_of, level_of
+from app.match.search.bm25 import ISSUES, NAME, half_of, level_of
+from app.store.derived.search_index import count_indexed, find_common
 from app.store.session import open_store
-from app.store.terms import count_indexed, find_common
 
 LEAST = 4
 """Terms of fewer issues are left out: they are rare anywhere."""
-OUT = Path(__file__).parents[1] / "match" / NAME
+OUT = Path(__file__).parents[1] / "match" / "search" / NAME
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from starlette.requests import Request
 
 from app.config import LOG_LIMIT_BYTES
 from app.errors import NotTextError, TriageError
-from app.knowledge.logtext import check_is_text, clean_log, clean_words, decode_text, too_large
+from app.knowledge.diagnosis.log_input import check_is_text, clean_log, clean_words, decode_text, too_large
 
 JSON_TYPE = "application/json"
 TEXT_TYPE = "text/plain"

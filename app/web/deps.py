@@ -1,44 +1,50 @@
-"""What an endpoint needs, handed to it: the settings, the open archive, and the room behind the desk."""
+"""What an endpoint needs, handed to it: the settings, the open archive, and the room behind the desk.
+
+Who may change what all see: the holder of TRIAGE_ADMIN_TOKEN.
+"""
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, cast
 
 from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from app.config import Settings
-from app.knowledge.answers import Diagnosis, IssueAnswer
-from app.knowledge.browse import browse
-from app.knowledge.browse_shapes import IssuePage
-from app.knowledge.cluster_shapes import ClusterDetail, ClusterPage
-from app.knowledge.cluster_view import clusters, current_id, view_cluster
-from app.knowledge.diagnosis import diagnose
-from app.knowledge.digest import archive, make_digest
-from app.knowledge.digest_feed import FeedEntry, feed_entries
-from app.knowledge.digest_markdown import digest_markdown
-from app.knowledge.digest_shapes import ArchivePage, Digest
-from app.knowledge.excerpt import ExcerptLine, excerpt
-from app.knowledge.growth import newest_whole_week
+from app.errors import TriageError
+from app.knowledge.cluster.growth import newest_whole_week
+from app.knowledge.cluster.judgements import Judgement, judge, judgements, undo
+from app.knowledge.cluster.shapes import ClusterDetail, ClusterPage
+from app.knowledge.cluster.view import clusters, current_id, view_cluster
+from app.knowledge.diagnosis.diagnose import diagnose
+from app.knowledge.diagnosis.excerpts import ExcerptLine, excerpt
+from app.knowledge.diagnosis.kept_logs import Kept, KeptLog, forget_log, keep_log, view_kept_log
+from app.knowledge.diagnosis.markdown import diagnosis_markdown
+from app.knowledge.diagnosis.shapes import Diagnosis, IssueAnswer
+from app.knowledge.digest.digest import archive, make_digest
+from app.knowledge.digest.feed import FeedEntry, feed_entries
+from app.knowledge.digest.shapes import ArchivePage, Digest
+from app.knowledge.digest.tables import digest_markdown
+from app.knowledge.freshness import Overview, overview
 from app.knowledge.home import Home, home
 from app.knowledge.iso_week import IsoWeek
-from app.knowledge.issue_markdown import issue_markdown
-from app.knowledge.issue_sight import IssueSight, see_issue
-from app.knowledge.issue_view import view_issue
-from app.knowledge.judgements import Judgement, judge, judgements, undo
-from app.knowledge.kept_logs import Kept, KeptLog, forget_log, keep_log, view_kept_log
-from app.knowledge.known_issues import known_issues
-from app.knowledge.markdown import diagnosis_markdown
-from app.knowledge.overview import Overview, overview
-from app.knowledge.regressions import regression_versions, regressions
-from app.knowledge.related import RelatedItem, likeness_of, related
-from app.knowledge.report import make_report
-from app.knowledge.report_markdown import report_markdown
-from app.knowledge.report_shapes import Report
-from app.knowledge.version_shapes import KnownPage, RegressionPage, VersionCount
-from app.knowledge.votes import IssueVotes, vote
+from app.knowledge.issue.browse import browse
+from app.knowledge.issue.facets import IssuePage
+from app.knowledge.issue.markdown import issue_markdown, report_markdown
+from app.knowledge.issue.relations import RelatedItem, likeness_of, related
+from app.knowledge.issue.report import make_report
+from app.knowledge.issue.shapes import Report
+from app.knowledge.issue.view import IssueSight, see_issue, view_issue
+from app.knowledge.issue.votes import IssueVotes, vote
+from app.knowledge.version.known_issues import known_issues
+from app.knowledge.version.regressions import regression_versions, regressions
+from app.knowledge.version.shapes import KnownPage, RegressionPage, VersionCount
 from app.store.session import Store
+
+# MERGE: settings as get_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +109,40 @@ async def desk(request: Request) -> Desk:
 
 
 DeskDep = Annotated[Desk, Depends(desk)]
+
+
+CHALLENGE = {"WWW-Authenticate": "Bearer"}
+
+
+class AdminTokenError(TriageError):
+    """No admin token, or not the right one."""
+
+    status = 401
+
+
+class NoAdminError(TriageError):
+    """No admin token is set, so nobody may."""
+
+    status = 403
+
+
+_bearer = HTTPBearer(auto_error=False, scheme_name="admin", description="TRIAGE_ADMIN_TOKEN")
+
+
+async def require_admin(
+    request: Request, told: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+) -> None:
+    """Let only the holder of the admin token pass; compared in constant time.
+
+    Raises:
+        NoAdminError: the operator has set none.
+        AdminTokenError: none is sent, or another.
+    """
+    token = (await settings(request)).admin_token
+    if token is None:
+        raise NoAdminError("Nobody may change this here: the operator sets TRIAGE_ADMIN_TOKEN.")
+    if told is None:
+        raise AdminTokenError("Send the admin token: Authorization: Bearer TOKEN.")
+    sent = told.credentials.encode("utf-8", errors="replace")
+    if not hmac.compare_digest(sent, token.get_secret_value().encode()):
+        raise AdminTokenError("This is not the admin token.")

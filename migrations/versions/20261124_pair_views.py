@@ -19,11 +19,13 @@ def upgrade() -> None:
         sa.Column("version", sa.String(length=40), nullable=False),
         sa.Column("packed", sa.LargeBinary(), nullable=False),
         sa.ForeignKeyConstraint(
-            ["repo_id", "number"], ["issue.repo_id", "issue.number"],
-            name=op.f("fk_pair_view_repo_id_number"), ondelete="CASCADE",
+            ["repo_id", "number"],
+            ["issue.repo_id", "issue.number"],
+            name=op.f("fk_pair_view_repo_id_number"),
+            ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("repo_id", "number", name=op.f("pk_pair_view")),
-    )  # fmt: skip
+    )
 
 
 def downgrade() -> None:

@@ -32,11 +32,13 @@ def upgrade() -> None:
         sa.Column("signature_id", sa.String(length=20), nullable=True),
         sa.Column("traits", JSON_TYPE, nullable=False),
         sa.ForeignKeyConstraint(
-            ["repo_id", "number"], ["issue.repo_id", "issue.number"],
-            name=op.f("fk_cluster_member_repo_id_number"), ondelete="CASCADE",
+            ["repo_id", "number"],
+            ["issue.repo_id", "issue.number"],
+            name=op.f("fk_cluster_member_repo_id_number"),
+            ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("repo_id", "number", name=op.f("pk_cluster_member")),
-    )  # fmt: skip
+    )
     op.create_index("ix_cluster_member_repo_id_cluster_id", "cluster_member", ["repo_id", "cluster_id"])
     op.create_index("ix_cluster_member_first", "cluster_member", ["repo_id", "signature_id", "number"])
     op.create_table(

@@ -43,9 +43,10 @@ def upgrade() -> None:
         "ix_reading_told", "reading", ["repo_id", "number", "failure_kind", "error_type", "has_remedy"]
     )
     op.create_index(
-        "ix_issue_listed", "issue",
+        "ix_issue_listed",
+        "issue",
         ["repo_id", "is_pull_request", "gone_at", "state", "created_at", "number"],
-    )  # fmt: skip
+    )
     op.drop_index("ix_fact_field_value", table_name="fact")
     op.create_index("ix_fact_told", "fact", ["field", "value_key", "repo_id", "number"])
     op.create_table(

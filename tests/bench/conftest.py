@@ -8,20 +8,36 @@ import pytest
 
 from app.bench.cases import Case, Foreign, Pinned, Question, Rewrite, plain_lines, sha256_of
 from app.bench.choose import log_span
-from app.knowledge.derive import derive_issues
-from app.store.issues import add_repository, save_issues
+from app.knowledge.indexing.derive import derive_issues
+from app.store.github.issues import add_repository, save_issues
 from app.store.records import IssueRecord
 from app.store.session import Store
 from tests.samples import EARLY, FOREIGN_LOG, REPO, a_traceback, an_issue, fenced, marlin_log, rope_log
 
 MARLIN = an_issue(11, title="[Bug]: AWQ model does not load", body=fenced("It fails.", marlin_log()))
-ROPE = an_issue(12, title="[Bug]: KeyError in rope scaling", body=fenced("See.", rope_log()).replace("\n", "\r\n"), created_at=EARLY + timedelta(days=2))
-TWIN = an_issue(13, title="[Bug]: AWQ again", body=fenced("Me too.", marlin_log(pid=5, size=96)), created_at=EARLY + timedelta(days=3))
-SLOW = an_issue(14, title="Time to first token doubled", body="Since the upgrade every first token takes twice as long.")
+ROPE = an_issue(
+    12,
+    title="[Bug]: KeyError in rope scaling",
+    body=fenced("See.", rope_log()).replace("\n", "\r\n"),
+    created_at=EARLY + timedelta(days=2),
+)
+TWIN = an_issue(
+    13,
+    title="[Bug]: AWQ again",
+    body=fenced("Me too.", marlin_log(pid=5, size=96)),
+    created_at=EARLY + timedelta(days=3),
+)
+SLOW = an_issue(
+    14, title="Time to first token doubled", body="Since the upgrade every first token takes twice as long."
+)
 FILLERS = [
-    an_issue(100 + at, title=f"[Bug]: {word} fails", body=fenced(a_traceback(f"TypeError: the {word} is of the wrong kind", f"vllm/{word}.py:run") + "\n"))
+    an_issue(
+        100 + at,
+        title=f"[Bug]: {word} fails",
+        body=fenced(a_traceback(f"TypeError: the {word} is of the wrong kind", f"vllm/{word}.py:run") + "\n"),
+    )
     for at, word in enumerate(("sampler", "tokenizer", "scheduler", "parser", "loader", "planner"))
-]  # fmt: skip
+]
 
 
 def a_case(issue: IssueRecord, *right: int) -> Case:

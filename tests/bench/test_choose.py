@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from app.bench import choose as module
+from app.bench.cases import read_documents
 from app.bench.choose import choose, log_span, tied
-from app.bench.corpus import read_documents
 from app.store.session import Store
 from tests.samples import REPO, a_traceback, fenced
 
@@ -31,9 +31,14 @@ def test_a_traceback_without_a_fence_is_a_log_up_to_the_blank_line() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["no log", fenced("x", "a = 1\nb = 2\nc = 3\nd = 4\n"), fenced("x", f"{LOG}PyTorch version: 2.9\n"),
-     "Traceback (most recent call last): flattened into one line ValueError: no", fenced("x", LOG + "x" * module.CHARS_MAX)],
-)  # fmt: skip
+    [
+        "no log",
+        fenced("x", "a = 1\nb = 2\nc = 3\nd = 4\n"),
+        fenced("x", f"{LOG}PyTorch version: 2.9\n"),
+        "Traceback (most recent call last): flattened into one line ValueError: no",
+        fenced("x", LOG + "x" * module.CHARS_MAX),
+    ],
+)
 def test_no_log_no_case(body: str) -> None:
     assert log_span(body) is None
 
@@ -65,9 +70,14 @@ def test_above_the_limit_those_with_twins_stay(base: Store, monkeypatch: pytest.
 def test_the_command_writes_the_cases(base: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left_out, same = tmp_path / "left.jsonl", tmp_path / "same.jsonl"
     left_out.write_text('{"query": "x", "expected": [100], "exclude": [101]}\n')
-    same.write_text('{"a": 102, "b": 103, "label": "same_failure"}\n{"a": 104, "b": 105, "label": "unrelated"}\n')
+    same.write_text(
+        '{"a": 102, "b": 103, "label": "same_failure"}\n{"a": 104, "b": 105, "label": "unrelated"}\n'
+    )
     monkeypatch.setattr(module, "CASES", tmp_path / "cases.jsonl")
-    monkeypatch.setattr("sys.argv", ["choose", "--database", str(base.engine.url), "--leave-out", str(left_out), "--same", str(same)])
+    monkeypatch.setattr(
+        "sys.argv",
+        ["choose", "--database", str(base.engine.url), "--leave-out", str(left_out), "--same", str(same)],
+    )
     module.main()
     written = (tmp_path / "cases.jsonl").read_text().splitlines()
 

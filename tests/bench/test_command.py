@@ -12,7 +12,12 @@ def test_an_empty_base_is_one_clear_line(tmp_path: Path) -> None:
 
     assert answer.returncode == 1
     assert answer.stdout == b""
-    assert answer.stderr.decode().strip().splitlines()[-1].startswith("triage: no issue of vllm-project/vllm is stored")
+    assert (
+        answer.stderr.decode()
+        .strip()
+        .splitlines()[-1]
+        .startswith("triage: no issue of vllm-project/vllm is stored")
+    )
 
 
 def test_the_help_names_the_options(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from app.bench.cascade import first_traceback
-from app.bench.dice import Dice
+from app.bench.cascade import Dice, first_traceback
 from app.bench.rewrite import FORMS, MACHINE_FORMS, rewrite
 from tests.samples import a_traceback, marlin_log
 
@@ -18,9 +17,14 @@ LOG = "\n".join(
         "INFO 02-03 04:05:06 api_server.py:219] port 8000, peer 192.168.4.5:51234, local 127.0.0.1, torch==2.5.1.0",
         "(VllmWorkerProcess pid=4242) ERROR 02-03 04:05:07 [worker.py:20] pid=4242 on cuda:3 of rank 3 at 0x7f00aa11bb22",
         "2026-01-02T03:04:05.678 engine a1b2c3d4-0000-4444-8888-0123456789ab left 17.25 GiB, /home/jane/models/m-7b",
-        a_traceback("RuntimeError: shapes do not agree", "vllm/model.py:forward", site="/home/jane/env/lib/python3.10/site-packages", line=500),
+        a_traceback(
+            "RuntimeError: shapes do not agree",
+            "vllm/model.py:forward",
+            site="/home/jane/env/lib/python3.10/site-packages",
+            line=500,
+        ),
     ]
-)  # fmt: skip
+)
 
 
 def test_a_rewrite_is_the_same_every_time() -> None:
@@ -33,9 +37,24 @@ def test_two_seeds_are_two_machines() -> None:
 
 @pytest.mark.parametrize(
     "own",
-    ["jane@box17", "/home/jane", "02-03", "04:05:06", "port 8000", "192.168.4.5", "51234", "4242", "cuda:3", "0x7f00aa11bb22",
-     "2026-01-02", "03:04:05", "a1b2c3d4", "17.25", "python3.10/site-packages/vllm/model.py\", line 500"],
-)  # fmt: skip
+    [
+        "jane@box17",
+        "/home/jane",
+        "02-03",
+        "04:05:06",
+        "port 8000",
+        "192.168.4.5",
+        "51234",
+        "4242",
+        "cuda:3",
+        "0x7f00aa11bb22",
+        "2026-01-02",
+        "03:04:05",
+        "a1b2c3d4",
+        "17.25",
+        'python3.10/site-packages/vllm/model.py", line 500',
+    ],
+)
 def test_what_belongs_to_a_machine_is_changed(own: str) -> None:
     seen = [rewrite(LOG, seed, "whole") for seed in range(3)]
 
@@ -44,7 +63,16 @@ def test_what_belongs_to_a_machine_is_changed(own: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kept", ["RuntimeError: shapes do not agree", "vllm/model.py", "in forward", "127.0.0.1", "torch==2.5.1.0", "org/m-7b", "models/m-7b"]
+    "kept",
+    [
+        "RuntimeError: shapes do not agree",
+        "vllm/model.py",
+        "in forward",
+        "127.0.0.1",
+        "torch==2.5.1.0",
+        "org/m-7b",
+        "models/m-7b",
+    ],
 )
 def test_what_tells_the_failure_stays(kept: str) -> None:
     assert kept in rewrite(LOG, 7, "whole")
@@ -84,13 +112,30 @@ def test_a_log_without_a_traceback_has_no_cascade() -> None:
 def test_the_first_traceback_is_told_with_what_is_chained_to_it_and_nothing_after() -> None:
     one = a_traceback("KeyError: 'a'", "vllm/a.py:f")
     two = a_traceback("ValueError: no a", "vllm/b.py:g")
-    lines = ["noise", *one.splitlines(), "", "During handling of the above exception, another exception occurred:", "", *two.splitlines(), "INFO bye"]
+    lines = [
+        "noise",
+        *one.splitlines(),
+        "",
+        "During handling of the above exception, another exception occurred:",
+        "",
+        *two.splitlines(),
+        "INFO bye",
+    ]
 
     assert first_traceback(lines)[-1] == "ValueError: no a"
     assert first_traceback(lines)[0].startswith("Traceback")
 
 
-@pytest.mark.parametrize("head", ["vllm-1  | ", "2026-01-02 03:04:05 ", "(Worker pid=3) ERROR 01-02 03:04:05 [w.py:3] ", "      ", "[rank0]: "])
+@pytest.mark.parametrize(
+    "head",
+    [
+        "vllm-1  | ",
+        "2026-01-02 03:04:05 ",
+        "(Worker pid=3) ERROR 01-02 03:04:05 [w.py:3] ",
+        "      ",
+        "[rank0]: ",
+    ],
+)
 def test_a_traceback_is_found_behind_prefixes(head: str) -> None:
     told = a_traceback("KeyError: 'a'", "vllm/a.py:f").splitlines()
 

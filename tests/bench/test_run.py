@@ -8,16 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from app.bench import diagnose as command
-from app.bench import rivals as rivals_module
-from app.bench.cases import Pinned, load_pinned, load_twins
-from app.bench.corpus import find_logs, read_documents
-from app.bench.diagnose import bench_diagnose
+from app.bench import baselines as rivals_module
+from app.bench import report as command
+from app.bench.cases import Pinned, find_logs, load_pinned, load_twins, read_documents
+from app.bench.report import BEGIN, END, bench_diagnose, figures_of, markdown, recall_of, write_between_marks
 from app.bench.run import OURS, Answer, Asked, Query, Run, log_queries, run
-from app.bench.score import figures_of, recall_of
-from app.bench.table import BEGIN, END, markdown, write_between_marks
 from app.errors import InputError
-from app.store.issues import add_repository, save_issues
+from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
 from tests.bench.conftest import MARLIN, a_case
 from tests.samples import REPO, an_issue
@@ -96,7 +93,9 @@ def test_libraries_are_not_asked_what_they_cannot_know(ran: Run) -> None:
     assert splits == {"plain", "temporal", "older twins", "question", "question, held out"}
 
 
-def test_a_missing_library_is_a_row_that_says_so(base: Store, pinned: Pinned, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_a_row_that_says_so(
+    base: Store, pinned: Pinned, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rivals_module, "find_spec", lambda _: None)
     figures = figures_of(run(base, REPO, pinned, tell=lambda _: None))
 
@@ -124,7 +123,9 @@ def an_answer(*numbers: int, chance: float | None = None, right: int = 1, took_m
 
 
 def test_recall_and_reciprocal_rank() -> None:
-    found = recall_of("x", "plain", [an_answer(1), an_answer(2, 1), an_answer(2, 3, 4, 5, 6, 1), an_answer(2)])
+    found = recall_of(
+        "x", "plain", [an_answer(1), an_answer(2, 1), an_answer(2, 3, 4, 5, 6, 1), an_answer(2)]
+    )
 
     assert (found.r1, found.r5, found.r10) == (0.25, 0.5, 0.75)
     assert found.mrr == pytest.approx((1 + 1 / 2 + 1 / 6) / 4, abs=1e-4)
@@ -153,7 +154,9 @@ def test_the_figures_name_no_host_and_no_path(ran: Run) -> None:
 # The command
 
 
-def test_the_table_goes_between_the_marks(base: Store, pinned: Pinned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_goes_between_the_marks(
+    base: Store, pinned: Pinned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(command, "load_pinned", lambda: pinned)
     page = tmp_path / "README.md"
     page.write_text(f"# Head\n{BEGIN}\nold\n{END}\nfoot\n", encoding="utf-8")

@@ -10,14 +10,25 @@ from itertools import product
 import numpy as np
 
 from app.bench.run import Query
-from app.knowledge.answers import Diagnosis
-from app.knowledge.diagnosis import diagnose
+from app.knowledge.diagnosis.diagnose import diagnose
+from app.knowledge.diagnosis.shapes import Diagnosis
 from app.store.session import Store
 from tests.benchmarks.processes import Meter, size_mb
 
 WARM_UP = 40
 ROUNDS = 3
-HEADINGS = ("base", "issues", "MB", "CPU ms mean", "p50", "p95", "of it PostgreSQL", "wall ms p50", "p95", "R@1")
+HEADINGS = (
+    "base",
+    "issues",
+    "MB",
+    "CPU ms mean",
+    "p50",
+    "p95",
+    "of it PostgreSQL",
+    "wall ms p50",
+    "p95",
+    "R@1",
+)
 HEAD = f"| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}"
 
 

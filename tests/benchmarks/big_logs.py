@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from app.config import LOG_LIMIT_BYTES, load_settings
-from app.knowledge.diagnosis import diagnose
-from app.serving import give_memory_back
+from app.knowledge.diagnosis.diagnose import diagnose
+from app.server.run import give_memory_back
 from app.store.session import open_store
 from app.web.body import TEXT_TYPE, RawBody, parse_body
 
@@ -44,7 +44,9 @@ def repeated(unit: str) -> Callable[[int], str]:
 
 def numbered(unit: str) -> Callable[[int], str]:
     """The same with a number in each piece, so that no two are equal."""
-    return lambda chars: "".join(unit.format(at, at % 256) for at in range(chars // len(unit.format(0, 0)) + 1))
+    return lambda chars: "".join(
+        unit.format(at, at % 256) for at in range(chars // len(unit.format(0, 0)) + 1)
+    )
 
 
 def noise_with_crash(chars: int) -> str:
@@ -63,7 +65,10 @@ def base64(chars: int) -> str:
 def docker_json(chars: int) -> str:
     """The crash and requests as docker's json-file driver keeps them."""
     lines = (REQUEST * 20 + CRASH).splitlines(keepends=True)
-    told = "".join(json.dumps({"log": line, "stream": "stderr", "time": "2026-04-01T12:00:00.123456789Z"}) + "\n" for line in lines)
+    told = "".join(
+        json.dumps({"log": line, "stream": "stderr", "time": "2026-04-01T12:00:00.123456789Z"}) + "\n"
+        for line in lines
+    )
     return repeated(told)(chars)
 
 
@@ -91,7 +96,9 @@ KINDS: dict[str, Callable[[int], str]] = {
     "one line": repeated("token "),
     "one word": repeated("x"),
     "colours": repeated("\x1b[0m"),
-    "coloured lines": repeated("\x1b[1;36m(EngineCore_DP0 pid=9)\x1b[0;0m ERROR 03-14 09:26:53 [core.py:842] no\n"),
+    "coloured lines": repeated(
+        "\x1b[1;36m(EngineCore_DP0 pid=9)\x1b[0;0m ERROR 03-14 09:26:53 [core.py:842] no\n"
+    ),
     "zero bytes": lambda chars: "\x00" * (chars // 5) + "x" * (chars - chars // 5),
     "emoji": repeated("\U0001f525 ERROR \U0001f9e8\n"),
     "Chinese": repeated("引擎进程启动失败，请检查日志。\n"),
@@ -99,7 +106,12 @@ KINDS: dict[str, Callable[[int], str]] = {
     "combining signs": repeated("e\u0301\u0302\u0303"),
     "nested JSON lines": nested,
     "docker's JSON lines": docker_json,
-    "Kubernetes": repeated("2026-03-14T09:26:53.589793238Z stdout F " + REQUEST + "2026-03-14T09:26:53.589793238Z stderr F " + CRASH),
+    "Kubernetes": repeated(
+        "2026-03-14T09:26:53.589793238Z stdout F "
+        + REQUEST
+        + "2026-03-14T09:26:53.589793238Z stderr F "
+        + CRASH
+    ),
     "secrets": numbered("HF_TOKEN=hf_{0:030d}\n"),
     "named secrets": numbered("api_key='v{0}x{1}abc'\n"),
     "e-mail addresses": numbered("u{0}@b.org "),
@@ -110,10 +122,18 @@ KINDS: dict[str, Callable[[int], str]] = {
     "environment lines": repeated("[pip3] torch==2.1\nPyTorch version: 2.1\n"),
     "quotes": repeated("> " * 40 + "ValueError: no\n"),
     "boxes": repeated("│ /opt/vllm/v1/worker/gpu_worker.py:9 in load                              │\n"),
-    "wrappers": repeated("RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}\n"),
-    "native faults": repeated("CUDA error: an illegal memory access was encountered\nterminate called after throwing\n"),
-    "settings": repeated("vllm serve org/model-7b --tensor-parallel-size 2 --max-model-len 4096 VLLM_USE_V1=0\n"),
-    "names of models and GPUs": repeated("meta-llama/Llama-3-8B on NVIDIA H100 80GB with vllm 0.9.1 FLASH_ATTN fp8\n"),
+    "wrappers": repeated(
+        "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}\n"
+    ),
+    "native faults": repeated(
+        "CUDA error: an illegal memory access was encountered\nterminate called after throwing\n"
+    ),
+    "settings": repeated(
+        "vllm serve org/model-7b --tensor-parallel-size 2 --max-model-len 4096 VLLM_USE_V1=0\n"
+    ),
+    "names of models and GPUs": repeated(
+        "meta-llama/Llama-3-8B on NVIDIA H100 80GB with vllm 0.9.1 FLASH_ATTN fp8\n"
+    ),
 }
 """Texts by what they are made of, each for a number of characters."""
 
@@ -161,7 +181,9 @@ def in_a_process(content: bytes) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--mib", type=float, default=LOG_LIMIT_BYTES / MIB)
     parser.add_argument("--limit-s", type=float, default=1.5)
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
@@ -176,7 +198,10 @@ def main() -> None:
         content = body_of(kind, int(asked.mib * MIB))
         told = in_a_process(content)
         extra = "–" if told["extra_mib"] is None else f"{told['extra_mib']:.0f}"
-        print(f"| {kind} | {len(content) / MIB:.1f} | {told['cpu_s']:.2f} | {extra} | {told['verdict']} |", flush=True)
+        print(
+            f"| {kind} | {len(content) / MIB:.1f} | {told['cpu_s']:.2f} | {extra} | {told['verdict']} |",
+            flush=True,
+        )
         if told["cpu_s"] > asked.limit_s:
             slow.append(kind)
     sys.exit(f"over {asked.limit_s} s: {', '.join(slow)}" if slow else 0)

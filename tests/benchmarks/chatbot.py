@@ -27,7 +27,14 @@ from tests.benchmarks.search_while_syncing import free_port, wait_ready
 
 HEADERS = {"accept": "application/json, text/event-stream"}
 VERSIONS = ("0.8.5", "0.9.1", "0.10.2", "0.11.0", "0.14.0", "0.18.0", "0.19.0")
-WORDS = ("illegal memory access", "H100 out of memory", "fp8 kv cache", "hang tensor parallel", "qwen3 vl", "lora")
+WORDS = (
+    "illegal memory access",
+    "H100 out of memory",
+    "fp8 kv cache",
+    "hang tensor parallel",
+    "qwen3 vl",
+    "lora",
+)
 Arguments = Callable[[int], dict[str, Any]]
 
 
@@ -37,14 +44,20 @@ def tools(logs: list[str], numbers: list[int]) -> dict[str, Arguments]:
         "diagnose_log": lambda at: {"log": logs[at % len(logs)]},
         "search_issues": lambda at: {"query": WORDS[at % len(WORDS)]},
         "get_issue": lambda at: {"number": numbers[at % len(numbers)]},
-        "get_fix_status": lambda at: {"number": numbers[at % len(numbers)], "vllm_version": VERSIONS[at % len(VERSIONS)]},
+        "get_fix_status": lambda at: {
+            "number": numbers[at % len(numbers)],
+            "vllm_version": VERSIONS[at % len(VERSIONS)],
+        },
         "known_issues_of_version": lambda at: {"version": VERSIONS[at % len(VERSIONS)]},
     }
 
 
 def report(name: str, seconds: list[float], failed: int) -> None:
     times = sorted(seconds)
-    told = ", ".join(f"{label} {1000 * times[int(share * (len(times) - 1))]:.0f} ms" for label, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("longest", 1.0)))
+    told = ", ".join(
+        f"{label} {1000 * times[int(share * (len(times) - 1))]:.0f} ms"
+        for label, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("longest", 1.0))
+    )
     print(f"{name:26} {len(times)} calls, {failed} failed, {told}")
 
 
@@ -52,7 +65,12 @@ def over_http(url: str, name: str, arguments: Arguments, calls: int) -> None:
     times, failed = [], 0
     with httpx.Client(timeout=60, headers=HEADERS) as client:
         for at in range(calls):
-            question = {"jsonrpc": "2.0", "id": at, "method": "tools/call", "params": {"name": name, "arguments": arguments(at)}}
+            question = {
+                "jsonrpc": "2.0",
+                "id": at,
+                "method": "tools/call",
+                "params": {"name": name, "arguments": arguments(at)},
+            }
             began = time.perf_counter()
             answer = client.post(f"{url}/mcp", json=question).json()
             times.append(time.perf_counter() - began)
@@ -84,7 +102,9 @@ def over_rest(url: str, logs: list[str], calls: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--queries", type=Path, required=True)
     parser.add_argument("--calls", type=int, default=300)
     parser.add_argument("--sdk", action="store_true")

@@ -17,12 +17,11 @@ from contextlib import contextmanager
 import numpy as np
 from sqlalchemy import event
 
-from app.bench.cases import load_pinned
-from app.bench.corpus import find_logs, read_documents
+from app.bench.cases import find_logs, load_pinned, read_documents
 from app.bench.rewrite import rewrite
 from app.bench.run import Query
-from app.knowledge.diagnosis import diagnose
-from app.store.copying import copy_base
+from app.knowledge.diagnosis.diagnose import diagnose
+from app.store.backup.copy import copy_base
 from app.store.session import Store, open_store
 from tests.benchmarks.asking import HEAD, ask_in_turn
 from tests.postgresql import set_up_server
@@ -95,7 +94,9 @@ def other_engine(one: Store, to: str | None, beside: str | None) -> Iterator[Sto
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--base", required=True)
     parser.add_argument("--repo", default="vllm-project/vllm")
     parser.add_argument("--logs", type=int, default=100)

@@ -20,18 +20,42 @@ from typing import Any
 
 from app.extract.jsonl import issue_text
 from app.extract.reader import read_issue
-from app.extract.sections import is_flattened
-from app.train.confidence import calibration_error, rows_of
-from app.train.judged import Judged, judge
+from app.extract.text.blocks import is_flattened
+from app.train.confidence import Judged, calibration_error, judge, rows_of
 
 LABELS = Path(__file__).parents[1] / "labels"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 FIELDS = (
-    "gpus", "gpu_count", "models", "vllm_version", "other_versions", "backends", "engine_platform", "is_failure",
-    "failure_kind", "root_error", "error_type", "frame", "wrappers_recall", "workarounds", "regression", "related",
-    "fix_pr", "false_error_rate", "useless_sold_as_workaround",
-)  # fmt: skip
-KIND_FIELDS = ("gpus", "models", "vllm_version", "backends", "root_error", "frame", "workarounds", "regression")
+    "gpus",
+    "gpu_count",
+    "models",
+    "vllm_version",
+    "other_versions",
+    "backends",
+    "engine_platform",
+    "is_failure",
+    "failure_kind",
+    "root_error",
+    "error_type",
+    "frame",
+    "wrappers_recall",
+    "workarounds",
+    "regression",
+    "related",
+    "fix_pr",
+    "false_error_rate",
+    "useless_sold_as_workaround",
+)
+KIND_FIELDS = (
+    "gpus",
+    "models",
+    "vllm_version",
+    "backends",
+    "root_error",
+    "frame",
+    "workarounds",
+    "regression",
+)
 MISS_FIELDS = (*KIND_FIELDS, "error", "related", "other_versions", "fix", "failure_kind")
 SHAPES_MIB = (1 / 16, 1, 8)
 
@@ -124,11 +148,14 @@ def coverage(corpus: Sequence[Row]) -> Iterator[str]:
         shares = (
             sum(bool(test(row)) for row in rows) / max(1, len(rows))
             for test in (
-                lambda row: row["is_failure"], lambda row: row["error"],
-                lambda row: row["error"] and row["error"]["frame"], lambda row: row["gpus"],
-                lambda row: row["versions"]["vllm"], lambda row: row["models"],
+                lambda row: row["is_failure"],
+                lambda row: row["error"],
+                lambda row: row["error"] and row["error"]["frame"],
+                lambda row: row["gpus"],
+                lambda row: row["versions"]["vllm"],
+                lambda row: row["models"],
             )
-        )  # fmt: skip
+        )
         yield f"| {name} | {len(rows):,} | " + " | ".join(f"{share:.0%}" for share in shares) + " |"
 
 
@@ -152,13 +179,18 @@ def speed(corpus: Iterable[Row]) -> Iterator[str]:
 
 
 HOSTILE = {
-    "one endless line": "token ", "nested quotes": ">" * 99 + " q\n", "unclosed fences": "```python\n~~~\n",
-    "only `Traceback` lines": "Traceback (most recent call last):\n", "errors": "ValueError: no\n",
+    "one endless line": "token ",
+    "nested quotes": ">" * 99 + " q\n",
+    "unclosed fences": "```python\n~~~\n",
+    "only `Traceback` lines": "Traceback (most recent call last):\n",
+    "errors": "ValueError: no\n",
     "log prefixes": "(EngineCore_DP0 pid=7) ERROR 04-01 12:00:00 [core.py:396] step\n",
     "sentences on versions": "It worked in 0.6.1 but fails in 0.6.2. ",
-    "sentences on remedies": "Setting VLLM_USE_V1=0 avoids it. ", "Chinese sentences": "问题解决了。",
-    "tables": "| a | b |\n", "environment lines": "[pip3] torch==2.1\n",
-}  # fmt: skip
+    "sentences on remedies": "Setting VLLM_USE_V1=0 avoids it. ",
+    "Chinese sentences": "问题解决了。",
+    "tables": "| a | b |\n",
+    "environment lines": "[pip3] torch==2.1\n",
+}
 
 
 def report(folder: Path, corpus_file: Path) -> str:
@@ -166,20 +198,33 @@ def report(folder: Path, corpus_file: Path) -> str:
     scorer, corpus = load_scorer(folder), list(rows_of([corpus_file]))
     own = list(rows_of([LABELS / "issues.jsonl"]))
     sets = [
-        read_set("set A", rows_of([folder / "extract_issues.jsonl"]), list(rows_of([folder / "extract_gold.jsonl"]))),
+        read_set(
+            "set A",
+            rows_of([folder / "extract_issues.jsonl"]),
+            list(rows_of([folder / "extract_gold.jsonl"])),
+        ),
         *(read_set(f"set {name}", corpus, [row for row in own if row["set"] == name]) for name in "BCDE"),
-        read_set("threads", rows_of([folder / "threads_issues.jsonl"]), list(rows_of([folder / "threads_gold.jsonl"]))),
-    ]  # fmt: skip
+        read_set(
+            "threads",
+            rows_of([folder / "threads_issues.jsonl"]),
+            list(rows_of([folder / "threads_gold.jsonl"])),
+        ),
+    ]
     parts = (
-        ("By field", field_table(scorer, sets)), ("By kind of failure", kind_table(scorer, sets[:-1])),
-        ("Coverage", coverage(corpus)), ("Speed", speed(corpus)), ("Known wrong", known_wrong(scorer, sets)),
-    )  # fmt: skip
+        ("By field", field_table(scorer, sets)),
+        ("By kind of failure", kind_table(scorer, sets[:-1])),
+        ("Coverage", coverage(corpus)),
+        ("Speed", speed(corpus)),
+        ("Known wrong", known_wrong(scorer, sets)),
+    )
     return "\n".join(f"### {title}\n\n" + "\n".join(lines) + "\n" for title, lines in parts)
 
 
 def main() -> None:
     """Print the report, and put it between the marks of a file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--eval", type=Path, required=True)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--write", type=Path)

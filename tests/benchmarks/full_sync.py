@@ -23,8 +23,8 @@ import httpx
 
 from app.store.schema import migrate
 from app.store.session import open_store
-from ingest.client import GitHubClient
-from ingest.sync import sync
+from ingest.github.client import GitHubClient
+from ingest.sync.sync import sync
 
 SHARED = Path(os.environ.get("TRIAGE_SHARED") or Path(__file__).resolve().parents[2].parent / "shared")
 SIMULATOR = SHARED / "github-sim"
@@ -44,10 +44,21 @@ def main() -> None:
         )
         mode = [] if args.numbered else ["--cursor"]
         server = subprocess.Popen(
-            [sys.executable, SIMULATOR / "github_sim.py", "--data", data, "--repo", REPO, "--port", "0",
-             "--synth-comments", *mode],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [
+                sys.executable,
+                SIMULATOR / "github_sim.py",
+                "--data",
+                data,
+                "--repo",
+                REPO,
+                "--port",
+                "0",
+                "--synth-comments",
+                *mode,
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         try:
             assert server.stdout is not None
             print(json.dumps(measure(server.stdout.readline().split()[2], Path(folder)), indent=2))
@@ -73,15 +84,22 @@ def measure(url: str, folder: Path) -> dict[str, float | int | bool]:
     rows = len(truth["issues"]) + len(truth["comments"]) + first.releases
     store.close()
     return {
-        "complete": first.complete, "items": first.issues, "items_in_truth": len(truth["issues"]),
-        "comments": first.comments, "comments_in_truth": len(truth["comments"]), "releases": first.releases,
-        "requests": first.requests, "requests_at_most": math.floor(1.05 * rows / 100 + 10),
-        "requests_when_nothing_is_new": again.requests, "seconds": round(took_s, 1),
+        "complete": first.complete,
+        "items": first.issues,
+        "items_in_truth": len(truth["issues"]),
+        "comments": first.comments,
+        "comments_in_truth": len(truth["comments"]),
+        "releases": first.releases,
+        "requests": first.requests,
+        "requests_at_most": math.floor(1.05 * rows / 100 + 10),
+        "requests_when_nothing_is_new": again.requests,
+        "seconds": round(took_s, 1),
         "peak_rss_mb": round(peak_mb, 1),
-        "seconds_of_another_full_run": round(second_took_s, 1), "its_requests": second.requests,
+        "seconds_of_another_full_run": round(second_took_s, 1),
+        "its_requests": second.requests,
         "its_changes": second.issues + second.comments + second.gone,
         "database_mb": round((folder / "triage.db").stat().st_size / 1e6, 1),
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

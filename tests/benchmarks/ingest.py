@@ -19,11 +19,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from app.knowledge.derive import derive_issues
-from app.store.issues import add_repository, save_issues
+from app.knowledge.indexing.derive import derive_issues
+from app.store.github.issues import add_repository, save_issues
 from app.store.schema import migrate
 from app.store.session import Store, open_store
-from ingest.records import issue_record
+from ingest.parse.records import issue_record
 
 REPO = "vllm-project/vllm"
 BATCH = 500

@@ -25,11 +25,17 @@ from pathlib import Path
 from sqlalchemy import Connection, Table, text
 
 from app.bench.rewrite import rewrite
-from app.extract.signature import signature_id
-from app.knowledge.derive import derive_issues, read_stored
-from app.store.cluster_members import MemberRecord, find_members, replace_clusters, save_members
-from app.store.clusters import ClusterRecord, find_clusters
-from app.store.issues import add_repository, find_issues, numbers_of, save_issues
+from app.extract.log.signature import signature_id
+from app.knowledge.indexing.derive import derive_issues, read_stored
+from app.store.derived.clusters import (
+    ClusterRecord,
+    MemberRecord,
+    find_clusters,
+    find_members,
+    replace_clusters,
+    save_members,
+)
+from app.store.github.issues import add_repository, find_issues, numbers_of, save_issues
 from app.store.records import IssueRecord
 from app.store.schema import migrate
 from app.store.session import Store, open_store

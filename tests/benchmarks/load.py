@@ -33,20 +33,25 @@ from pathlib import Path
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
-from app.bench.cases import load_pinned
-from app.bench.corpus import find_logs, read_documents
+from app.bench.cases import find_logs, load_pinned, read_documents
 from app.bench.run import log_queries
 from app.config import load_settings
-from app.store.issues import find_repository
+from app.store.github.issues import find_repository
 from app.store.session import Store, open_store
 from tests.benchmarks.processes import database_server_of, family, family_cpu_s, memory_of
 from tests.loopback import free_port
 
 SHARES = (("diagnose", 0.6), ("read", 0.3), ("browse", 0.1))
 BROWSED = (
-    "/", "/issues", "/issues?gpu=H100&state=open", "/issues?q=illegal+memory+access", "/regressions",
-    "/signatures", "/api/v1/issues?backend=flashinfer&limit=20", "/digest",
-)  # fmt: skip
+    "/",
+    "/issues",
+    "/issues?gpu=H100&state=open",
+    "/issues?q=illegal+memory+access",
+    "/regressions",
+    "/signatures",
+    "/api/v1/issues?backend=flashinfer&limit=20",
+    "/digest",
+)
 READY_TIMEOUT_S = 60.0
 WARM_UP_SHARE, WARM_UP_LEAST_S = 0.1, 20.0
 """Each worker makes its lists once, which takes seconds in a large base."""
@@ -54,9 +59,19 @@ ANSWER_TIMEOUT_S = 30.0
 IDLE_MAX_S = 3.0
 """The server closes connections that are idle for five."""
 HEADINGS = (
-    "base", "issues", "workers", "answers/s", "all ms", "diagnose ms", "failures", "server MB", "database MB",
-    "server CPU", "database CPU", "generator CPU",
-)  # fmt: skip
+    "base",
+    "issues",
+    "workers",
+    "answers/s",
+    "all ms",
+    "diagnose ms",
+    "failures",
+    "server MB",
+    "database MB",
+    "server CPU",
+    "database CPU",
+    "generator CPU",
+)
 
 
 @dataclass
@@ -70,7 +85,9 @@ class Figures:
     def at(self, kind: str | None = None) -> tuple[float, ...]:
         """Milliseconds at p50, p95, p99 and the end, of one kind or of all."""
         times = sorted(self.seconds[kind] if kind else [s for found in self.seconds.values() for s in found])
-        return tuple(1000 * times[int(share * (len(times) - 1))] if times else 0.0 for share in (0.5, 0.95, 0.99, 1.0))
+        return tuple(
+            1000 * times[int(share * (len(times) - 1))] if times else 0.0 for share in (0.5, 0.95, 0.99, 1.0)
+        )
 
     def row(self, kind: str | None = None) -> str:
         count = len(self.seconds[kind]) if kind else sum(map(len, self.seconds.values()))
@@ -93,7 +110,14 @@ class Requests:
         if kind == "browse":
             return kind, "GET", self._dice.choice(BROWSED), None
         number = self._dice.choice(self._numbers)
-        return kind, "GET", self._dice.choice(("/issues/{}", "/api/v1/issues/{}", "/api/v1/issues/{}/related")).format(number), None
+        return (
+            kind,
+            "GET",
+            self._dice.choice(("/issues/{}", "/api/v1/issues/{}", "/api/v1/issues/{}/related")).format(
+                number
+            ),
+            None,
+        )
 
 
 class Connections:
@@ -145,7 +169,9 @@ async def ask(connections: Connections, requests: Requests, figures: Figures) ->
         figures.seconds[kind].append(time.perf_counter() - began)
 
 
-async def at_a_rate(connections: Connections, requests: Requests, figures: Figures, per_second: float, seconds: float) -> None:
+async def at_a_rate(
+    connections: Connections, requests: Requests, figures: Figures, per_second: float, seconds: float
+) -> None:
     began, sent, open_ = time.perf_counter(), 0, set()
     while (now := time.perf_counter() - began) < seconds:
         while sent < now * per_second:
@@ -158,7 +184,9 @@ async def at_a_rate(connections: Connections, requests: Requests, figures: Figur
         await asyncio.wait(open_, timeout=ANSWER_TIMEOUT_S)
 
 
-async def keep_open(connections: Connections, requests: Requests, figures: Figures, count: int, seconds: float) -> None:
+async def keep_open(
+    connections: Connections, requests: Requests, figures: Figures, count: int, seconds: float
+) -> None:
     ends_at = time.perf_counter() + seconds
 
     async def one() -> None:
@@ -219,7 +247,9 @@ class Measured:
         for kind, _ in SHARES:
             print(f"{kind:8} {figures.row(kind)}")
         print(f"failures {dict(figures.failures) or 0}")
-        print(f"memory   {first:.0f} MB after warm-up, {last:.0f} MB at the end ({100 * (last / first - 1):+.1f} %)")
+        print(
+            f"memory   {first:.0f} MB after warm-up, {last:.0f} MB at the end ({100 * (last / first - 1):+.1f} %)"
+        )
         print(
             f"CPU      generator {generator:.2f} cores, server {server:.2f}, database {database:.2f} "
             f"of {os.cpu_count()}",
@@ -312,7 +342,9 @@ def serve_and_measure(asked: argparse.Namespace, url: str, workers: int, logs: l
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--database", nargs="+", metavar="URL")
     parser.add_argument("--logs-of", metavar="URL")
     parser.add_argument("--per-second", type=float, default=100.0)
@@ -328,7 +360,9 @@ def main() -> None:
         measured.tell()
         lines.append(measured.line())
     load = f"{asked.at_once} requests at once" if asked.at_once else f"{asked.per_second:g} requests/s"
-    print(f"\n{load} for {asked.seconds:g} s; times are p50 / p95 / p99 in ms, CPU in cores of {os.cpu_count()}")
+    print(
+        f"\n{load} for {asked.seconds:g} s; times are p50 / p95 / p99 in ms, CPU in cores of {os.cpu_count()}"
+    )
     print("\n".join([f"| {' | '.join(HEADINGS)} |", "|---" * len(HEADINGS) + "|", *lines]))
 
 

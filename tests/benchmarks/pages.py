@@ -25,7 +25,7 @@ import httpx
 from sqlalchemy import text
 
 from app.config import load_settings
-from app.knowledge.digest import archive
+from app.knowledge.digest.digest import archive
 from app.paths import static_dir
 from app.store.session import Store, open_store
 from tests.benchmarks.load import free_port
@@ -34,12 +34,26 @@ FIRST_PAGE_MAX_MS, PAGE_MAX_MS, PAGE_MAX_BYTES = 300.0, 500.0, 100 * 1024
 READY_TIMEOUT_S = 60.0
 ASSETS = ("style.css", "app.js", "icon.svg")
 LISTS = (
-    "/", "/?example=1", "/issues", "/issues?gpu=H100", "/issues?state=open", "/issues?q=illegal+memory+access",
-    "/issues?q=out+of+memory&gpu=H100&state=open", "/issues?q=error", "/issues?arch=Hopper&sort=newest",
-    "/issues?has_regression=true", "/issues?vllm_version=0.19.0", "/signatures", "/signatures?q=out+of+memory",
-    "/regressions", "/regressions?version=0.19.0", "/regressions?version=0.8.5", "/digest/archive", "/report",
+    "/",
+    "/?example=1",
+    "/issues",
+    "/issues?gpu=H100",
+    "/issues?state=open",
+    "/issues?q=illegal+memory+access",
+    "/issues?q=out+of+memory&gpu=H100&state=open",
+    "/issues?q=error",
+    "/issues?arch=Hopper&sort=newest",
+    "/issues?has_regression=true",
+    "/issues?vllm_version=0.19.0",
+    "/signatures",
+    "/signatures?q=out+of+memory",
+    "/regressions",
+    "/regressions?version=0.19.0",
+    "/regressions?version=0.8.5",
+    "/digest/archive",
+    "/report",
     "/feed.atom",
-)  # fmt: skip
+)
 HEAVIEST = {
     "biggest signature": "SELECT '/signatures/' || cluster_id FROM cluster_member GROUP BY cluster_id ORDER BY count(*) DESC LIMIT 3",
     "longest texts": "SELECT '/issues/' || number FROM issue WHERE body IS NOT NULL ORDER BY length(body) DESC LIMIT 4",
@@ -100,7 +114,9 @@ def measure(client: httpx.Client, paths: list[str], tries: int) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tries", type=int, default=5)
     parser.add_argument("paths", nargs="*", help="only these addresses")
     asked = parser.parse_args()
@@ -110,7 +126,10 @@ def main() -> None:
     port = free_port()
     command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port)]
     server = subprocess.Popen(
-        command, stderr=subprocess.DEVNULL, start_new_session=True, env={**os.environ, "TRIAGE_RATE_LIMIT": "off"}
+        command,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env={**os.environ, "TRIAGE_RATE_LIMIT": "off"},
     )
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60.0, trust_env=False) as client:
@@ -123,7 +142,9 @@ def main() -> None:
         except subprocess.TimeoutExpired:
             os.killpg(server.pid, signal.SIGKILL)
             server.wait()
-    print(f"machine: load {Path('/proc/loadavg').read_text(encoding='ascii').split()[0]}, {os.cpu_count()} cores")
+    print(
+        f"machine: load {Path('/proc/loadavg').read_text(encoding='ascii').split()[0]}, {os.cpu_count()} cores"
+    )
     sys.exit("\n".join(faults) if faults else 0)
 
 

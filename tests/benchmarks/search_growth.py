@@ -32,14 +32,13 @@ from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.engine import make_url
 from sqlmodel import Session
 
-from app.bench.cases import load_cases
-from app.bench.corpus import find_logs, read_documents
+from app.bench.cases import find_logs, load_cases, read_documents
 from app.bench.run import Query, log_queries
+from app.store.derived.search_index import BYTES_PER_TERM
+from app.store.github.counts import correct_tally, find_tallies
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 from app.store.tables import metadata
-from app.store.tally import correct_tally, find_tallies
-from app.store.terms import BYTES_PER_TERM
 from tests.benchmarks.asking import HEAD, Figures, ask_in_turn
 from tests.benchmarks.links_growth import OFFSET, REPO, copy_rows
 
@@ -78,9 +77,12 @@ def read_index(connection: Connection, repo_id: int) -> Index:
     asked = f"SELECT term_id, number FROM posting WHERE repo_id = {int(repo_id)} AND number < {OFFSET}"  # noqa: S608
     rows = np.array(connection.exec_driver_sql(asked).cursor.fetchall(), dtype=np.int64)
     return Index(
-        ids, np.array([row[1] for row in terms]), [(row[2], row[3]) for row in terms],
-        np.searchsorted(ids, rows[:, 0]), rows[:, 1],
-    )  # fmt: skip
+        ids,
+        np.array([row[1] for row in terms]),
+        [(row[2], row[3]) for row in terms],
+        np.searchsorted(ids, rows[:, 0]),
+        rows[:, 1],
+    )
 
 
 def grow(path: Path, base: Path, size: int, share: float) -> None:
@@ -162,7 +164,7 @@ def _copy(
 
 
 def _renamed(packed: bytes, old: np.ndarray, new: np.ndarray) -> bytes:
-    """A profile with other term ids, packed as `app.store.terms` packs it."""
+    """A profile with other term ids, packed as `app.store.derived.search_index` packs it."""
     size = len(packed) // BYTES_PER_TERM
     ids = new[np.searchsorted(old, np.frombuffer(packed, dtype="<i8", count=size))]
     order = np.argsort(ids)

@@ -70,9 +70,11 @@ def main() -> None:
     logs = [json.loads(line)["query"] for line in asked.queries.read_text(encoding="utf-8").splitlines()]
     with tempfile.TemporaryDirectory() as folder:
         environment = {
-            **os.environ, "TRIAGE_DATABASE_URL": f"sqlite:///{folder}/bench.db",
-            "TRIAGE_GITHUB_API_URL": asked.api_url, "TRIAGE_GITHUB_TOKEN": "benchmark",
-        }  # fmt: skip
+            **os.environ,
+            "TRIAGE_DATABASE_URL": f"sqlite:///{folder}/bench.db",
+            "TRIAGE_GITHUB_API_URL": asked.api_url,
+            "TRIAGE_GITHUB_TOKEN": "benchmark",
+        }
         triage = [sys.executable, "-m", "app.cli"]
         subprocess.run([*triage, "sync", "--limit", str(asked.limit)], env=environment, check=False)
         port = free_port()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.config import Settings
 from app.extract.facts import Cause, ErrorFact, Facts, Regression
-from app.store.comments import save_comments
+from app.store.github.comments import save_comments
 from app.store.records import IssueRecord
 from app.store.session import open_store
 from tests.browser.base import put_read
@@ -37,10 +37,23 @@ def attacked_settings(folder: Path) -> Settings:
         with store.unit_of_work() as session:
             save_comments(session, repo_id, [a_comment(number, number, text, author=text[:60])])
         group(store, repo_id, cluster_of(number), number, text=text[:300])
-    read = [_issue(READ + at, f"Fails on H100 with `--enforce-eager`. {text}") for at, text in enumerate(MARKUP.values())]
-    put_read(store, read, [a_comment(issue.number, issue.number, f"It works with `-x`. {issue.body}") for issue in read])
+    read = [
+        _issue(READ + at, f"Fails on H100 with `--enforce-eager`. {text}")
+        for at, text in enumerate(MARKUP.values())
+    ]
+    put_read(
+        store,
+        read,
+        [a_comment(issue.number, issue.number, f"It works with `-x`. {issue.body}") for issue in read],
+    )
     for at, text in enumerate(NESTINGS.values()):
-        repo_id = put(store, (an_issue(NESTED + at, body=text, title=text[:TITLE_MAX], created_at=MONDAY), facts_of(NESTED + at)))
+        repo_id = put(
+            store,
+            (
+                an_issue(NESTED + at, body=text, title=text[:TITLE_MAX], created_at=MONDAY),
+                facts_of(NESTED + at),
+            ),
+        )
     store.close()
     return settings
 
@@ -53,21 +66,31 @@ def cluster_of(number: int) -> str:
 def _issue(number: int, text: str) -> IssueRecord:
     moment = MONDAY + timedelta(days=1, minutes=(TOLD - number) % 1000)
     return an_issue(
-        number, title=text[:TITLE_MAX], body=text[:BODY_MAX], author=text[:60], labels=(text[:50], "bug"), comments=1,
-        created_at=moment, updated_at=moment,
-    )  # fmt: skip
+        number,
+        title=text[:TITLE_MAX],
+        body=text[:BODY_MAX],
+        author=text[:60],
+        labels=(text[:50], "bug"),
+        comments=1,
+        created_at=moment,
+        updated_at=moment,
+    )
 
 
 def _facts(number: int, text: str) -> Facts:
     short = text[:200]
     facts = facts_of(
-        number, gpu=short, version=text[:40], remedy=short,
+        number,
+        gpu=short,
+        version=text[:40],
+        remedy=short,
         error=ErrorFact(type=text[:40], message=short, frame=text[:60], wrappers=(short,), other=(short,)),
-        cause=(Cause(text=short, certainty="hypothesis"),), summary=short, models=(short,),
+        cause=(Cause(text=short, certainty="hypothesis"),),
+        summary=short,
+        models=(short,),
         span=Regression(last_working=text[:40], first_failing=text[:40], culprit="#1"),
         environment={text[:30]: text[:60]},
-    )  # fmt: skip
+    )
     return facts.model_copy(
         update={"evidence": (*facts.evidence, told("workarounds", short, short, f"comment:{number}"))}
     )
-

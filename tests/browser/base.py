@@ -10,11 +10,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from app.config import Settings
-from app.knowledge.derive import derive_issues
-from app.store.comments import save_comments
-from app.store.issues import add_repository, save_issues
+from app.knowledge.indexing.derive import derive_issues
+from app.store.github.comments import save_comments
+from app.store.github.issues import add_repository, save_issues
+from app.store.github.releases import save_releases
 from app.store.records import CommentRecord, IssueRecord
-from app.store.releases import save_releases
 from app.store.session import Store, open_store
 from tests.knowledge.made_week import MONDAY, put_week
 from tests.samples import REPO, a_comment, a_pull, a_release, an_issue, fenced, marlin_log, rope_log
@@ -63,7 +63,9 @@ def put_reports(store: Store) -> None:
     put_read(store, _issues(), _comments())
     with store.unit_of_work() as session:
         repo_id = add_repository(session, REPO)
-        save_releases(session, repo_id, [a_release("v0.9.3", PULL + 1, published_at=MONDAY + timedelta(days=9))])
+        save_releases(
+            session, repo_id, [a_release("v0.9.3", PULL + 1, published_at=MONDAY + timedelta(days=9))]
+        )
 
 
 def put_read(store: Store, issues: list[IssueRecord], comments: list[CommentRecord]) -> None:
@@ -79,23 +81,38 @@ def _issues() -> list[IssueRecord]:
     day = timedelta(days=1)
     return [
         an_issue(
-            FULL, title="[Bug]: AWQ layer is not divisible by min_thread_n at tensor parallel 4", body=MARLIN_BODY,
-            author="reporter", labels=("bug", "quantization"), comments=3, reactions=5, created_at=MONDAY - 9 * day,
+            FULL,
+            title="[Bug]: AWQ layer is not divisible by min_thread_n at tensor parallel 4",
+            body=MARLIN_BODY,
+            author="reporter",
+            labels=("bug", "quantization"),
+            comments=3,
+            reactions=5,
+            created_at=MONDAY - 9 * day,
         ),
         *(
             an_issue(
-                FULL + n, title=f"[Bug]: Marlin refuses the width of a quantised layer, case {n}",
-                body=fenced("GPU: NVIDIA A100, vLLM version: 0.9.2", marlin_log(line=20 + n, size=4544 + 64 * n)),
-                created_at=MONDAY - (8 - 2 * n) * day, comments=n, state="closed" if n == 2 else "open",
+                FULL + n,
+                title=f"[Bug]: Marlin refuses the width of a quantised layer, case {n}",
+                body=fenced(
+                    "GPU: NVIDIA A100, vLLM version: 0.9.2", marlin_log(line=20 + n, size=4544 + 64 * n)
+                ),
+                created_at=MONDAY - (8 - 2 * n) * day,
+                comments=n,
+                state="closed" if n == 2 else "open",
                 closed_at=MONDAY - 2 * day if n == 2 else None,
             )
             for n in (1, 2, 3)
         ),
-        an_issue(FULL + 4, title="[Bug]: KeyError rope_scaling_factor", body=fenced("vLLM 0.9.2", rope_log())),
+        an_issue(
+            FULL + 4, title="[Bug]: KeyError rope_scaling_factor", body=fenced("vLLM 0.9.2", rope_log())
+        ),
         an_issue(FULL + 5, title="[Feature]: a flag for quiet start-up", body="It would be nice."),
         a_pull(PULL, title="Prefer Marlin for wide layers", merged_at=MONDAY - 30 * day),
-        a_pull(PULL + 1, title="Pad the width that Marlin takes", body=f"Fixes #{FULL + 4}", merged_at=MONDAY),
-    ]  # fmt: skip
+        a_pull(
+            PULL + 1, title="Pad the width that Marlin takes", body=f"Fixes #{FULL + 4}", merged_at=MONDAY
+        ),
+    ]
 
 
 def _comments() -> list[CommentRecord]:

@@ -54,7 +54,9 @@ def open_browser(browser: Browser, base: str) -> Opened:
 
     @contextmanager
     def opened(**options: Any) -> Iterator[Watched]:
-        context = browser.new_context(base_url=base, **{"viewport": {"width": 1280, "height": 900}, **options})
+        context = browser.new_context(
+            base_url=base, **{"viewport": {"width": 1280, "height": 900}, **options}
+        )
         context.set_default_timeout(TIMEOUT_MS)
         try:
             yield watch(context.new_page(), base)

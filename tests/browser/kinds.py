@@ -13,7 +13,12 @@ from tests.served import CRASH, CRASH_NUMBER
 
 Way = Callable[[Watched], None]
 
-LOGS = {"same": CRASH, "likely": marlin_log(start=MARLIN_START), "related": marlin_log(), "unknown": STRANGE_LOG}
+LOGS = {
+    "same": CRASH,
+    "likely": marlin_log(start=MARLIN_START),
+    "related": marlin_log(),
+    "unknown": STRANGE_LOG,
+}
 """A log for each verdict."""
 
 
@@ -60,7 +65,9 @@ def deleted(seen: Watched) -> None:
 
 def too_large(seen: Watched) -> None:
     seen.go("/")
-    seen.page.evaluate("size => { document.getElementById('log').value = 'x'.repeat(size); }", LOG_LIMIT_BYTES + 1)
+    seen.page.evaluate(
+        "size => { document.getElementById('log').value = 'x'.repeat(size); }", LOG_LIMIT_BYTES + 1
+    )
     submit_to_fault(seen, 413)
 
 

@@ -11,23 +11,34 @@ from tests.browser.test_pages import SHIFT_MAX
 from tests.knowledge.made_week import GROWING, WEEK
 
 PATHS = {
-    "home": "/", "issues": "/issues", "issue": f"/issues/{FULL}", "pull-request": f"/issues/{PULL + 1}",
+    "home": "/",
+    "issues": "/issues",
+    "issue": f"/issues/{FULL}",
+    "pull-request": f"/issues/{PULL + 1}",
     "signatures": "/signatures",
-    "signature": f"/signatures/{GROWING}", "regressions": "/regressions",
-    "regressions-version": "/regressions?version=0.9.2", "digest": f"/digest/{WEEK}",
-    "digest-archive": "/digest/archive", "report-empty": "/report", "report": f"/report?url={FULL}",
-}  # fmt: skip
+    "signature": f"/signatures/{GROWING}",
+    "regressions": "/regressions",
+    "regressions-version": "/regressions?version=0.9.2",
+    "digest": f"/digest/{WEEK}",
+    "digest-archive": "/digest/archive",
+    "report-empty": "/report",
+    "report": f"/report?url={FULL}",
+}
 WIDTHS = (360, 768, 1280)
 EVERY_TIME = {("issues", 360), ("signature", 1280)}
 COMBINED = [
-    pytest.param(kind, width, marks=[] if (kind, width) in EVERY_TIME else [pytest.mark.long], id=f"{kind}-{width}")
+    pytest.param(
+        kind, width, marks=[] if (kind, width) in EVERY_TIME else [pytest.mark.long], id=f"{kind}-{width}"
+    )
     for kind in PATHS
     for width in WIDTHS
 ]
 
 
 @pytest.mark.parametrize(("kind", "width"), COMBINED)
-def test_nothing_moves_in_any_state_of_a_page_that_arrives(open_browser: Opened, kind: str, width: int) -> None:
+def test_nothing_moves_in_any_state_of_a_page_that_arrives(
+    open_browser: Opened, kind: str, width: int
+) -> None:
     with open_browser(viewport={"width": width, "height": 900}) as seen:
         arrive(seen, PATHS[kind])
         seen.assert_still(SHIFT_MAX)

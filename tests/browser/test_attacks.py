@@ -73,11 +73,19 @@ def test_no_other_page_of_an_issue_runs_it(page: Watched, kind: str, name: str) 
 @pytest.mark.parametrize(
     "path",
     [
-        "/", "/issues", "/issues?q=intruder", "/issues?gpu=%3Cscript%3Ewindow.HIT%3D1%3C/script%3E", "/signatures",
-        "/signatures?q=intruder", f"/digest/{WEEK}", f"/report?url={TOLD}", f"/signatures/{cluster_of(TOLD)}",
-        f"/report?url={READ + 5}", f"/issues/{READ + 7}",
+        "/",
+        "/issues",
+        "/issues?q=intruder",
+        "/issues?gpu=%3Cscript%3Ewindow.HIT%3D1%3C/script%3E",
+        "/signatures",
+        "/signatures?q=intruder",
+        f"/digest/{WEEK}",
+        f"/report?url={TOLD}",
+        f"/signatures/{cluster_of(TOLD)}",
+        f"/report?url={READ + 5}",
+        f"/issues/{READ + 7}",
     ],
-)  # fmt: skip
+)
 def test_no_list_runs_them(page: Watched, path: str) -> None:
     visit(page, path)
 
@@ -118,7 +126,9 @@ def test_the_feed_and_the_mail_are_inert(page: Watched) -> None:
         reply = page.page.context.request.get(f"{page.base}{path}")
         assert reply.ok
         assert MARK in reply.text()
-        assert not any(open_ in reply.text().lower() for open_ in ("<script", "<img", "<svg", "<iframe", "<style"))
+        assert not any(
+            open_ in reply.text().lower() for open_ in ("<script", "<img", "<svg", "<iframe", "<style")
+        )
     page.go(f"/digest/{WEEK}/email")
     assert page.page.evaluate("window.HIT") is None
     page.assert_quiet()

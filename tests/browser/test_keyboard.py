@@ -103,16 +103,24 @@ def test_a_vote_needs_no_mouse(seen: Watched) -> None:
     pressed.focus()
     seen.page.keyboard.press("Enter")
 
-    expect(seen.page.locator("[aria-labelledby=v-common] button").first).to_have_attribute("aria-pressed", "false")
+    expect(seen.page.locator("[aria-labelledby=v-common] button").first).to_have_attribute(
+        "aria-pressed", "false"
+    )
 
 
 @pytest.mark.parametrize(
     "kind",
     [
-        "home", "diagnosis-same", "issue", "issues",
-        *(pytest.param(kind, marks=pytest.mark.long) for kind in ("signature", "regressions", "digest", "report")),
+        "home",
+        "diagnosis-same",
+        "issue",
+        "issues",
+        *(
+            pytest.param(kind, marks=pytest.mark.long)
+            for kind in ("signature", "regressions", "digest", "report")
+        ),
     ],
-)  # fmt: skip
+)
 def test_every_stop_of_the_tab_key_is_seen(seen: Watched, kind: str) -> None:
     KINDS[kind](seen)
     seen.page.evaluate("document.activeElement.blur()")
@@ -132,4 +140,9 @@ def test_every_stop_of_the_tab_key_is_seen(seen: Watched, kind: str) -> None:
 def test_a_diagnosis_is_read_from_the_top(seen: Watched) -> None:
     diagnose(seen, CRASH)
 
-    assert seen.page.evaluate("[...document.querySelectorAll('[tabindex]')].filter(one => one.tabIndex > 0).length") == 0
+    assert (
+        seen.page.evaluate(
+            "[...document.querySelectorAll('[tabindex]')].filter(one => one.tabIndex > 0).length"
+        )
+        == 0
+    )

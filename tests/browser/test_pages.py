@@ -13,9 +13,13 @@ from tests.browser.watched import Watched
 
 WEIGHT_MAX_BYTES = 100 * 1024
 FORMS = {
-    "light-1280": ("light", 1280), "dark-360": ("dark", 360),
-    "light-360": ("light", 360), "dark-1280": ("dark", 1280), "light-768": ("light", 768), "dark-2560": ("dark", 2560),
-}  # fmt: skip
+    "light-1280": ("light", 1280),
+    "dark-360": ("dark", 360),
+    "light-360": ("light", 360),
+    "dark-1280": ("dark", 1280),
+    "light-768": ("light", 768),
+    "dark-2560": ("dark", 2560),
+}
 """Colours and width in pixels; the first two hold each colour and each extreme once."""
 SLOW_LINE = {"offline": False, "latency": 20, "downloadThroughput": 16_000, "uploadThroughput": 16_000}
 """Milliseconds, and bytes a second: a page comes in a dozen parts."""
@@ -28,9 +32,18 @@ MADE_ELSEWHERE = {"docs", *LAID_OUT_BY_MAIL_PROGRAMS}
 """Swagger UI's own markup, and that which mail programs know: nothing serious may stand in the way there."""
 
 VARIANTS = {
-    "home-example", "issue-feature", "issue-card", "pull-request", "issues-none", "report-empty", "kept-deleting",
-    "kept-deleted", "error-422", "error-422-version", "docs",
-}  # fmt: skip
+    "home-example",
+    "issue-feature",
+    "issue-card",
+    "pull-request",
+    "issues-none",
+    "report-empty",
+    "kept-deleting",
+    "kept-deleted",
+    "error-422",
+    "error-422-version",
+    "docs",
+}
 """Pages that differ little from another kind: looked at in one form each time."""
 
 
@@ -70,7 +83,9 @@ def test_a_page_is_whole_light_still_quiet_and_open_to_all(
         assert seen.weight() <= WEIGHT_MAX_BYTES
     seen.page.screenshot(path=pictures / f"{kind}-{name}.png", full_page=True)
     open_all(seen)
-    assert kind in LAID_OUT_BY_MAIL_PROGRAMS or seen.overhang() <= 0, "what was folded up is wider than the window"
+    assert kind in LAID_OUT_BY_MAIL_PROGRAMS or seen.overhang() <= 0, (
+        "what was folded up is wider than the window"
+    )
     assert seen.barriers(only_serious=kind in MADE_ELSEWHERE) == []
     seen.assert_quiet()
 

@@ -36,7 +36,12 @@ def test_a_pasted_log_gets_its_verdict_first(seen: Watched) -> None:
 
     assert f"#{CRASH_NUMBER}" in verdict(seen.page)
     order = seen.page.locator("main h2").all_inner_texts()
-    assert [re.sub(r"\W.*", "", name.lower(), flags=re.S) for name in order[:4]] == ["do", "fix", "root", "matches"]
+    assert [re.sub(r"\W.*", "", name.lower(), flags=re.S) for name in order[:4]] == [
+        "do",
+        "fix",
+        "root",
+        "matches",
+    ]
 
 
 @pytest.mark.parametrize("word", LOGS)
@@ -196,10 +201,14 @@ def test_a_vote_counts_once_and_is_taken_back(seen: Watched) -> None:
     seen.go(f"/issues/{FULL + 1}")
     yes = seen.page.locator("[aria-labelledby=v-flaky] button").first
     yes.click()
-    expect(seen.page.locator("[aria-labelledby=v-flaky] button").first).to_have_attribute("aria-pressed", "true")
+    expect(seen.page.locator("[aria-labelledby=v-flaky] button").first).to_have_attribute(
+        "aria-pressed", "true"
+    )
     assert yes.locator("b").inner_text() == "1"
     yes.click()
-    expect(seen.page.locator("[aria-labelledby=v-flaky] button").first).to_have_attribute("aria-pressed", "false")
+    expect(seen.page.locator("[aria-labelledby=v-flaky] button").first).to_have_attribute(
+        "aria-pressed", "false"
+    )
     assert yes.locator("b").inner_text() == "0"
 
 

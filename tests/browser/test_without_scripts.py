@@ -46,7 +46,9 @@ def test_a_vote_is_cast_and_taken_back(plain: Watched) -> None:
     plain.go(f"/issues/{FULL + 2}")
     for pressed in ("true", "false"):
         plain.page.locator("[aria-labelledby=v-verified] button").first.click()
-        expect(plain.page.locator("[aria-labelledby=v-verified] button").first).to_have_attribute("aria-pressed", pressed)
+        expect(plain.page.locator("[aria-labelledby=v-verified] button").first).to_have_attribute(
+            "aria-pressed", pressed
+        )
 
 
 def test_a_search_is_a_form(plain: Watched) -> None:

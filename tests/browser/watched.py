@@ -75,7 +75,9 @@ class Watched:
     def assert_still(self, shift_max: float) -> None:
         """No more layout shift than that so far, after two more frames; else it is told what moved and where to."""
         shift, moves = self.page.evaluate(SETTLED)
-        assert shift <= shift_max, "\n".join([f"layout shift {shift:.4f}, [x y width height] in pixels:", *moves])
+        assert shift <= shift_max, "\n".join(
+            [f"layout shift {shift:.4f}, [x y width height] in pixels:", *moves]
+        )
 
     def weight(self) -> int:
         """Bytes of the document and all it loaded, uncompressed."""
@@ -89,7 +91,8 @@ class Watched:
         """What axe-core finds, one line each with the first element; of any level unless only serious ones count."""
         found: list[dict[str, Any]] = Axe().run(self.page).response["violations"]
         return [
-            f"{one['impact']} {one['id']} x{len(one['nodes'])}: {one['nodes'][0]['html'][:160]}" for one in found
+            f"{one['impact']} {one['id']} x{len(one['nodes'])}: {one['nodes'][0]['html'][:160]}"
+            for one in found
             if not only_serious or one["impact"] in SERIOUS
         ]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.extract.document import CommentText, Document, IssueText
-from app.extract.sections import read_document
+from app.extract.text.blocks import read_document
+from app.extract.text.document import CommentText, Document, IssueText
 
 NUMBER = 50_000
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from app.extract.causes import first_sentence
-from app.extract.document import IssueText
 from app.extract.facts import Facts
+from app.extract.log.messages import first_sentence
+from app.extract.log.root_cause import read_errors
 from app.extract.reader import read_issue
-from app.extract.rootcause import read_errors
+from app.extract.text.document import IssueText
 
 FRAME = '  File "/opt/vllm/worker.py", line 9, in load\n    load()\n'
 TRACEBACK = f"Traceback (most recent call last):\n{FRAME}"
@@ -27,7 +27,10 @@ def facts(title: str, body: str) -> Facts:
 @pytest.mark.parametrize(
     ("message", "short"),
     [
-        ("This node has no free card left. current={'CPU': 118.0}. It cannot start.", "This node has no free card left."),
+        (
+            "This node has no free card left. current={'CPU': 118.0}. It cannot start.",
+            "This node has no free card left.",
+        ),
         ("Grids of this size are odd, e.g. 3 by 5 or so", "Grids of this size are odd, e.g. 3 by 5 or so"),
         (f"The settings do not fit together: Namespace({'a=1, ' * 40})", "The settings do not fit together"),
         (f"/lib/a.so: undefined symbol: _ZN{'x' * 150}", f"/lib/a.so: undefined symbol: _ZN{'x' * 150}"),
@@ -95,8 +98,14 @@ def test_the_assertion_of_a_title_stands_for_a_bare_one() -> None:
     [
         ("free(): invalid pointer\nFatal Python error: Aborted\n", (None, "free(): invalid pointer")),
         ("Bus error (core dumped)", ("Bus error", "Bus error")),
-        ("thread '<unnamed>' panicked at src/a.rs:20:14:\nthe index is out of bounds", (None, "the index is out of bounds")),
-        ("ERROR 01-01 10:00:00 [a.py:1] TimeoutError('No sign of life')", ("TimeoutError", "No sign of life")),
+        (
+            "thread '<unnamed>' panicked at src/a.rs:20:14:\nthe index is out of bounds",
+            (None, "the index is out of bounds"),
+        ),
+        (
+            "ERROR 01-01 10:00:00 [a.py:1] TimeoutError('No sign of life')",
+            ("TimeoutError", "No sign of life"),
+        ),
         ("Exception:\n\nmy first start\n", None),
         ("exc_map = {\n    OSError: ConnectError,\n}", None),
     ],
@@ -105,10 +114,14 @@ def test_shapes_without_a_traceback(log: str, cause: tuple[str | None, str] | No
     assert told(log) == cause
 
 
-@pytest.mark.parametrize("body", ["ValueError: The architecture Foo is unknown\n", f"{FRAME}KeyError: 'a.weight'\n"])
+@pytest.mark.parametrize(
+    "body", ["ValueError: The architecture Foo is unknown\n", f"{FRAME}KeyError: 'a.weight'\n"]
+)
 def test_a_request_that_shows_a_printed_error_is_a_failure(body: str) -> None:
     assert facts("[New Model]: Foo", f"It fails:\n```\n{body}```").is_failure
 
 
 def test_a_request_that_only_mentions_an_error_is_none() -> None:
-    assert not facts("[Feature]: smaller heads", "Today one gets `ValueError: heads must be large` there.").is_failure
+    assert not facts(
+        "[Feature]: smaller heads", "Today one gets `ValueError: heads must be large` there."
+    ).is_failure

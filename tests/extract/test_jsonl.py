@@ -14,7 +14,9 @@ ROW = {"number": 7, "title": "[Bug]: it fails", "body": "ValueError: no such hea
 
 
 def answers(*lines: Any) -> list[Answer]:
-    return list(facts_lines([line if isinstance(line, str) else json.dumps(line) for line in lines], "in.jsonl"))
+    return list(
+        facts_lines([line if isinstance(line, str) else json.dumps(line) for line in lines], "in.jsonl")
+    )
 
 
 def test_facts_come_in_the_order_of_the_issues() -> None:
@@ -77,7 +79,9 @@ def test_a_line_nested_too_deeply_is_named_and_the_next_is_read() -> None:
         ({"title": "lone \ud83d"}, {"title": "lone \ufffd"}),
     ],
 )
-def test_an_issue_s_fields_are_taken_as_github_and_other_tools_write_them(more: dict[str, Any], wanted: dict[str, Any]) -> None:
+def test_an_issue_s_fields_are_taken_as_github_and_other_tools_write_them(
+    more: dict[str, Any], wanted: dict[str, Any]
+) -> None:
     issue = issue_text(ROW | more)
 
     assert {name: getattr(issue, name) for name in wanted} == wanted
@@ -86,11 +90,19 @@ def test_an_issue_s_fields_are_taken_as_github_and_other_tools_write_them(more: 
 @pytest.mark.parametrize(
     "odd",
     [
-        {"labels": "bug"}, {"labels": [None, 7]}, {"labels": {"name": "bug"}}, {"comments_data": "no"}, {"comments_data": 7},
-        {"comments_data": [None, {"body": 7, "id": "x"}]}, {"body": ["a"]}, {"user": 7}, {"state": 7}, {"created_at": 7},
+        {"labels": "bug"},
+        {"labels": [None, 7]},
+        {"labels": {"name": "bug"}},
+        {"comments_data": "no"},
+        {"comments_data": 7},
+        {"comments_data": [None, {"body": 7, "id": "x"}]},
+        {"body": ["a"]},
+        {"user": 7},
+        {"state": 7},
+        {"created_at": 7},
         {"repo": 7},
     ],
-)  # fmt: skip
+)
 def test_odd_values_stop_nothing(odd: dict[str, Any]) -> None:
     found = answers(ROW | odd, ROW)
 
@@ -98,7 +110,12 @@ def test_odd_values_stop_nothing(odd: dict[str, Any]) -> None:
 
 
 def test_comments_are_taken_with_who_said_them() -> None:
-    row = ROW | {"comments_data": [{"id": 5, "user": {"login": "x"}, "body": "ok", "author_association": "MEMBER"}, {"body": "no id"}]}
+    row = ROW | {
+        "comments_data": [
+            {"id": 5, "user": {"login": "x"}, "body": "ok", "author_association": "MEMBER"},
+            {"body": "no id"},
+        ]
+    }
     first, second = issue_text(row).comments
 
     assert (first.id, first.user, first.body, first.author_association) == (5, "x", "ok", "MEMBER")

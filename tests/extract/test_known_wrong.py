@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.extract.normalise import mask
-from app.extract.redact import BLOCK, mask_secrets
-from app.extract.rootcause import read_errors
+from app.extract.log.root_cause import read_errors
+from app.extract.log.signature import mask
+from app.extract.redaction.redact import BLOCK, mask_secrets
 
 Found = tuple[str | None, str, str | None]
 
@@ -45,7 +45,9 @@ def cause(log: str) -> Found | None:
     return (found.type, found.message, found.frame) if found else None
 
 
-@pytest.mark.parametrize(("log", "wanted", "actual"), [row[1:] for row in CAUSES], ids=[row[0] for row in CAUSES])
+@pytest.mark.parametrize(
+    ("log", "wanted", "actual"), [row[1:] for row in CAUSES], ids=[row[0] for row in CAUSES]
+)
 def test_a_cause_is_still_wrong(log: str, wanted: Found | None, actual: Found | None) -> None:
     assert cause(log) != wanted
     assert cause(log) == actual

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.extract.document import CommentText, IssueText
 from app.extract.facts import Facts
 from app.extract.reader import read_issue, read_log
+from app.extract.text.document import CommentText, IssueText
 
 SITE = "/opt/venv/lib/python3.12/site-packages"
 LOG = f"""\
@@ -48,14 +48,27 @@ With `--enforce-eager` it works. Same as #12345.
 {LOG}```
 """
 ISSUE = IssueText(
-    39288, "[Bug]: ValueError on start with fp8", BODY, user="reporter",
+    39288,
+    "[Bug]: ValueError on start with fp8",
+    BODY,
+    user="reporter",
     comments=(
         CommentText("Fixed by #12399.", 77, "dev", "MEMBER"),
         CommentText("`VLLM_USE_V1=0` works for me.", None, "someone"),
     ),
-)  # fmt: skip
+)
 
-CITED = ("gpus", "models", "backends", "versions", "error", "workarounds", "regression", "related", "related_elsewhere")
+CITED = (
+    "gpus",
+    "models",
+    "backends",
+    "versions",
+    "error",
+    "workarounds",
+    "regression",
+    "related",
+    "related_elsewhere",
+)
 
 
 def values_of(facts: Facts) -> set[tuple[str, str]]:
@@ -79,7 +92,9 @@ def values_of(facts: Facts) -> set[tuple[str, str]]:
 def false_quotes(issue: IssueText) -> list[Any]:
     reading = read_issue(issue)
     sources = reading.document.sources
-    return [item for item in reading.facts.evidence if sources[item.source][item.start : item.end] != item.quote]
+    return [
+        item for item in reading.facts.evidence if sources[item.source][item.start : item.end] != item.quote
+    ]
 
 
 def uncited(issue: IssueText) -> set[tuple[str, str]]:
@@ -93,13 +108,20 @@ def uncited(issue: IssueText) -> set[tuple[str, str]]:
 def test_an_issue_s_fields_are_read() -> None:
     facts = read_issue(ISSUE).facts
 
-    assert (facts.is_failure, facts.failure_kind, facts.gpus, facts.gpu_count) == (True, "exception", ("H100",), 2)
+    assert (facts.is_failure, facts.failure_kind, facts.gpus, facts.gpu_count) == (
+        True,
+        "exception",
+        ("H100",),
+        2,
+    )
     assert facts.models == ("meta-llama/Llama-3.1-8B-Instruct",)
     assert facts.versions["vllm"] == "0.9.1"
     assert facts.error is not None
     assert (facts.error.type, facts.error.message, facts.error.frame) == (
-        "ValueError", "shard sizes differ: 128 and 96", "linear.py:weight_loader"
-    )  # fmt: skip
+        "ValueError",
+        "shard sizes differ: 128 and 96",
+        "linear.py:weight_loader",
+    )
     assert facts.related == (12345, 12399)
 
 
@@ -140,15 +162,25 @@ def test_an_error_only_in_a_comment_is_read() -> None:
 
 
 def test_a_comment_without_an_id_is_cited_by_its_position() -> None:
-    issue = IssueText(1, "[Bug]: it fails", "See below.", comments=(CommentText("ok"), CommentText(f"```\n{LOG}```")))
+    issue = IssueText(
+        1, "[Bug]: it fails", "See below.", comments=(CommentText("ok"), CommentText(f"```\n{LOG}```"))
+    )
 
-    assert {item.source for item in read_issue(issue).facts.evidence if item.field == "error.message"} == {"comment:#2"}
+    assert {item.source for item in read_issue(issue).facts.evidence if item.field == "error.message"} == {
+        "comment:#2"
+    }
 
 
 def test_a_request_reports_no_failure() -> None:
     facts = read_issue(IssueText(1, "[Feature]: please support sm_110", "It would be good to have it.")).facts
 
-    assert (facts.is_failure, facts.failure_kind, facts.error, facts.signatures, facts.summary) == (False, "none", None, (), "")
+    assert (facts.is_failure, facts.failure_kind, facts.error, facts.signatures, facts.summary) == (
+        False,
+        "none",
+        None,
+        (),
+        "",
+    )
 
 
 def test_an_empty_issue_has_no_facts() -> None:
@@ -175,11 +207,40 @@ def test_a_log_and_an_issue_with_it_have_the_same_signature() -> None:
 # Any text
 
 PIECES = [
-    *LOG.splitlines(keepends=True), *ENVIRONMENT.splitlines(keepends=True), "```text\n", "```\n", "### Your current environment\n",
-    "\n", "\r\n", " ", "<details>", "</details>", "#12345", "flashinfer-ai/flashinfer#7", "--tensor-parallel-size 2 ",
-    "works with 0.8.5 but fails in 0.9.1. ", "`--enforce-eager` works. ", "fixed by #7", "since #8", "\x1b[0m", "é🦙", "\x00",
-    "vllm serve org/m-7b ", "- [x] done\n", "> quoted ", "H100 ", "x" * 500, '"', "'", "\\", "{", "}", "(", "=", ": ",
-]  # fmt: skip
+    *LOG.splitlines(keepends=True),
+    *ENVIRONMENT.splitlines(keepends=True),
+    "```text\n",
+    "```\n",
+    "### Your current environment\n",
+    "\n",
+    "\r\n",
+    " ",
+    "<details>",
+    "</details>",
+    "#12345",
+    "flashinfer-ai/flashinfer#7",
+    "--tensor-parallel-size 2 ",
+    "works with 0.8.5 but fails in 0.9.1. ",
+    "`--enforce-eager` works. ",
+    "fixed by #7",
+    "since #8",
+    "\x1b[0m",
+    "é🦙",
+    "\x00",
+    "vllm serve org/m-7b ",
+    "- [x] done\n",
+    "> quoted ",
+    "H100 ",
+    "x" * 500,
+    '"',
+    "'",
+    "\\",
+    "{",
+    "}",
+    "(",
+    "=",
+    ": ",
+]
 texts = st.lists(st.sampled_from(PIECES), max_size=25).map("".join) | st.text(max_size=200)
 
 

@@ -10,14 +10,22 @@ from app.extract.facts import ErrorFact, Facts, Workaround
 from app.extract.summary import MAX_CHARS, summarise
 
 FACTS = Facts(
-    number=1, is_failure=True, failure_kind="crash", gpus=("H100", "A100", "L4"), models=("org/m-7b", "org/m-9b"),
-    versions={"vllm": "0.9.1"}, error=ErrorFact(type="KeyError", message="'x'", frame="linear.py:load"),
-)  # fmt: skip
+    number=1,
+    is_failure=True,
+    failure_kind="crash",
+    gpus=("H100", "A100", "L4"),
+    models=("org/m-7b", "org/m-9b"),
+    versions={"vllm": "0.9.1"},
+    error=ErrorFact(type="KeyError", message="'x'", frame="linear.py:load"),
+)
 HELP = Workaround(action="--enforce-eager", kind="flag", outcome="works")
 
 
 def test_it_tells_what_fails_and_where() -> None:
-    assert summarise(FACTS) == "Crashes with KeyError: 'x' at linear.py:load on H100, A100 with org/m-7b in vLLM 0.9.1."
+    assert (
+        summarise(FACTS)
+        == "Crashes with KeyError: 'x' at linear.py:load on H100, A100 with org/m-7b in vLLM 0.9.1."
+    )
 
 
 def test_it_tells_the_first_remedy_that_works() -> None:
@@ -33,8 +41,14 @@ def test_no_failure_has_no_summary() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "wanted"),
-    [("hang", "Hangs."), ("oom", "Runs out of memory."), ("wrong_output", "Gives wrong output."), ("install", "Does not install."), ("other", "Fails.")],
-)  # fmt: skip
+    [
+        ("hang", "Hangs."),
+        ("oom", "Runs out of memory."),
+        ("wrong_output", "Gives wrong output."),
+        ("install", "Does not install."),
+        ("other", "Fails."),
+    ],
+)
 def test_without_an_error_the_kind_is_told(kind: str, wanted: str) -> None:
     assert summarise(Facts(number=1, is_failure=True, failure_kind=kind)) == wanted  # type: ignore[arg-type]
 
@@ -43,8 +57,9 @@ def test_without_an_error_the_kind_is_told(kind: str, wanted: str) -> None:
 def test_it_is_never_too_long(message: str, model: str, action: str) -> None:
     facts = FACTS.model_copy(
         update={
-            "error": ErrorFact(type="KeyError", message=message), "models": (model,),
+            "error": ErrorFact(type="KeyError", message=message),
+            "models": (model,),
             "workarounds": (HELP.model_copy(update={"action": action}),),
         }
-    )  # fmt: skip
+    )
     assert len(summarise(facts)) <= MAX_CHARS

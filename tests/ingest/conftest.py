@@ -17,10 +17,10 @@ import httpx
 import pytest
 import stamina
 
-from app.store.readings import Reading, save_readings
+from app.store.derived.readings import Reading, save_readings
 from app.store.session import Store
-from ingest import pipeline
-from ingest.client import GitHubClient
+from ingest import derive as pipeline
+from ingest.github.client import GitHubClient
 
 REPO = "acme/engine"
 MODES = pytest.mark.parametrize(
@@ -71,18 +71,32 @@ class FakeGitHub:
 
     def put_issue(self, number: int, updated: int, **more: Any) -> None:
         self.issues[number] = {
-            "number": number, "id": 1000 + number, "title": f"Fault {number}", "body": "It fails.",
-            "state": "open", "labels": [], "user": {"login": "ada"}, "comments": 0,
+            "number": number,
+            "id": 1000 + number,
+            "title": f"Fault {number}",
+            "body": "It fails.",
+            "state": "open",
+            "labels": [],
+            "user": {"login": "ada"},
+            "comments": 0,
             "html_url": f"https://github.com/{REPO}/issues/{number}",
-            "created_at": at(0), "updated_at": at(updated), "closed_at": None, **more,
-        }  # fmt: skip
+            "created_at": at(0),
+            "updated_at": at(updated),
+            "closed_at": None,
+            **more,
+        }
 
     def put_comment(self, key: int, number: int, updated: int, **more: Any) -> None:
         self.comments[key] = {
-            "id": key, "issue_url": f"{API}/repos/{REPO}/issues/{number}", "body": f"Remark {key}",
-            "user": {"login": "bob"}, "author_association": "MEMBER",
-            "created_at": at(0), "updated_at": at(updated), **more,
-        }  # fmt: skip
+            "id": key,
+            "issue_url": f"{API}/repos/{REPO}/issues/{number}",
+            "body": f"Remark {key}",
+            "user": {"login": "bob"},
+            "author_association": "MEMBER",
+            "created_at": at(0),
+            "updated_at": at(updated),
+            **more,
+        }
 
     def put_release(self, tag: str, body: str = "", published: int = 0) -> None:
         self.releases.insert(0, {"tag_name": tag, "body": body, "published_at": at(published)})
@@ -119,7 +133,9 @@ class FakeGitHub:
             return self._page(request, rows)
         return httpx.Response(404, json={"message": "Not Found"})
 
-    def _listed(self, request: httpx.Request, table: dict[int, dict[str, Any]], *, keyed: bool) -> httpx.Response:
+    def _listed(
+        self, request: httpx.Request, table: dict[int, dict[str, Any]], *, keyed: bool
+    ) -> httpx.Response:
         params = request.url.params
         assert (params["sort"], params["direction"]) == ("updated", "asc")
         since = params.get("since", "")
@@ -252,8 +268,9 @@ def simulator_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("simdata")
     subprocess.run(
         [sys.executable, str(shared / "github-sim" / "make_data.py"), str(made), "--issues", "700"],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+    )
     return made
 
 
@@ -265,9 +282,20 @@ def simulate(simulator_data: Path) -> Iterator[Callable[..., Simulator]]:
     def start(*flags: str) -> Simulator:
         script = shared_folder() / "github-sim" / "github_sim.py"
         process = subprocess.Popen(
-            [sys.executable, str(script), "--data", str(simulator_data), "--repo", REPO, "--port", "0", *flags],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [
+                sys.executable,
+                str(script),
+                "--data",
+                str(simulator_data),
+                "--repo",
+                REPO,
+                "--port",
+                "0",
+                *flags,
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         started.append(process)
         assert process.stdout is not None
         ready = process.stdout.readline()

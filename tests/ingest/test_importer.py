@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.errors import InputError
-from app.store.comments import find_comments
-from app.store.issues import find_issue, find_repository, numbers_of
-from app.store.releases import first_releases_of
+from app.store.github.comments import find_comments
+from app.store.github.issues import find_issue, find_repository, numbers_of
+from app.store.github.releases import first_releases_of
 from app.store.session import Store
+from ingest.derive import Progress
 from ingest.importer import ImportResult, import_paths
-from ingest.pipeline import Progress
-from ingest.rows import CHUNK_BYTES, FileRow, read_rows
+from ingest.parse.json_files import CHUNK_BYTES, FileRow, read_rows
 
 REPO = "acme/engine"
 
@@ -89,8 +89,15 @@ def test_rows_come_from_stdin_too(store: Store, derive: Any) -> None:
         import_paths(store, ["-"], REPO, stdin=io.BytesIO(b"hello"), derive=derive)
 
 
-def test_a_line_that_cannot_be_used_is_told_with_its_place_and_skipped(load: Any, store: Store, tmp_path: Path) -> None:
-    content = lines(row(1)) + b"{broken\n\n" + lines(row(2, state="ajar"), [], 7, row(3)) + b'{"title": "x"}\n\xff\xfe\n'
+def test_a_line_that_cannot_be_used_is_told_with_its_place_and_skipped(
+    load: Any, store: Store, tmp_path: Path
+) -> None:
+    content = (
+        lines(row(1))
+        + b"{broken\n\n"
+        + lines(row(2, state="ajar"), [], 7, row(3))
+        + b'{"title": "x"}\n\xff\xfe\n'
+    )
     result = load(content)
     place = tmp_path / "given.jsonl"
     assert stored(store) == [1, 3]
@@ -145,7 +152,9 @@ def test_a_file_that_is_no_json_is_one_clear_error_and_leaves_nothing(
     assert stored(store) == []
 
 
-def test_a_file_that_breaks_off_keeps_whole_batches_and_reads_them(load: Any, store: Store, derive: Any) -> None:
+def test_a_file_that_breaks_off_keeps_whole_batches_and_reads_them(
+    load: Any, store: Store, derive: Any
+) -> None:
     whole = json.dumps([row(n) for n in range(1, 451)]).encode()
     with pytest.raises(InputError, match="broken here"):
         load(whole[:-30], "cut.json")
@@ -190,9 +199,12 @@ def test_importing_the_same_again_changes_and_reads_nothing(load: Any, derive: A
 def test_kinds_are_told_by_their_fields(load: Any, store: Store, derive: Any) -> None:
     comment = {"id": 71, "issue_url": f"https://api.github.com/repos/{REPO}/issues/1", "body": "Set the flag"}
     gh = {
-        "number": 2, "title": "Two", "state": "OPEN", "createdAt": "2025-01-01T00:00:00Z",
+        "number": 2,
+        "title": "Two",
+        "state": "OPEN",
+        "createdAt": "2025-01-01T00:00:00Z",
         "comments": [{"url": f"https://github.com/{REPO}/issues/2#issuecomment-72", "body": "Same here"}],
-    }  # fmt: skip
+    }
     release = {"tag_name": "v9", "body": "* One (#4)", "published_at": "2025-01-01T00:00:00Z"}
     event = {"event": "labeled", "id": 4, "created_at": "2025-01-01T00:00:00Z"}
     result = load(lines(row(1), comment, gh, release, row(3, pull_request={}), event))

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from app.store.derived.readings import stale_numbers
+from app.store.github.sync_state import last_runs
 from app.store.schema import migrate
 from app.store.session import Store, open_store
-from app.store.stale import stale_numbers
-from app.store.sync_state import last_runs
 from app.store.tables import metadata
-from ingest.client import GitHubClient
-from ingest.pipeline import RULES_VERSION
-from ingest.sync import sync
+from ingest.derive import RULES_VERSION
+from ingest.github.client import GitHubClient
+from ingest.sync.sync import sync
 from tests.ingest.conftest import REPO, shared_folder
 from tests.ingest.test_truth import asked, copy_of, truth_of
 
@@ -32,10 +32,10 @@ RUN_LOGS = {"sync_run", "delivery"}
 
 SCRIPT = """
 import os, signal, sys, threading
-import ingest.sync
-from app.knowledge.derive import derive_issues
+import ingest.sync.sync
+from app.knowledge.indexing.derive import derive_issues
 from app.store.session import open_store
-from ingest.client import GitHubClient
+from ingest.github.client import GitHubClient
 
 url, api, repo, moments, delay_s = *sys.argv[1:4], int(sys.argv[4]), float(sys.argv[5])
 
@@ -59,7 +59,7 @@ class Client(GitHubClient):
         return super().find_object(*args, **more)
 
 with Client(api, "any") as client:
-    done = ingest.sync.sync(open_store(url), client, repo, derive=derive, full=len(sys.argv) > 6).complete
+    done = ingest.sync.sync.sync(open_store(url), client, repo, derive=derive, full=len(sys.argv) > 6).complete
 print(done, flush=True)
 os._exit(0)
 """
@@ -79,9 +79,23 @@ def sync_with_kills(url: str, api: str, chance: random.Random, *flags: str, most
     while output.strip() != "True":
         moments = chance.randint(1, most) if kills < KILLS else 0
         process = subprocess.run(
-            [sys.executable, "-c", SCRIPT, url, api, REPO, str(moments), str(chance.uniform(0, 0.08)), *flags],
-            stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2], check=False, timeout=300,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-c",
+                SCRIPT,
+                url,
+                api,
+                REPO,
+                str(moments),
+                str(chance.uniform(0, 0.08)),
+                *flags,
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
+            check=False,
+            timeout=300,
+        )
         output = process.stdout
         assert process.returncode in {0, -signal.SIGKILL}
         kills += process.returncode == -signal.SIGKILL
@@ -96,9 +110,10 @@ def content_of(store: Store) -> dict[str, list[str]]:
             if table.name in RUN_LOGS:
                 continue
             columns = [
-                column.name for column in table.columns
+                column.name
+                for column in table.columns
                 if column.name not in NOT_COMPARED and (table.name, column.name) != ("fact", "id")
-            ]  # fmt: skip
+            ]
             chosen = ", ".join(f'"{name}"' for name in columns)
             rows = session.connection().execute(text(f'SELECT {chosen} FROM "{table.name}"'))  # noqa: S608
             found[table.name] = sorted(repr(tuple(row)) for row in rows if "asked" not in repr(row))
@@ -128,7 +143,9 @@ def test_kills_at_random_moments_leave_no_trace(
         assert (again.complete, again.issues, again.comments, again.read) == (True, 0, 0, 0)
     assert copy_of(killed) == truth_of(simulator)
     found, wanted = content_of(killed), content_of(sqlite_store)
-    assert {name: len(rows) for name, rows in found.items()} == {name: len(rows) for name, rows in wanted.items()}
+    assert {name: len(rows) for name, rows in found.items()} == {
+        name: len(rows) for name, rows in wanted.items()
+    }
     assert found == wanted
     with killed.reading() as session:
         assert stale_numbers(session, REPO_ID, RULES_VERSION) == []

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.store.comments import find_comments
-from app.store.issues import find_issue, find_issues, numbers_of
+from app.store.github.comments import find_comments
+from app.store.github.issues import find_issue, find_issues, numbers_of
+from app.store.github.sync_state import begin_run, last_runs
 from app.store.schema import migrate
 from app.store.session import Store, open_store
-from app.store.sync_state import begin_run, last_runs
-from ingest.client import GitHubClient
-from ingest.single import fetch_issue
-from ingest.sync import SyncResult, sync
+from ingest.github.client import GitHubClient
+from ingest.one_issue import fetch_issue
+from ingest.sync.sync import SyncResult, sync
 from tests.ingest.conftest import MODES, REPO, shared_folder
 
 REPO_ID = 1
@@ -65,11 +65,17 @@ def asked(simulator: Any) -> int:
 @pytest.mark.parametrize(
     "faults",
     [
-        "502:first=1", "truncate:every=4", "cutjson:every=3", "reset:every=4", "resetmid:every=5",
-        "stall:every=4,delay=0.2,fraction=0.5", "secondary:at=3,retry_after=1", "primary:at=4",
+        "502:first=1",
+        "truncate:every=4",
+        "cutjson:every=3",
+        "reset:every=4",
+        "resetmid:every=5",
+        "stall:every=4,delay=0.2,fraction=0.5",
+        "secondary:at=3,retry_after=1",
+        "primary:at=4",
         "touch:every=2;create:every=3",
     ],
-)  # fmt: skip
+)
 def test_the_copy_equals_the_truth(
     base: Store, derive: Any, simulate: Callable[..., Any], mode: list[str], faults: str
 ) -> None:
@@ -227,8 +233,8 @@ def test_a_run_that_was_killed_is_closed_at_the_next_start(
 _SYNC = """
 import sys
 from app.store.session import open_store
-from ingest.client import GitHubClient
-from ingest.sync import sync
+from ingest.github.client import GitHubClient
+from ingest.sync.sync import sync
 with GitHubClient(sys.argv[2], "any") as client:
     result = sync(open_store(sys.argv[1]), client, sys.argv[3])
 sys.exit(0 if result.complete else str(result.error))

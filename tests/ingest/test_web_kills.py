@@ -18,14 +18,14 @@ import httpx
 import pytest
 
 from app.config import Settings
-from app.knowledge.doctor import examine
-from app.knowledge.kept_logs import view_kept_log
+from app.knowledge.diagnosis.kept_logs import view_kept_log
+from app.knowledge.operations.doctor import examine
+from app.store.derived.readings import stale_numbers
 from app.store.schema import migrate
 from app.store.session import Store, open_store
-from app.store.stale import stale_numbers
-from ingest.client import GitHubClient
-from ingest.pipeline import RULES_VERSION
-from ingest.sync import sync
+from ingest.derive import RULES_VERSION
+from ingest.github.client import GitHubClient
+from ingest.sync.sync import sync
 from tests.ingest.conftest import REPO
 from tests.ingest.test_truth import copy_of, truth_of
 from tests.loopback import free_port
@@ -54,9 +54,12 @@ class Runner:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TRIAGE_")}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "app.cli", *self.arguments], cwd=Path(__file__).parents[2],
-                env=environment | self.settings, stdout=subprocess.DEVNULL, stderr=log,
-            )  # fmt: skip
+                [sys.executable, "-m", "app.cli", *self.arguments],
+                cwd=Path(__file__).parents[2],
+                env=environment | self.settings,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+            )
         until = time.monotonic() + READY_TIMEOUT_S
         while self.url is not None and not self._answers():
             assert time.monotonic() < until, f"{self.arguments} did not start"
@@ -136,9 +139,12 @@ def test_kills_of_servers_and_syncs_lose_no_row_and_no_request_of_the_others(
 ) -> None:
     simulator = simulate("--synth-comments", "--cursor")
     settings = {
-        "TRIAGE_DATABASE_URL": base.engine.url.render_as_string(hide_password=False), "TRIAGE_REPO": REPO,
-        "TRIAGE_GITHUB_API_URL": simulator.url, "TRIAGE_RATE_LIMIT": "off", "TRIAGE_GITHUB_TOKEN": "any",
-    }  # fmt: skip
+        "TRIAGE_DATABASE_URL": base.engine.url.render_as_string(hide_password=False),
+        "TRIAGE_REPO": REPO,
+        "TRIAGE_GITHUB_API_URL": simulator.url,
+        "TRIAGE_RATE_LIMIT": "off",
+        "TRIAGE_GITHUB_TOKEN": "any",
+    }
     ports = [free_port(), free_port()]
     servers = [
         Runner(("serve", "--port", str(port)), settings, tmp_path / f"{port}.log", f"http://127.0.0.1:{port}")

@@ -10,16 +10,16 @@ import time_machine
 from sqlalchemy import func, select
 
 from app.errors import InputError, StoreError
-from app.store.comments import find_comments
-from app.store.deliveries import KEPT
-from app.store.issues import find_issue, find_repository
+from app.store.derived.readings import stale_numbers
+from app.store.github.comments import find_comments
+from app.store.github.deliveries import KEPT
+from app.store.github.issues import find_issue, find_repository
+from app.store.github.releases import first_releases_of, tags_of
+from app.store.github.sync_state import find_cursor
 from app.store.records import CommentRecord, IssueRecord
-from app.store.releases import first_releases_of, tags_of
 from app.store.session import Store
-from app.store.stale import stale_numbers
-from app.store.sync_state import find_cursor
 from app.store.tables import metadata
-from ingest import pipeline
+from ingest import derive as pipeline
 from ingest.webhook import take_delivery
 from tests.ingest.conftest import API, REPO, FakeDerive, FakeGitHub, at
 
@@ -34,9 +34,15 @@ def an_issue(number: int = 7, updated: int = 10, **more: Any) -> dict[str, Any]:
 
 def a_comment(key: int = 501, updated: int = 20, **more: Any) -> dict[str, Any]:
     return {
-        "id": key, "issue_url": f"{API}/repos/{REPO}/issues/7", "body": f"Remark {key}", "user": {"login": "bob"},
-        "author_association": "MEMBER", "created_at": at(0), "updated_at": at(updated), **more,
-    }  # fmt: skip
+        "id": key,
+        "issue_url": f"{API}/repos/{REPO}/issues/7",
+        "body": f"Remark {key}",
+        "user": {"login": "bob"},
+        "author_association": "MEMBER",
+        "created_at": at(0),
+        "updated_at": at(updated),
+        **more,
+    }
 
 
 def a_pull(number: int = 9, **more: Any) -> dict[str, Any]:
@@ -71,7 +77,11 @@ class Taker:
 
     def rows(self, table: str) -> int:
         with self.store.reading() as session:
-            return int(session.connection().execute(select(func.count()).select_from(metadata.tables[table])).scalar_one())
+            return int(
+                session.connection()
+                .execute(select(func.count()).select_from(metadata.tables[table]))
+                .scalar_one()
+            )
 
 
 @pytest.fixture
@@ -168,7 +178,10 @@ def test_comments_are_stored_changed_and_marked_gone(take: Taker) -> None:
 
 
 def test_a_comment_on_a_pull_request_leaves_it_one(take: Taker) -> None:
-    take("issue_comment", told("created", issue=an_issue(pull_request={"merged_at": None}), comment=a_comment()))
+    take(
+        "issue_comment",
+        told("created", issue=an_issue(pull_request={"merged_at": None}), comment=a_comment()),
+    )
 
     found = take.issue(7)
     assert found is not None
@@ -244,10 +257,16 @@ def test_a_delivery_is_taken_once(take: Taker) -> None:
 @pytest.mark.parametrize(
     "payload",
     [
-        [], "text", None, told("opened"), told("opened", issue=[]), told("opened", issue={"number": 0}),
-        told("opened", issue={**an_issue(), "state": "ajar"}), {**told("opened"), "repository": []},
+        [],
+        "text",
+        None,
+        told("opened"),
+        told("opened", issue=[]),
+        told("opened", issue={"number": 0}),
+        told("opened", issue={**an_issue(), "state": "ajar"}),
+        {**told("opened"), "repository": []},
     ],
-)  # fmt: skip
+)
 def test_a_payload_that_cannot_be_used_is_refused_and_may_come_again(take: Taker, payload: Any) -> None:
     with pytest.raises(InputError):
         take("issues", payload, "again")

@@ -18,12 +18,12 @@ from pydantic import SecretStr
 
 from app.config import Settings
 from app.main import create_app
-from app.store.issues import find_issue, find_repository
+from app.store.github.issues import find_issue, find_repository
 from app.store.schema import migrate
 from app.store.session import Store, open_store
-from app.web.webhooks import BODY_LIMIT_BYTES
-from ingest.client import GitHubClient
-from ingest.sync import sync
+from app.web.routes.webhooks import BODY_LIMIT_BYTES
+from ingest.github.client import GitHubClient
+from ingest.sync.sync import sync
 from tests.ingest.conftest import REPO, TOKEN, FakeDerive, Simulator
 
 SECRET = "the secret of this test"
@@ -77,7 +77,11 @@ def compare(base: Store, simulator: Simulator) -> None:
         for told in simulator.get("/_sim/truth")["issues"]:
             found = find_issue(session, repo_id, told["number"])
             assert found is not None, told["number"]
-            assert (found.state, found.title, sorted(found.labels)) == (told["state"], told["title"], sorted(told["labels"]))
+            assert (found.state, found.title, sorted(found.labels)) == (
+                told["state"],
+                told["title"],
+                sorted(told["labels"]),
+            )
 
 
 def pull(base: Store, simulator: Simulator) -> Any:
@@ -93,7 +97,9 @@ def test_the_simulator_delivers_and_what_it_drops_the_next_sync_brings(
     simulator.post("/_sim/webhook", {"url": f"{server}/webhooks/github", "secret": SECRET, "drop_every": 4})
     numbers = [item["number"] for item in simulator.get("/_sim/truth")["issues"]][:12]
     for number in numbers:
-        simulator.post("/_sim/upsert", {"issue": {"number": number, "title": f"Changed {number}", "state": "closed"}})
+        simulator.post(
+            "/_sim/upsert", {"issue": {"number": number, "title": f"Changed {number}", "state": "closed"}}
+        )
     simulator.post("/_sim/upsert", {"issue": {"title": "A new one", "body": "It fails."}})
     told = delivered(simulator, 13)
 
@@ -113,11 +119,17 @@ def test_the_simulator_delivers_and_what_it_drops_the_next_sync_brings(
     compare(base, simulator)
 
 
-def test_a_deleted_issue_is_marked_by_its_delivery(base: Store, server: str, simulate: Callable[..., Simulator]) -> None:
+def test_a_deleted_issue_is_marked_by_its_delivery(
+    base: Store, server: str, simulate: Callable[..., Simulator]
+) -> None:
     simulator = simulate("--cursor")
     assert pull(base, simulator).complete
     simulator.post("/_sim/webhook", {"url": f"{server}/webhooks/github", "secret": SECRET})
-    issue = next(item["number"] for item in simulator.get("/_sim/truth")["issues"] if not stored(base, item["number"]).is_pull_request)
+    issue = next(
+        item["number"]
+        for item in simulator.get("/_sim/truth")["issues"]
+        if not stored(base, item["number"]).is_pull_request
+    )
     simulator.post("/_sim/delete", {"issue": issue})
     delivered(simulator, 1)
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from app.knowledge.derive import derive_issues
-from app.store.comments import save_comments
-from app.store.issues import add_repository, save_issues
+from app.knowledge.indexing.derive import derive_issues
+from app.store.github.comments import save_comments
+from app.store.github.issues import add_repository, save_issues
+from app.store.github.releases import save_releases
 from app.store.records import CommentRecord, IssueRecord, ReleaseRecord
-from app.store.releases import save_releases
 from app.store.session import Store
 from tests.samples import REPO
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from app.extract.facts import Evidence, Facts, Regression, Workaround
-from app.extract.signature import Signature
-from app.store.cluster_tables import ClusterAliasRow, ClusterMemberRow, ClusterRow
-from app.store.issues import add_repository, save_issues
-from app.store.links import save_links
-from app.store.readings import Reading, save_readings
+from app.extract.log.signature import Signature
+from app.store.derived.links import save_links
+from app.store.derived.readings import Reading, save_readings
+from app.store.github.issues import add_repository, save_issues
 from app.store.records import LinkRecord
 from app.store.session import Store
+from app.store.tables import ClusterAliasRow, ClusterMemberRow, ClusterRow
 from tests.samples import REPO, an_issue
 
 TEXT = "ValueError | No room for the cache."
@@ -22,25 +22,45 @@ OLD = "s1-000000000000"
 
 def told(field: str, value: str, quote: str = BODY, source: str = "body") -> Evidence:
     return Evidence(
-        field=field, value=value, quote=quote, source=source, start=0, end=len(quote), rule="t.rule", confidence=1
+        field=field,
+        value=value,
+        quote=quote,
+        source=source,
+        start=0,
+        end=len(quote),
+        rule="t.rule",
+        confidence=1,
     )
 
 
 def facts_of(
-    number: int, *, gpu: str = "", version: str = "", remedy: str = "", outcome: str = "works",
-    span: Regression | None = None, signature: str = "", **more: Any,
-) -> Facts:  # fmt: skip
+    number: int,
+    *,
+    gpu: str = "",
+    version: str = "",
+    remedy: str = "",
+    outcome: str = "works",
+    span: Regression | None = None,
+    signature: str = "",
+    **more: Any,
+) -> Facts:
     """Facts of a failure with the evidence that each value needs."""
     evidence = [told("gpus", gpu)] if gpu else []
     evidence += [told("versions.vllm", version)] if version else []
     evidence += [told("workarounds", remedy)] if remedy else []
     evidence += [told("regression.first_failing", span.first_failing or "")] if span else []
     return Facts(
-        number=number, is_failure=True, failure_kind=more.pop("failure_kind", "crash"), gpus=(gpu,) if gpu else (),
-        versions={"vllm": version} if version else {}, regression=span, evidence=tuple(evidence),
+        number=number,
+        is_failure=True,
+        failure_kind=more.pop("failure_kind", "crash"),
+        gpus=(gpu,) if gpu else (),
+        versions={"vllm": version} if version else {},
+        regression=span,
+        evidence=tuple(evidence),
         workarounds=(Workaround(action=remedy, kind="flag", outcome=outcome),) if remedy else (),  # type: ignore[arg-type]
-        signatures=(Signature(id=signature, text=TEXT),) if signature else (), **more,
-    )  # fmt: skip
+        signatures=(Signature(id=signature, text=TEXT),) if signature else (),
+        **more,
+    )
 
 
 def put(store: Store, *records: tuple[Any, Facts], repo: str = REPO) -> int:
@@ -54,9 +74,15 @@ def put(store: Store, *records: tuple[Any, Facts], repo: str = REPO) -> int:
 
 
 def group(
-    store: Store, repo_id: int, key: str, canonical: int, *others: int, text: str = TEXT,
-    signatures: dict[int, str] | None = None, old: str | None = None,
-) -> None:  # fmt: skip
+    store: Store,
+    repo_id: int,
+    key: str,
+    canonical: int,
+    *others: int,
+    text: str = TEXT,
+    signatures: dict[int, str] | None = None,
+    old: str | None = None,
+) -> None:
     """Puts issues into one cluster; `old` once named it."""
     known = signatures or {}
     with store.unit_of_work() as session:

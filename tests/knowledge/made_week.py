@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.extract.facts import Facts, Regression, Workaround
-from app.store.comments import save_comments
-from app.store.issues import save_issues
+from app.store.github.comments import save_comments
+from app.store.github.issues import save_issues
+from app.store.github.releases import save_releases
 from app.store.records import IssueRecord
-from app.store.releases import save_releases
 from app.store.session import Store
 from tests.knowledge.made_clusters import facts_of, group, link, put, report, told
 from tests.samples import REPO, a_comment, a_pull, a_release, an_issue
@@ -36,8 +36,11 @@ def at(weeks: int, days: int = 0, hours: int = 1) -> datetime:
 
 
 def a_report(number: int, created_at: datetime, *, remedy: str = "", **more: Any) -> Row:
-    fields = {name: more.pop(name) for name in ("title", "comments", "reactions", "state", "closed_at", "raw",
-                                                "state_reason", "gone_at") if name in more}  # fmt: skip
+    fields = {
+        name: more.pop(name)
+        for name in ("title", "comments", "reactions", "state", "closed_at", "raw", "state_reason", "gone_at")
+        if name in more
+    }
     return Row(report(number, created_at=created_at, **fields), facts_of(number, remedy=remedy, **more))
 
 
@@ -60,7 +63,9 @@ def rows() -> list[Row]:
         a_report(220, at(0, days=1), remedy="--enforce-eager", gpu="h100", version="0.9.0"),
         a_report(221, at(0, days=2), remedy="Reboot the host", outcome="fails"),
         # tell since when they fail
-        a_report(230, at(0, days=1), span=Regression(last_working="0.8.5", first_failing="0.9.0"), version="0.9.0"),
+        a_report(
+            230, at(0, days=1), span=Regression(last_working="0.8.5", first_failing="0.9.0"), version="0.9.0"
+        ),
         a_report(231, at(0, days=2), span=Regression(first_failing="v0.9.0", culprit="#77")),
         a_report(232, at(0, days=3), span=Regression(last_working="0.8.4"), failure_kind="slowdown"),
         a_report(233, at(0, days=4), span=Regression(still_failing=("main",))),
@@ -75,7 +80,7 @@ def rows() -> list[Row]:
         a_question(263, None),
         # get their fix
         *(a_report(n, at(-7), comments=n - 300) for n in (300, 301, 302, 303, 304)),
-    ]  # fmt: skip
+    ]
     return [*quiet, *busy]
 
 
@@ -83,17 +88,34 @@ def put_week(store: Store) -> int:
     """Stores the quarter; returns the repository's key."""
     repo_id = put(store, *((row.issue, row.facts) for row in rows()))
     with store.unit_of_work() as session:
-        merged = {400: at(-2), 401: at(0, days=2), 402: at(0, days=1), 403: at(-3), 404: at(0, days=3), 405: at(1)}
-        save_issues(session, repo_id, [a_pull(n, merged_at=moment, created_at=at(0)) for n, moment in merged.items()])
+        merged = {
+            400: at(-2),
+            401: at(0, days=2),
+            402: at(0, days=1),
+            403: at(-3),
+            404: at(0, days=3),
+            405: at(1),
+        }
+        save_issues(
+            session, repo_id, [a_pull(n, merged_at=moment, created_at=at(0)) for n, moment in merged.items()]
+        )
         save_releases(
-            session, repo_id,
-            [a_release("v0.8.5", 403, published_at=at(-1)), a_release("v0.9.1", 400, published_at=at(0, days=4)),
-             a_release("v0.9.2rc1", 401, published_at=at(0, days=5), is_prerelease=True),
-             a_release("v0.9.2", 405, published_at=at(2))],
-        )  # fmt: skip
+            session,
+            repo_id,
+            [
+                a_release("v0.8.5", 403, published_at=at(-1)),
+                a_release("v0.9.1", 400, published_at=at(0, days=4)),
+                a_release("v0.9.2rc1", 401, published_at=at(0, days=5), is_prerelease=True),
+                a_release("v0.9.2", 405, published_at=at(2)),
+            ],
+        )
         save_comments(
-            session, repo_id,
-            [a_comment(900, 105, "Helps.", created_at=at(0, days=2)), a_comment(901, 105, "Helps.", created_at=at(-1))],
+            session,
+            repo_id,
+            [
+                a_comment(900, 105, "Helps.", created_at=at(0, days=2)),
+                a_comment(901, 105, "Helps.", created_at=at(-1)),
+            ],
         )
     # 300: released in the week; 301: merged in it; 302: merged and taken back in it; 303: released before;
     # 304: merged after it
@@ -109,23 +131,30 @@ def put_week(store: Store) -> int:
 def _tell_remedies_in_comments(store: Store) -> None:
     """One in a comment of the week, one in a comment of the week before, of an old report."""
     facts = Facts(
-        number=105, is_failure=True, failure_kind="crash", gpus=("A100",),
+        number=105,
+        is_failure=True,
+        failure_kind="crash",
+        gpus=("A100",),
         workarounds=tuple(
-            Workaround(action=f"VLLM_USE_{n}=0", kind="env", outcome="works", source=f"comment:{n}", by="maintainer")
+            Workaround(
+                action=f"VLLM_USE_{n}=0", kind="env", outcome="works", source=f"comment:{n}", by="maintainer"
+            )
             for n in (900, 901)
         ),
         evidence=(
             told("gpus", "A100"),
             *(told("workarounds", f"VLLM_USE_{n}=0", "Helps.", f"comment:{n}") for n in (900, 901)),
         ),
-    )  # fmt: skip
+    )
     put(store, (report(105, created_at=at(-5, days=2)), facts))
 
 
 def _group(store: Store, repo_id: int) -> None:
     together = {
-        GROWING: (200, 199, 201, 202, 203, 204), OLD_ONE: (210, 211), PAIR: (220, 221),
-    }  # fmt: skip
+        GROWING: (200, 199, 201, 202, 203, 204),
+        OLD_ONE: (210, 211),
+        PAIR: (220, 221),
+    }
     for key, (canonical, *others) in together.items():
         group(store, repo_id, key, canonical, *others, text=f"ValueError | {key}")
     grouped = {number for numbers in together.values() for number in numbers}
@@ -135,4 +164,16 @@ def _group(store: Store, repo_id: int) -> None:
             group(store, repo_id, f"s1-{number:012x}", number, text=f"KeyError | {number}")
 
 
-__all__ = ["GROWING", "HOSTILE", "MONDAY", "NEXT", "OLD_ONE", "PAIR", "REPO", "SECRET", "WEEK", "put_week", "rows"]
+__all__ = [
+    "GROWING",
+    "HOSTILE",
+    "MONDAY",
+    "NEXT",
+    "OLD_ONE",
+    "PAIR",
+    "REPO",
+    "SECRET",
+    "WEEK",
+    "put_week",
+    "rows",
+]

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from app.bench.cases import load_pinned
-from app.bench.corpus import find_logs, read_documents
+from app.bench.cases import find_logs, load_pinned, read_documents
 from app.bench.rewrite import rewrite
-from app.knowledge.diagnosis import diagnose
-from app.knowledge.starter_set import load_starter_set
+from app.knowledge.diagnosis.diagnose import diagnose
+from app.knowledge.indexing.starter_set import load_starter_set
 from app.paths import cards_dir
 from app.starter.cards import read_cards
-from app.store.copying import copy_base
+from app.store.backup.copy import copy_base
 from app.store.session import Store
 from ingest.importer import import_paths
 from tests.samples import REPO
@@ -39,10 +38,14 @@ def answers(store: Store, logs: Sequence[str]) -> list[Answer]:
     return [(one.verdict, tuple(match.number for match in one.matches)) for one in told]
 
 
-def test_both_engines_answer_the_logs_of_the_cards_alike(sqlite_store: Store, postgresql_store: Store) -> None:
+def test_both_engines_answer_the_logs_of_the_cards_alike(
+    sqlite_store: Store, postgresql_store: Store
+) -> None:
     load_starter_set(sqlite_store)
     copy_base(sqlite_store, postgresql_store)
-    logs = [rewrite(card.log, card.number, "kubernetes") for card in read_cards(cards_dir())[::SHARE] if card.log]
+    logs = [
+        rewrite(card.log, card.number, "kubernetes") for card in read_cards(cards_dir())[::SHARE] if card.log
+    ]
 
     told = answers(sqlite_store, logs)
 
@@ -55,7 +58,9 @@ def corpus_part(shared: Path) -> list[str]:
     """Rows of the issues whose logs are pinned, of those they are known to repeat, and of many others."""
     asked = {number for case in load_pinned().cases for number in (case.number, *case.right)}
     with gzip.open(shared / "corpus" / "issues.jsonl.gz", "rt", encoding="utf-8") as lines:
-        return [line for at, line in enumerate(lines) if at % EVERY == 0 or json.loads(line)["number"] in asked]
+        return [
+            line for at, line in enumerate(lines) if at % EVERY == 0 or json.loads(line)["number"] in asked
+        ]
 
 
 @pytest.mark.long

@@ -1,4 +1,7 @@
-"""How fresh a copy is, each repository by itself."""
+"""How fresh a copy is, each repository by itself.
+
+What the base holds and how fresh it is.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ from datetime import timedelta
 import pytest
 import time_machine
 
-from app.knowledge.freshness import STALE_AFTER, freshness
-from app.knowledge.overview import overview
-from app.knowledge.status import status
-from app.store.issues import add_repository
+from app.knowledge.freshness import STALE_AFTER, freshness, overview, status
+from app.knowledge.indexing.starter_set import load_starter_set
+from app.store.engine.sync_lock import sync_lock
+from app.store.github.issues import add_repository
+from app.store.github.sync_state import begin_run, end_run, save_cursor
 from app.store.session import Store
-from app.store.sync_lock import sync_lock
-from app.store.sync_state import begin_run, end_run, save_cursor
-from tests.samples import EARLY, LATE, REPO
+from tests.knowledge.conftest import Keep
+from tests.samples import EARLY, LATE, REPO, a_pull, a_release, an_issue, fenced, marlin_log
 
 
 def run(store: Store, outcome: str, at=EARLY, repo: str = REPO, **figures) -> None:
@@ -25,10 +28,19 @@ def run(store: Store, outcome: str, at=EARLY, repo: str = REPO, **figures) -> No
 def test_nothing_stored_is_not_stale(store: Store) -> None:
     found = freshness(store, REPO)
 
-    assert (found.as_of, found.age_s, found.is_stale, found.last_run, found.cursors) == (None, None, False, None, {})
+    assert (found.as_of, found.age_s, found.is_stale, found.last_run, found.cursors) == (
+        None,
+        None,
+        False,
+        None,
+        {},
+    )
 
 
-@pytest.mark.parametrize(("age", "stale"), [(STALE_AFTER - timedelta(seconds=1), False), (STALE_AFTER + timedelta(seconds=1), True)])
+@pytest.mark.parametrize(
+    ("age", "stale"),
+    [(STALE_AFTER - timedelta(seconds=1), False), (STALE_AFTER + timedelta(seconds=1), True)],
+)
 def test_a_day_without_a_complete_sync_is_stale(store: Store, age: timedelta, stale: bool) -> None:
     run(store, "complete")
     with time_machine.travel(EARLY + age, tick=False):
@@ -79,3 +91,56 @@ def test_status_tells_runs_cursors_and_whether_a_sync_runs(store: Store) -> None
     told = idle.repositories[REPO].freshness.cursors["comments"]
     assert told.position == {"since": "2026-01-01T00:00:00Z"}
     assert idle.repositories["acme/engine"].stored.issues == 0
+
+
+HUB = "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH"
+
+
+def a_failure(number: int, **fields):
+    return an_issue(number, **{"body": fenced("It works with `--quantization awq`.", marlin_log()), **fields})
+
+
+def test_an_unknown_repository_is_empty(store: Store) -> None:
+    found = overview(store, REPO)
+
+    assert (found.issues, found.pulls, found.as_of, found.newest_release, found.is_starter_only) == (
+        0,
+        0,
+        None,
+        None,
+        False,
+    )
+
+
+def test_issues_and_pull_requests_are_counted(store: Store, keep: Keep) -> None:
+    keep(an_issue(1), an_issue(2), a_pull(3))
+
+    assert (overview(store, REPO).issues, overview(store, REPO).pulls) == (2, 1)
+
+
+def test_a_base_of_cards_only_says_so(store: Store) -> None:
+    loaded = load_starter_set(store)
+    found = overview(store, REPO)
+
+    assert (found.is_starter_only, found.issues, found.from_cards) == (True, loaded, loaded)
+
+
+def test_a_base_with_a_real_issue_is_no_starter_set(store: Store, keep: Keep) -> None:
+    load_starter_set(store)
+    keep(an_issue(1))
+
+    assert overview(store, REPO).is_starter_only is False
+
+
+def test_the_newest_release_is_named_without_its_v(store: Store, keep: Keep) -> None:
+    keep(a_release("v0.9.1"), a_release("v0.9.2", published_at=LATE))
+
+    assert overview(store, REPO).newest_release == "0.9.2"
+
+
+def test_freshness_is_that_of_the_newest_complete_sync(store: Store, keep: Keep) -> None:
+    repo_id = keep(an_issue(1))
+    with store.unit_of_work() as session, time_machine.travel(EARLY, tick=False):
+        end_run(session, begin_run(session, repo_id), outcome="complete")
+
+    assert overview(store, REPO).as_of == EARLY

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from app.knowledge.home import NEW, REPORTS_MIN, TELLERS_MIN, Home, home
-from app.store.cluster_tables import metadata
-from app.store.dialect import upsert
+from app.store.engine.connect import upsert
 from app.store.session import Store
+from app.store.tables import metadata
 from tests.knowledge.conftest import Keep
 from tests.samples import REPO, a_pull, a_release, an_issue, fenced, marlin_log
 
@@ -19,7 +19,11 @@ NOW = datetime(2026, 6, 3, 12, tzinfo=UTC)
 
 
 def a_failure(number: int, days_ago: float = 0, **fields: Any) -> Any:
-    told = {"title": f"[Bug]: {number}", "body": fenced("It works with `--quantization awq`.", marlin_log()), **fields}
+    told = {
+        "title": f"[Bug]: {number}",
+        "body": fenced("It works with `--quantization awq`.", marlin_log()),
+        **fields,
+    }
     return an_issue(number, created_at=NOW - timedelta(days=days_ago), **told)
 
 
@@ -27,14 +31,19 @@ def gather(store: Store, repo_id: int, **clusters: tuple[int, ...]) -> None:
     """Put issues into clusters by hand; the first is the canonical one."""
     with store.unit_of_work() as session:
         upsert(
-            session, metadata.tables["cluster"],
-            [{"repo_id": repo_id, "id": key, "canonical": of[0], "text": f"text {key}"} for key, of in clusters.items()],
+            session,
+            metadata.tables["cluster"],
+            [
+                {"repo_id": repo_id, "id": key, "canonical": of[0], "text": f"text {key}"}
+                for key, of in clusters.items()
+            ],
             keys=("repo_id", "id"),
-        )  # fmt: skip
+        )
         rows = [
             {"repo_id": repo_id, "number": n, "cluster_id": key, "signature_id": None, "traits": {}}
-            for key, of in clusters.items() for n in of
-        ]  # fmt: skip
+            for key, of in clusters.items()
+            for n in of
+        ]
         upsert(session, metadata.tables["cluster_member"], rows, keys=("repo_id", "number"))
 
 
@@ -46,12 +55,17 @@ def test_an_empty_base_has_no_news(store: Store, keep: Keep) -> None:
 
 def test_new_are_the_failures_of_the_base_s_last_week_newest_first(store: Store, keep: Keep) -> None:
     keep(
-        a_failure(1, 9), a_failure(2, 6, raw={"x_dates_estimated": True}), a_failure(3, 1),
+        a_failure(1, 9),
+        a_failure(2, 6, raw={"x_dates_estimated": True}),
+        a_failure(3, 1),
         an_issue(4, title="[Feature]: a zebra", body="Please.", created_at=NOW),
-    )  # fmt: skip
+    )
     found = home(store, REPO)
 
-    assert [(one.number, one.has_remedy, one.dates_estimated) for one in found.new] == [(3, True, False), (2, True, True)]
+    assert [(one.number, one.has_remedy, one.dates_estimated) for one in found.new] == [
+        (3, True, False),
+        (2, True, True),
+    ]
     assert found.new[0].error.startswith("ValueError: Weight output_size_per_partition")
     assert (found.new_total, found.since) == (2, NOW - timedelta(days=7))
 
@@ -64,22 +78,34 @@ def test_of_many_new_failures_some_are_told_and_all_are_counted(store: Store, ke
 
 
 def test_failures_reported_more_than_once_lately_are_told_the_most_first(store: Store, keep: Keep) -> None:
-    repo_id = keep(*(a_failure(n, days) for n, days in {1: 0, 2: 1, 3: 20, 4: 3, 5: 2, 6: 60, 7: 61, 8: 1}.items()))
+    repo_id = keep(
+        *(a_failure(n, days) for n, days in {1: 0, 2: 1, 3: 20, 4: 3, 5: 2, 6: 60, 7: 61, 8: 1}.items())
+    )
     gather(store, repo_id, a=(6, 7, 8), b=(2, 5), c=(1, 3, 4))
     found = home(store, REPO)
 
     assert REPORTS_MIN == 2
     assert [(one.id, one.lately, one.this_week, one.size, one.canonical) for one in found.trending] == [
-        ("c", 3, 2, 3, 1), ("b", 2, 2, 2, 2)
-    ]  # fmt: skip
+        ("c", 3, 2, 3, 1),
+        ("b", 2, 2, 2, 2),
+    ]
     assert found.trending[0].title == "[Bug]: 1"
 
 
 def test_a_failure_that_grows_stands_first(store: Store, keep: Keep) -> None:
     monday = datetime(2026, 5, 25, tzinfo=UTC)
-    old = [an_issue(n, body=fenced("x", marlin_log()), created_at=monday - timedelta(days=n)) for n in range(1, 70)]
-    new = [an_issue(n, body=fenced("x", marlin_log()), created_at=monday + timedelta(days=1)) for n in range(100, 112)]
-    many = [an_issue(n, body=fenced("x", marlin_log()), created_at=monday - timedelta(days=1)) for n in range(200, 215)]
+    old = [
+        an_issue(n, body=fenced("x", marlin_log()), created_at=monday - timedelta(days=n))
+        for n in range(1, 70)
+    ]
+    new = [
+        an_issue(n, body=fenced("x", marlin_log()), created_at=monday + timedelta(days=1))
+        for n in range(100, 112)
+    ]
+    many = [
+        an_issue(n, body=fenced("x", marlin_log()), created_at=monday - timedelta(days=1))
+        for n in range(200, 215)
+    ]
     repo_id = keep(*old, *new, *many, a_failure(300))
     gather(store, repo_id, grows=tuple(range(100, 112)), steady=tuple(range(200, 215)))
     found = home(store, REPO)
@@ -89,10 +115,13 @@ def test_a_failure_that_grows_stands_first(store: Store, keep: Keep) -> None:
 
 def test_the_newest_release_tells_what_fails_in_it_and_what_it_fixed(store: Store, keep: Keep) -> None:
     keep(
-        a_failure(1, body=fenced("vLLM version: 0.22.0", marlin_log())), a_failure(2, body="Fails since 0.22.0, worked in 0.21.0."),
-        a_failure(3, 30, state="closed"), a_pull(10, body="Fixes #3", merged_at=NOW - timedelta(days=20)),
-        a_release("v0.22.0", 10, published_at=NOW - timedelta(days=5)), a_release("v0.21.0", published_at=NOW - timedelta(days=40)),
-    )  # fmt: skip
+        a_failure(1, body=fenced("vLLM version: 0.22.0", marlin_log())),
+        a_failure(2, body="Fails since 0.22.0, worked in 0.21.0."),
+        a_failure(3, 30, state="closed"),
+        a_pull(10, body="Fixes #3", merged_at=NOW - timedelta(days=20)),
+        a_release("v0.22.0", 10, published_at=NOW - timedelta(days=5)),
+        a_release("v0.21.0", published_at=NOW - timedelta(days=40)),
+    )
     told = home(store, REPO).release
 
     assert told
@@ -101,7 +130,9 @@ def test_the_newest_release_tells_what_fails_in_it_and_what_it_fixed(store: Stor
     assert [(one.number, one.pr) for one in told.fixed] == [(3, "#10")]
 
 
-def test_without_a_release_the_newest_version_that_several_issues_name_stands_for_it(store: Store, keep: Keep) -> None:
+def test_without_a_release_the_newest_version_that_several_issues_name_stands_for_it(
+    store: Store, keep: Keep
+) -> None:
     assert TELLERS_MIN == 3
     keep(
         *(a_failure(n, body=fenced("vLLM version: 0.22.0", marlin_log())) for n in range(1, 4)),
@@ -114,7 +145,12 @@ def test_without_a_release_the_newest_version_that_several_issues_name_stands_fo
 
 
 def test_secrets_are_masked(store: Store, keep: Keep) -> None:
-    repo_id = keep(*(a_failure(n, title=f"[Bug]: {HUB}", body=fenced(HUB, marlin_log().replace("Weight", HUB))) for n in (1, 2)))
+    repo_id = keep(
+        *(
+            a_failure(n, title=f"[Bug]: {HUB}", body=fenced(HUB, marlin_log().replace("Weight", HUB)))
+            for n in (1, 2)
+        )
+    )
     gather(store, repo_id, a=(1, 2))
 
     assert HUB not in home(store, REPO).model_dump_json()

@@ -31,12 +31,18 @@ def test_a_week_begins_on_monday_at_midnight_utc(text: str, start: str, days: st
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("2025-W53", "2025 has no week 53: its weeks go from W01 to W52."), ("2026-W00", "W01 to W53"),
-        ("2026-W54", "no week 54"), ("1999-W01", "1999 is out of range"), ("3000-W01", "out of range"),
-        ("2026-15", "like 2026-W46"), ("2026W15", "no ISO week"), ("", "no ISO week"), ("2026-W1", "no ISO week"),
+        ("2025-W53", "2025 has no week 53: its weeks go from W01 to W52."),
+        ("2026-W00", "W01 to W53"),
+        ("2026-W54", "no week 54"),
+        ("1999-W01", "1999 is out of range"),
+        ("3000-W01", "out of range"),
+        ("2026-15", "like 2026-W46"),
+        ("2026W15", "no ISO week"),
+        ("", "no ISO week"),
+        ("2026-W1", "no ISO week"),
         ("２０２６-W15", "no ISO week"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_week_is_refused_with_what_is_allowed(text: str, words: str) -> None:
     with pytest.raises(WeekError, match=words):
         IsoWeek.parse(text)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.extract.facts import Conditions, Facts, Workaround
-from app.knowledge.answers import Remedy
+from app.knowledge.diagnosis.shapes import Remedy
 from app.knowledge.remedies import OUTCOME_RANK, action_key, rank_actions, rank_remedies, remedies_of
 from tests.samples import REPO
 
@@ -28,11 +28,19 @@ def test_what_works_comes_before_what_helps_partly_before_what_fails() -> None:
 
 
 def test_what_others_confirmed_comes_before_what_they_refuted() -> None:
-    assert actions(a_remedy("a", refuted_by=1), a_remedy("b"), a_remedy("c", confirmed_by=2)) == ["c", "b", "a"]
+    assert actions(a_remedy("a", refuted_by=1), a_remedy("b"), a_remedy("c", confirmed_by=2)) == [
+        "c",
+        "b",
+        "a",
+    ]
 
 
 def test_a_maintainer_s_word_comes_before_the_reporter_s_before_others() -> None:
-    assert actions(a_remedy("a", by="other"), a_remedy("b"), a_remedy("c", by="maintainer")) == ["c", "b", "a"]
+    assert actions(a_remedy("a", by="other"), a_remedy("b"), a_remedy("c", by="maintainer")) == [
+        "c",
+        "b",
+        "a",
+    ]
 
 
 def test_between_equals_the_likelier_issue_s_comes_first() -> None:
@@ -45,22 +53,30 @@ def test_a_second_mention_of_an_action_is_dropped(again: str) -> None:
 
 
 def test_of_two_mentions_the_better_outcome_stays() -> None:
-    assert [item.outcome for item in rank_remedies([a_remedy(outcome="fails"), a_remedy(number=2)])] == ["works"]
+    assert [item.outcome for item in rank_remedies([a_remedy(outcome="fails"), a_remedy(number=2)])] == [
+        "works"
+    ]
 
 
 def test_an_issue_s_workarounds_keep_what_was_said_of_them_and_their_source() -> None:
-    known = EAGER.model_copy(update={"by": "maintainer", "confirmed_by": 2, "conditions": Conditions(gpus=("H100",))})
+    known = EAGER.model_copy(
+        update={"by": "maintainer", "confirmed_by": 2, "conditions": Conditions(gpus=("H100",))}
+    )
 
     assert remedies_of(Facts(number=1, workarounds=(known,)), repo=REPO, url=URL) == (
         a_remedy(by="maintainer", confirmed_by=2, conditions=Conditions(gpus=("H100",))),
-    )  # fmt: skip
+    )
 
 
 def test_a_workaround_without_conditions_was_tried_on_the_issue_s_run() -> None:
     facts = Facts(
-        number=1, workarounds=(EAGER,), gpus=("H100",), models=("org/m-7b",), versions={"vllm": "0.9.1", "torch": "2.7"},
+        number=1,
+        workarounds=(EAGER,),
+        gpus=("H100",),
+        models=("org/m-7b",),
+        versions={"vllm": "0.9.1", "torch": "2.7"},
         backends={"moe": ("TRITON",), "attention": ("FLASHINFER",)},
-    )  # fmt: skip
+    )
 
     assert remedies_of(facts, repo=REPO, url=URL)[0].conditions == Conditions(
         versions=("0.9.1",), gpus=("H100",), models=("org/m-7b",), backends=("TRITON",)
@@ -73,14 +89,19 @@ def test_an_issue_without_workarounds_has_no_remedies() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("--enforce-eager", "enforce_eager=True"), ("--max-num-seqs 8", "--max_num_seqs=8"), ("VLLM_USE_V1=0", "the V0 engine")],
+    [
+        ("--enforce-eager", "enforce_eager=True"),
+        ("--max-num-seqs 8", "--max_num_seqs=8"),
+        ("VLLM_USE_V1=0", "the V0 engine"),
+    ],
 )
 def test_two_spellings_of_one_change_are_one_action(one: str, other: str) -> None:
     assert action_key(one) == action_key(other)
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("--max-num-seqs 8", "--max-num-seqs 16"), ("VLLM_USE_V1=0", "VLLM_USE_V1=1"), ("a", "b")]
+    ("one", "other"),
+    [("--max-num-seqs 8", "--max-num-seqs 16"), ("VLLM_USE_V1=0", "VLLM_USE_V1=1"), ("a", "b")],
 )
 def test_another_value_is_another_action(one: str, other: str) -> None:
     assert action_key(one) != action_key(other)
@@ -89,7 +110,10 @@ def test_another_value_is_another_action(one: str, other: str) -> None:
 def test_an_action_that_helped_in_more_issues_comes_first() -> None:
     found = rank_actions([a_remedy("a", number=1), a_remedy("b", number=2), a_remedy("b", number=3)])
 
-    assert [(action.best.action, action.told_in(fails=False)) for action in found] == [("b", (2, 3)), ("a", (1,))]
+    assert [(action.best.action, action.told_in(fails=False)) for action in found] == [
+        ("b", (2, 3)),
+        ("a", (1,)),
+    ]
 
 
 def test_an_action_that_failed_elsewhere_comes_later() -> None:
@@ -105,9 +129,14 @@ def test_votes_and_reactions_count_for_the_telling_they_belong_to() -> None:
 
 
 remedies = st.builds(
-    a_remedy, st.sampled_from(["a", "b", "B", " c"]), st.sampled_from(list(OUTCOME_RANK)), st.integers(1, 9),
-    by=st.sampled_from(["maintainer", "reporter", "other"]), confirmed_by=st.integers(0, 3), refuted_by=st.integers(0, 3),
-)  # fmt: skip
+    a_remedy,
+    st.sampled_from(["a", "b", "B", " c"]),
+    st.sampled_from(list(OUTCOME_RANK)),
+    st.integers(1, 9),
+    by=st.sampled_from(["maintainer", "reporter", "other"]),
+    confirmed_by=st.integers(0, 3),
+    refuted_by=st.integers(0, 3),
+)
 
 
 @given(st.lists(remedies, max_size=12))

@@ -8,23 +8,23 @@ import pytest
 from sqlmodel import select
 
 from app.extract.facts import Fix
-from app.knowledge import linking
-from app.knowledge.answers import Diagnosis, FixElsewhere, FixView
-from app.knowledge.derive import derive_issues
-from app.knowledge.diagnosis import diagnose
-from app.knowledge.issue_view import view_issue
-from app.knowledge.judgements import judge
-from app.knowledge.markdown import diagnosis_markdown, fix_words
-from app.knowledge.rederive import rederive_all
-from app.knowledge.related import RelatedItem, likeness_of, related
-from app.knowledge.report import make_report
-from app.knowledge.report_markdown import report_markdown
-from app.store.cluster_tables import ClusterMemberRow
-from app.store.issues import find_repository
-from app.store.links_across import find_across
+from app.knowledge.cluster.judgements import judge
+from app.knowledge.diagnosis.diagnose import diagnose
+from app.knowledge.diagnosis.markdown import diagnosis_markdown, fix_words
+from app.knowledge.diagnosis.shapes import Diagnosis, FixElsewhere, FixView
+from app.knowledge.indexing import link as linking
+from app.knowledge.indexing.derive import derive_issues
+from app.knowledge.indexing.rederive import rederive_all
+from app.knowledge.issue.markdown import report_markdown
+from app.knowledge.issue.relations import RelatedItem, likeness_of, related
+from app.knowledge.issue.report import make_report
+from app.knowledge.issue.view import view_issue
+from app.store.derived.links import find_across
+from app.store.github.counts import find_stock
+from app.store.github.issues import find_repository
+from app.store.github.sync_state import begin_run, end_run
 from app.store.session import Store
-from app.store.stock import find_stock
-from app.store.sync_state import begin_run, end_run
+from app.store.tables import ClusterMemberRow
 from tests.knowledge.conftest import Keep
 from tests.samples import EARLY, LATE, REPO, a_comment, a_pull, a_release, a_traceback, an_issue, fenced
 
@@ -33,12 +33,15 @@ ASCEND = "vllm-project/vllm-ascend"
 BOTH = (REPO, FLASH)
 CRASH = a_traceback(
     "RuntimeError: paged plan holds 48 tiles but the zebra workspace has room for 32",
-    "flashinfer/zebra.py:plan", "flashinfer/jit/zebra_core.py:run_plan",
-)  # fmt: skip
+    "flashinfer/zebra.py:plan",
+    "flashinfer/jit/zebra_core.py:run_plan",
+)
 IN_VLLM = a_traceback(
     "RuntimeError: paged plan holds 48 tiles but the zebra workspace has room for 32",
-    "vllm/v1/attention/backends/flashinfer.py:build", "flashinfer/zebra.py:plan", "flashinfer/jit/zebra_core.py:run_plan",
-)  # fmt: skip
+    "vllm/v1/attention/backends/flashinfer.py:build",
+    "flashinfer/zebra.py:plan",
+    "flashinfer/jit/zebra_core.py:run_plan",
+)
 UNLIKE = a_traceback("KeyError: 'lm_head.weight_scale'", "vllm/model_executor/models/otter.py:load_weights")
 
 
@@ -50,7 +53,9 @@ def flash_crash(number: int = 70, title: str = "Zebra plan outgrows its workspac
     return in_flash(number, title=title, body=fenced("Planning ends so:", CRASH))
 
 
-def vllm_crash(number: int = 900, title: str = "[Bug]: zebra workspace has no room", said: str = "It ends so:") -> object:
+def vllm_crash(
+    number: int = 900, title: str = "[Bug]: zebra workspace has no room", said: str = "It ends so:"
+) -> object:
     return an_issue(number, title=title, body=fenced(said, IN_VLLM))
 
 
@@ -80,8 +85,12 @@ def test_a_mention_is_related_from_both_ends_with_title_and_state(mentioned: Sto
     [there], [back] = related(mentioned, REPO, 900), related(mentioned, FLASH, 70)
 
     assert (there.repo, there.number, there.kind, there.title, there.state) == (
-        FLASH, 70, "mentions", "Zebra plan outgrows its workspace", "closed",
-    )  # fmt: skip
+        FLASH,
+        70,
+        "mentions",
+        "Zebra plan outgrows its workspace",
+        "closed",
+    )
     assert (back.repo, back.number, back.kind, back.title) == (REPO, 900, "mentions", "Zebra is slow")
 
 
@@ -115,7 +124,10 @@ def test_one_number_in_two_repositories_is_two_relations(store: Store, keep: Kee
     keep(an_issue(900, body=f"See #170 and {FLASH}#170."), an_issue(170, title="Ours"))
     keep(in_flash(170, title="Theirs"), repo=FLASH)
 
-    assert {(item.repo, item.title) for item in related(store, REPO, 900)} == {(REPO, "Ours"), (FLASH, "Theirs")}
+    assert {(item.repo, item.title) for item in related(store, REPO, 900)} == {
+        (REPO, "Ours"),
+        (FLASH, "Theirs"),
+    }
 
 
 def test_a_bare_number_is_an_issue_of_the_text_s_own_repository(store: Store, keep: Keep) -> None:
@@ -129,9 +141,14 @@ def test_a_bare_number_is_an_issue_of_the_text_s_own_repository(store: Store, ke
 # Errors that are alike
 
 
-def test_a_crash_of_vllm_and_the_flashinfer_issue_of_the_same_frames_are_similar(store: Store, keep: Keep) -> None:
+def test_a_crash_of_vllm_and_the_flashinfer_issue_of_the_same_frames_are_similar(
+    store: Store, keep: Keep
+) -> None:
     keep(flash_crash(), in_flash(71, body=fenced("Other.", UNLIKE)), repo=FLASH)
-    keep(vllm_crash(), an_issue(901, body=fenced("Another.", a_traceback("OSError: no otter", "vllm/otter.py:load"))))
+    keep(
+        vllm_crash(),
+        an_issue(901, body=fenced("Another.", a_traceback("OSError: no otter", "vllm/otter.py:load"))),
+    )
     [there] = [item for item in related(store, REPO, 900) if item.kind == "similar"]
     [back] = [item for item in related(store, FLASH, 70) if item.kind == "similar"]
 
@@ -156,7 +173,9 @@ def test_a_text_that_changed_takes_its_links_across_along(store: Store, keep: Ke
     assert related(store, REPO, 900) == related(store, FLASH, 70) == ()
 
 
-def test_links_across_are_few_symmetric_and_survive_a_rebuild(store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_across_are_few_symmetric_and_survive_a_rebuild(
+    store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(linking, "ACROSS_MAX", 2)
     keep(*(flash_crash(number) for number in range(70, 75)), repo=FLASH)
     keep(*(vllm_crash(number) for number in range(900, 904)))
@@ -166,7 +185,9 @@ def test_links_across_are_few_symmetric_and_survive_a_rebuild(store: Store, keep
             return {
                 (repo, number, link.target_repo, link.target_number, link.score)
                 for repo in BOTH
-                for number, told in find_across(session, find_repository(session, repo) or 0, repo, range(1000)).items()
+                for number, told in find_across(
+                    session, find_repository(session, repo) or 0, repo, range(1000)
+                ).items()
                 for link in told
             }
 
@@ -186,16 +207,20 @@ def test_links_across_take_no_place_from_those_within_and_join_no_clusters(store
 
     assert named(related(store, REPO, 900)) == {(REPO, 901): "similar", (FLASH, 70): "similar"}
     with store.reading() as session:
-        rows = session.exec(select(ClusterMemberRow.repo_id, ClusterMemberRow.number, ClusterMemberRow.cluster_id)).all()
+        rows = session.exec(
+            select(ClusterMemberRow.repo_id, ClusterMemberRow.number, ClusterMemberRow.cluster_id)
+        ).all()
     places = {(repo_id, cluster) for repo_id, _, cluster in rows}
     assert len({repo_id for repo_id, _ in places}) == 2
     assert sorted(number for _, number, _ in rows) == [70, 900, 901]
 
 
-def test_an_issue_that_can_be_read_no_longer_loses_its_links_across(store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_issue_that_can_be_read_no_longer_loses_its_links_across(
+    store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
     keep(flash_crash(), repo=FLASH)
     repo_id = keep(vllm_crash())
-    monkeypatch.setattr("app.knowledge.derive.read_issue", lambda _text: 1 / 0)
+    monkeypatch.setattr("app.knowledge.indexing.derive.read_issue", lambda _text: 1 / 0)
     with store.unit_of_work() as session:
         derive_issues(session, repo_id, REPO, [900])
 
@@ -214,12 +239,23 @@ def test_a_judgement_is_about_one_repository_s_issues(store: Store, keep: Keep) 
 # Fixes
 
 
-def test_a_fix_released_in_another_repository_is_told_with_its_name_and_for_nobody(store: Store, keep: Keep) -> None:
+def test_a_fix_released_in_another_repository_is_told_with_its_name_and_for_nobody(
+    store: Store, keep: Keep
+) -> None:
     keep(an_issue(900), a_release("v0.9.2", published_at=LATE))
-    keep(a_pull(77, body=f"Fixes {REPO}#900", merged_at=EARLY), a_release("v0.2.5", 77, published_at=LATE), repo=FLASH)
+    keep(
+        a_pull(77, body=f"Fixes {REPO}#900", merged_at=EARLY),
+        a_release("v0.2.5", 77, published_at=LATE),
+        repo=FLASH,
+    )
     fix = fix_of(store, vllm_version="0.9.1", versions_of=REPO)
 
-    assert (fix.state, fix.pr, fix.released_in, fix.earliest_possible) == ("merged_unreleased", f"{FLASH}#77", None, None)
+    assert (fix.state, fix.pr, fix.released_in, fix.earliest_possible) == (
+        "merged_unreleased",
+        f"{FLASH}#77",
+        None,
+        None,
+    )
     assert fix.elsewhere == FixElsewhere(repo=FLASH, pr=f"{FLASH}#77", state="merged", released_in="0.2.5")
     assert fix.for_you == "unknown"
     assert f"{FLASH} 0.2.5" in fix.reason
@@ -227,11 +263,25 @@ def test_a_fix_released_in_another_repository_is_told_with_its_name_and_for_nobo
 
 
 def test_vllm_s_own_pull_request_counts_before_another_repository_s(store: Store, keep: Keep) -> None:
-    keep(an_issue(900), a_pull(950, body="Fixes #900", merged_at=EARLY), a_release("v0.9.2", 950, published_at=LATE))
-    keep(a_pull(77, body=f"Fixes {REPO}#900", merged_at=EARLY), a_release("v0.2.5", 77, published_at=LATE), repo=FLASH)
+    keep(
+        an_issue(900),
+        a_pull(950, body="Fixes #900", merged_at=EARLY),
+        a_release("v0.9.2", 950, published_at=LATE),
+    )
+    keep(
+        a_pull(77, body=f"Fixes {REPO}#900", merged_at=EARLY),
+        a_release("v0.2.5", 77, published_at=LATE),
+        repo=FLASH,
+    )
     fix = fix_of(store, vllm_version="0.9.1", versions_of=REPO)
 
-    assert (fix.state, fix.pr, fix.released_in, fix.for_you, fix.elsewhere) == ("fixed", "#950", "0.9.2", "upgrade", None)
+    assert (fix.state, fix.pr, fix.released_in, fix.for_you, fix.elsewhere) == (
+        "fixed",
+        "#950",
+        "0.9.2",
+        "upgrade",
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -250,9 +300,11 @@ def test_words_that_name_another_repository_s_pull_request_are_never_taken_for_o
     store: Store, keep: Keep, words: str, pull: dict[str, object] | None, wanted: tuple[str, str | None]
 ) -> None:
     keep(
-        an_issue(900, comments=1), a_comment(5, 900, words, author_association="MEMBER"),
-        a_pull(177, title="Something else", merged_at=EARLY), a_release("v0.9.2", 177, published_at=LATE),
-    )  # fmt: skip
+        an_issue(900, comments=1),
+        a_comment(5, 900, words, author_association="MEMBER"),
+        a_pull(177, title="Something else", merged_at=EARLY),
+        a_release("v0.9.2", 177, published_at=LATE),
+    )
     if pull is not None:
         keep(a_pull(177, **pull), repo=FLASH)
     fix = fix_of(store)
@@ -266,20 +318,26 @@ def test_a_fix_that_another_repository_took_back_is_none(store: Store, keep: Kee
     keep(an_issue(900))
     keep(
         a_pull(77, title="Size the workspace", body=f"Fixes {REPO}#900", merged_at=EARLY),
-        a_pull(78, title='Revert "Size the workspace"', body="Reverts #77", merged_at=LATE), repo=FLASH,
-    )  # fmt: skip
+        a_pull(78, title='Revert "Size the workspace"', body="Reverts #77", merged_at=LATE),
+        repo=FLASH,
+    )
 
     assert fix_of(store).state == "not_fixed"
 
 
 def test_a_bare_number_behind_a_foreign_name_is_no_fix_of_ours(store: Store, keep: Keep) -> None:
-    keep(an_issue(900, comments=1), a_comment(5, 900, "Fixed by FlashInfer #1177.", author_association="MEMBER"))
+    keep(
+        an_issue(900, comments=1),
+        a_comment(5, 900, "Fixed by FlashInfer #1177.", author_association="MEMBER"),
+    )
 
     assert view_issue(store, REPO, 900).facts.fix is None  # type: ignore[union-attr]
 
 
 def test_a_flashinfer_issue_s_own_numbers_are_its_own(store: Store, keep: Keep) -> None:
-    keep(in_flash(70, comments=1), a_comment(5, 70, "Fixed by #177."), a_pull(177, merged_at=EARLY), repo=FLASH)
+    keep(
+        in_flash(70, comments=1), a_comment(5, 70, "Fixed by #177."), a_pull(177, merged_at=EARLY), repo=FLASH
+    )
     view = view_issue(store, FLASH, 70)
 
     assert view.facts is not None
@@ -293,14 +351,21 @@ def test_a_flashinfer_issue_s_own_numbers_are_its_own(store: Store, keep: Keep) 
 def test_a_vllm_crash_whose_cause_is_a_flashinfer_issue_is_found(store: Store, keep: Keep) -> None:
     keep(an_issue(900, body=fenced("Other.", UNLIKE)))
     keep(
-        flash_crash(), in_flash(71, body=fenced("Other.", UNLIKE)), a_pull(77, body="Fixes #70", merged_at=EARLY),
-        a_release("v0.2.5", 77, published_at=LATE), repo=FLASH,
-    )  # fmt: skip
+        flash_crash(),
+        in_flash(71, body=fenced("Other.", UNLIKE)),
+        a_pull(77, body="Fixes #70", merged_at=EARLY),
+        a_release("v0.2.5", 77, published_at=LATE),
+        repo=FLASH,
+    )
     answer = ask(store, vllm_version="0.9.1")
     best = answer.matches[0]
 
     assert (best.repo, best.number, best.url) == (FLASH, 70, f"https://github.com/{FLASH}/issues/70")
-    assert (answer.repo, best.fix and best.fix.state, best.fix and best.fix.released_in) == (REPO, "fixed", "0.2.5")
+    assert (answer.repo, best.fix and best.fix.state, best.fix and best.fix.released_in) == (
+        REPO,
+        "fixed",
+        "0.2.5",
+    )
     assert best.fix is not None
     assert best.fix.for_you == "unknown"
     assert f"{FLASH}#70" in answer.headline
@@ -323,9 +388,12 @@ def test_the_log_s_vllm_version_is_compared_with_vllm_releases_only(
     store: Store, keep: Keep, repos: tuple[str, ...], told: str | None, wanted: str
 ) -> None:
     keep(
-        flash_crash(), a_pull(77, body="Fixes #70", merged_at=EARLY),
-        a_release("v0.2.4", published_at=datetime(2026, 1, 1, tzinfo=UTC)), a_release("v0.2.5", 77, published_at=LATE), repo=FLASH,
-    )  # fmt: skip
+        flash_crash(),
+        a_pull(77, body="Fixes #70", merged_at=EARLY),
+        a_release("v0.2.4", published_at=datetime(2026, 1, 1, tzinfo=UTC)),
+        a_release("v0.2.5", 77, published_at=LATE),
+        repo=FLASH,
+    )
     [best, *_] = ask(store, STARTED + IN_VLLM, repos=repos, vllm_version=told).matches
 
     assert best.fix is not None

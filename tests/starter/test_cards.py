@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from app.extract.facts import Facts
-from app.knowledge.diagnosis import diagnose
-from app.knowledge.starter_set import load_starter_set
+from app.knowledge.diagnosis.diagnose import diagnose
+from app.knowledge.indexing.starter_set import load_starter_set
 from app.paths import cards_dir
-from app.starter.cards import REPO, Card, CardError, parse_card, read_card, read_cards
-from app.starter.facts import card_facts
+from app.starter.cards import REPO, Card, CardError, card_facts, parse_card, read_card, read_cards
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 
@@ -119,10 +118,20 @@ def test_the_cards_cover_all_kinds_of_failures() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "CUDA error", "NCCL", "memory", "MoE|experts|moe", "attention|MLA|flash", "quant|FP8|AWQ|GPTQ|NVFP4", "node", "ROCm|MI3",
-        "tool", "xgrammar|guided|structured", "VL|vision|video|image", "start",
+        "CUDA error",
+        "NCCL",
+        "memory",
+        "MoE|experts|moe",
+        "attention|MLA|flash",
+        "quant|FP8|AWQ|GPTQ|NVFP4",
+        "node",
+        "ROCm|MI3",
+        "tool",
+        "xgrammar|guided|structured",
+        "VL|vision|video|image",
+        "start",
     ],
-)  # fmt: skip
+)
 def test_the_cards_cover_the_field(words: str) -> None:
     assert [card.number for card in CARDS if re.search(words, card.text)] != []
 
@@ -173,7 +182,9 @@ def values_of(facts: Facts) -> set[tuple[str, str]]:
     found |= {("related", str(number)) for number in facts.related}
     if facts.regression is not None:
         told = facts.regression.model_dump(exclude_none=True).values()
-        found |= {("regression", one) for value in told for one in (value if isinstance(value, tuple) else (value,))}
+        found |= {
+            ("regression", one) for value in told for one in (value if isinstance(value, tuple) else (value,))
+        }
     return found
 
 
@@ -200,8 +211,11 @@ def test_a_card_is_read() -> None:
     card = parse_card(GOOD)
 
     assert (card.number, card.error.type, card.url, card.text) == (
-        7, "ValueError", "https://github.com/vllm-project/vllm/issues/7", GOOD
-    )  # fmt: skip
+        7,
+        "ValueError",
+        "https://github.com/vllm-project/vllm/issues/7",
+        GOOD,
+    )
 
 
 @pytest.mark.parametrize(
@@ -215,12 +229,20 @@ def test_a_card_is_read() -> None:
         ("It stops on start, every time it is tried.", "x" * 301, "summary: "),
         ('failure_kind = "crash"', 'failure_kind = "bad"', "failure_kind: "),
         ('message = "no such head size"', 'message = "another"', "log does not hold: another"),
-        ('message = "no such head size"', 'message = "no such head size"\nwrappers = ["gone"]', "log does not hold: gone"),
+        (
+            'message = "no such head size"',
+            'message = "no such head size"\nwrappers = ["gone"]',
+            "log does not hold: gone",
+        ),
         ("state =", "colour = 'red'\nstate =", "colour: "),
         ("state =", "backends = { engine_room = ['x'] }\nstate =", "unknown key: engine_room"),
         ("state =", "versions = { java = '1' }\nstate =", "unknown key: java"),
         ("[error]", "[fix]\nstate = 'fixed'\n[error]", "a fix needs its merged pull request"),
-        ("ValueError: no such head size\n", "ValueError: no such head size\n" * 41, "log has 42 lines; 1 to 40 are allowed"),
+        (
+            "ValueError: no such head size\n",
+            "ValueError: no such head size\n" * 41,
+            "log has 42 lines; 1 to 40 are allowed",
+        ),
     ],
 )
 def test_a_faulty_card_is_named_with_its_fault(old: str, new: str, fault: str) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from app.knowledge.derive import derive_issues
-from app.store.comments import save_comments
-from app.store.deliveries import add_delivery
-from app.store.issues import add_repository, save_issues
-from app.store.judgements import save_judgement
-from app.store.kept_logs import KeptLogRecord, add_kept_log
-from app.store.releases import save_releases
+from app.knowledge.indexing.derive import derive_issues
+from app.store.github.comments import save_comments
+from app.store.github.deliveries import add_delivery
+from app.store.github.issues import add_repository, save_issues
+from app.store.github.releases import save_releases
+from app.store.github.sync_state import begin_run, end_run, save_cursor
+from app.store.people.judgements import save_judgement
+from app.store.people.kept_logs import KeptLogRecord, add_kept_log
 from app.store.session import Store
-from app.store.sync_state import begin_run, end_run, save_cursor
 from tests.samples import (
     REPO,
     a_comment,
@@ -46,7 +46,9 @@ def fill(store: Store, issues: int = 3) -> int:
         add_delivery(session, "one", "issues")
         add_kept_log(
             session,
-            KeptLogRecord("0" * 32, "k" * 64, "a log", {"diagnosis": 1.0}, NOW, datetime.now(UTC) + timedelta(days=3)),
+            KeptLogRecord(
+                "0" * 32, "k" * 64, "a log", {"diagnosis": 1.0}, NOW, datetime.now(UTC) + timedelta(days=3)
+            ),
         )
         save_cursor(session, repo_id, "issues", {"since": "2026-06-01T00:00:00Z"})
         run = begin_run(session, repo_id)

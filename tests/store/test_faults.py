@@ -17,12 +17,12 @@ import time_machine
 from sqlalchemy import event, text
 
 from app.errors import StoreError
-from app.store import dialect
-from app.store.issues import add_repository, find_issue, numbers_of, save_issues
+from app.store.derived.readings import stale_numbers
+from app.store.engine import connect as dialect
+from app.store.github.issues import add_repository, find_issue, numbers_of, save_issues
+from app.store.github.sync_state import as_of, begin_run, end_run
 from app.store.schema import migrate
 from app.store.session import Store, open_store
-from app.store.stale import stale_numbers
-from app.store.sync_state import as_of, begin_run, end_run
 from tests.postgresql import PostgreSQL
 from tests.samples import REPO, an_issue
 from tests.store.conftest import fill
@@ -108,10 +108,14 @@ def test_a_disk_that_refuses_to_write_loses_nothing(sqlite_store: Store) -> None
     sqlite_store.close()
     size = path_of(sqlite_store).stat().st_size + 300_000
     process = subprocess.run(
-        [sys.executable, "-c", WRITE, url], capture_output=True, text=True, check=True, timeout=60,
+        [sys.executable, "-c", WRITE, url],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
         cwd=Path(__file__).parents[2],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
-    )  # fmt: skip
+    )
     *done, refusal = process.stdout.splitlines()
 
     assert "look at its free space, quotas and health" in refusal
@@ -133,7 +137,9 @@ def test_a_read_only_file_is_read_and_writing_is_refused_in_words(sqlite_store: 
     read_only.close()
 
 
-def test_a_lock_is_told_and_writing_goes_on_after_it(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_is_told_and_writing_goes_on_after_it(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dialect, "BUSY_TIMEOUT_MS", 20)
     hasty = open_store(str(sqlite_store.engine.url))
     holder = sqlite3.connect(path_of(sqlite_store), isolation_level=None)
@@ -171,7 +177,9 @@ def test_a_file_whose_start_is_damaged_is_told_with_the_way_back(sqlite_store: S
     sqlite_store.close()
     damage(path_of(sqlite_store), 0)
 
-    with pytest.raises(StoreError, match=r"no SQLite database, or its start is damaged: .* `triage restore BACKUP"):
+    with pytest.raises(
+        StoreError, match=r"no SQLite database, or its start is damaged: .* `triage restore BACKUP"
+    ):
         open_store(str(sqlite_store.engine.url))
 
 

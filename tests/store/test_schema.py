@@ -12,9 +12,9 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import insert, inspect, text
 
 from app.errors import SchemaError, StoreError
-from app.store import dialect
-from app.store.browse import told_of_issues
-from app.store.issues import add_repository, find_repository, save_issues
+from app.store.derived.facets import told_of_issues
+from app.store.engine import connect as dialect
+from app.store.github.issues import add_repository, find_repository, save_issues
 from app.store.schema import check_current, current_revision, migrate, newest_revision
 from app.store.session import Store, open_store
 from app.store.tables import metadata
@@ -84,13 +84,23 @@ def test_migrate_goes_to_a_named_revision(empty: Store) -> None:
 
 def test_what_lists_filter_by_is_told_of_readings_that_are_there_already(empty: Store) -> None:
     migrate(empty)
-    told = {"failure_kind": "oom", "error": {"type": "E" * 200, "message": "m"}, "workarounds": [{"outcome": "works"}]}
+    told = {
+        "failure_kind": "oom",
+        "error": {"type": "E" * 200, "message": "m"},
+        "workarounds": [{"outcome": "works"}],
+    }
     vain = {"failure_kind": "hang", "error": None, "workarounds": [{"outcome": "fails"}]}
     with empty.unit_of_work() as session:
         repo_id = add_repository(session, "a/b")
         save_issues(session, repo_id, [an_issue(number) for number in (1, 2, 3)])
         for number, facts in ((1, told), (2, vain), (3, None)):
-            row = {"repo_id": repo_id, "number": number, "rules_version": "r", "facts": facts, "read_at": EARLY}
+            row = {
+                "repo_id": repo_id,
+                "number": number,
+                "rules_version": "r",
+                "facts": facts,
+                "read_at": EARLY,
+            }
             session.connection().execute(insert(metadata.tables["reading"]).values(row))
     migrate(empty, "20261126_clusters")
     migrate(empty)
@@ -113,7 +123,18 @@ def test_migrations_and_tables_agree(store: Store) -> None:
     assert differences == []
 
 
-GITHUBS = ("issue", "comment", "pull_request", "release", "release_pull", "reading", "link", "vote", "card", "profile")
+GITHUBS = (
+    "issue",
+    "comment",
+    "pull_request",
+    "release",
+    "release_pull",
+    "reading",
+    "link",
+    "vote",
+    "card",
+    "profile",
+)
 
 
 @pytest.mark.parametrize("name", GITHUBS)
@@ -165,7 +186,9 @@ def test_a_folder_in_the_files_place_is_refused_in_one_line(tmp_path: Path) -> N
 
 
 def test_a_file_that_is_no_database_is_refused_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "triage.db").write_text("this is a letter, not a database, and long enough to be seen as such " * 9)
+    (tmp_path / "triage.db").write_text(
+        "this is a letter, not a database, and long enough to be seen as such " * 9
+    )
 
     with pytest.raises(StoreError) as caught:
         migrate(open_store(f"sqlite:///{tmp_path}/triage.db"))
@@ -205,7 +228,9 @@ def test_an_old_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         open_store(f"sqlite:///{tmp_path}/triage.db")
 
 
-@pytest.mark.parametrize(("name", "wanted"), [("journal_mode", "wal"), ("foreign_keys", 1), ("busy_timeout", 30_000)])
+@pytest.mark.parametrize(
+    ("name", "wanted"), [("journal_mode", "wal"), ("foreign_keys", 1), ("busy_timeout", 30_000)]
+)
 def test_sqlite_is_set_up(sqlite_store: Store, name: str, wanted: object) -> None:
     assert pragma(sqlite_store, name) == wanted
 

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import StatementError
 
 from app.errors import StoreError
-from app.store.issues import add_repository, find_issue, find_repository, save_issues
+from app.store.github.issues import add_repository, find_issue, find_repository, save_issues
 from app.store.session import Store
 from tests.samples import an_issue
 

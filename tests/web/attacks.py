@@ -50,7 +50,7 @@ ATTACKS: dict[str, str] = {
     "style_hides_the_rest": f"{MARK}<!-- --!><style>x</style><plaintext>\n<xmp>\n<noscript><p title='</noscript><img src=x onerror={HIT}>'>",
     # Markdown against itself
     "markdown_in_code": f"`` `<img src=x onerror={HIT}>` `` {MARK}\n\n```html\n</code></pre><script>{HIT}</script>\n```",
-    "markdown_link_in_link": f"[a [{MARK}](https://a.example) ![x](x \"<script>{HIT}</script>\")](javascript:{HIT})",
+    "markdown_link_in_link": f'[a [{MARK}](https://a.example) ![x](x "<script>{HIT}</script>")](javascript:{HIT})',
     "markdown_table": f"| {MARK} | <script>{HIT}</script> |\n|---|:-:|\n| [x](javascript:{HIT}) | `|` <img src=x onerror={HIT}> |",
     # templates, entities, unseen signs
     "template": f"{MARK} {{{{ 7*7 }}}} {{% raw %}} ${{7*7}} #{{7*7}} <%= 7*7 %> {{{{ self.__init__.__globals__ }}}} [[${{7*7}}]]",
@@ -61,7 +61,7 @@ ATTACKS: dict[str, str] = {
     # longer than a page
     "long_word": MARK + "W" * 60_000,
     "combining_signs": MARK + ("e" + "\u0301" * 200) * 200,
-}  # fmt: skip
+}
 
 _MANY = 5 * 1024 * 1024
 NESTINGS: dict[str, str] = {

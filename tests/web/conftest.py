@@ -22,7 +22,8 @@ from app.extract.facts import (
     Signature,
     Workaround,
 )
-from app.knowledge.answers import (
+from app.knowledge.diagnosis.excerpts import ExcerptLine
+from app.knowledge.diagnosis.shapes import (
     Diagnosis,
     Environment,
     FixView,
@@ -36,13 +37,12 @@ from app.knowledge.answers import (
     RootCause,
     Why,
 )
-from app.knowledge.excerpt import ExcerptLine
+from app.knowledge.freshness import Overview
 from app.knowledge.home import Home, NewFailure, ReleaseIssue, ReleaseNews, TrendingCluster
-from app.knowledge.issue_sight import IssueSight
-from app.knowledge.overview import Overview
-from app.knowledge.related import RelatedItem
-from app.knowledge.report_shapes import Graph, GraphEdge, GraphNode, Quote
-from app.knowledge.votes import SIGNALS, IssueVotes, VoteCount
+from app.knowledge.issue.relations import RelatedItem
+from app.knowledge.issue.shapes import Graph, GraphEdge, GraphNode, Quote
+from app.knowledge.issue.view import IssueSight
+from app.knowledge.issue.votes import SIGNALS, IssueVotes, VoteCount
 from app.main import create_app
 from app.store.session import Store
 from app.web.deps import Knowledge
@@ -65,58 +65,95 @@ RANGE = Regression(
     culprit="#36286",
 )
 TRITON = Remedy(
-    action="--moe-backend triton", kind="flag", outcome="works",
-    conditions=Conditions(gpus=("H100",)), repo=REPO, number=39288, url=f"{URL}39288",
-)  # fmt: skip
+    action="--moe-backend triton",
+    kind="flag",
+    outcome="works",
+    conditions=Conditions(gpus=("H100",)),
+    repo=REPO,
+    number=39288,
+    url=f"{URL}39288",
+)
 
 
 def a_match(number: int, title: str, score: float, band: Any, **more: Any) -> Match:
     return Match(
-        number=number, repo=REPO, title=title, url=f"{URL}{number}", state="open", score=score, band=band,
-        why=more.pop("why", Why(shared=("H100",))), **more,
-    )  # fmt: skip
+        number=number,
+        repo=REPO,
+        title=title,
+        url=f"{URL}{number}",
+        state="open",
+        score=score,
+        band=band,
+        why=more.pop("why", Why(shared=("H100",))),
+        **more,
+    )
 
 
 MATCHES = (
     a_match(
-        39288, "FlashInfer CUTLASS MoE dies with an illegal memory access on H100 while CUDA graphs are captured",
-        0.97, "same", workarounds=(TRITON,), fix=NOT_FIXED, regression=RANGE,
+        39288,
+        "FlashInfer CUTLASS MoE dies with an illegal memory access on H100 while CUDA graphs are captured",
+        0.97,
+        "same",
+        workarounds=(TRITON,),
+        fix=NOT_FIXED,
+        regression=RANGE,
         why=Why(
             shared=("MoE backend FlashInfer CUTLASS", "model Qwen3-Next-80B-A3B-Instruct", "H100"),
             differs=("yours 0.19.0; theirs 0.18.2rc1.dev54", "yours TP 4; theirs TP 8"),
         ),
     ),
     a_match(
-        30579, "Illegal memory access with Qwen3-Next-80B-A3B-Instruct on 4 x B200", 0.71, "likely",
-        fix=FixView(state="closed_unresolved"), why=Why(shared=("same model",), differs=("yours H100; theirs B200",)),
+        30579,
+        "Illegal memory access with Qwen3-Next-80B-A3B-Instruct on 4 x B200",
+        0.71,
+        "likely",
+        fix=FixView(state="closed_unresolved"),
+        why=Why(shared=("same model",), differs=("yours H100; theirs B200",)),
     ),
-    a_match(42583, "LoRA and TP 4 fail at start in custom_all_reduce.cuh", 0.09, "related", fix=FixView(state="unknown")),
-)  # fmt: skip
+    a_match(
+        42583,
+        "LoRA and TP 4 fail at start in custom_all_reduce.cuh",
+        0.09,
+        "related",
+        fix=FixView(state="unknown"),
+    ),
+)
 
 SAME = Diagnosis(
     verdict="same",
     root_cause=RootCause(
-        type="CUDA error", message="an illegal memory access was encountered",
-        frame="custom_all_reduce.cuh:455", process="Worker_TP3", line=3, quote=HOT,
+        type="CUDA error",
+        message="an illegal memory access was encountered",
+        frame="custom_all_reduce.cuh:455",
+        process="Worker_TP3",
+        line=3,
+        quote=HOT,
     ),
     wrappers=("RuntimeError: Engine core initialization failed.",),
     other_errors=(OtherError(type="ValueError", message="a second thing", line=9),),
     environment=Environment(
-        gpus=("H100",), models=("Qwen/Qwen3-Next-80B-A3B-Instruct",),
-        backends={"moe": ("FlashInfer CUTLASS",)}, versions={"vllm": "0.19.0"},
+        gpus=("H100",),
+        models=("Qwen/Qwen3-Next-80B-A3B-Instruct",),
+        backends={"moe": ("FlashInfer CUTLASS",)},
+        versions={"vllm": "0.19.0"},
     ),
     signature=Signature(id="s1-0123456789ab", text="CUDA error|an illegal memory access was encountered"),
     redactions=(Redaction(kind="hugging_face_token", count=1), Redaction(kind="ip_address", count=2)),
     matches=MATCHES,
     workarounds=(
         TRITON,
-        TRITON.model_copy(update={"action": "unset VLLM_USE_FLASHINFER_MOE_FP16", "kind": "env", "number": 30579}),
-        TRITON.model_copy(update={"action": "upgrade to 0.19.1rc1.dev35", "kind": "version", "outcome": "fails"}),
+        TRITON.model_copy(
+            update={"action": "unset VLLM_USE_FLASHINFER_MOE_FP16", "kind": "env", "number": 30579}
+        ),
+        TRITON.model_copy(
+            update={"action": "upgrade to 0.19.1rc1.dev35", "kind": "version", "outcome": "fails"}
+        ),
     ),
     index=IndexState(issues=15818, as_of=datetime(2026, 6, 3, 6, tzinfo=UTC)),
     took_ms=11.2,
     headline="You hit #39288: illegal memory access in FlashInfer CUTLASS MoE on H100, while CUDA graphs are captured.",
-)  # fmt: skip
+)
 
 UNKNOWN = SAME.model_copy(
     update={
@@ -157,26 +194,42 @@ Introduced by #36286. <script>alert(1)</script>
 def evidence(name: str, value: str, quote: str, source: str = "body", text: str = BODY) -> Evidence:
     start = text.index(quote) if quote in text else 0
     return Evidence(
-        field=name, value=value, quote=quote, source=source, start=start, end=start + len(quote),
-        rule="test", confidence=1,
-    )  # fmt: skip
+        field=name,
+        value=value,
+        quote=quote,
+        source=source,
+        start=start,
+        end=start + len(quote),
+        rule="test",
+        confidence=1,
+    )
 
 
 FACTS = Facts(
-    number=39288, is_failure=True, failure_kind="crash", gpus=("H100",), gpu_count=8,
-    models=("Qwen/Qwen3-Next-80B-A3B-Instruct",), backends={"moe": ("FlashInfer CUTLASS",)},
+    number=39288,
+    is_failure=True,
+    failure_kind="crash",
+    gpus=("H100",),
+    gpu_count=8,
+    models=("Qwen/Qwen3-Next-80B-A3B-Instruct",),
+    backends={"moe": ("FlashInfer CUTLASS",)},
     versions={"vllm": "0.18.2rc1.dev54", "torch": "2.9.0+cu129"},
     error=ErrorFact(
-        type="CUDA error", message="an illegal memory access was encountered",
-        frame="custom_all_reduce.cuh:455", wrappers=("RuntimeError: Engine core initialization failed.",),
+        type="CUDA error",
+        message="an illegal memory access was encountered",
+        frame="custom_all_reduce.cuh:455",
+        wrappers=("RuntimeError: Engine core initialization failed.",),
     ),
     workarounds=(
         Workaround(action="--moe-backend triton", kind="flag", outcome="works"),
         Workaround(action="upgrade to 0.19.1rc1.dev35", kind="version", outcome="fails"),
     ),
-    regression=RANGE, related=(36286, 30579), related_elsewhere=("flashinfer-ai/flashinfer#1",),
+    regression=RANGE,
+    related=(36286, 30579),
+    related_elsewhere=("flashinfer-ai/flashinfer#1",),
     cause=(Cause(text="The MoE backend writes out of bounds.", certainty="hypothesis"),),
-    fix=Fix(state="not_fixed"), environment={"nccl": "2.27"},
+    fix=Fix(state="not_fixed"),
+    environment={"nccl": "2.27"},
     summary="Dies at capture step 143 of 147 with the default MoE backend; the Triton backend avoids it.",
     evidence=(
         evidence("gpus", "H100", "NVIDIA H100 80GB HBM3"),
@@ -187,29 +240,53 @@ FACTS = Facts(
         evidence("related", "36286", "#36286"),
         evidence("workarounds", "upgrade to 0.19.1rc1.dev35", "dev35 did not help", source="comment:77"),
     ),
-)  # fmt: skip
+)
 
 ISSUE = IssueAnswer(
-    repo=REPO, number=39288, url=f"{URL}39288",
+    repo=REPO,
+    number=39288,
+    url=f"{URL}39288",
     title="FlashInfer CUTLASS MoE dies with an illegal memory access on H100 while CUDA graphs are captured",
-    state="open", state_reason=None, is_pull_request=False, origin="github", author="someone",
-    labels=("bug",), comments=1, reactions=0, created_at=datetime(2026, 4, 8, 9, tzinfo=UTC),
-    updated_at=datetime(2026, 4, 9, 9, tzinfo=UTC), closed_at=None,
-    fetched_at=datetime(2026, 6, 3, 6, tzinfo=UTC), body=BODY, facts=FACTS, fix=NOT_FIXED,
-)  # fmt: skip
+    state="open",
+    state_reason=None,
+    is_pull_request=False,
+    origin="github",
+    author="someone",
+    labels=("bug",),
+    comments=1,
+    reactions=0,
+    created_at=datetime(2026, 4, 8, 9, tzinfo=UTC),
+    updated_at=datetime(2026, 4, 9, 9, tzinfo=UTC),
+    closed_at=None,
+    fetched_at=datetime(2026, 6, 3, 6, tzinfo=UTC),
+    body=BODY,
+    facts=FACTS,
+    fix=NOT_FIXED,
+)
 
 OVERVIEW = Overview(
-    issues=15818, pulls=1305, from_cards=30, as_of=datetime(2026, 6, 3, 6, tzinfo=UTC),
-    newest_release="0.22.0", is_starter_only=False,
-)  # fmt: skip
+    issues=15818,
+    pulls=1305,
+    from_cards=30,
+    as_of=datetime(2026, 6, 3, 6, tzinfo=UTC),
+    newest_release="0.22.0",
+    is_starter_only=False,
+)
 
 
-
-def a_node(number: int, kind: Any = "issue", title: str = "", state: str = "open", repo: str = REPO, **more: Any) -> GraphNode:
+def a_node(
+    number: int, kind: Any = "issue", title: str = "", state: str = "open", repo: str = REPO, **more: Any
+) -> GraphNode:
     return GraphNode(
-        key=f"{repo}#{number}", repo=repo, number=number, kind=kind, title=title, state=state,
-        url=f"https://github.com/{repo}/issues/{number}", **more,
-    )  # fmt: skip
+        key=f"{repo}#{number}",
+        repo=repo,
+        number=number,
+        kind=kind,
+        title=title,
+        state=state,
+        url=f"https://github.com/{repo}/issues/{number}",
+        **more,
+    )
 
 
 GRAPH = Graph(
@@ -222,47 +299,89 @@ GRAPH = Graph(
     ),
     edges=(
         GraphEdge(
-            source=f"{REPO}#39288", target=f"{REPO}#36286", kind="introduced_by", basis="said", reason="said in the issue's text",
+            source=f"{REPO}#39288",
+            target=f"{REPO}#36286",
+            kind="introduced_by",
+            basis="said",
+            reason="said in the issue's text",
             quote=Quote(text="Introduced by #36286.", source="body", url=f"{URL}39288"),
         ),
-        GraphEdge(source=f"{REPO}#39288", target=f"{REPO}#30579", kind="mentions", basis="said", reason="said in the issue's text"),
-        GraphEdge(source=f"{REPO}#39288", target="flashinfer-ai/flashinfer#1", kind="mentions", basis="said", reason="said in a comment"),
         GraphEdge(
-            source=f"{REPO}#39288", target=f"{REPO}#39025", kind="similar", basis="likeness", reason="texts alike",
-            band="likely", score=0.71,
+            source=f"{REPO}#39288",
+            target=f"{REPO}#30579",
+            kind="mentions",
+            basis="said",
+            reason="said in the issue's text",
+        ),
+        GraphEdge(
+            source=f"{REPO}#39288",
+            target="flashinfer-ai/flashinfer#1",
+            kind="mentions",
+            basis="said",
+            reason="said in a comment",
+        ),
+        GraphEdge(
+            source=f"{REPO}#39288",
+            target=f"{REPO}#39025",
+            kind="similar",
+            basis="likeness",
+            reason="texts alike",
+            band="likely",
+            score=0.71,
         ),
     ),
-)  # fmt: skip
+)
 
 VOTES = IssueVotes(
-    repo=REPO, number=39288, votes=dict.fromkeys(SIGNALS, VoteCount()) | {"works": VoteCount(up=3, down=1)}, yours={"works": 1}
+    repo=REPO,
+    number=39288,
+    votes=dict.fromkeys(SIGNALS, VoteCount()) | {"works": VoteCount(up=3, down=1)},
+    yours={"works": 1},
 )
 
 HOME = Home(
     trending=(
         TrendingCluster(
-            id="s1-0123456789ab", text="CUDA error | an illegal memory access was encountered", canonical=39288,
-            title="A MoE kernel writes out of bounds on H100", size=7, lately=4, this_week=3, is_growing=True,
+            id="s1-0123456789ab",
+            text="CUDA error | an illegal memory access was encountered",
+            canonical=39288,
+            title="A MoE kernel writes out of bounds on H100",
+            size=7,
+            lately=4,
+            this_week=3,
+            is_growing=True,
         ),
     ),
     since=datetime(2026, 5, 27, tzinfo=UTC),
     new=(
         NewFailure(
-            number=44395, title="Waking up with weights only, then a forward pass", state="open",
-            error="CUDA error: an illegal memory access was encountered", has_remedy=False,
-            created_at=datetime(2026, 6, 2, tzinfo=UTC), dates_estimated=True,
+            number=44395,
+            title="Waking up with weights only, then a forward pass",
+            state="open",
+            error="CUDA error: an illegal memory access was encountered",
+            has_remedy=False,
+            created_at=datetime(2026, 6, 2, tzinfo=UTC),
+            dates_estimated=True,
         ),
         NewFailure(
-            number=44305, title="Sampler JIT fails on SM120f", error="", state="closed", created_at=None, has_remedy=True
+            number=44305,
+            title="Sampler JIT fails on SM120f",
+            error="",
+            state="closed",
+            created_at=None,
+            has_remedy=True,
         ),
     ),
     new_total=81,
     release=ReleaseNews(
-        version="0.22.0", is_release=True,
-        failing=(ReleaseIssue(number=44022, title="NVFP4 does not start", state="open", began=True),), failing_total=11,
-        fixed=(ReleaseIssue(number=44001, title="Hang at shutdown", state="closed", pr="#44002"),), fixed_total=1,
+        version="0.22.0",
+        is_release=True,
+        failing=(ReleaseIssue(number=44022, title="NVFP4 does not start", state="open", began=True),),
+        failing_total=11,
+        fixed=(ReleaseIssue(number=44001, title="Hang at shutdown", state="closed", pr="#44002"),),
+        fixed_total=1,
     ),
-)  # fmt: skip
+)
 
 
 @dataclass
@@ -280,11 +399,17 @@ class Room:
 
     def knowledge(self) -> Knowledge:
         return replace(
-            Knowledge(), diagnose=self._diagnose, view_issue=self._view_issue, overview=lambda _s, _r: self.overview,
-            home=lambda _s, _r: self.home, see_issue=self._see_issue,
-            related=self._related, likeness_of=self._likeness_of, excerpt=lambda _log, _d: EXCERPT,
+            Knowledge(),
+            diagnose=self._diagnose,
+            view_issue=self._view_issue,
+            overview=lambda _s, _r: self.overview,
+            home=lambda _s, _r: self.home,
+            see_issue=self._see_issue,
+            related=self._related,
+            likeness_of=self._likeness_of,
+            excerpt=lambda _log, _d: EXCERPT,
             markdown=lambda d: f"**{d.headline}**\n",
-        )  # fmt: skip
+        )
 
     def _diagnose(self, _store: Store, log: str, **options: Any) -> Diagnosis:
         self.asked.append({"log": log, **options})
@@ -310,7 +435,14 @@ class Room:
         return IssueSight(self._view_issue(store, repo, number, **options), self.graph, self.votes)
 
 
-ON_BOTH_ENGINES = {"test_faults", "test_health", "test_judgements", "test_kept", "test_regressions", "test_report"}
+ON_BOTH_ENGINES = {
+    "test_faults",
+    "test_health",
+    "test_judgements",
+    "test_kept",
+    "test_regressions",
+    "test_report",
+}
 """Modules whose routes ask the archive itself; what stands before a made-up room is tested on one engine."""
 
 

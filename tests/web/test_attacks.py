@@ -7,14 +7,41 @@ from html.parser import HTMLParser
 
 import pytest
 
-from app.web.issue_text import SHOWN_BYTES, TEXT_LIMIT, Span, mark_text, render_markdown, shown_part
+from app.web.views.evidence import SHOWN_BYTES, TEXT_LIMIT, Span, mark_text, render_markdown, shown_part
 from tests.web.attacks import ATTACKS, MARK, MARKUP, NESTINGS
 
 ALLOWED = {
-    "a": {"href", "rel"}, "mark": {"id", "data-n"}, "ol": {"start"}, "pre": {"class"}, "th": set(), "td": set(),
-    **{name: set() for name in ("blockquote", "br", "code", "del", "em", "h3", "h4", "h5", "h6", "hr", "li", "p",
-                                "s", "strong", "table", "tbody", "thead", "tr", "ul")},
-}  # fmt: skip
+    "a": {"href", "rel"},
+    "mark": {"id", "data-n"},
+    "ol": {"start"},
+    "pre": {"class"},
+    "th": set(),
+    "td": set(),
+    **{
+        name: set()
+        for name in (
+            "blockquote",
+            "br",
+            "code",
+            "del",
+            "em",
+            "h3",
+            "h4",
+            "h5",
+            "h6",
+            "hr",
+            "li",
+            "p",
+            "s",
+            "strong",
+            "table",
+            "tbody",
+            "thead",
+            "tr",
+            "ul",
+        )
+    },
+}
 RENDERED_WITHIN_S = 0.3
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.config import LOG_LIMIT_BYTES
 from app.errors import EmptyInputError, NotTextError, TooLargeError
-from app.knowledge.logtext import clean_log
+from app.knowledge.diagnosis.log_input import clean_log
 from app.web.body import (
     FORM_TYPE,
     JSON_TYPE,
@@ -105,17 +105,28 @@ def test_control_characters_go_and_newline_tab_return_and_escape_stay() -> None:
 
 def test_lone_surrogates_become_replacement_characters() -> None:
     assert fields(b'{"log": "error here: \\ud800 and \\ud83d\\ude00", "gpu": "H\\udfff"}') == {
-        "log": "error here: \ufffd and 😀", "gpu": "H\ufffd",
-    }  # fmt: skip
+        "log": "error here: \ufffd and 😀",
+        "gpu": "H\ufffd",
+    }
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"{", b"[]", b"null", b'"log"', b"1", b'{"log": NaN}', b'{"limit": Infinity}', b'{"log": "a", "log": "b"}',
-        b'{"limit": ' + b"9" * 5000 + b"}", b"[" * 200_000, b'{"a":' * 100_000,
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'"log"',
+        b"1",
+        b'{"log": NaN}',
+        b'{"limit": Infinity}',
+        b'{"log": "a", "log": "b"}',
+        b'{"limit": ' + b"9" * 5000 + b"}",
+        b"[" * 200_000,
+        b'{"a":' * 100_000,
     ],
-)  # fmt: skip
+)
 def test_broken_json_is_malformed(content: bytes) -> None:
     with pytest.raises(MalformedError):
         fields(content)
@@ -127,8 +138,9 @@ def test_a_log_of_another_json_type_is_left_for_the_schema_to_refuse() -> None:
 
 def test_a_urlencoded_form_is_decoded() -> None:
     assert form(b"log=CUDA+error%3A%0A100%25+%C3%A9&vllm_version=0.19.0") == {
-        "log": "CUDA error:\n100% é", "vllm_version": "0.19.0",
-    }  # fmt: skip
+        "log": "CUDA error:\n100% é",
+        "vllm_version": "0.19.0",
+    }
 
 
 @given(st.text(min_size=1, max_size=300).filter(lambda value: value.strip(" ") != ""))

@@ -12,8 +12,8 @@ from sqlalchemy import event, text
 
 from app.config import Settings
 from app.main import create_app
-from app.store import dialect
-from app.store.issues import add_repository, save_issues
+from app.store.engine import connect as dialect
+from app.store.github.issues import add_repository, save_issues
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 from tests.postgresql import PostgreSQL
@@ -21,7 +21,18 @@ from tests.samples import an_issue
 from tests.web.conftest import REPO, TestClient
 
 TOKEN = "a-token-of-the-operator"
-ENGINE_WORDS = ("sqlite", "postgres", "psycopg", "malformed", "disk", "locked", "triage.db", "schema", "socket", "select")
+ENGINE_WORDS = (
+    "sqlite",
+    "postgres",
+    "psycopg",
+    "malformed",
+    "disk",
+    "locked",
+    "triage.db",
+    "schema",
+    "socket",
+    "select",
+)
 READS = ("/api/v1/issues/1", "/api/v1/issues/1/related", "/issues/1")
 VERDICT = {"a": 1, "b": 2, "verdict": "same"}
 
@@ -162,7 +173,9 @@ def test_a_base_of_another_schema_is_not_ready_and_says_what_to_run(url: str) ->
         with opened.unit_of_work() as session:
             connection = session.connection()
             before: str = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
-            connection.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
+            connection.execute(
+                text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision}
+            )
         opened.close()
         return before
 

@@ -88,7 +88,9 @@ class Desk:
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     folder: Path = tmp_path_factory.mktemp("fuzz")
-    chosen = starter_settings(folder, admin_token=ADMIN, webhook_secret=SECRET, rate_limit="off", public_hosts="testserver")
+    chosen = starter_settings(
+        folder, admin_token=ADMIN, webhook_secret=SECRET, rate_limit="off", public_hosts="testserver"
+    )
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     app = create_app(chosen, fetch=lambda *_: False)
@@ -130,7 +132,9 @@ def test_many_thousand_bodies_break_nothing_and_leave_no_row(desk: Desk, pytestc
         check()
     took = time.perf_counter() - began
     took_s, of_what = desk.slowest
-    print(f"{desk.answers.total()} bodies in {took:.0f} s: { {int(status): count for status, count in desk.answers.items()} }; slowest {took_s:.2f} s ({of_what})")
+    print(
+        f"{desk.answers.total()} bodies in {took:.0f} s: { {int(status): count for status, count in desk.answers.items()} }; slowest {took_s:.2f} s ({of_what})"
+    )
     assert desk.answers.total() >= bodies
 
 
@@ -138,7 +142,12 @@ def test_many_thousand_bodies_break_nothing_and_leave_no_row(desk: Desk, pytestc
 def test_the_attack_texts_of_the_pages_are_diagnosed_in_time_and_not_kept(desk: Desk, name: str) -> None:
     text = (ATTACKS | NESTINGS)[name]
     content = text.encode("utf-8", "surrogatepass")
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "diagnose_log", "arguments": {"log": text}}}
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "diagnose_log", "arguments": {"log": text}},
+    }
 
     desk.send(Sent("/api/v1/diagnose", TEXT, content))
     desk.send(Sent("/api/v1/diagnose", JSON, json.dumps({"log": text}).encode()))
@@ -148,10 +157,24 @@ def test_the_attack_texts_of_the_pages_are_diagnosed_in_time_and_not_kept(desk: 
 
 
 FULL: dict[str, str] = {
-    "one line": "x", "a line of marks": "=", "blanks": "e ", "line ends": "e\n", "one crash": CRASH, "tracebacks without an end": CRASH.split("\n")[1] + "\n",
-    "frames": '  File "/srv/vllm/a.py", line 1, in f\n', "colour": "\x1b[31mERROR\x1b[0m", "quotes": "> ", "fences": "```\n", "digits": "9", "dots": "a.b.",
-    "errors": "RuntimeError: boom\n", "secrets": "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH\n", "mark": MARK, "names": "AError:", "addresses": "http://a/",
-}  # fmt: skip
+    "one line": "x",
+    "a line of marks": "=",
+    "blanks": "e ",
+    "line ends": "e\n",
+    "one crash": CRASH,
+    "tracebacks without an end": CRASH.split("\n")[1] + "\n",
+    "frames": '  File "/srv/vllm/a.py", line 1, in f\n',
+    "colour": "\x1b[31mERROR\x1b[0m",
+    "quotes": "> ",
+    "fences": "```\n",
+    "digits": "9",
+    "dots": "a.b.",
+    "errors": "RuntimeError: boom\n",
+    "secrets": "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH\n",
+    "mark": MARK,
+    "names": "AError:",
+    "addresses": "http://a/",
+}
 
 
 SLOW_S = {"line ends": 6.0, "secrets": 12.0}
@@ -162,4 +185,6 @@ SLOW_S = {"line ends": 6.0, "secrets": 12.0}
 @pytest.mark.parametrize("name", FULL)
 def test_a_log_as_large_as_allowed_is_answered_in_time(desk: Desk, name: str) -> None:
     unit = FULL[name].encode()
-    desk.send(Sent("/api/v1/diagnose", TEXT, unit * (LOG_LIMIT_BYTES // len(unit))), SLOW_S.get(name, ANSWER_S))
+    desk.send(
+        Sent("/api/v1/diagnose", TEXT, unit * (LOG_LIMIT_BYTES // len(unit))), SLOW_S.get(name, ANSWER_S)
+    )

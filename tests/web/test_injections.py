@@ -14,14 +14,12 @@ from pydantic import BaseModel
 
 from app.extract.facts import Cause, ErrorFact, Regression, Workaround
 from app.extract.reader import read_log
-from app.extract.redact import redact
-from app.knowledge.answers import Diagnosis, FixView, MatchLine
-from app.knowledge.issue_draft import issue_draft
-from app.knowledge.issue_markdown import issue_markdown
-from app.knowledge.markdown import diagnosis_markdown
-from app.knowledge.quoting import RUN_CHARS_MAX, code, cut_markdown, escape, fenced, inert, quotation
-from app.knowledge.report_markdown import report_markdown
-from app.knowledge.report_shapes import (
+from app.extract.redaction.redact import redact
+from app.knowledge.diagnosis.issue_draft import issue_draft
+from app.knowledge.diagnosis.markdown import diagnosis_markdown
+from app.knowledge.diagnosis.shapes import Diagnosis, FixView, MatchLine
+from app.knowledge.issue.markdown import issue_markdown, report_markdown
+from app.knowledge.issue.shapes import (
     Example,
     Graph,
     GraphEdge,
@@ -35,9 +33,10 @@ from app.knowledge.report_shapes import (
     ReportRemedy,
     SaidCause,
 )
-from app.web.budget import dumps
-from app.web.mcp_fit import fitted
-from app.web.mcp_shapes import (
+from app.knowledge.text.quoting import RUN_CHARS_MAX, code, cut_markdown, escape, fenced, inert, quotation
+from app.web.answers.budget import dumps
+from app.web.mcp.budget import fitted
+from app.web.mcp.shapes import (
     FixAnswer,
     FixShort,
     IssueHit,
@@ -49,7 +48,7 @@ from app.web.mcp_shapes import (
     SearchAnswer,
     inert_shape,
 )
-from app.web.mcp_text import fix_text, issue_text, known_text, search_text
+from app.web.mcp.text import fix_text, issue_text, known_text, search_text
 from tests.web.conftest import FACTS, HOT, REPO, SAME, UNKNOWN, URL
 from tests.web.conftest import ISSUE as VIEWED
 from tests.web.injections import INJECTIONS, MARK
@@ -83,70 +82,183 @@ FIX = FixView(state="fixed", pr="#7", released_in=PLAIN, reason=PLAIN, for_you="
 REMEDY = SAME.workarounds[0].model_copy(update={"action": PLAIN})
 MATCH = SAME.matches[0].model_copy(
     update={
-        "title": PLAIN, "workarounds": (REMEDY,), "fix": FIX,
+        "title": PLAIN,
+        "workarounds": (REMEDY,),
+        "fix": FIX,
         "why": SAME.matches[0].why.model_copy(update={"shared": (PLAIN,), "differs": (PLAIN,)}),
         "regression": Regression(first_failing=PLAIN, still_failing=(PLAIN,)),
-        "excerpt": (MatchLine(number=1, text=PLAIN, role="before"), MatchLine(number=2, text=PLAIN, role="error")),
+        "excerpt": (
+            MatchLine(number=1, text=PLAIN, role="before"),
+            MatchLine(number=2, text=PLAIN, role="error"),
+        ),
     }
-)  # fmt: skip
+)
 DIAGNOSIS = SAME.model_copy(
     update={
-        "headline": PLAIN, "matches": (MATCH,), "workarounds": (REMEDY,), "wrappers": (PLAIN,),
-        "root_cause": SAME.root_cause.model_copy(update=dict.fromkeys(("type", "message", "frame", "process", "quote"), PLAIN)),
+        "headline": PLAIN,
+        "matches": (MATCH,),
+        "workarounds": (REMEDY,),
+        "wrappers": (PLAIN,),
+        "root_cause": SAME.root_cause.model_copy(
+            update=dict.fromkeys(("type", "message", "frame", "process", "quote"), PLAIN)
+        ),
     }
-)  # fmt: skip
+)
 QUOTE = Quote(text=PLAIN, source="body", url=ADDRESS)
 FACT = ReportFact(field="gpus", label="GPUs", value=PLAIN, is_literal=True, quotes=(QUOTE,))
 REPORT = Report(
-    repo=REPO, number=39288, url=ADDRESS, title=PLAIN, state="open", state_reason=None, is_pull_request=False,
-    origin="github", author=PLAIN, labels=(PLAIN,), comments=0, reactions=0, created_at=AT, updated_at=AT,
-    closed_at=None, fetched_at=AT, body=PLAIN, failure_kind="crash", summary=PLAIN, facts=(FACT,),
-    error=ReportError(type=PLAIN, message=PLAIN, frame=PLAIN, wrappers=(PLAIN,), other=(PLAIN,), quotes=(QUOTE,)),
+    repo=REPO,
+    number=39288,
+    url=ADDRESS,
+    title=PLAIN,
+    state="open",
+    state_reason=None,
+    is_pull_request=False,
+    origin="github",
+    author=PLAIN,
+    labels=(PLAIN,),
+    comments=0,
+    reactions=0,
+    created_at=AT,
+    updated_at=AT,
+    closed_at=None,
+    fetched_at=AT,
+    body=PLAIN,
+    failure_kind="crash",
+    summary=PLAIN,
+    facts=(FACT,),
+    error=ReportError(
+        type=PLAIN, message=PLAIN, frame=PLAIN, wrappers=(PLAIN,), other=(PLAIN,), quotes=(QUOTE,)
+    ),
     cause=(SaidCause(text=PLAIN, certainty="stated", quotes=(QUOTE,)),),
     examples=(Example(command=PLAIN, outcome="fails", quotes=(QUOTE,)),),
-    remedies=(ReportRemedy(action=PLAIN, kind="flag", outcome="works", conditions={"gpus": (PLAIN,)}, by="reporter", confirmed_by=0, refuted_by=0, quotes=(QUOTE,)),),
-    fix=FIX, fix_quotes=(QUOTE,), regression=(FACT,),
+    remedies=(
+        ReportRemedy(
+            action=PLAIN,
+            kind="flag",
+            outcome="works",
+            conditions={"gpus": (PLAIN,)},
+            by="reporter",
+            confirmed_by=0,
+            refuted_by=0,
+            quotes=(QUOTE,),
+        ),
+    ),
+    fix=FIX,
+    fix_quotes=(QUOTE,),
+    regression=(FACT,),
     graph=Graph(
         nodes=(
-            GraphNode(key=f"{REPO}#39288", repo=REPO, number=39288, kind="issue", title=PLAIN, state="open", url=ADDRESS),
-            GraphNode(key=f"{REPO}#7", repo=REPO, number=7, kind="issue", title=PLAIN, state="open", url=f"{URL}7"),
+            GraphNode(
+                key=f"{REPO}#39288",
+                repo=REPO,
+                number=39288,
+                kind="issue",
+                title=PLAIN,
+                state="open",
+                url=ADDRESS,
+            ),
+            GraphNode(
+                key=f"{REPO}#7", repo=REPO, number=7, kind="issue", title=PLAIN, state="open", url=f"{URL}7"
+            ),
         ),
-        edges=(GraphEdge(source=f"{REPO}#39288", target=f"{REPO}#7", kind="mentions", basis="said", reason=PLAIN, quote=QUOTE),),
+        edges=(
+            GraphEdge(
+                source=f"{REPO}#39288",
+                target=f"{REPO}#7",
+                kind="mentions",
+                basis="said",
+                reason=PLAIN,
+                quote=QUOTE,
+            ),
+        ),
     ),
     timeline=(Moment(at=AT, text=PLAIN, source="body", url=ADDRESS, quote=PLAIN),),
-    not_known=(NotKnown(field="gpus", text=PLAIN),), as_of=AT,
-)  # fmt: skip
+    not_known=(NotKnown(field="gpus", text=PLAIN),),
+    as_of=AT,
+)
 VIEW = VIEWED.model_copy(
     update={
-        "title": PLAIN, "body": PLAIN, "fix": FIX,
+        "title": PLAIN,
+        "body": PLAIN,
+        "fix": FIX,
         "facts": FACTS.model_copy(
             update={
-                "summary": PLAIN, "gpus": (PLAIN,), "models": (PLAIN,), "backends": {"moe": (PLAIN,)}, "versions": {"vllm": PLAIN},
+                "summary": PLAIN,
+                "gpus": (PLAIN,),
+                "models": (PLAIN,),
+                "backends": {"moe": (PLAIN,)},
+                "versions": {"vllm": PLAIN},
                 "error": ErrorFact(type=PLAIN, message=PLAIN, frame=PLAIN, wrappers=(PLAIN,)),
                 "workarounds": (Workaround(action=PLAIN, kind="flag", outcome="works"),),
-                "regression": Regression(first_failing=PLAIN), "cause": (Cause(text=PLAIN, certainty="stated"),),
-                "evidence": tuple(item.model_copy(update={"quote": PLAIN, "value": PLAIN}) for item in FACTS.evidence[:2]),
+                "regression": Regression(first_failing=PLAIN),
+                "cause": (Cause(text=PLAIN, certainty="stated"),),
+                "evidence": tuple(
+                    item.model_copy(update={"quote": PLAIN, "value": PLAIN}) for item in FACTS.evidence[:2]
+                ),
             }
         ),
     }
-)  # fmt: skip
+)
 SHORT = RemedyShort(action=PLAIN, outcome="works", by="reporter", conditions=PLAIN, number=39288, url=ADDRESS)
 SHORT_FIX = FixShort(state="fixed", pr="#7", released_in=PLAIN, reason=PLAIN)
 ISSUE = IssueShort(
-    number=39288, repo=REPO, url=ADDRESS, title=PLAIN, state="open", summary=PLAIN, error=PLAIN, fix=SHORT_FIX,
-    workarounds=(SHORT,), cause=(PLAIN,), gpus=(PLAIN,), models=(PLAIN,), backends={"moe": (PLAIN,)},
-    versions={"vllm": PLAIN}, regression=Regression(first_failing=PLAIN), related=(7,),
+    number=39288,
+    repo=REPO,
+    url=ADDRESS,
+    title=PLAIN,
+    state="open",
+    summary=PLAIN,
+    error=PLAIN,
+    fix=SHORT_FIX,
+    workarounds=(SHORT,),
+    cause=(PLAIN,),
+    gpus=(PLAIN,),
+    models=(PLAIN,),
+    backends={"moe": (PLAIN,)},
+    versions={"vllm": PLAIN},
+    regression=Regression(first_failing=PLAIN),
+    related=(7,),
     quotes=(QuoteShort(field="gpus", value=PLAIN, quote=PLAIN, source="body"),),
-)  # fmt: skip
+)
 SEARCH = SearchAnswer(
-    items=(IssueHit(number=7, repo=REPO, title=PLAIN, url=ADDRESS, state="open", error=PLAIN, gpus=(PLAIN,), models=(PLAIN,), version=PLAIN, remedy=PLAIN),) * 2,
+    items=(
+        IssueHit(
+            number=7,
+            repo=REPO,
+            title=PLAIN,
+            url=ADDRESS,
+            state="open",
+            error=PLAIN,
+            gpus=(PLAIN,),
+            models=(PLAIN,),
+            version=PLAIN,
+            remedy=PLAIN,
+        ),
+    )
+    * 2,
     total=2,
-)  # fmt: skip
+)
 KNOWN = KnownAnswer(
-    version=PLAIN, total=1,
-    items=(KnownShort(number=7, title=PLAIN, url=ADDRESS, state="open", basis="reported", standing="open", error=PLAIN, released_in=PLAIN, remedy=PLAIN),),
-)  # fmt: skip
-FIXED = FixAnswer(number=7, repo=REPO, url=ADDRESS, title=PLAIN, vllm_version=PLAIN, fix=SHORT_FIX, workarounds=(SHORT,))
+    version=PLAIN,
+    total=1,
+    items=(
+        KnownShort(
+            number=7,
+            title=PLAIN,
+            url=ADDRESS,
+            state="open",
+            basis="reported",
+            standing="open",
+            error=PLAIN,
+            released_in=PLAIN,
+            remedy=PLAIN,
+        ),
+    ),
+)
+FIXED = FixAnswer(
+    number=7, repo=REPO, url=ADDRESS, title=PLAIN, vllm_version=PLAIN, fix=SHORT_FIX, workarounds=(SHORT,)
+)
 
 
 class Text(BaseModel):
@@ -162,7 +274,10 @@ MARKDOWN: dict[str, tuple[BaseModel, Callable[[Any], str]]] = {
     "known_tool": (KNOWN, known_text),
     "fix_tool": (FIXED, fix_text),
     "block": (Text(), lambda sample: "\n".join(["Above.", "", *fenced([sample.text]), "", "Below."])),
-    "quotation": (Text(), lambda sample: "\n".join([*quotation(sample.text, f"[#7]({ADDRESS})"), "", "Below."])),
+    "quotation": (
+        Text(),
+        lambda sample: "\n".join([*quotation(sample.text, f"[#7]({ADDRESS})"), "", "Below."]),
+    ),
     "words": (Text(), lambda sample: f"{escape(sample.text)}\n\n- {escape(sample.text)}\n\nBelow."),
     "code": (Text(), lambda sample: f"{code(sample.text)}\n\n- {code(sample.text)}\n\nBelow."),
 }
@@ -174,7 +289,11 @@ def tokens(text: str) -> list[Token]:
 
 def shape(text: str) -> list[tuple[str, str]]:
     """All that is no word of the text: its markup, with where its links lead."""
-    kept = [token for token in tokens(text) if token.type not in {*WORDS, "inline", "softbreak"} or token.type == "fence"]
+    kept = [
+        token
+        for token in tokens(text)
+        if token.type not in {*WORDS, "inline", "softbreak"} or token.type == "fence"
+    ]
     return [(token.type, str(token.attrs.get("href", token.attrs.get("src", "")))) for token in kept]
 
 
@@ -248,7 +367,9 @@ def test_a_cut_answer_is_as_inert_as_the_whole_one(attack: str, max_chars: int) 
 
 @pytest.mark.parametrize("room", range(0, 900, 37))
 def test_cut_markdown_leaves_no_block_open(room: int) -> None:
-    text = "\n".join(["One line.", "", *fenced(["a ```` b", "c"] * 8), "", "- item", "", *fenced(["d"]), "", "End."])
+    text = "\n".join(
+        ["One line.", "", *fenced(["a ```` b", "c"] * 8), "", "- item", "", *fenced(["d"]), "", "End."]
+    )
     cut = cut_markdown(text, room)
 
     assert len(cut) <= room

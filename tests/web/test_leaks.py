@@ -45,7 +45,9 @@ def desk(folder: Path) -> Iterator[TestClient]:
     settings = Settings(database_url=f"sqlite:///{folder}/triage.db", repo=(REPO,), _env_file=None)  # type: ignore[call-arg]
     store = open_store(settings.database_url)
     migrate(store)
-    with TestClient(create_app(settings, store), raise_server_exceptions=False, follow_redirects=False) as opened:
+    with TestClient(
+        create_app(settings, store), raise_server_exceptions=False, follow_redirects=False
+    ) as opened:
         yield opened
     store.close()
 
@@ -121,7 +123,9 @@ def test_a_refused_log_is_not_repeated(name: str, desk: TestClient, folder: Path
         desk.post("/diagnose", files={"file": ("crash.log", huge.encode())}),
         desk.post("/api/v1/diagnose", content=f'{{"log": "{secret}", '.encode(), headers=JSON),
         desk.post("/api/v1/diagnose", content=json.dumps({"log": [secret]}), headers=JSON),
-        desk.post("/api/v1/diagnose", content=json.dumps({"log": "x", secret: 1, "limit": secret}), headers=JSON),
+        desk.post(
+            "/api/v1/diagnose", content=json.dumps({"log": "x", secret: 1, "limit": secret}), headers=JSON
+        ),
         desk.post("/api/v1/diagnose", content=line.encode(), headers={"content-type": f"image/{secret[:9]}"}),
         desk.post("/api/v1/diagnose", content=line.encode() + b"\x00" * 900, headers=TEXT),
         desk.post("/diagnose", data={"log": line, "keep": secret}),
@@ -131,19 +135,36 @@ def test_a_refused_log_is_not_repeated(name: str, desk: TestClient, folder: Path
         desk.get("/api/v1/issues/" + secret),
     ]
 
-    assert [found.status_code for found in refused] == [413, 413, 400, 422, 422, 415, 415, 422, 422, 404, 404, 422]
-    assert_gone(secret, *(found.text + str(found.headers) for found in refused), desk.get("/metrics").text, said())
+    assert [found.status_code for found in refused] == [
+        413,
+        413,
+        400,
+        422,
+        422,
+        415,
+        415,
+        422,
+        422,
+        404,
+        404,
+        422,
+    ]
+    assert_gone(
+        secret, *(found.text + str(found.headers) for found in refused), desk.get("/metrics").text, said()
+    )
     assert_gone(secret, stored(folder))
 
 
-def test_a_failure_inside_is_logged_without_the_log(desk: TestClient, monkeypatch: pytest.MonkeyPatch, said: Said) -> None:
+def test_a_failure_inside_is_logged_without_the_log(
+    desk: TestClient, monkeypatch: pytest.MonkeyPatch, said: Said
+) -> None:
     """The exception's own words may hold a line of the log, so only its kind may be told."""
     line, secret = MADE["hub token bare"]
 
     def fail(*_args: object, **_options: object) -> None:
         raise KeyError(line)
 
-    monkeypatch.setattr("app.web.api.ask", fail)
+    monkeypatch.setattr("app.web.routes.diagnose.ask", fail)
     answer = desk.post("/api/v1/diagnose", json={"log": line})
 
     assert answer.status_code == 500

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from app.config import Settings
-from app.knowledge.derive import derive_issues
+from app.knowledge.indexing.derive import derive_issues
 from app.main import create_app
-from app.store.issues import add_repository, save_issues
+from app.store.github.issues import add_repository, save_issues
+from app.store.github.releases import save_releases
 from app.store.records import IssueRecord, ReleaseRecord
-from app.store.releases import save_releases
 from app.store.session import Store
 from tests.samples import EARLY, LATE, REPO, a_pull, a_release, a_traceback, an_issue, fenced
 
@@ -26,12 +26,15 @@ with warnings.catch_warnings():
 FLASH, ASCEND = "flashinfer-ai/flashinfer", "vllm-project/vllm-ascend"
 CRASH = a_traceback(
     "RuntimeError: paged plan holds 48 tiles but the zebra workspace has room for 32",
-    "flashinfer/zebra.py:plan", "flashinfer/jit/zebra_core.py:run_plan",
-)  # fmt: skip
+    "flashinfer/zebra.py:plan",
+    "flashinfer/jit/zebra_core.py:run_plan",
+)
 IN_VLLM = a_traceback(
     "RuntimeError: paged plan holds 48 tiles but the zebra workspace has room for 32",
-    "vllm/v1/attention/backends/flashinfer.py:build", "flashinfer/zebra.py:plan", "flashinfer/jit/zebra_core.py:run_plan",
-)  # fmt: skip
+    "vllm/v1/attention/backends/flashinfer.py:build",
+    "flashinfer/zebra.py:plan",
+    "flashinfer/jit/zebra_core.py:run_plan",
+)
 THEIRS = f"/r/{FLASH}/issues/70"
 WEEK = "2026-W15"
 
@@ -50,16 +53,21 @@ def base(store: Store) -> Store:
     body = fenced("Planning ends so:", CRASH)
     url = f"https://github.com/{FLASH}/issues/70"
     put(
-        store, FLASH, an_issue(70, title="Zebra plan outgrows its workspace", body=body, url=url, state="closed"),
+        store,
+        FLASH,
+        an_issue(70, title="Zebra plan outgrows its workspace", body=body, url=url, state="closed"),
         a_pull(77, title="Size the zebra workspace", body=f"Fixes #70, fixes {REPO}#902", merged_at=EARLY),
         a_release("v0.2.5", 77, published_at=LATE),
-    )  # fmt: skip
+    )
     span = "It worked in 0.9.0 and fails in 0.9.1."
     put(
-        store, REPO, an_issue(900, title="[Bug]: no room for zebras", body=fenced(f"As {FLASH}#70. {span}", IN_VLLM)),
-        an_issue(902, title="[Bug]: zebras stand still", body="They stand still."), an_issue(70, title="Ours of the same number"),
+        store,
+        REPO,
+        an_issue(900, title="[Bug]: no room for zebras", body=fenced(f"As {FLASH}#70. {span}", IN_VLLM)),
+        an_issue(902, title="[Bug]: zebras stand still", body="They stand still."),
+        an_issue(70, title="Ours of the same number"),
         a_release("v0.9.2", published_at=LATE),
-    )  # fmt: skip
+    )
     put(store, ASCEND, an_issue(3, title="Zebras on another device", created_at=EARLY - timedelta(days=70)))
     return store
 
@@ -87,13 +95,19 @@ def switch(source: str) -> list[tuple[str, bool, str]]:
     ]
 
 
-@pytest.mark.parametrize("path", ["/issues", "/signatures", "/regressions", "/digest/archive", f"/digest/{WEEK}"])
+@pytest.mark.parametrize(
+    "path", ["/issues", "/signatures", "/regressions", "/digest/archive", f"/digest/{WEEK}"]
+)
 def test_lists_lead_to_each_repository_and_mark_the_shown_one(client: TestClient, path: str) -> None:
     flash = f"{path}?repo=flashinfer-ai%2Fflashinfer"
     ascend = f"{path}?repo=vllm-project%2Fvllm-ascend"
 
     assert switch(page(client, path)) == [(path, True, REPO), (flash, False, FLASH), (ascend, False, ASCEND)]
-    assert switch(page(client, path, repo=FLASH)) == [(path, False, REPO), (flash, True, FLASH), (ascend, False, ASCEND)]
+    assert switch(page(client, path, repo=FLASH)) == [
+        (path, False, REPO),
+        (flash, True, FLASH),
+        (ascend, False, ASCEND),
+    ]
 
 
 def test_the_switch_takes_the_question_along(client: TestClient) -> None:
@@ -113,10 +127,12 @@ def test_one_repository_alone_has_no_switch(base: Store) -> None:
 @pytest.mark.parametrize(
     ("path", "key"),
     [
-        ("/api/v1/issues", "number"), ("/api/v1/signatures", "canonical"), ("/api/v1/regressions", "number"),
+        ("/api/v1/issues", "number"),
+        ("/api/v1/signatures", "canonical"),
+        ("/api/v1/regressions", "number"),
         ("/api/v1/versions/0.9.1/known-issues", "number"),
     ],
-)  # fmt: skip
+)
 def test_a_list_tells_one_repository_s_issues_only(client: TestClient, path: str, key: str) -> None:
     lists = {repo: client.get(path, params={"repo": repo}).json()["items"] for repo in (REPO, FLASH, ASCEND)}
 
@@ -163,7 +179,13 @@ def test_either_end_of_a_mention_shows_the_other_on_its_page(client: TestClient)
 
 
 def test_an_issue_s_page_leads_to_its_own_repository_s_cluster(client: TestClient, base: Store) -> None:
-    put(base, FLASH, an_issue(71, title="Zebra plan outgrows its workspace again", body=fenced("Planning ends so:", CRASH)))
+    put(
+        base,
+        FLASH,
+        an_issue(
+            71, title="Zebra plan outgrows its workspace again", body=fenced("Planning ends so:", CRASH)
+        ),
+    )
     links = re.findall(r'href="(/signatures/s1-[^"]+)"', page(client, THEIRS))
 
     assert links
@@ -176,7 +198,10 @@ def test_related_issues_of_other_repositories_are_listed_with_their_names(client
     theirs = client.get(f"/api/v1/repos/{FLASH}/issues/70/related").json()["items"]
 
     assert (FLASH, 70) in {(item["repo"], item["number"]) for item in ours}
-    assert {(item["repo"], item["number"], item["kind"]) for item in theirs} >= {(REPO, 900, "mentions"), (FLASH, 77, "fixed_by")}
+    assert {(item["repo"], item["number"], item["kind"]) for item in theirs} >= {
+        (REPO, 900, "mentions"),
+        (FLASH, 77, "fixed_by"),
+    }
     assert (REPO, 70) not in {(item["repo"], item["number"]) for item in (*ours, *theirs)}
 
 
@@ -199,8 +224,12 @@ def test_a_fix_of_another_repository_is_shown_with_its_name(client: TestClient) 
     assert "Upgrade to" not in source
 
 
-@pytest.mark.parametrize("path", [f"/api/v1/repos/{FLASH}/issues/70", f"/api/v1/repos/{FLASH}/issues/70/report"])
-def test_a_vllm_version_is_not_compared_with_another_repository_s_releases(client: TestClient, path: str) -> None:
+@pytest.mark.parametrize(
+    "path", [f"/api/v1/repos/{FLASH}/issues/70", f"/api/v1/repos/{FLASH}/issues/70/report"]
+)
+def test_a_vllm_version_is_not_compared_with_another_repository_s_releases(
+    client: TestClient, path: str
+) -> None:
     fix = client.get(path, params={"vllm_version": "0.9.1"}).json()["fix"]
 
     assert (fix["state"], fix["released_in"], fix["for_you"]) == ("fixed", "0.2.5", "unknown")

@@ -13,15 +13,16 @@ import structlog
 from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events, from_schema
 
-from app.web.cursors import write_cursor
+from app.web.answers.cursors import write_cursor
 from tests.served import served, starter_settings
 
 ADMIN = "a-token-of-the-tests"
 PHASES = {"examples", "coverage", "fuzzing", "stateful"}
 LISTS = {
-    "list_judgements": "judgements", "list_regressions": "regressions",
+    "list_judgements": "judgements",
+    "list_regressions": "regressions",
     "list_known_issues": "known-issues",
-}  # fmt: skip
+}
 """The kind of each list's cursors."""
 
 
@@ -69,7 +70,9 @@ class Findings:
                     if check.failure_info:
                         failure = check.failure_info.failure
                         key = (str(event.label), check.name, failure.title)
-                        self.faults.setdefault(key, f"{failure.message}\n{check.failure_info.code_sample[:1500]}")
+                        self.faults.setdefault(
+                            key, f"{failure.message}\n{check.failure_info.code_sample[:1500]}"
+                        )
 
 
 @pytest.fixture(scope="module")

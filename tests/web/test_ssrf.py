@@ -51,12 +51,19 @@ def site() -> Iterator[Site]:
         thread.join()
 
 
-@pytest.mark.parametrize("location", ["{inner}/admin", "//{inner_host}/admin", "http://github@{inner_host}/admin", "file:///etc/passwd"])
-def test_a_fetch_follows_no_redirect_to_another_server(settings: Settings, store: Store, location: str) -> None:
+@pytest.mark.parametrize(
+    "location",
+    ["{inner}/admin", "//{inner_host}/admin", "http://github@{inner_host}/admin", "file:///etc/passwd"],
+)
+def test_a_fetch_follows_no_redirect_to_another_server(
+    settings: Settings, store: Store, location: str
+) -> None:
     with site() as github, site() as inner:
         github.location = location.format(inner=inner.url, inner_host=inner.url.removeprefix("http://"))
         chosen = settings.model_copy(update={"github_api_url": github.url})
-        with TestClient(create_app(chosen, store), raise_server_exceptions=False, follow_redirects=False) as client:
+        with TestClient(
+            create_app(chosen, store), raise_server_exceptions=False, follow_redirects=False
+        ) as client:
             answer = client.post("/report", data={"url": "7"})
 
     assert answer.status_code == 502
@@ -65,12 +72,24 @@ def test_a_fetch_follows_no_redirect_to_another_server(settings: Settings, store
     assert not any(word in answer.text for word in ("admin", "passwd", inner.url))
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:1/", "https://github.com@127.0.0.1/vllm-project/vllm/issues/7", "https://github.com/evil/other/issues/7"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://127.0.0.1:1/",
+        "https://github.com@127.0.0.1/vllm-project/vllm/issues/7",
+        "https://github.com/evil/other/issues/7",
+    ],
+)
 def test_an_address_of_another_place_asks_nobody(settings: Settings, store: Store, address: str) -> None:
     with site() as github:
         chosen = settings.model_copy(update={"github_api_url": github.url})
-        with TestClient(create_app(chosen, store), raise_server_exceptions=False, follow_redirects=False) as client:
-            answers = [client.post("/report", data={"url": address}), client.get("/report", params={"url": address})]
+        with TestClient(
+            create_app(chosen, store), raise_server_exceptions=False, follow_redirects=False
+        ) as client:
+            answers = [
+                client.post("/report", data={"url": address}),
+                client.get("/report", params={"url": address}),
+            ]
 
     assert [answer.status_code for answer in answers] == [422, 422]
     assert github.asked == []

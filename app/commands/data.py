@@ -1,0 +1,109 @@
+"""`triage sync`, `import` and `reextract`: what brings rows into a base, or reads them again."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from app.commands.database import current_store
+from app.config import REPO_NAME, Settings, load_settings
+from app.errors import ConfigError
+from app.terminal.console import emit, say
+
+ImportKind = Literal["auto", "issues", "comments", "pulls", "releases"]
+DiffFormat = Literal["text", "json"]
+
+Repos = Annotated[
+    list[str] | None, typer.Option("--repo", metavar="OWNER/NAME", help="in place of TRIAGE_REPO")
+]
+ApiUrl = Annotated[str | None, typer.Option("--api-url", help="in place of TRIAGE_GITHUB_API_URL")]
+
+
+def sync(
+    repo: Repos = None,
+    api_url: ApiUrl = None,
+    full: Annotated[bool, typer.Option("--full", help="walk everything again")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="stop each list after so many rows")] = None,
+) -> None:
+    """Pull from GitHub once and leave; incremental by default."""
+    from app.server.background_sync import github_client, outcome_line, turn_to_sync
+    from app.terminal.progress import Meter, progress
+    from ingest.sync.expected import Expected
+    from ingest.sync.sync import sync as pull
+
+    settings = load_settings()
+    repos = tuple(repo) if repo else settings.repo
+    if bad := [name for name in repos if not REPO_NAME.fullmatch(name)]:
+        raise ConfigError(f"--repo {bad[0][:60]!r}: give owner/name")
+    store = current_store(settings)
+    complete = True
+    with turn_to_sync(store):
+        for name in repos:
+            with github_client(settings, url=api_url) as client:
+                meter = Meter(lambda: client.remaining, Expected(store, client, name, full=full))
+                with progress(meter) as report:
+                    result = pull(store, client, name, full=full, limit=limit, report=report)
+            say(outcome_line(result, store))
+            complete = complete and result.complete
+    raise typer.Exit(0 if complete else 1)
+
+
+def import_(
+    paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="files, .gz too, or - for stdin")],
+    kind: Annotated[ImportKind, typer.Option(help="what the rows are")] = "auto",
+    repo: Annotated[str | None, typer.Option(metavar="OWNER/NAME", help="whose rows they are")] = None,
+) -> None:
+    """Load what `gh api --paginate` or `gh issue list --json …` prints."""
+    from app.terminal.progress import progress
+    from ingest.importer import import_paths
+
+    settings = load_settings()
+    store = current_store(settings)
+    with progress() as report:
+        result = import_paths(store, paths, repo or settings.default_repo, kind=kind, report=report)
+    for fault in result.skipped[:50]:
+        say(fault)
+    if len(result.skipped) > 50:
+        say(f"… and {len(result.skipped) - 50} more")
+    say(f"{result.stored} rows stored, {len(result.skipped)} skipped")
+    raise typer.Exit(1 if result.skipped else 0)
+
+
+def reextract(
+    diff: Annotated[bool, typer.Option("--diff", help="only tell what would change, write nothing")] = False,
+    examples: Annotated[int, typer.Option(min=0, max=100, help="of each change, with --diff")] = 3,
+    format_: Annotated[DiffFormat, typer.Option("--format", help="how to tell, with --diff")] = "text",
+) -> None:
+    """Derive all facts, signatures and search terms again from the stored raw data, offline."""
+    from app.knowledge.indexing.rederive import rederive_all
+    from app.terminal.progress import progress
+
+    settings = load_settings()
+    if diff:
+        _tell_diff(settings, examples=examples, format_=format_)
+        return
+    store = current_store(settings)
+    for repo in settings.repo:
+        with progress() as report:
+            result = rederive_all(store, repo, report)
+        say(f"{repo}: {result.read} read again, {result.faults} could not be read")
+
+
+def _tell_diff(settings: Settings, *, examples: int, format_: DiffFormat) -> None:
+    from app.knowledge.indexing.diff import ReadingDiffs, diffs_text
+    from app.knowledge.indexing.rederive import diff_all
+    from app.store.schema import check_current
+    from app.store.session import open_store
+    from app.terminal.progress import progress
+
+    store = open_store(settings.database_url)
+    check_current(store)  # not migrated: nothing is to be written
+    diffs = {}
+    for repo in settings.repo:
+        with progress() as report:
+            diffs[repo] = diff_all(store, repo, report, examples=examples)
+    if format_ == "json":
+        emit(ReadingDiffs(repositories=diffs).model_dump_json(indent=2))
+    else:
+        emit(diffs_text(diffs))

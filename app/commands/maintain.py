@@ -1,0 +1,102 @@
+"""`triage backup`, `restore`, `copy` and `doctor`: what keeps a base whole."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from app.config import load_settings
+from app.errors import ConfigError
+from app.terminal.console import emit, say
+
+if TYPE_CHECKING:
+    from app.knowledge.operations.doctor import Examination
+
+DoctorFormat = Literal["text", "json"]
+Force = Annotated[bool, typer.Option("--force", help="also where something is there already")]
+
+
+def backup(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="the file to write")], force: Force = False
+) -> None:
+    """A consistent copy of the live base, checked, in one file; servers and syncs go on."""
+    from app.store.backup.backup import back_up
+    from app.store.session import open_store
+    from app.terminal.progress import progress
+
+    store = open_store(load_settings().database_url)
+    try:
+        with progress() as report:
+            manifest = back_up(store, path, report, force=force)
+    finally:
+        store.close()
+    size = path.stat().st_size / (1 << 20)
+    say(f"{path}: {manifest.rows:,} rows, {size:,.0f} MiB, checked; schema {manifest.schema}")
+
+
+def restore(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="what `triage backup` wrote")],
+    force: Force = False,
+) -> None:
+    """Put a backup in the place of the base, after checking it; servers and syncs must be stopped."""
+    from app.store.backup.backup import restore as put_back
+    from app.terminal.progress import progress
+
+    with progress() as report:
+        restored = put_back(path, load_settings().database_url, report, force=force)
+    manifest = restored.manifest
+    say(f"{manifest.rows:,} rows of {manifest.made_at:%Y-%m-%d %H:%M} UTC are back, checked")
+    if restored.aside is not None:
+        say(f"what was there before is kept as {restored.aside}")
+
+
+def copy(
+    source: Annotated[str, typer.Option("--from", metavar="URL", help="the base to read")],
+    target: Annotated[str, typer.Option("--to", metavar="URL", help="an empty base")],
+) -> None:
+    """Move a base to another engine or place, checked; the source stays, and may be in use."""
+    from app.store.backup.copy import copy_base
+    from app.store.engine.sqlite_file import sqlite_file
+    from app.store.session import open_store
+    from app.terminal.progress import progress
+
+    for name, url in (("--from", source), ("--to", target)):
+        if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
+            raise ConfigError(f"{name} must begin with sqlite:/// or postgresql+psycopg://")
+    file = sqlite_file(source)
+    if file is not None and not file.exists():
+        raise ConfigError(f"--from: there is no file {file}")
+    old, new = open_store(source), open_store(target)
+    try:
+        with progress() as report:
+            copied = copy_base(old, new, report)
+    finally:
+        old.close()
+        new.close()
+    rows = sum(summed.rows for summed in copied.values())
+    say(f"{rows:,} rows in {len(copied)} tables are copied; row counts and checksums agree")
+
+
+def doctor(
+    format_: Annotated[DoctorFormat | None, typer.Option("--format", help="how to tell")] = None,
+) -> None:
+    """What is wrong with this installation, and what to do. Exit 0: nothing; 1: something is."""
+    from app.knowledge.operations.doctor import examine
+
+    found = examine(load_settings())
+    shape = format_ or ("text" if sys.stdout.isatty() else "json")
+    emit(found.model_dump_json(indent=2) if shape == "json" else _as_text(found))
+    raise typer.Exit(0 if found.is_sound else 1)
+
+
+def _as_text(found: Examination) -> str:
+    lines = [f"looked at {item}" for item in found.looked_at]
+    for finding in sorted(found.findings, key=lambda finding: finding.level, reverse=True):
+        lines += ["", f"{finding.level.upper()}  {finding.thing}: {finding.fault}", f"       {finding.do}"]
+    faults = sum(finding.level == "fault" for finding in found.findings)
+    advices = len(found.findings) - faults
+    lines += ["", f"{faults} faults, {advices} advices" if found.findings else "all is well"]
+    return "\n".join(lines)

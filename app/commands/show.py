@@ -1,0 +1,75 @@
+"""`triage status` and `bench`: how a base is, and how well it answers.
+
+`triage digest`: a week, told.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from app.commands.database import current_store
+from app.config import load_settings
+from app.errors import NotFoundError
+from app.terminal.console import emit, say
+
+
+def bench_diagnose(
+    as_json: Annotated[bool, typer.Option("--json", help="all figures as JSON")] = False,
+    write: Annotated[Path | None, typer.Option(help="put the table between the marks of this file")] = None,
+) -> None:
+    """How well logs find their issue, beside what search libraries reach; takes some minutes."""
+    from app.bench.report import bench_diagnose as measure
+
+    settings = load_settings()
+    store = current_store(settings)
+    emit(measure(store, settings.default_repo, tell=say, as_json=as_json, write=write))
+
+
+def status() -> None:
+    """Whether a sync runs, the last ones, freshness, cursors and what is stored, as JSON."""
+    from app.knowledge.freshness import status as ask
+
+    settings = load_settings()
+    found = ask(current_store(settings), settings.repo)
+    emit(found.model_dump_json(indent=2))
+
+
+DigestFormat = Literal["html", "markdown", "json"]
+
+
+def digest(
+    week: Annotated[
+        str | None, typer.Option(metavar="WEEK", help="such as 2026-W46; without it the newest whole one")
+    ] = None,
+    repo: Annotated[
+        str | None, typer.Option(metavar="OWNER/NAME", help="in place of the first of TRIAGE_REPO")
+    ] = None,
+    format_: Annotated[
+        DigestFormat, typer.Option("--format", help="how to tell it; html is fit to be mailed")
+    ] = "markdown",
+) -> None:
+    """What broke, what got fixed and what to do in a week. Exit 1: nothing is stored; 2: no such week."""
+    from app.knowledge.cluster.growth import newest_whole_week
+    from app.knowledge.digest.digest import make_digest
+    from app.knowledge.digest.tables import digest_markdown
+    from app.knowledge.iso_week import IsoWeek
+
+    asked = IsoWeek.parse(week) if week is not None else None
+    settings = load_settings()
+    store = current_store(settings)
+    where = repo or settings.default_repo
+    chosen = asked or newest_whole_week(store, where)
+    if chosen is None:
+        raise NotFoundError(f"no dated issue of {where} is stored: `triage sync` or `triage import` first")
+    told = make_digest(store, where, chosen)
+    if format_ == "json":
+        emit(told.model_dump_json(indent=2))
+    elif format_ == "markdown":
+        emit(digest_markdown(told))
+    else:
+        from app.web.routes.digest import digest_email
+
+        emit(digest_email(told))

@@ -1,0 +1,293 @@
+"""Which backends are in use when it fails.
+
+In: a `Document`, its settings and its `Environment`. Out: evidence of `backends.<key>` for the keys of
+`facts.BACKEND_KEYS`; a key may have several values.
+
+For each key the sources are asked in an order of trust and the first that answers is taken: what vLLM
+logged, what somebody set, what the traceback runs through, the title, the author's words. If the title
+names one of several values in use, it is that one which fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from app.extract.evidence import cite
+from app.extract.facts import BACKEND_KEYS, Evidence
+from app.extract.fields.environment import Environment, Span
+from app.extract.fields.failure_kind import is_wish
+from app.extract.fields.gpus import find_gpus
+from app.extract.fields.models import find_models
+from app.extract.fields.settings import Setting
+from app.extract.lists import load
+from app.extract.rules.patterns import pattern
+from app.extract.rules.rules import Rule, Words, load_rules
+from app.extract.text.blocks import Places, windows
+from app.extract.text.document import Document
+from app.extract.text.working_claims import said_to_work
+
+MAX_VALUES = 4
+_RUNS = frozenset(["path", "text", "prose"])
+"""Places that prove something where something runs; in a wish they only speak of it."""
+
+MAX_HITS = 40
+"""A log repeats its lines; the first hits of a rule tell all it has to tell."""
+
+ORDER: dict[str, tuple[str, ...]] = {
+    "attention": ("log", "setting", "path", "title", "prose"),
+    "moe": ("title", "log", "setting", "prose"),
+    "all2all": ("log", "setting", "title", "prose"),
+    "quantization": ("setting", "log", "path", "name", "title", "prose"),
+    "kv_cache_dtype": ("setting", "title", "prose"),
+    "executor": ("setting", "log", "path"),
+    "structured_output": ("log", "setting", "path", "title", "prose"),
+    "speculative": ("setting", "title", "prose"),
+    "lora": ("setting", "title"),
+    "engine": ("log", "title", "path", "variable", "prose"),
+    "platform": ("build", "log", "title", "gpu", "text", "title_cuda"),
+}
+"""The order of trust for each key."""
+
+_LIST = load("backends")
+_SETTINGS: dict[str, str] = _LIST["settings"]
+_FROM_DUMP = frozenset(_LIST["from_dump"]["keys"])
+_METHODS = frozenset(_LIST["methods"]["values"])
+_UNSET = frozenset(_LIST["unset"]["values"])
+_PLATFORM_OF: dict[str, list[str]] = _LIST["platform_of"]
+_CONFIDENCE: dict[str, float] = _LIST["confidence"]
+_KNOWN: dict[str, frozenset[str]] = {key: frozenset(words) for key, words in _LIST["known"].items()}
+_DENIED = pattern(_LIST["denied"]["before"], ignore_case=True)
+_DEVICES = ("neuron", "tpu", "xpu", "hpu")
+_METHOD = pattern(r"[\"']?method[\"']?\s*[:=]\s*[\"']?([\w\-]+)")
+_IN_NAME = pattern(_LIST["in_model_name"]["pattern"], ignore_case=True)
+_LINKED = pattern(r"://\S*$")
+_VALUE_NOISE = str.maketrans("", "", " _-.'\"`")
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    key: str
+    where: str
+    value: str
+    span: Span
+    rule: str
+
+
+def find_backends(
+    document: Document, settings: Sequence[Setting], environment: Environment
+) -> tuple[Evidence, ...]:
+    """Evidence of all `backends.<key>`, in the order of the keys."""
+    cheap: dict[str, dict[str, list[_Hit]]] = {key: {} for key in BACKEND_KEYS}
+    for hit in _cheap_hits(document, settings, environment):
+        cheap[hit.key].setdefault(hit.where, []).append(hit)
+    texts = _Texts(document)
+    found: list[Evidence] = []
+    for key in BACKEND_KEYS:
+        found.extend(
+            cite(document, f"backends.{key}", hit.value, hit.span, hit.rule, _confidence(key, hit.where))
+            for hit in _choose(key, cheap[key], texts)
+        )
+    return tuple(found)
+
+
+def _confidence(key: str, where: str) -> float:
+    return _CONFIDENCE.get(f"{key}.{where}", _CONFIDENCE[where])
+
+
+def _choose(key: str, cheap: dict[str, list[_Hit]], texts: _Texts) -> list[_Hit]:
+    """The values of one key: of the most trusted place, narrowed by the title.
+
+    The text is searched only as far down the order of trust as needed.
+    """
+    for where in ORDER[key]:
+        if where in _RUNS and texts.is_wish:
+            continue
+        first: dict[str, _Hit] = {}
+        for hit in (*cheap.get(where, ()), *texts.hits(key, where)):
+            first.setdefault(_fold(hit.value), hit)
+        if not first:
+            continue
+        if key == "engine" and len(first) > 1:
+            return [first["v1"]]
+        titled = {_fold(hit.value): hit for hit in texts.hits(key, "title")} if where != "title" else {}
+        if len(first) > 1 and titled.keys() & first.keys():
+            return [hit for name, hit in first.items() if name in titled]
+        if key == "quantization" and set(first) == {"compressedtensors"}:
+            extra = [*titled.values(), *cheap.get("name", ())]
+            first |= {_fold(hit.value): hit for hit in extra if _fold(hit.value) not in first}
+        limit = 1 if key in ("engine", "platform", "executor", "lora") else MAX_VALUES
+        return list(first.values())[:limit]
+    return []
+
+
+def _cheap_hits(document: Document, settings: Sequence[Setting], environment: Environment) -> Iterator[_Hit]:
+    """What is known without searching the text again."""
+    yield from _set(document, settings)
+    yield from _speculative(settings)
+    yield from _named_quantization(document, settings)
+    yield from _platforms(document, settings, environment)
+
+
+def _set(document: Document, settings: Sequence[Setting]) -> Iterator[_Hit]:
+    places = Places(document)
+    for setting in settings:
+        name, value = setting.name, setting.value
+        if name in _SETTINGS and setting.is_chosen and said_to_work(document, places, setting.span):
+            continue
+        if name == "VLLM_USE_V1" and value in ("0", "1"):
+            yield _Hit("engine", "variable", f"V{value}", setting.span, "engine.variable")
+        elif name in ("enable-lora", "lora-modules"):
+            if setting.is_chosen and value.lower() != "false":
+                yield _Hit("lora", "setting", "true", setting.span, "lora.setting")
+        elif name == "worker-use-ray" and (value == "True" or setting.origin == "command"):
+            yield _Hit("executor", "setting", "ray", setting.span, "executor.worker_use_ray")
+        elif (key := _SETTINGS.get(name)) and (setting.is_chosen or key in _FROM_DUMP):
+            named = None if value.lower() in _UNSET else canonical_value(key, value)
+            if named is not None and key in _KNOWN and _fold(named) not in _KNOWN[key]:
+                continue
+            if named is not None:
+                yield _Hit(key, "setting", named, setting.span, f"{key}.setting")
+
+
+def _named_quantization(document: Document, settings: Sequence[Setting]) -> Iterator[_Hit]:
+    """The format a model's name ends in: `…-AWQ`, `…-FP8-Dynamic`."""
+    for model in find_models(document, settings):
+        for match in _IN_NAME.finditer(model.quote):
+            start = model.start + match.start(1)
+            span = (model.source, start, start + len(match.group(1)))
+            yield _Hit("quantization", "name", match.group(1), span, "quantization.model_name")
+
+
+def _speculative(settings: Sequence[Setting]) -> Iterator[_Hit]:
+    """The method of speculative decoding: in its configuration, or implied by a draft model."""
+    for setting in settings:
+        if setting.name == "speculative-config" and setting.is_chosen:
+            source, start, _ = setting.span
+            if match := _METHOD.search(setting.value):
+                span = (source, start + match.start(1), start + match.end(1))
+                yield _Hit("speculative", "setting", match.group(1), span, "speculative.setting")
+        elif setting.name == "method" and setting.is_chosen and setting.value in _METHODS:
+            yield _Hit("speculative", "setting", setting.value, setting.span, "speculative.setting")
+        elif setting.name == "speculative-model" and setting.is_chosen and setting.value:
+            value = "ngram" if "ngram" in setting.value else "draft_model"
+            yield _Hit("speculative", "setting", value, setting.span, "speculative.model")
+
+
+def canonical_value(key: str, value: str) -> str | None:
+    """A value's canonical form; None where the key has a list of names and this is none of them."""
+    names: dict[str, str] | None = _names().get(key)
+    bare = value.strip(" '\"`.,")
+    if names is None:
+        return bare if bare and len(bare) <= 40 and " " not in bare.strip() else (bare[:40] or None)
+    return names.get(_fold(bare)) or names.get(_fold(bare.partition(":")[0]))
+
+
+def _fold(value: str) -> str:
+    return value.lower().translate(_VALUE_NOISE)
+
+
+@lru_cache(maxsize=1)
+def _names() -> dict[str, dict[str, str]]:
+    """Key -> folded spelling -> canonical value."""
+    table: dict[str, dict[str, str]] = {}
+    for key, rows in _LIST["names"].items():
+        table[key] = {_fold(spelling): name for name, spellings in rows.items() for spelling in spellings}
+        table[key] |= {_fold(name): name for name in rows}
+    return table
+
+
+class _Texts:
+    """The rules' hits in a document's texts, searched key by key and place by place when asked for."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self.is_wish = is_wish(document)
+        title = document.sources["title"]
+        self._title = [("title", 0, title, _needed_words().present(title))]
+        self._windows = [(*window, _needed_words().present(window[2])) for window in windows(document)]
+        self._places: Places | None = None
+
+    def hits(self, key: str, where: str) -> list[_Hit]:
+        """What the rules of one key and place find."""
+        found: list[_Hit] = []
+        for rule in _rules_of(key, where):
+            for source, offset, text, present in self._title if where.startswith("title") else self._windows:
+                if present.isdisjoint(rule["needs"]):
+                    continue
+                found += (
+                    hit
+                    for hit in _hits_of(rule, source, offset, text)
+                    if where != "prose" or self._is_prose(source, hit.span[1])
+                )
+        return found
+
+    def _is_prose(self, source: str, position: int) -> bool:
+        self._places = self._places or Places(self._document)
+        return self._places.is_prose(source, position)
+
+
+@lru_cache(maxsize=1)
+def _needed_words() -> Words:
+    """The plain words without which no rule can hit."""
+    return Words(word for rule in load_rules("backends") for word in rule["needs"])
+
+
+@lru_cache(maxsize=128)
+def _rules_of(key: str, where: str) -> tuple[Rule, ...]:
+    return tuple(r for r in load_rules("backends") if r["key"] == key and r["where"] == where)
+
+
+def _hits_of(rule: Rule, source: str, offset: int, text: str) -> Iterator[_Hit]:
+    """What a rule finds, each value once."""
+    seen: set[str] = set()
+    is_said = rule["where"] in ("title", "title_cuda", "prose")
+    for count, match in enumerate(rule.pattern.finditer(text)):
+        if count >= MAX_HITS:
+            return
+        start, end, words = _words(match)
+        value = canonical_value(rule["key"], words if rule["value"] == "$1" else rule["value"])
+        if value is None or value in seen or not words:
+            continue
+        first = match.start()
+        if rule["where"] == "path" and _LINKED.search(text[max(0, start - 200) : start]):
+            continue  # a link to a source file, not a frame
+        if is_said and any(_DENIED.search(text[max(0, at - 30) : at]) for at in {start, first}):
+            continue
+        seen.add(value)
+        yield _Hit(rule["key"], rule["where"], value, (source, offset + start, offset + end), rule.id)
+        if rule["value"] != "$1":
+            return
+
+
+def _words(match: Any) -> tuple[int, int, str]:
+    """The first group that took part, or the whole match."""
+    for group in range(1, match.re.groups + 1):
+        if words := match.group(group):
+            return *match.span(group), words
+    return *match.span(), match.group()
+
+
+def _platforms(document: Document, settings: Sequence[Setting], environment: Environment) -> Iterator[_Hit]:
+    """The platform from the device that was asked for, torch's build and the GPU's maker."""
+    for setting in settings:
+        if setting.name == "device" and setting.is_chosen and setting.value in _DEVICES:
+            yield _Hit("platform", "build", setting.value, setting.span, "platform.device")
+    torch = environment.entries.get("PyTorch version")
+    gpus = find_gpus(document, environment)
+    is_hosted = bool(gpus) and gpus[0].value != "CPU"
+    for part, value in (("+cpu", "cpu"), ("+rocm", "rocm"), ("+xpu", "xpu")):
+        if torch is not None and part in torch.value and not (is_hosted and value == "cpu"):
+            yield _Hit("platform", "build", value, torch.span, "platform.torch_build")
+    if rocm := environment.entries.get("ROCM used to build PyTorch"):
+        yield _Hit("platform", "build", "rocm", rocm.span, "platform.rocm_build")
+    for gpu in gpus:
+        value = next(
+            (name for name, starts in _PLATFORM_OF.items() if gpu.value.startswith(tuple(starts))), "cuda"
+        )
+        if value:
+            yield _Hit("platform", "gpu", value, (gpu.source, gpu.start, gpu.end), "platform.gpu")
+    if torch is not None and "+cu" in torch.value:
+        yield _Hit("platform", "gpu", "cuda", torch.span, "platform.torch_build")

@@ -1,0 +1,184 @@
+"""Reads the output of `python collect_env.py`, in all the forms it is pasted in.
+
+In: a `Document`. Out: `Environment`, the dump's entries, GPU lines and package lines, each with the
+span that says it; and `environment_facts`, the part of it that has no field of its own.
+
+The dump has had two layouts (`label: value` and, since 0.9, `label      : value` under banners), and
+half of the texts have lost their line breaks, so a value ends at a line end, a banner or the next label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from app.extract.lists import load
+from app.extract.rules.patterns import pattern
+from app.extract.text.blocks import windows
+from app.extract.text.document import Document
+
+Span = tuple[str, int, int]
+"""Source name, start and end in code points."""
+
+GPU_LABELS = ("GPU models and configuration", "Intel GPU models")
+PACKAGE_MARKS = ("[pip3] ", "[conda] ")
+MAX_VALUE_CHARS = 300
+MAX_GPU_REGION_CHARS = 6_000
+
+_LIST = load("environment")
+_UNKNOWN = frozenset(_LIST["unknown"])
+_MARKS: tuple[str, ...] = tuple(_LIST["marks"])
+_LABELS: tuple[str, ...] = tuple(sorted(_LIST["labels"], key=len, reverse=True))
+_GPU_INDEX = pattern(r"\b(?:GPU|XPU) (\d{1,2}): *")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One value of the dump and where it stands."""
+
+    value: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What a dump states. Values that only say "not known" are left out.
+
+    `entries` maps the dump's own labels, `packages` the package names (lower case) to their versions;
+    `gpus` holds one entry per GPU line; `is_indexed` tells that those lines count the machine's GPUs
+    (`GPU 0: …`), which ROCm's do not.
+    """
+
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    gpus: tuple[Entry, ...] = ()
+    packages: Mapping[str, Entry] = field(default_factory=dict)
+    is_indexed: bool = False
+    has_dump: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    name: str
+    start: int
+    end: int
+
+
+def read_environment(document: Document) -> Environment:
+    """All dumps of a document as one; the first that knows a value wins."""
+    entries: dict[str, Entry] = {}
+    packages: dict[str, Entry] = {}
+    gpus: tuple[Entry, ...] = ()
+    is_indexed = False
+    for source, offset, text in windows(document):
+        if not any(mark in text for mark in _MARKS):
+            continue
+        labels = _find_labels(text)
+        for position, label in enumerate(labels):
+            limit = labels[position + 1].start if position + 1 < len(labels) else len(text)
+            if label.name in GPU_LABELS:
+                if not gpus:
+                    gpus, is_indexed = _read_gpus(source, offset, text, label.end, limit)
+            elif (entry := _read_value(source, offset, text, label.end, limit)) is not None:
+                entries.setdefault(label.name, entry)
+        for name, entry in _packages(source, offset, text):
+            packages.setdefault(name, entry)
+    return Environment(entries, gpus, packages, is_indexed, bool(entries))
+
+
+def environment_facts(environment: Environment) -> dict[str, str]:
+    """What `Facts.environment` holds: `{name: value}` of everything that is no field of its own."""
+    facts: dict[str, str] = {}
+    for name, label in _LIST["facts"].items():
+        if label in environment.entries:
+            facts[name] = environment.entries[label].value
+    for name, candidates in _LIST["packages"].items():
+        found = next((environment.packages[c] for c in candidates if c in environment.packages), None)
+        if found is not None:
+            facts[name] = found.value
+    return facts
+
+
+def _find_labels(text: str) -> list[_Label]:
+    """Every known label that stands before a colon, in order, none inside another."""
+    found: list[_Label] = []
+    taken: set[int] = set()
+    for name in _LABELS:
+        at = text.find(name)
+        while at >= 0:
+            end = at + len(name)
+            stop = end
+            while stop < len(text) and text[stop] in " \t":
+                stop += 1
+            if stop < len(text) and text[stop] == ":" and end not in taken and _begins_label(text, at, name):
+                found.append(_Label(name, at, stop + 1))
+                taken.add(end)
+            at = text.find(name, end)
+    found.sort(key=lambda label: label.start)
+    return found
+
+
+def _begins_label(text: str, at: int, name: str) -> bool:
+    """Whether a label may begin here: after white space, or (long ones) glued to the value before it."""
+    if at == 0 or text[at - 1].isspace() or text[at - 1] in "|*`-\"'":
+        return True
+    return len(name) > 9 and text[at - 1] != "_"
+
+
+def _read_value(source: str, offset: int, text: str, start: int, limit: int) -> Entry | None:
+    """The value between a label and what follows it; None if it says nothing."""
+    stop = min(limit, start + MAX_VALUE_CHARS)
+    for end_mark in ("\n", " =====", "```", "</details>"):
+        cut = text.find(end_mark, start, stop)
+        if cut >= 0:
+            stop = cut
+    while start < stop and text[start] in " \t\r*`|":
+        start += 1
+    while stop > start and text[stop - 1] in " \t\r*`|\"'":
+        stop -= 1
+    value = text[start:stop]
+    if value.lower() in _UNKNOWN:
+        return None
+    return Entry(value, (source, offset + start, offset + stop))
+
+
+def _read_gpus(source: str, offset: int, text: str, start: int, limit: int) -> tuple[tuple[Entry, ...], bool]:
+    """The GPU lines below their label, and whether they are numbered."""
+    limit = min(limit, start + MAX_GPU_REGION_CHARS)
+    region = text[start:limit]
+    marks = list(_GPU_INDEX.finditer(region))
+    if not marks:
+        entry = _read_value(source, offset, text, start, limit)
+        if entry is None:  # the new layout puts the value on the next line
+            following = text.find("\n", start, limit)
+            entry = _read_value(source, offset, text, following + 1, limit) if following >= 0 else None
+        return ((entry,) if entry else ()), False
+    seen: set[str] = set()
+    entries = []
+    for position, mark in enumerate(marks):
+        if mark.group(1) in seen:
+            continue
+        seen.add(mark.group(1))
+        end = marks[position + 1].start() if position + 1 < len(marks) else len(region)
+        if entry := _read_value(source, offset, text, start + mark.end(), start + end):
+            entries.append(entry)
+    return tuple(entries), True
+
+
+def _packages(source: str, offset: int, text: str) -> Iterator[tuple[str, Entry]]:
+    """`[pip3] name==version` and `[conda] name version …`, pip first since it is what python imports."""
+    for mark in PACKAGE_MARKS:
+        at = text.find(mark)
+        while at >= 0:
+            start = at + len(mark)
+            words = text[start : start + 160].split(None, 2)
+            at = text.find(mark, start)
+            if not words:
+                continue
+            name, _, version = words[0].partition("==")
+            if not version and len(words) > 1:
+                version = words[1]
+            if not version or not version[0].isdigit():
+                continue
+            begin = text.find(version, start + len(name))
+            span = (source, offset + begin, offset + begin + len(version))
+            yield name.lower(), Entry(version, span)

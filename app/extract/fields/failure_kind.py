@@ -1,0 +1,252 @@
+"""Whether an issue reports a failure, and of what kind.
+
+In: a `Document` and the root error that the log reader found. Out: `is_failure`, the kind and the words
+that decide it. The title's tag and the error decide first, then what the title says, then the text.
+
+Texts that propose or wish rather than report: an RFC, a roadmap, a model somebody wants supported.
+
+They speak of models, GPUs and engines at length, but nothing of it runs on anyone's machine. What such a text
+sets in a command still counts; what its title or prose mentions does not.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import cast
+
+from app.extract.evidence import cite
+from app.extract.facts import Evidence, FailureKind
+from app.extract.lists import load
+from app.extract.log.lines import unwrap
+from app.extract.rules.memo import once
+from app.extract.rules.patterns import pattern
+from app.extract.rules.rules import Rule, load_rule_set
+from app.extract.text.blocks import windows
+from app.extract.text.document import Document
+from app.extract.text.sentences import is_request, read_sentences
+
+_LIST = load("kind")
+_QUESTIONS: tuple[str, ...] = tuple(_LIST["questions"])
+_PROPOSALS: tuple[str, ...] = tuple(_LIST["proposals"])
+_WEAK_IN_QUESTIONS = frozenset(["wrong_output", "slowdown"])
+_WEAK_IN_TITLES = frozenset(["kind.title_exception", "kind.title_wrong"])
+_CONFIDENCE = {"title": 0.9, "error": 0.9, "label": 0.7, "text": 0.6}
+_REQUEST_LABELS = frozenset(["feature request", "rfc", "new-model", "documentation", "new model"])
+_TRACEBACK = "Traceback (most recent call last)"
+_FAILS = ("fail", "not work", "error", "crash", "broken")
+"""Words with which the title of a request tells that something printed is the failure."""
+_BUG_SECTION = "describe the bug"
+_SERVER_CODE = "/vllm/"
+MAX_TRACE_CHARS = 2_500
+"""How far above an error's message its own frames are looked for."""
+
+MAX_LOG_CHARS = 400_000
+MAX_SENTENCES = 2_000
+
+
+def find_failure(
+    document: Document, error_type: str | None, error_message: str
+) -> tuple[bool, FailureKind, Evidence | None]:
+    """What kind of failure the issue reports.
+
+    Args:
+        document: the issue.
+        error_type: class of the root error, None if there is none or only a message.
+        error_message: its one line, "" if there is none.
+
+    Returns:
+        Whether something fails, the kind ("none" if nothing does), and the quote that says so.
+    """
+    whole = ("title", 0, len(document.issue.title))
+    error = f"{error_type}: {error_message}" if error_type else error_message
+    if is_spam(document):
+        return False, "none", _cite(document, "none", whole, "kind.title_spam")
+    if is_guide(document):
+        return False, "none", _cite(document, "none", whole, "kind.title_guide")
+    if is_request(document) and not _shows_failure(document, error_type, error_message):
+        return False, "none", _cite(document, "none", whole, "kind.title_request")
+    place = _place_of(document, error_message or error_type or "") or whole
+    for step in ("title_first", "build", "error", "title"):
+        found = _of_step(document, step, error, place)
+        if found is not None:
+            rule, span = found
+            return True, _kind(rule), _cite(document, rule["kind"], span, rule.id)
+    if error:
+        return True, "exception", _cite(document, "exception", place, "kind.has_error")
+    return _from_words(document)
+
+
+def _of_step(
+    document: Document, step: str, error: str, place: tuple[str, int, int]
+) -> tuple[Rule, tuple[str, int, int]] | None:
+    """The rule that decides at one step, and the words that made it."""
+    if step == "build":
+        return _build_failure(document)
+    title = document.issue.title
+    text = error if step == "error" else title
+    for rule in load_rule_set("kind", "steps", step).meeting(text):
+        if any(word in title.lower() for word in rule.extra.get("unless", ())):
+            continue
+        if rule.id in _WEAK_IN_TITLES and _is_question(title):
+            continue
+        if rule.id == "kind.title_installation" and not error and not _tells_failure(document):
+            continue
+        if rule.id == "kind.error_client" and _is_server_s(document, place):
+            continue
+        match = rule.pattern.search(text)
+        if match is not None:
+            return rule, place if step == "error" else ("title", match.start(), match.end())
+    return None
+
+
+def _tells_failure(document: Document) -> bool:
+    """Whether anything in the author's words, or a build's log, is about failing."""
+    if _build_failure(document) is not None:
+        return True
+    rules = load_rule_set("kind", "steps", "text", "bug_text", "title")
+    sentences = islice(read_sentences(document), MAX_SENTENCES)
+    return any(not s.is_proposal and rules.meeting(s.text) for s in sentences)
+
+
+def _is_question(title: str) -> bool:
+    """Whether a title asks, tags left out."""
+    return title.rpartition("]")[2].lstrip(" :：").lower().startswith(_QUESTIONS)
+
+
+def _only_proposes(title: str) -> bool:
+    """Whether a title under the performance tag asks or proposes, instead of telling what is slow."""
+    low = title.lower()
+    return low.rstrip().endswith(("?", "？")) or any(word in low for word in _PROPOSALS)
+
+
+def _shows_failure(document: Document, error_type: str | None, error_message: str) -> bool:
+    """Whether a request still reports a failure: its title names the error, or a program printed it."""
+    body = document.sources["body"]
+    if _fills_bug_form(document):
+        return True
+    if error_type is None:
+        title = document.issue.title.lower()
+        return bool(error_message in body and error_message and any(word in title for word in _FAILS))
+    if error_type in document.issue.title or _TRACEBACK in body:
+        return True
+    at = body.find(error_message) if error_message else -1
+    printed, _, _ = unwrap(body[body.rfind("\n", 0, at) + 1 : at]) if at > 0 else ("", "", "")
+    name = printed.strip(" :E").rpartition(": ")[2]
+    return name.rpartition(".")[2] == error_type
+
+
+def _fills_bug_form(document: Document) -> bool:
+    """Whether the bug form was taken, and its own section tells that something fails."""
+    rules = load_rule_set("kind", "steps", "text")
+    told = (s for s in islice(read_sentences(document), MAX_SENTENCES) if _BUG_SECTION in s.heading.lower())
+    return any(not s.is_heading and rules.meeting(s.text) for s in told)
+
+
+def _build_failure(document: Document) -> tuple[Rule, tuple[str, int, int]] | None:
+    """What a failed build printed, unless a server ran."""
+    body = document.sources["body"][:MAX_LOG_CHARS]
+    met = load_rule_set("kind", "steps", "build", "running").meeting(body)
+    if any("running" in rule["steps"] for rule in met):
+        return None
+    for rule in met:
+        match = rule.pattern.search(body)
+        if match is not None:
+            return rule, ("body", match.start(), match.end())
+    return None
+
+
+def _is_server_s(document: Document, place: tuple[str, int, int]) -> bool:
+    """Whether the frames above an error are the server's: then it is no client that got a bad answer."""
+    source, start, _ = place
+    above = document.sources[source][max(0, start - MAX_TRACE_CHARS) : start]
+    return _SERVER_CODE in above.rpartition(_TRACEBACK)[2]
+
+
+def _from_words(document: Document) -> tuple[bool, FailureKind, Evidence | None]:
+    """No error was read: labels, then what the text says."""
+    title = document.issue.title
+    whole = ("title", 0, len(title))
+    labels = {label.lower() for label in document.issue.labels}
+    is_bug = title.lower().startswith(("[bug", "[ci")) or "bug" in labels
+    if labels & _REQUEST_LABELS and not is_bug and not _fills_bug_form(document):
+        return False, "none", _cite(document, "none", whole, "kind.label_request")
+    is_question = _is_question(title) and not title.lower().startswith(("[bug", "[ci"))
+    rules = load_rule_set("kind", "steps", "text", *(["bug_text"] if is_bug else []))
+    for sentence in islice(read_sentences(document), MAX_SENTENCES):
+        if sentence.is_proposal or sentence.is_heading or sentence.source == "title":
+            continue
+        for rule in rules.meeting(sentence.text):
+            if is_question and rule["kind"] in _WEAK_IN_QUESTIONS:
+                continue
+            if match := rule.pattern.search(sentence.text):
+                span = sentence.span(match.start(), match.end())
+                return True, _kind(rule), _cite(document, rule["kind"], span, rule.id)
+    if is_bug and not is_question:
+        return True, "other", _cite(document, "other", whole, "kind.title_bug")
+    if "performance" in labels and not _only_proposes(title):
+        return True, "slowdown", _cite(document, "slowdown", whole, "kind.label_performance")
+    return False, "none", None
+
+
+def _kind(rule: Rule) -> FailureKind:
+    return cast("FailureKind", rule["kind"])
+
+
+def _place_of(document: Document, words: str) -> tuple[str, int, int] | None:
+    """Where the error's message stands."""
+    if not words:
+        return None
+    for source, text in document.sources.items():
+        at = text.find(words)
+        if at >= 0:
+            return source, at, at + len(words)
+    return None
+
+
+def _cite(document: Document, kind: str, span: tuple[str, int, int], rule: str) -> Evidence:
+    step = (
+        "title" if "title" in rule else "error" if "error" in rule else "label" if "label" in rule else "text"
+    )
+    return cite(document, "failure_kind", kind, span, rule, _CONFIDENCE[step])
+
+
+_LIST_PROPOSAL = load("proposal")
+_PLAN = pattern(_LIST_PROPOSAL["plan"]["title"], ignore_case=True)
+_GUIDE = pattern(_LIST_PROPOSAL["guide"]["title"], ignore_case=True)
+_SPAM = pattern(_LIST_PROPOSAL["spam"]["title"], ignore_case=True)
+_WISH = pattern(_LIST_PROPOSAL["wish"]["title"], ignore_case=True)
+_FORM: str = _LIST_PROPOSAL["wish"]["form"]
+_FAILS_PROPOSAL = pattern(_LIST_PROPOSAL["wish"]["unless"])
+
+
+@once
+def is_guide(document: Document) -> bool:
+    """Whether the title says that the issue teaches: the errors it shows are examples."""
+    return bool(_GUIDE.search(document.sources["title"]))
+
+
+def is_spam(document: Document) -> bool:
+    """Whether the title advertises getting into accounts elsewhere: nothing of it is about this project."""
+    return bool(_SPAM.search(document.sources["title"]))
+
+
+@once
+def is_proposal(document: Document) -> bool:
+    """Whether the title says that the issue plans or tracks work, or teaches."""
+    return is_guide(document) or bool(_PLAN.search(document.sources["title"]))
+
+
+def is_titled_wish(document: Document) -> bool:
+    """Whether the title asks for something new: what it names is wanted, not had."""
+    return is_proposal(document) or bool(_WISH.search(document.sources["title"]))
+
+
+@once
+def is_wish(document: Document) -> bool:
+    """Whether it asks for something new, or plans it, and shows nothing that was run and failed."""
+    if is_proposal(document):
+        return True
+    is_form = any(block.heading.endswith(_FORM) for block in document.of_kind("heading"))
+    if not is_form and not is_titled_wish(document):
+        return False
+    return not any(_FAILS_PROPOSAL.search(text) for _, _, text in windows(document))

@@ -1,0 +1,178 @@
+"""The architecture of an accelerator: cards of one architecture fail alike more often than cards of one size.
+
+In: a canonical name of `lists/gpus.toml`. Out: a name of `lists/architecture.toml`, or None.
+
+Names of accelerators: finds them in a text and gives each its canonical form.
+
+In: any text. Out: `Mention`s, each with the canonical name, its place and the count beside it
+("8xH100", "two A10", "A100 x 4"). The names are data: `lists/gpus.toml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from app.extract.lists import load
+from app.extract.rules.patterns import pattern
+from app.extract.rules.rules import load_rules
+
+
+@lru_cache(maxsize=2048)
+def architecture_of(gpu: str) -> str | None:
+    """The architecture of one accelerator; None where it is not known."""
+    for rule in load_rules("architecture"):
+        if rule.pattern.search(gpu.strip()):
+            return str(rule["value"])
+    return None
+
+
+def architectures_of(gpus: Iterable[str]) -> frozenset[str]:
+    """The known architectures among these."""
+    return frozenset(found for gpu in gpus if (found := architecture_of(gpu)) is not None)
+
+
+COUNT_WORDS = {
+    "single": 1,
+    "one": 1,
+    "two": 2,
+    "dual": 2,
+    "three": 3,
+    "four": 4,
+    "quad": 4,
+    "eight": 8,
+}
+
+MAX_MENTIONS = 400
+"""A text that names GPUs more often than this is a table of something else."""
+
+MAX_CHAINED = 6
+"""Names that one slash after another may join."""
+
+_LIST = load("gpus")
+_NAMES: dict[str, str] = _LIST["names"]
+_FAMILIES: list[dict[str, str]] = _LIST["family"]
+_BRAND, _TAIL = _LIST["brand"], _LIST["tail"]
+_TEXTS: tuple[tuple[str, str], ...] = (
+    *_NAMES.items(),
+    *((row["name"], row["pattern"].replace("NUMBER", f"({row['number']})")) for row in _FAMILIES),
+)
+_ALL = "|".join(
+    [*_NAMES.values(), *(row["pattern"].replace("NUMBER", f"(?:{row['number']})") for row in _FAMILIES)]
+)
+_ANY = pattern(
+    r"(?:^|[^\w#/.\-@&]|_)"
+    r"(?:(\d{1,3}|single|one|two|dual|three|four|quad|eight)[ \-]?(?:\\?[x×*][ ]?)?)?"
+    rf"({_BRAND}(?:{_ALL}){_TAIL})"
+    r"(?:(?:['’]?s)?(?:\b|$)(?:[ ]?\\?[x×*][ ]?(\d{1,2})\b)?|[x×*](\d{1,2})\b)",
+    ignore_case=True,
+)
+_EACH: tuple[tuple[Any, str], ...] = tuple(
+    (pattern(f"{_BRAND}(?:{text}){_TAIL}", ignore_case=True), name) for name, text in _TEXTS
+)
+_BRANDED = pattern(
+    r"^(?:NVIDIA|AMD|Intel|GeForce|Tesla|Quadro|Instinct|Radeon|GRID|TPU)[ _\-(]", ignore_case=True
+)
+_CHAINED = pattern(rf"^[/&+]({_BRAND}(?:{_ALL}){_TAIL})(?:\b|$)", ignore_case=True)
+_INNER_COUNT = pattern(r"\d ?[x×*] ?(\d{1,2})$")
+_NO_ARCH = "NoGCNArchName"
+"""What old ROCm builds of torch glue to the name of a GPU."""
+
+_SUFFIXES = (("super", "SUPER"), ("ti", "Ti"), ("d", "D"), ("laptop", "Laptop"))
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """One accelerator named in a text; `count` is what the words beside it say."""
+
+    name: str
+    start: int
+    end: int
+    count: int | None
+    is_branded: bool
+
+
+def canonical_name(text: str) -> str | None:
+    """The canonical name of an accelerator as written by a driver or a person; None if unknown."""
+    return _canonical(text[:120])
+
+
+@lru_cache(maxsize=4096)
+def _canonical(text: str) -> str | None:
+    bare = text.split(" (gfx", maxsplit=1)[0].split(_NO_ARCH, maxsplit=1)[0]
+    bare = bare.replace("(R)", "").replace("(TM)", "").strip(" .")
+    for compiled, name in _EACH:
+        if match := compiled.fullmatch(bare):
+            return _fill(name, match, bare)
+    for mention in _scan(text):
+        return mention.name
+    return None
+
+
+def _fill(name: str, match: Any, text: str) -> str:
+    """A family's name with its number and the suffixes that make another product."""
+    if "NUMBER" not in name:
+        return name
+    filled = name.replace("NUMBER", match.group(1))
+    rest = text.lower()[text.find(match.group(1)) + len(match.group(1)) :]
+    words = set(rest.replace("-", " ").replace("_", " ").replace("ti", " ti ", 1).split())
+    return " ".join([filled, *(label for word, label in _SUFFIXES if word in words)])
+
+
+def find_mentions(text: str) -> Iterator[Mention]:
+    """All accelerators named in a text, in order."""
+    return _scan(text)
+
+
+def _scan(text: str) -> Iterator[Mention]:
+    for seen, match in enumerate(_ANY.finditer(text)):
+        if seen >= MAX_MENTIONS:
+            return
+        start, end = match.span(2)
+        words = text[start:end]
+        name = _exact(words)
+        if name is None:
+            continue
+        count = _count(match) or _leading_count(words)
+        yield Mention(name, start, end, count, bool(_BRANDED.match(words)))
+        yield from _chained(text, match.end())
+
+
+def _chained(text: str, at: int) -> Iterator[Mention]:
+    """The further names of "A100/H100" or "L4&T4": a slash alone would be a path."""
+    for _ in range(MAX_CHAINED):
+        if text[at : at + 1] not in ("/", "&", "+") or not (match := _CHAINED.match(text[at : at + 60])):
+            return
+        start, end = match.span(1)
+        if (name := _exact(match.group(1))) is None:
+            return
+        yield Mention(name, at + start, at + end, None, is_branded=False)
+        at += end
+
+
+@lru_cache(maxsize=4096)
+def _exact(words: str) -> str | None:
+    return next(
+        (_fill(name, found, words) for compiled, name in _EACH if (found := compiled.fullmatch(words))), None
+    )
+
+
+def _leading_count(words: str) -> int | None:
+    """The count inside a name that needs one to be a name: "4xL4", "L4 * 4", "single L4"."""
+    if trailing := _INNER_COUNT.search(words):
+        return int(trailing.group(1))
+    digits = words[: len(words) - len(words.lstrip("0123456789"))]
+    if digits and words[len(digits) :].lstrip()[:1] in ("x", "X", "×", "*"):
+        return int(digits)
+    return COUNT_WORDS.get(words.split(maxsplit=1)[0].lower()) if words[0].islower() else None
+
+
+def _count(match: Any) -> int | None:
+    before, after = match.group(1), match.group(3) or match.group(4)
+    counts = [COUNT_WORDS.get(word.lower()) or int(word) for word in (before, after) if word]
+    if not counts:
+        return None
+    total = counts[0] * (counts[1] if len(counts) > 1 else 1)
+    return total if 0 < total <= 4096 else None

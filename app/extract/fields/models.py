@@ -1,0 +1,249 @@
+"""Which models are being served when it fails.
+
+In: a `Document` and its settings. Out: evidence of field `models`, one per model, named as written
+(`org/name`, or the last telling part of a path).
+
+A command or a `LLM(model=…)` is believed before the log's dump of its configuration, and both before
+names in the title or in prose, which also mention models that work. Draft models of speculative decoding
+and adapters from a hub are loaded too and count beside the first. What names look like: `model_names.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+from app.extract.evidence import cite
+from app.extract.facts import Evidence
+from app.extract.fields.environment import Span
+from app.extract.fields.failure_kind import is_wish
+from app.extract.fields.model_names import (
+    find_ids,
+    find_names,
+    has_size,
+    is_bare,
+    is_model,
+    longer_spelling,
+    name_in,
+)
+from app.extract.fields.settings import Origin, Setting
+from app.extract.lists import load
+from app.extract.rules.memo import once
+from app.extract.rules.patterns import pattern
+from app.extract.text.blocks import Places, windows
+from app.extract.text.document import Block, Document
+from app.extract.text.working_claims import said_to_work
+
+MAX_MODELS = 8
+MAX_OUTPUT_CHARS = 20_000
+"""Program output longer than this is not searched for names that nobody set."""
+
+MAX_NAMES = 400
+"""A text that names models more often than this is a table of something else."""
+
+_LIST = load("models")
+_CONFIDENCE: dict[str, float] = _LIST["confidence"]
+_STATED = pattern(
+    r"(?mi)^[ \t]*(?:[-*•+|]|\d[.)])?[ \t|]*[*`_]*(?:base |draft |target |served )?models?"
+    r"(?: name| id| used| path)?[*`_]*[ \t]*[:|：=][ \t*`\[]*([^\s`*|,(（\]]+)"
+)
+_LOADED = pattern(
+    r"(?:Starting to load model|Loading model(?: weights)? from|Loading weights from) "
+    r"([^\s,]+?)(?:\.\.\.|,|\s|$)"
+)
+_ADAPTER = pattern(r"^[\w.\-]+=([A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*[A-Za-z0-9])/?$")
+_PROCESSOR = pattern(r"^(?:\d+(?:st|nd|rd|th)?$|Intel|AMD|Neoverse|EPYC|Xeon)", ignore_case=True)
+_EXAMPLE = pattern(_LIST["example"]["before"], ignore_case=True)
+_PARSER = pattern(_LIST["parser"]["before"], ignore_case=True)
+
+_Named = tuple[str, Span]
+_Chosen = tuple[str, Span, bool]
+"""A named model, and whether it is loaded beside the first: a draft model, an adapter."""
+_ORIGINS: tuple[tuple[str, tuple[Origin, ...]], ...] = (
+    ("command", ("command",)),
+    ("keyword", ("keyword",)),
+    ("log", ("nondefault", "config", "namespace")),
+)
+
+
+@once
+def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Evidence, ...]:
+    """Evidence of field `models`, in the order of the text."""
+    weak: list[_Named] = []
+    served = {s.value for s in settings if s.name == "served-model-name" and "/" not in s.value}
+    for rule, origins in _ORIGINS:
+        chosen = list(_from_settings(settings, origins, served if origins == ("keyword",) else set()))
+        if any(not is_draft and _is_telling(name) for name, _, is_draft in chosen):
+            telling = [item for item in chosen if item[2] or "/" in item[0] or _is_telling(item[0])]
+            return _cite(document, _failing(document, telling), rule)
+        weak += [(name, span) for name, span, _ in chosen]
+    by_name = list(_served_names(settings))
+    if is_wish(document):
+        return _cite(document, by_name, "served_name") or _cite(document, weak, "path")
+    titled = list(_in_title(document))
+    asked: tuple[tuple[str, Callable[[], Iterable[_Named]]], ...] = (
+        ("title", lambda: (item for item in titled if not is_bare(item[0]))),
+        ("served_name", lambda: (item for item in by_name if any(find_names(item[0])))),
+        ("stated", lambda: _stated(document)),
+        ("prose", lambda: (item for item in _in_prose(document) if has_size(item[0]))),
+        ("served_name", lambda: by_name),
+        ("path", lambda: weak),
+        ("title", lambda: titled),
+        ("prose", lambda: _in_prose(document)),
+    )
+    for rule, named in asked:
+        if found := _cite(document, named(), rule):
+            return found
+    return ()
+
+
+def _failing(document: Document, chosen: Sequence[_Chosen]) -> list[_Named]:
+    """The models without those whose every command the author introduces as one that works."""
+    if len({name for name, _, is_draft in chosen if not is_draft}) > 1:
+        places = Places(document)
+        failing = {
+            name for name, span, is_draft in chosen if is_draft or not said_to_work(document, places, span)
+        }
+        chosen = [item for item in chosen if item[0] in failing] or chosen
+    return [(name, span) for name, span, _ in chosen]
+
+
+def _is_telling(name: str) -> bool:
+    return any(char.isdigit() for char in name)
+
+
+def _from_settings(
+    settings: Sequence[Setting], origins: tuple[Origin, ...], served: set[str]
+) -> Iterator[_Chosen]:
+    """Models of these origins: name, span, whether it is a draft model."""
+    drafts = [s.span for s in settings if s.name == "speculative-config"]
+    for setting in settings:
+        is_nested = any(source == setting.span[0] and a <= setting.span[1] < b for source, a, b in drafts)
+        if setting.name == "model" and setting.origin in origins and not is_nested:
+            is_draft = False
+        elif setting.name in ("speculative-model", "draft-model"):
+            if not setting.is_chosen:
+                continue
+            is_draft = True
+        elif setting.name == "model" and is_nested:
+            is_draft = True
+        elif setting.name == "lora-modules" and (adapter := _ADAPTER.match(setting.value)):
+            start = setting.span[1] + adapter.start(1)
+            yield adapter.group(1), (setting.span[0], start, start + len(adapter.group(1))), True
+            continue
+        else:
+            continue
+        if setting.value.rstrip("/") in served or setting.value.startswith("["):
+            continue
+        named = name_in(setting.value)
+        if named is not None and _is_value(named[0], setting):
+            source, start, _ = setting.span
+            begin = start + named[1]
+            yield named[0], (source, begin, begin + len(named[0])), is_draft
+
+
+def _is_value(name: str, setting: Setting) -> bool:
+    """Whether a value can be a model's name: code uses `model=` for much else, and prose "vllm serve"."""
+    if any(char in name for char in "(){}$=<>\"'\n*"):
+        return False
+    if "/" in setting.value or any(c.isdigit() for c in name):
+        return True
+    return setting.origin != "keyword" and not (name.isalpha() and name.islower())
+
+
+def _in_title(document: Document) -> Iterator[_Named]:
+    """Names in the title, each in the longer spelling that the body has of it."""
+    title = document.sources["title"]
+    named = list(find_ids(title, is_lone=True))
+    named = named or [item for item in find_names(title) if is_model(item[0])]
+    for name, start in named:
+        if _EXAMPLE.search(title[max(0, start - 40) : start]):
+            continue
+        yield _fuller(document, name, ("title", start, start + len(name)))
+
+
+def _fuller(document: Document, name: str, span: Span) -> _Named:
+    if "/" not in name:
+        for source, offset, text in windows(document):
+            if longer := longer_spelling(name, text):
+                start = offset + longer[1]
+                return longer[0], (source, start, start + len(longer[0]))
+    return name, span
+
+
+def _served_names(settings: Sequence[Setting]) -> Iterator[_Named]:
+    for setting in settings:
+        if setting.name == "served-model-name" and any(c.isdigit() for c in setting.value):
+            named = name_in(setting.value)
+            if named and _is_value(named[0], setting):
+                source, start, _ = setting.span
+                yield named[0], (source, start + named[1], start + named[1] + len(named[0]))
+
+
+def _stated(document: Document) -> Iterator[_Named]:
+    """A line "Model: X", and what the log says it loads."""
+    for block in document.blocks:
+        text = block.text[:200_000]
+        if block.source == "title":
+            continue
+        if block.kind != "code" and "odel" in text:
+            matches = list(_STATED.finditer(text))
+        elif (block.kind == "code" and "oading " in text) or "to load model" in text:
+            matches = list(_LOADED.finditer(text))
+        else:
+            continue
+        for match in matches:
+            value = match.group(1).strip("\"'")
+            named = None if _PROCESSOR.match(value) else name_in(value)
+            if named and any(char.isdigit() for char in named[0]):
+                at = block.text.find(named[0], match.start(1))
+                name, length = _whole(block.text, named[0], at)
+                yield name, (block.source, block.start + at, block.start + at + length)
+
+
+def _whole(text: str, word: str, at: int) -> tuple[str, int]:
+    """A stated word with the words that go on with its name: "Qwen2.5-VL 7B"."""
+    for name, start in find_names(text[at : at + 120]):
+        if start == 0 and name.startswith(word):
+            return name, len(name)
+        break
+    return word, len(word)
+
+
+@once
+def _in_prose(document: Document) -> tuple[_Named, ...]:
+    """The first model the author names: an id if there is one, else a family with a size."""
+    places = Places(document)
+    for find, is_id in ((find_ids, True), (find_names, False)):
+        for source, offset, text in windows(document):
+            if not is_id and source != "body":
+                continue
+            for name, start in islice(find(text), MAX_NAMES):
+                before = text[max(0, start - 40) : start]
+                block = places.block_at(source, offset + start)
+                if not _may_name(block, is_id=is_id) or _EXAMPLE.search(before) or _PARSER.search(before):
+                    continue
+                if is_model(name):
+                    begin = offset + start
+                    return ((name, (source, begin, begin + len(name))),)
+    return ()
+
+
+def _may_name(block: Block | None, *, is_id: bool) -> bool:
+    """Whether a block's names are its author's: an id may stand in a short piece of code too."""
+    if block is None or block.kind in ("prose", "heading"):
+        return True
+    return is_id and block.kind == "code" and len(block.text) <= MAX_OUTPUT_CHARS
+
+
+def _cite(document: Document, named: Iterable[_Named], rule: str) -> tuple[Evidence, ...]:
+    """One evidence per model; two spellings that end in the same component are one model."""
+    first: dict[str, _Named] = {}
+    for name, span in named:
+        key = name.rstrip("/").rsplit("/", 1)[-1].lower()
+        if key not in first or ("/" in name and "/" not in first[key][0]):
+            first[key] = (name, span)
+    return tuple(
+        cite(document, "models", name, span, f"models.{rule}", _CONFIDENCE[rule])
+        for name, span in list(first.values())[:MAX_MODELS]
+    )

@@ -1,0 +1,304 @@
+"""Reads settings: flags of a command line, keyword arguments, log dumps of a configuration, variables.
+
+In: a `Document`. Out: `Setting`s in reading order, their names in one form (`--tensor_parallel_size`,
+`-tp` and `tensor_parallel_size=` are all `tensor-parallel-size`), each with the span of its value.
+
+`origin` tells what the setting proves: `Namespace(...)` and `with config:` print every setting there is,
+so what stands there was in force but nobody need have chosen it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from app.extract.lists import load
+from app.extract.rules.patterns import pattern
+from app.extract.text.blocks import windows
+from app.extract.text.document import Document
+
+Origin = Literal["command", "keyword", "nondefault", "namespace", "config", "variable"]
+"""`namespace` and `config` are dumps of all settings, `nondefault` is the log's list of chosen ones."""
+
+MAX_VALUE_CHARS = 1_000
+MAX_DUMP_CHARS = 12_000
+MAX_NAME_CHARS = 80
+MAX_SETTINGS = 4_000
+"""A log that repeats its command line for ever is read this far."""
+
+_LIST = load("commands")
+_ALIASES: dict[str, str] = _LIST["aliases"]
+_SWITCHES = frozenset(_LIST["switches"]["names"])
+_FLAG = pattern(r"(?:^|[^\w.\-])(?:--([A-Za-z][A-Za-z0-9_.\-]*)|-(tp|pp|dp|dcp|pcp|q|sc|ac|cc)\b)")
+_KEY = pattern(
+    r"(?:^|[^\w.\-])[\"'`]?(" + "|".join(_LIST["keys"]["names"]) + r")\b[\"'`]?(?:[ \t]?[=:][ \t]?)(\S)"
+)
+_SERVE = pattern(
+    r"\bvllm(?:[ \t]+|[\"'], ?[\"'])serve"
+    r"(?:[ \t]+|[ \t]*\\\s+|[\"'], ?)[\"']?([^\s\-\"'\\<`][^\s\"'`,]*)"
+)
+_CALL = pattern(r"\b(?:LLM|AsyncEngineArgs|EngineArgs)\(\s*[\"']([^\s\"']{3,300})[\"']")
+_VARIABLE = pattern(
+    r"\b(VLLM_[A-Z0-9_]+|" + "|".join(_LIST["variables"]["names"]) + r")[\"'`]?\]?"
+    r"(?:[ \t]*[=:][ \t]*|[\"'], ?[\"']|\s+value:[ \t]*)[\"'`]?([\w.\-/@:,]+)"
+)
+_DOCSTRING = pattern(r"(?m)^[ \t]*\"\"\"[^\"]+\"\"\"")
+"""A program's or function's own explanation: a line begins with it, unlike with a text that is given away."""
+_DUMPS: tuple[tuple[str, Origin], ...] = (
+    ("Namespace(", "namespace"),
+    ("args: AsyncEngineArgs(", "namespace"),
+    ("with config:", "config"),
+    ("non-default args:", "nondefault"),
+)
+_UNMARKED = pattern(
+    r"\bmodel=[^\s,]{1,300}, (?:speculative_config|tokenizer)=[^\n]{0,600}, skip_tokenizer_init="
+)
+_REFERRING = frozenset({"model", "speculative-model", "draft-model"})
+_REFERENCE = pattern(r"^\$?\{?([A-Za-z_]\w*)(?::-[^}]*)?\}?$")
+_ASSIGNED = pattern(
+    r"(?m)^[ \t>$]*(?:export[ \t]+|ENV[ \t]+|ARG[ \t]+|set[ \t]+)?([A-Za-z_]\w*)(?:: ?str)?[ \t]?=[ \t]?"
+    r"(?:snapshot_download\()?[\"']?([A-Za-z0-9./~][^\s\"'$(){}\[\];,]{2,200})"
+)
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_ENDS = frozenset(" \t\r\n\"'`,;)]}\\<>|‘’“”")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting. `value` is "" for a bare switch; then the span is the name's.
+
+    Variables keep their own name (`VLLM_USE_V1`); all other names are in the flags' long form.
+    """
+
+    name: str
+    value: str
+    span: tuple[str, int, int]
+    origin: Origin
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether somebody wrote it, rather than a dump of all settings."""
+        return self.origin not in ("namespace", "config")
+
+
+def read_settings(document: Document) -> tuple[Setting, ...]:
+    """All settings that a document's bodies and comments state, in reading order."""
+    found: list[Setting] = []
+    for source, offset, text in windows(document):
+        dumps = _find_dumps(text)
+        spans = [
+            *(_flags(text) if "-" in text else ()),
+            *_keys(text, dumps),
+            *(_served(text) if "serve" in text else ()),
+            *(_called(text) if "LLM(" in text or "EngineArgs(" in text else ()),
+            *(_variables(text) if "VLLM_" in text or "VISIBLE_DEVICES" in text else ()),
+        ]
+        spans.sort(key=lambda item: item[1])
+        spans = _resolved(text, spans)
+        for name, start, end, origin in spans:
+            is_switch = origin == "command" and (name in _SWITCHES or name.startswith("no-"))
+            value = "" if is_switch else text[start:end]
+            found.append(Setting(name, value, (source, offset + start, offset + end), origin))
+    return tuple(found)
+
+
+def _resolved(text: str, found: list[_Found]) -> list[_Found]:
+    """The settings, a model that is a variable's name replaced by what the same text assigns to it.
+
+    A bare word that nothing is assigned to is a variable of somebody's program, and left out.
+    """
+    if not any(_referred(text, item) for item in found):
+        return found
+    assigned: dict[str, tuple[int, int]] = {}
+    for match in islice(_ASSIGNED.finditer(text), MAX_SETTINGS):
+        start, end = match.span(2)
+        if text[start - 1] in "\"'" or "/" in match.group(2) or match.group(1).isupper():
+            assigned.setdefault(match.group(1), (start, end))
+    resolved: list[_Found] = []
+    for item in found:
+        name = _referred(text, item)
+        if name in assigned:
+            resolved.append((item[0], *assigned[name], item[3]))
+        elif not name or item[3] != "keyword":
+            resolved.append(item)
+    return resolved
+
+
+def _referred(text: str, found: _Found) -> str:
+    """The name of the variable that a model's value refers to; "" if it is a value itself."""
+    setting, start, end, _ = found
+    is_quoted = text[start - 1] in "\"'`" and text[start] != "$"
+    if setting not in _REFERRING or is_quoted or end - start > MAX_NAME_CHARS:
+        return ""
+    match = _REFERENCE.match(text[start:end])
+    return str(match.group(1)) if match else ""
+
+
+def normalise_name(name: str) -> str:
+    """A flag's name in the form settings are kept under."""
+    bare = name.strip("-").replace("_", "-")
+    bare = bare if bare in _ALIASES else bare.lower()
+    return _ALIASES.get(bare, bare)
+
+
+_Found = tuple[str, int, int, Origin]
+
+
+def _flags(text: str) -> Iterator[_Found]:
+    count = 0
+    for match in _FLAG.finditer(text):
+        group = 1 if match.group(1) else 2
+        name, end = normalise_name(match.group(group)), match.end(group)
+        count += 1
+        if count > MAX_SETTINGS:
+            return
+        if name in _SWITCHES or name.startswith("no-"):
+            yield name, match.start(group), end, "command"
+            continue
+        is_item = text[match.start(group) - 4 : match.start(group) - 2] == "- "
+        span = _flag_value(text, end, is_item=is_item)
+        yield name, *(span or (end, end)), "command"
+
+
+def _flag_value(text: str, at: int, *, is_item: bool = False) -> tuple[int, int] | None:
+    """The value after a flag's name: behind `=`, white space, a continued line, or the next list item.
+
+    `is_item` tells that the flag itself is an item of a YAML list, so that the next item is its value.
+    """
+    if at < len(text) and text[at] == "=":
+        return _token(text, at + 1)
+    start, crossed_line, quoted = at, False, False
+    while start < len(text) and start - at < 80:
+        char = text[start]
+        if char == "\n":
+            is_continued = text[start - 1] == "\\" or text[start - 2 : start] == "\\\r"
+            if not crossed_line and (quoted or is_item or is_continued):
+                crossed_line = True
+            else:
+                return None
+        elif char in "\"'":
+            quoted = True
+        elif char == "-" and crossed_line and text[start + 1 : start + 2] == " ":
+            pass
+        elif char not in " \t\r\\,":
+            break
+        start += 1
+    if start == at or start >= len(text) or text[start] in "-`#<)|&;":
+        return None
+    if quoted and text[start - 1] in "\"'" and start - at > 1:
+        start -= 1
+    return _token(text, start)
+
+
+def _token(text: str, start: int) -> tuple[int, int] | None:
+    """The span of one value: quoted, bracketed or a bare word."""
+    while start < len(text) and text[start] in " \t‘“":
+        start += 1
+    if start >= len(text):
+        return None
+    limit = min(len(text), start + MAX_VALUE_CHARS)
+    char = text[start]
+    if char in "\"'":
+        end = text.find(char, start + 1, limit)
+        return (start + 1, end) if end > start + 1 else None
+    if char in _CLOSING:
+        depth = 0
+        for position in range(start, limit):
+            depth += (text[position] == char) - (text[position] == _CLOSING[char])
+            if depth == 0:
+                return start, position + 1
+        return start, limit
+    end = start
+    while end < limit and text[end] not in _ENDS:
+        end += 1
+    while end > start and text[end - 1] in ".:":
+        end -= 1
+    return (start, end) if end > start else None
+
+
+def _find_dumps(text: str) -> list[tuple[int, int, Origin]]:
+    """Where the log prints whole configurations: start, end, kind."""
+    found: list[tuple[int, int, Origin]] = []
+    for mark, origin in _DUMPS:
+        at = text.find(mark)
+        while at >= 0 and len(found) < 50:
+            line_end = text.find("\n", at, at + MAX_DUMP_CHARS)
+            end = line_end if line_end >= 0 else min(len(text), at + MAX_DUMP_CHARS)
+            found.append((at, end, origin))
+            at = text.find(mark, end)
+    return found + _unmarked_dumps(text, found)
+
+
+def _unmarked_dumps(text: str, known: list[tuple[int, int, Origin]]) -> list[tuple[int, int, Origin]]:
+    """Dumps of a configuration pasted without the words in front: from `model=` to the line's end."""
+    found: list[tuple[int, int, Origin]] = []
+    for match in islice(_UNMARKED.finditer(text), 50):
+        at = match.start()
+        if any(a <= at < b for a, b, _ in known):
+            continue
+        line_end = text.find("\n", at, at + MAX_DUMP_CHARS)
+        found.append((at, line_end if line_end >= 0 else min(len(text), at + MAX_DUMP_CHARS), "config"))
+    return found
+
+
+def _keys(text: str, dumps: list[tuple[int, int, Origin]]) -> Iterator[_Found]:
+    """Keys with a value. Outside a dump a bare word is a variable of somebody's program: not a value.
+
+    What follows a `#` was taken out by its author.
+    """
+    docs = [match.span() for match in _DOCSTRING.finditer(text)] if '"""' in text else []
+    for count, match in enumerate(_KEY.finditer(text)):
+        if count > MAX_SETTINGS:
+            return
+        at, first = match.start(2), match.group(2)
+        origin: Origin = next((kind for a, b, kind in dumps if a <= at < b), "keyword")
+        if first not in "\"'" and any(a <= at < b for a, b in docs):
+            continue
+        if first in "([{" or _is_comment(text, match.start()):
+            continue
+        span = _token(text, at)
+        if span is None or text[span[0] : span[1]] in ("None", "null"):
+            continue
+        name = normalise_name(match.group(1))
+        is_value = origin != "keyword" or first in "\"'" or _is_literal(text, span, text[at - 1])
+        if not is_value and not _referred(text, (name, *span, origin)):
+            continue
+        yield name, *span, origin
+
+
+def _is_comment(text: str, at: int) -> bool:
+    """Whether a `#` took it out: right before it, or at the beginning of its line."""
+    before = text[max(0, at - 3) : at + 1].rstrip()
+    if before.endswith("#") and (len(before) < 2 or before[-2].isspace()):
+        return True
+    line = text.rfind("\n", max(0, at - 120), at)
+    return line >= 0 and text[line + 1 : at + 1].lstrip(" >\t").startswith("#")
+
+
+def _is_literal(text: str, span: tuple[int, int], before: str) -> bool:
+    value = text[span[0] : span[1]]
+    if value in ("True", "true", "False", "false") or value.isdigit():
+        return True
+    if text[span[1] : span[1] + 1] in ("(", "[") or value.startswith(("args", "self", "$", "http")):
+        return False
+    return value.startswith(("/", "~/", "./")) or (before in "= :" and "/" in value and value.count("/") == 1)
+
+
+def _served(text: str) -> Iterator[_Found]:
+    for match in islice(_SERVE.finditer(text), MAX_SETTINGS):
+        yield "model", match.start(1), match.end(1), "command"
+
+
+def _called(text: str) -> Iterator[_Found]:
+    """The model that is the first argument of a call, named by nothing but its place."""
+    for match in islice(_CALL.finditer(text), MAX_SETTINGS):
+        yield "model", match.start(1), match.end(1), "keyword"
+
+
+def _variables(text: str) -> Iterator[_Found]:
+    for count, match in enumerate(_VARIABLE.finditer(text)):
+        if count > MAX_SETTINGS:
+            return
+        yield match.group(1), match.start(2), match.end(2), "variable"

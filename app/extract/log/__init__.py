@@ -1,0 +1,1 @@
+"""Log lines in; tracebacks, the root cause and its signature out."""

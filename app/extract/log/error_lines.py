@@ -1,0 +1,135 @@
+"""The one line that names an error: its class and its own words, as Python and its users print them.
+
+In: a line's text. Out: class and message. Lines that only mention a class are left out: changelogs,
+`except` clauses, comments behind code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.extract.rules.patterns import pattern
+
+MAX_MESSAGE_CHARS = 400
+
+_ENDINGS = (
+    "(?:Error|Exception|ExceptionGroup|Interrupt|Exit|Iteration|Timeout|Warning|Fault|Failed|Failure|Empty|Full"
+    "|Dead|Died|OutOfResources|Unsupported|Invalid|NotFound|Expired|Aborted|Cancelled)"
+)
+_TERMINAL = pattern(
+    r"^[ \t]*(?:E[ \t]+)?("
+    rf"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*{_ENDINGS}|(?:[A-Za-z_]\w*\.)+{_ENDINGS}|Exception|OutOfResources"
+    r"|(?:[a-z_]\w*\.)+(?:exceptions?|errors?|exc)\.[A-Z]\w*|(?:re|struct|socket|zlib)\.(?:error|gaierror)"
+    r"|BaseExceptionGroup|ExceptionGroup"
+    r"|(?:[a-z_]\w*\.){2,}[A-Z]\w*(?:Removed|Denied|Refused|Missing|Mismatch|Exceeded|Violation|Overflow)\w{0,8}"
+    r")(?:\([\w.]+\))?(?::[ \t]?(.*))?$"
+)
+_INLINE = pattern(
+    r"(?:^|[\s'\"(:|`*])((?:[a-z_][\w]*\.)*"
+    r"(?:[A-Z]\w*(?:Error|Exception|Unsupported)|Exception|\w*OutOfResources)): (\S.{0,300})"
+)
+_IN_TITLE = pattern(
+    r"(?:^|[\s'\"(:|`*])((?:[a-z_][\w]*\.)*(?:[A-Z]\w*(?:Error|Exception)|Exception)) ?[:：] ?(\S.{0,300})"
+)
+_CLASS_SHOWN = pattern(r"(<class '(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)'>)[;:,] ?(\S.{3,300})")
+_ASSERTED = pattern(
+    r"(?:^|[\s`:])(assert (?:not )?[\w.]+(?:\([^)`]{0,60}\))?(?:\[[^\]]{1,20}\])?"
+    r"(?: (?:[<>=!]=?|is not|is|in|not in) [\w.()'\"-]{1,60})?)"
+)
+_SAID_OF_IT = pattern(
+    r" (?:is|was|are|were|has been|being|gets) (?:reported|raised|thrown|shown|seen|encountered)\b"
+    r"| (?:when|while|during|after) [a-z]"
+)
+_BARE_END = pattern(r"\s((?:Assertion|NotImplemented|Recursion|Memory)Error)\s*$")
+_REPR_MESSAGE = pattern(r"^('(?:[^'\\]|\\.){1,200}'|\"(?:[^\"\\]|\\.){1,200}\")(?:[\s`*).,;]|$)")
+_NO_MODULE = pattern(r"^(No module named '[\w.]{1,100}')(?:[^;\w]|$)")
+_OUTSIDE = pattern(r"`{3}| (?:~?[$#] |>>> |\*\*\* |\+-{8}|[\w.-]{1,40}@[\w.-]{1,40}:|\[repeated \d+x)|<br")
+_CHANGE = pattern(r"\(#\d{1,6}\)[`\"' .]*$")
+_MAPPED = pattern(r"^\w*(?:Error|Exception|Timeout),$")
+"""An entry of a program's table of exceptions."""
+_ANNOUNCED = (":", "：", "as follows", "below")
+_NOT_RAISED = ("except ", "catch ", "raises ", "Raises ")
+
+
+def terminal(text: str) -> tuple[str, str | None] | None:
+    """Class and message of a line that is nothing but an error; message None if no colon stands there."""
+    head = text.lstrip().removeprefix("E ").partition(":")[0].strip()
+    if not head or " " in head or not head[0].isidentifier():
+        return None
+    found = _TERMINAL.match(text.rstrip())
+    if found is None or is_change(found.group(2) or ""):
+        return None
+    message = found.group(2)
+    if message and (_MAPPED.match(message) or (message[:1].isdigit() and message.endswith(_ANNOUNCED))):
+        return None
+    return spelled(found.group(1)), message if message is None else message.strip()
+
+
+def inline(text: str) -> tuple[str, str] | None:
+    """Class and message of an error that stands within a line."""
+    found = _INLINE.search(text) if ": " in text else None
+    if found is None or is_change(text):
+        return None
+    before = text[: found.start(1)]
+    if _MAPPED.match(found.group(2)):
+        return None
+    if before.endswith(_NOT_RAISED) or before.lstrip().startswith(("# ", "//")) or "  # " in before:
+        return None
+    return spelled(found.group(1)), own_words(found.group(1), found.group(2), before[-1:])
+
+
+def in_title(title: str) -> tuple[str, str] | None:
+    """Class and message that a title names, without what it says of them."""
+    found = _IN_TITLE.search(title) or _CLASS_SHOWN.search(title)
+    if found is None:
+        return None
+    message = own_words(found.group(1), found.group(2), title[: found.start(1)][-1:])
+    cut = _SAID_OF_IT.search(message)
+    if cut is not None and cut.start() > 5:
+        message = message[: cut.start()]
+    if message[-1:] in {'"', "'", "`"} and message.count(message[-1]) % 2:
+        message = message[:-1]
+    return spelled(found.group(1).removeprefix("<class '").removesuffix("'>")), message
+
+
+def asserted(title: str) -> str:
+    """The assertion that a title shows; what is compared across issues stays the bare class."""
+    found = _ASSERTED.search(title)
+    return str(found.group(1)).strip(" `\"':") if found else ""
+
+
+def bare_end(text: str) -> str | None:
+    """The class at the end of a flattened traceback that gives no message."""
+    found = _BARE_END.search(text)
+    return found.group(1) if found else None
+
+
+def is_change(text: str) -> bool:
+    """Whether a line is the subject of a commit: what it names is mended."""
+    return text.find("(#") >= 0 and _CHANGE.search(text) is not None
+
+
+def spelled(kind: str) -> str:
+    """Python's own spelling of a class that people write by ear."""
+    return "RuntimeError" if kind.lower() == "runtimeerror" else kind
+
+
+def own_words(kind: str, text: str, opened: str = "") -> str:
+    """An error's own words, without what stands behind them in the same line.
+
+    Args:
+        opened: the sign in front of the error, a back-tick or star if a person set it off.
+    """
+    message = text.strip()[:MAX_MESSAGE_CHARS]
+    if opened in {"`", "*"}:
+        end = message.find("`" if opened == "`" else "**")
+        return message[:end].rstrip() if end > 0 else message
+    exact: Any = None
+    if kind.endswith("KeyError"):
+        exact = _REPR_MESSAGE.match(message)
+    elif message.startswith("No module"):
+        exact = _NO_MODULE.match(message)
+    if exact is not None:
+        return str(exact.group(1))
+    cut = _OUTSIDE.search(message)
+    return message[: cut.start()].rstrip() if cut and cut.start() > 3 else message

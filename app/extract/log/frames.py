@@ -1,0 +1,182 @@
+"""Frames that a narrow screen broke over two lines, put together again.
+
+In: `LogLine`s in the order of the log. Out: the same, where the first line of a broken frame holds the whole
+of it and the rest is left out. Known are Python's own form behind a log prefix, which stands only before
+the first part, and rich's boxes.
+
+Places in tracebacks: how each kind of program prints a frame, and which frames tell nothing.
+
+In: a line's text. Out: a `Frame` (file and function, no line number), or None. Known are Python's own
+tracebacks, notebooks, pytest, rich's boxes, the fault handler's stacks and the lists of embedded Pythons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from app.extract.lists import load
+from app.extract.log.error_lines import terminal
+from app.extract.log.lines import LogLine
+from app.extract.rules.patterns import escape, pattern
+
+MAX_PARTS = 3
+MIN_SCREEN = 70
+"""A shorter line was not broken by a screen."""
+_REST_OF_NAME = pattern(r"^[A-Za-z0-9_]{1,60}>?$")
+_WORDS = frozenset({"pass", "return", "raise", "break", "continue", "yield", "try", "else"})
+_BOX = " \t│┃║|"
+
+
+def join_frames(told: Sequence[LogLine]) -> Sequence[LogLine]:
+    """The lines with every broken frame in one."""
+    joined: list[LogLine] = []
+    skip = 0
+    for at, line in enumerate(told):
+        if skip:
+            skip -= 1
+            continue
+        whole = line
+        if at + 1 < len(told):
+            if 'File "' in line.text:
+                whole, skip = _python(told, at)
+            elif "│" in line.raw and line.text.lstrip()[:1] in {"/", "~"}:
+                whole, skip = _boxed(told, at)
+        joined.append(whole)
+    return joined
+
+
+def _python(told: Sequence[LogLine], at: int) -> tuple[LogLine, int]:
+    """A frame in Python's own form, and how many lines below it were part of it."""
+    line = told[at]
+    if not _goes_on(told[at + 1]) or len(line.raw) < MIN_SCREEN:
+        return line, 0
+    text = line.text.rstrip("\r")
+    found = PYTHON.search(text)
+    if found is not None and found.group(2) and found.end() == len(text):
+        rest = told[at + 1].text
+        open_ended = bool(line.level or line.process) and found.group(2)[-1:] != ">"
+        whole = open_ended and _REST_OF_NAME.match(rest) and rest not in _WORDS and terminal(rest) is None
+        return (replace(line, text=text + rest), 1) if whole else (line, 0)
+    for parts in range(1, min(MAX_PARTS, len(told) - at)):
+        if not _goes_on(told[at + parts]):
+            break
+        text += told[at + parts].text
+        whole = PYTHON.search(text)
+        if whole is not None and whole.group(2) and whole.end() > len(line.text):
+            return replace(line, text=text), parts
+    return line, 0
+
+
+def _goes_on(line: LogLine) -> bool:
+    """Whether a line has neither a prefix of its own nor the indentation of code."""
+    text = line.text
+    return not line.level and not line.process and text[:2] != "  " and 'File "' not in text
+
+
+def _boxed(told: Sequence[LogLine], at: int) -> tuple[LogLine, int]:
+    """A frame within a box, and how many lines below it were part of it."""
+    line = told[at]
+    text = line.text.strip(_BOX)
+    if other_frame(text) is not None:
+        return line, 0
+    for parts in range(1, min(MAX_PARTS, len(told) - at)):
+        rest = told[at + parts].text.strip(_BOX)
+        if "│" not in told[at + parts].raw or not rest or (other_frame(rest) and rest[0] == "/"):
+            break
+        for glue in ("", " "):
+            if other_frame(text + glue + rest) is not None:
+                return replace(line, text=text + glue + rest), parts
+        text += rest
+    return line, 0
+
+
+PYTHON = pattern(r"File \"([^\"]{1,400})\", line \d{1,7}(?:,? in ([\w<>.$-]{1,80}))?")
+_NOTEBOOK = pattern(
+    r"^(?:File |\[)?([~/\w.-][^\s:()'\"]{0,300}\.pyx?)(?::\d{1,7},|\]\([^\s()]{1,400}\))?"
+    r" in ([\w<>.]{1,120})\("
+)
+_NUMBERED = pattern(
+    r"^(?:\d+ +|at )?([~/\w.-][^\s:()'\"]{0,300}\.pyx?):\d{1,7}:? in ([\w<>.]{1,120})[ \t│]*$"
+)
+_TEST_PLACE = pattern(r"^([/\w.-]{1,300}\.py):\d{1,7}: ?(\w{0,80})$")
+_EMBEDDED = pattern(r"^[ \t]*([~/\w.-][^\s:()'\"]{0,300}\.pyx?)\(\d{1,7}\): ([\w<>.]{1,120})$")
+_STANDARD = pattern(r"(?:/lib(?:64)?/python3|/python3(?:\.\d+)?/[\w.]+$)")
+"""Where the standard library lies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A place in a traceback, without its line number: file path as printed and function."""
+
+    path: str
+    function: str
+
+    @property
+    def file(self) -> str:
+        """The file's own name."""
+        return self.path.replace("\\", "/").rsplit("/", 1)[-1]
+
+    @property
+    def place(self) -> str:
+        """`file.py:function`."""
+        return f"{self.file}:{self.function}" if self.function else self.file
+
+
+def other_frame(text: str) -> Frame | None:
+    """The frame that a notebook, a test run or rich prints; Python's own form is `PYTHON`."""
+    if " in " not in text:
+        return None
+    text = text.strip(" \t")
+    found = _NOTEBOOK.match(text) or _NUMBERED.match(text)
+    return Frame(found.group(1), str(found.group(2)).rsplit(".", 1)[-1]) if found else None
+
+
+def pytest_place(text: str) -> tuple[str, str] | None:
+    """File and error of a test run's `tests/test_x.py:178: AssertionError`; the error may be missing."""
+    if ".py:" not in text:
+        return None
+    found = _TEST_PLACE.match(text.strip(" \t"))
+    return (found.group(1), found.group(2)) if found else None
+
+
+def stack_frame(text: str) -> Frame | None:
+    """A frame of a stack that is printed innermost first, below the fault it belongs to."""
+    found: Any = PYTHON.search(text) if 'File "' in text else _EMBEDDED.match(text)
+    return Frame(found.group(1), found.group(2) or "") if found else None
+
+
+def is_plumbing(frame: Frame, *, raised: bool = False) -> bool:
+    """Whether a frame stands in every traceback of its kind and tells nothing.
+
+    Args:
+        raised: it is the innermost one: the error was raised there, whatever the function's name is.
+    """
+    paths, functions = _plumbing()
+    path = frame.path.replace("\\", "/")
+    if "/python3" in path and "-packages/" not in path and _STANDARD.search(path):
+        return True
+    package = path.rfind("-packages/")  # a package's own path: where it is installed may hold any name
+    whole = f"{path[package + 9 :] if package >= 0 else path}:{frame.function}"
+    return paths.search(whole) is not None or (
+        frame.function in functions and not (raised and package >= 0 and "/vllm/" not in whole)
+    )
+
+
+@lru_cache(maxsize=1)
+def _plumbing() -> tuple[Any, frozenset[str]]:
+    """What stands in the places that tell nothing as one pattern, and the functions that tell nothing."""
+    names = load("plumbing")
+    return pattern("|".join(escape(part) for part in names["paths"])), frozenset(names["functions"])
+
+
+def telling_frame(frames: Sequence[Frame]) -> str | None:
+    """The innermost place that is no plumbing: file.py:function."""
+    telling = next((f for f in reversed(frames) if not is_plumbing(f, raised=f is frames[-1])), None)
+    if frames and frames[-1].path == "<string>":
+        telling = frames[-1]
+    if telling is None and frames:
+        telling = next((f for f in reversed(frames) if "<frozen" not in f.path), frames[-1])
+    return telling.place if telling else None

@@ -1,0 +1,172 @@
+"""Log lines without their wrapping: who printed it, at which level, and what it says.
+
+In: the lines of a log (or of an issue's code blocks). Out: `LogLine`s in the same order. Taken off are
+container and CI time stamps, docker-compose names, terminal colours, quote marks, rank and process
+prefixes, and vLLM's own `LEVEL date [file:line]`. The forms are those of vLLM 0.2 to 0.33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from app.extract.rules.patterns import pattern
+from app.extract.text.document import Line
+
+MAX_LINE_CHARS = 4_000
+"""What is looked at of one line; config dumps run to 100,000 characters."""
+
+MAX_WRAPPINGS = 6
+MAX_PREFIX_CHARS = 160
+"""What vLLM's logger prints before a message is shorter."""
+
+_COLOUR = pattern(r"(?:\x1b|\^\[|\\x1b|\\033)?\[\d{0,3}(?:;\d{1,3})*m|\x1b\[[0-9;?]*[A-Za-z]")
+_OUTER = pattern(
+    r"^(?:"
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*Z (?:stdout|stderr) [FP] ?"
+    r"|\[\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*Z?\] ?(?:- )?"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?(?: [\w.-]{1,60} >>)?(?:[ \t:|-]+|$)"
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,60} [\w.@-]{1,60}(?:\[\d+\])?: ?"
+    r"|[A-Za-z][\w.]{0,40}[-_][\w.-]{1,40} +\| ?"
+    r"|#\d+ \d+\.\d+ "
+    r"|(?:\x1b|\^\[)?_bk;t=\d{9,16}\x07?"
+    r"|[ \t\x{a0}]*[|│┃║](?:[ \t]|$)"
+    r"|\d{1,4}\.\d{1,3} {1,6}"
+    r"|[ \t]*> ?"
+    r"|E {3,}"
+    r"|`{3,}[a-z]* +"
+    r")"
+)
+_PROCESS = pattern(
+    r"^[ \t]*(?:"
+    r"\(((?:\w*(?:EngineCore|Worker|APIServer|ApiServer|AsyncLLM|MainProcess|DPCoordinator)\w*)"
+    r"(?: ?(?:TP|PP|DP|EP)\d[\w]*| rank=\d+)*)(?:\*)?(?:,? *(?:pid|ip|actor_id)=[^)]{0,80})?\)"
+    r"|\[(rank\d+)\]:"
+    r"|\((\w+) pid=\d+(?:, ip=[^)]{0,60})?\)"
+    r")[ \t]?"
+)
+_LEVEL = pattern(
+    r"^[ \t]*u?(INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)(?:[ \t:-]+)"
+    r"(?:\d{1,8}[ \t]+)?(?:\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?[ \t]+)?"
+    r"(?:\[?[\w./-]{1,120}\.(?:py|cc|cpp|cu|rs):\d+\[?\]:?)?[ \t]?"
+)
+_BRACKETED = pattern(
+    r"^\[(INFO|WARNING|ERROR|DEBUG|CRITICAL)\](?: ?\[[\w. -]{1,60}\])*(?:[ \t]*>>>)?[ \t:-]*"
+)
+_RANK_LOGGER = pattern(r"^\[[EWIF]\d{3,4} [\d:.]+ [\w.]+:\d+\][ \t]?")
+
+_INITIALS = "IWEDCF"
+_LEVELS = ("INFO", "WARN", "ERROR", "DEBUG", "CRITICAL", "FATAL")
+_CUT_MARKS = ('File "', "Traceback (most recent", "The above exception was", "During handling of")
+"""What a flattened text is cut at besides the prefixes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line: `number` counts from 1, `text` is what is said, `start`..`end` the whole line's span."""
+
+    number: int
+    text: str
+    process: str
+    level: str
+    start: int
+    end: int
+    raw: str
+
+
+def read_lines(lines: Iterable[Line]) -> Iterator[LogLine]:
+    """Unwrap lines; numbers count from 1."""
+    return read_numbered(enumerate(lines, 1))
+
+
+def read_numbered(lines: Iterable[tuple[int, Line]]) -> Iterator[LogLine]:
+    """Unwrap lines that bring the numbers they have in their log, of which some may be left out.
+
+    Where lost line breaks were found again, a prefix may stand apart from the words it belongs to: it
+    is handed on to them.
+    """
+    left = ("", "")
+    for number, line in lines:
+        text, process, level = unwrap(line.text[:MAX_LINE_CHARS])
+        if left != ("", "") and not process and not level and text.startswith(_CUT_MARKS):
+            process, level = left
+        left = ("", "") if text.strip() else (process, level)
+        yield LogLine(number, text, process, level, line.start, line.end, line.text)
+
+
+def unwrap(line: str) -> tuple[str, str, str]:
+    """What a line says, the process that printed it ("" if not told), its level ("" if none)."""
+    text = line
+    if "[" in text and "m" in text and ("\x1b" in text or "[0" in text or "[1" in text or "[3" in text):
+        text = _COLOUR.sub("", text)
+    process, level, text = _logged(text)
+    for _ in range(MAX_WRAPPINGS - bool(process) - bool(level)):
+        head = text[:1] if text[:1] > " " else text.lstrip(" \t\xa0")[:1]
+        rule = _rule_for(head, text, process, level) if head else None
+        found = rule.match(text) if rule is not None else None
+        if found is None or found.end() == 0:
+            break
+        text = text[found.end() :]
+        if rule is _PROCESS:
+            process = _process_of(found)
+        elif rule in (_LEVEL, _BRACKETED):
+            level = found.group(1)
+        elif rule is _RANK_LOGGER:
+            level = level or "ERROR"
+    return text.removesuffix("^M"), process, level
+
+
+def _logged(text: str) -> tuple[str, str, str]:
+    """Process and level that vLLM's own logger prints before a message, and what stands behind them.
+
+    Neither pattern looks past the blank behind its bracket, so what is read of a prefix holds for every line
+    that begins with it; the lines of a traceback all do with the same.
+    """
+    process = level = ""
+    if text[:1] == "(":
+        end = text.find(") ", 0, MAX_PREFIX_CHARS) + 2
+        process = _process_in(text[:end])
+        text = text[end:] if process else text
+    if text[:1] in _INITIALS:
+        end = text.find("] ", 0, MAX_PREFIX_CHARS) + 2
+        level = _level_in(text[:end])
+        text = text[end:] if level else text
+    return process, level, text
+
+
+@lru_cache(maxsize=256)
+def _process_in(prefix: str) -> str:
+    """The process, if a prefix is nothing but its bracket and a blank; else ""."""
+    found = _PROCESS.match(prefix)
+    return _process_of(found) if found and found.end() == len(prefix) else ""
+
+
+@lru_cache(maxsize=256)
+def _level_in(prefix: str) -> str:
+    """The level, if a prefix is nothing but level, date, `[file:line]` and a blank; else ""."""
+    found = _LEVEL.match(prefix)
+    return found.group(1) if found and found.end() == len(prefix) else ""
+
+
+def _rule_for(head: str, text: str, process: str, level: str) -> Any:
+    """The pattern worth trying on a line, by how it begins: a match costs far more than this look."""
+    if head == "(" or (head == "[" and "[rank" in text[:20]):
+        return _PROCESS
+    if head == "[":
+        if process.startswith("rank") and text[1:2] in "EWIF":
+            return _RANK_LOGGER
+        return _BRACKETED if not level and text[1:2] in "IWEDC" else _OUTER
+    if head in "uIWEDCF" and not level and text.lstrip(" \tu").startswith(_LEVELS):
+        return _LEVEL
+    dated = text[3:4] == text[6:7] == " " or (head == "E" and "E   " in text[:8])
+    if head in "0123456789>|│┃║#_^`\x1b" or dated or "| " in text[:44]:
+        return _OUTER
+    return None
+
+
+def _process_of(found: Any) -> str:
+    """A process's stable name: `EngineCore_DP0`, `Worker_TP3`, `rank0`."""
+    process = next(group for group in found.groups() if group)
+    return "_".join(process.replace("rank=", "TP").split())

@@ -1,0 +1,189 @@
+"""What is gathered of one process while its lines are read: frames, the chain, errors told so far.
+
+In: frames and errors as they are met. Out: `ErrorRecord`s, completed by what stands below them: the message
+on the next line, the stack of a fault, the end of a traceback that was cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from app.extract.log.error_lines import MAX_MESSAGE_CHARS, terminal
+from app.extract.log.frames import PYTHON, Frame
+from app.extract.log.lines import LogLine
+from app.extract.rules.patterns import pattern
+
+Chain = Literal["", "caused_by", "during"]
+
+CUT = "traceback.cut"
+"""The rule of a record that is only the place where a traceback was cut off."""
+_PYDANTIC = pattern(
+    r"^\s+(?:(?:Value error|Assertion failed), (.{3,400}?)(?: \[type=|$)|(.{3,400}?) \[type=)"
+)
+_ANNOUNCING = ("message:", "error:", "errors:", "traceback):", "reason:", "because:")
+"""Messages that only announce the next line; any other that ends in a colon is told in full."""
+_ANSWER = pattern(r"^\s*['\"](?:message|detail)['\"]: ?(?:'([^']{6,300})'|\"([^\"]{6,300})\")")
+_TOLD_BELOW = frozenset({"native.cmake", "native.rust"})
+"""The rules of lines whose words stand on the next one."""
+MIN_WORDS = 3
+MAX_BLANK_LINES = 3
+_MAX_ANSWER_LINES = 6
+"""How far below its opening bracket a server's printed answer tells its message."""
+MAX_GAP = 4
+"""How far below an error its own frames may begin."""
+_OUTERMOST = frozenset({"<module>", "_bootstrap", "_run_module_as_main"})
+_MAX_STACK_LINES = 60
+"""How far below a fault its stack may begin."""
+_MAX_FAULTS = 8
+"""How many lines may tell the fault that a stack belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRecord:
+    """One error. `frames` are outermost first; `chain` says how it follows the record before it.
+
+    `weak`: 1 for what stands behind any error of a running program, 2 for what only repeats or hints at one.
+    """
+
+    type: str | None
+    message: str
+    line: LogLine
+    frames: tuple[Frame, ...] = ()
+    chain: Chain = ""
+    native: bool = False
+    frame_hint: str | None = None
+    rule: str = "traceback.terminal"
+    weak: int = 0
+
+
+@dataclass(slots=True)
+class Stream:
+    """What is gathered of one process."""
+
+    frames: list[Frame] = field(default_factory=list)
+    chain: Chain = ""
+    open: bool = False
+    await_message: ErrorRecord | None = None
+    records: list[ErrorRecord] = field(default_factory=list)
+    cut: ErrorRecord | None = None
+    defined: str = ""
+    stack: list[Frame] | None = None
+    below: bool = False
+    inward: int = 0
+
+
+def end_stack(stream: Stream) -> None:
+    """Hand a stack to the faults above it that have no frames yet."""
+    stack, stream.stack = stream.stack, None
+    if not stack:
+        return
+    frames = tuple(reversed(stack))
+    last = stream.records[-1].line.number if stream.records else 0
+    for at in range(max(0, len(stream.records) - _MAX_FAULTS), len(stream.records)):
+        record = stream.records[at]
+        if not record.frames and record.line.number >= last - _MAX_STACK_LINES:
+            stream.records[at] = replace(record, frames=frames)
+
+
+def begin(stream: Stream, line: LogLine) -> None:
+    """Before a frame: the first one right below an error may belong to that, if no other error follows."""
+    if stream.open or stream.frames or not stream.records:
+        return
+    last = stream.records[-1]
+    stream.below = not last.frames and not last.native and line.number <= last.line.number + MAX_GAP
+    stream.inward = 0
+
+
+def look_inward(stream: Stream, text: str) -> None:
+    """Code below a frame that calls the function of the frame above it: the innermost one stands first."""
+    if len(stream.frames) > 1 and "def " not in text and f"{stream.frames[-2].function}(" in text:
+        stream.inward += 1
+
+
+def _is_inward(stream: Stream) -> bool:
+    """Whether frames below their error stand innermost first."""
+    first, last = stream.frames[0], stream.frames[-1]
+    return stream.inward * 2 >= len(stream.frames) or (
+        last.function in _OUTERMOST and first.function not in _OUTERMOST
+    )
+
+
+def close(stream: Stream) -> None:
+    """The end of a traceback that was cut: its last code or its last place is known."""
+    cut, stream.cut = stream.cut, None
+    if not stream.open or not stream.frames:
+        return
+    if stream.below and not stream.records[-1].frames:
+        frames = tuple(reversed(stream.frames)) if _is_inward(stream) else tuple(stream.frames)
+        stream.records[-1] = replace(stream.records[-1], frames=frames)
+        stream.frames, stream.below = [], False
+        return
+    if cut is None and not stream.records:
+        empty = LogLine(0, "", "", "", 0, 0, "")
+        cut = ErrorRecord(None, "", empty, rule=CUT)
+    if cut is not None:
+        add(stream, replace(cut, frames=tuple(stream.frames), chain=stream.chain))
+        stream.await_message = None
+
+
+def add(stream: Stream, record: ErrorRecord) -> None:
+    """A further error; it ends the traceback that was open."""
+    before = stream.records[-1] if stream.records else None
+    if before and before.message.endswith("raised:") and record.line.number == before.line.number + 1:
+        record = replace(record, frames=before.frames, chain=before.chain)
+    stream.records.append(record)
+    empty = record.message[-1:] in {"", ":"} or record.message.endswith(" - {")
+    empty = empty or (record.type or "").endswith("ValidationError")
+    empty = empty or record.rule in _TOLD_BELOW
+    stream.await_message = record if empty else None
+    stream.frames, stream.chain, stream.open, stream.cut = [], "", False, None
+    stream.below = False
+
+
+def complete(stream: Stream, line: LogLine) -> bool:
+    """Whether this line gives the message that the error line above it lacks."""
+    record = stream.await_message
+    if record is None:
+        return False
+    found = _PYDANTIC.match(line.text)
+    if found:
+        stream.records[-1] = replace(
+            record, message=(found.group(1) or found.group(2)).strip()[:MAX_MESSAGE_CHARS], line=line
+        )
+        stream.await_message = None
+        return True
+    if (record.type or "").endswith("ValidationError") and line.number - record.line.number < 40:
+        return False
+    if record.message.endswith("{"):
+        return _answered(stream, record, line)
+    stream.await_message = None
+    if not _is_told_below(record, line):
+        return False
+    stream.records[-1] = replace(record, message=line.text.strip()[:MAX_MESSAGE_CHARS], line=line)
+    return True
+
+
+def _is_told_below(record: ErrorRecord, line: LogLine) -> bool:
+    """Whether an error line announces its words, and this line below it may be they."""
+    below = record.rule in _TOLD_BELOW and len(line.text.split()) >= MIN_WORDS
+    announces = below or not record.message or record.message.endswith(_ANNOUNCING)
+    named = not record.message and "." in (record.type or "")
+    apart = MAX_BLANK_LINES if named else 1  # a library's class may begin its words below blank lines
+    next_line = line.number <= record.line.number + apart
+    if not (announces and next_line and record.line.text.rstrip()[-1:] == ":"):
+        return False
+    if line.level or "Traceback (most" in line.text or line.text.startswith("```"):
+        return False
+    return PYTHON.search(line.text) is None and terminal(line.text) is None
+
+
+def _answered(stream: Stream, record: ErrorRecord, line: LogLine) -> bool:
+    """Whether this line holds the message of an answer that is printed over several lines."""
+    found = _ANSWER.match(line.text)
+    if found is not None:
+        message = found.group(1) or found.group(2)
+        stream.records[-1] = replace(record, message=message, line=line)
+    if found is not None or line.number - record.line.number >= _MAX_ANSWER_LINES:
+        stream.await_message = None
+    return found is not None

@@ -1,0 +1,312 @@
+"""Which of a log's errors is the cause, which ones only wrap it.
+
+In: `ErrorRecord`s in the order of the log. Out: `CauseChain` with cause, wrappers and other distinct errors.
+An error is a wrapper by rule (`lists/wrappers.toml`), or because it was raised `from` another. Among
+the rest the cause is sought in the innermost process that tells one (worker before engine core
+before API server before client), there the first. Where nothing but wrappers is left, the deepest of
+them is `apparent`: the best that is known, never what a signature is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from app.extract.log.frames import is_plumbing, telling_frame
+from app.extract.log.lines import LogLine, read_numbered
+from app.extract.log.messages import (
+    ONLY_WRAPPER,
+    Cause,
+    as_cause,
+    behind_nccl,
+    called_from,
+    first_sentence,
+    in_words,
+    with_message,
+)
+from app.extract.log.sampling import telling_lines
+from app.extract.log.tracebacks import CUT, ErrorRecord, find_errors
+from app.extract.log.wrappers import quoted_error, wrapper_lines, wrapper_rule
+from app.extract.rules.patterns import pattern
+
+__all__ = [
+    "HINT",
+    "ONLY_WRAPPER",
+    "Cause",
+    "CauseChain",
+    "find_cause",
+    "first_sentence",
+    "is_plumbing",
+    "read_errors",
+    "title_first",
+    "wrapper_rule",
+]
+
+MAX_OTHER_ERRORS = 8
+MAX_CHAIN = 16
+"""How many errors further on an outer error of the same chain is looked for."""
+MAX_WRAPPERS = 20
+MAX_REMOTE_LINES = 60
+ERROR_LINE = "error_line.only"
+BESIDE = "traceback.beside"
+"""The rule of an error of the tool that lists the environment: no failure, unless a title says so."""
+MIN_TITLE_WORDS = 3
+HINT = 2
+"""How weak an error is that only hints at another."""
+_LOUD = frozenset({"ERROR", "CRITICAL", "FATAL"})
+_PROGRAM_ERROR = pattern(r"^[ \t]*(?:[\w.-]{1,20} )?Error ?: ([A-Za-z'\"\[].{8,300})")
+_DOCKERFILE = pattern(r"^[ \t]*((?:[\w.-]*\.)?[Dd]ockerfile[\w.-]{0,60}:\d{1,5})[ \t]*$")
+_WORD = pattern(r"[\w.]{2,}")
+_DIGITS = str.maketrans("", "", "0123456789")
+
+
+@dataclass(frozen=True, slots=True)
+class CauseChain:
+    """The cause, the lines that only wrap it, and further distinct errors.
+
+    `apparent` stands in for a cause that the log does not show; `place` is where a traceback was cut.
+    """
+
+    cause: Cause | None
+    wrappers: tuple[tuple[str, LogLine], ...] = ()
+    other: tuple[Cause, ...] = ()
+    apparent: Cause | None = None
+    place: str | None = None
+
+
+def find_cause(errors: Sequence[ErrorRecord], lines: Sequence[LogLine]) -> CauseChain:
+    """Sort a log's errors into cause, wrappers and others."""
+    wrappers: list[tuple[str, LogLine]] = []
+    candidates: list[tuple[tuple[int, ...], Cause]] = []
+    inner: list[Cause] = []
+    outer: list[ErrorRecord] = []
+    told = _of_the_failure([record for record in errors if record.rule != CUT])
+    for position, record in enumerate(told):
+        rule = wrapper_rule(f"{record.type or ''}: {record.message}")
+        if rule is not None:
+            if not rule.extra.get("noise"):
+                wrappers.append((record.message or record.line.text.strip(), record.line))
+                inner.extend(quoted_error(rule, record))
+            if not rule.extra.get("spoken"):
+                outer.append(record)
+            continue
+        if record.chain == "caused_by" and _previous_is_cause(told, position):
+            wrappers.append((record.message or record.line.text.strip(), record.line))
+            continue
+        placed = _with_outer_place(as_cause(record), told, position)
+        candidates.append((_order(record, told, position), placed))
+    candidates.sort(key=lambda item: item[0])
+    causes = in_words(_distinct([cause for _, cause in candidates] or inner))
+    causes = behind_nccl(with_message(causes))
+    causes, repeated = _apart(causes)
+    wrappers += repeated
+    wrappers += wrapper_lines(lines, told)
+    unique = {text: (text, line) for text, line in sorted(wrappers, key=lambda item: item[1].number)}
+    cause = _placed(causes[0], lines) if causes else None
+    place = next((telling_frame(record.frames) for record in errors if record.rule == CUT), None)
+    # what announces a traceback that was cut tells nothing of its error; a build's last words still do
+    plain = [item for item in unique.values() if not place or _is_hollow(item[0])]
+    return CauseChain(
+        cause,
+        tuple(unique.values())[:MAX_WRAPPERS],
+        tuple(causes[1 : 1 + MAX_OTHER_ERRORS]),
+        apparent=None if cause else _apparent(outer, told, plain, lines),
+        place=place,
+    )
+
+
+def _of_the_failure(errors: list[ErrorRecord]) -> list[ErrorRecord]:
+    """The errors without those of a tool that runs beside the program, unless there are no others."""
+    own = [record for record in errors if not _is_beside(record)]
+    return own or [replace(record, weak=HINT, rule=BESIDE) for record in errors]
+
+
+def _is_beside(record: ErrorRecord) -> bool:
+    """Whether an error was met by the tool that lists the environment, or within a debugger."""
+    frames = record.frames
+    if not frames:
+        return False
+    if frames[0].file == "collect_env.py":
+        return True
+    return all("pydevd" in frame.path or "debugpy" in frame.path for frame in frames)
+
+
+def read_errors(log: str) -> tuple[tuple[LogLine, ...], CauseChain]:
+    """The lines of a log, unwrapped, and its errors sorted into cause, wrappers and others."""
+    lines = tuple(read_numbered(telling_lines(log)))
+    return lines, find_cause(find_errors(lines), lines)
+
+
+def title_first(errors: CauseChain, title: str) -> CauseChain:
+    """The same errors, that one first which the title tells in its own words."""
+    if errors.cause is None or not errors.other or _told_in(title, errors.cause):
+        return errors
+    backed = [item for item in errors.other if item.frames or item.native]
+    named = next((item for item in backed if _told_in(title, item)), None)
+    if named is None:
+        return errors
+    others = (errors.cause, *(item for item in errors.other if item is not named))
+    if named.native and named.frame is None and errors.cause.native:
+        named = replace(named, frame=errors.cause.frame)
+    return replace(errors, cause=named, other=others)
+
+
+def _told_in(title: str, cause: Cause) -> bool:
+    words = {word.lower() for word in _WORD.findall(cause.message)}
+    said = {word.lower() for word in _WORD.findall(title)}
+    return len(words) >= MIN_TITLE_WORDS and len(words & said) >= 0.8 * len(words)
+
+
+def _apparent(
+    outer: Sequence[ErrorRecord],
+    told: Sequence[ErrorRecord],
+    wrappers: Sequence[tuple[str, LogLine]],
+    lines: Sequence[LogLine],
+) -> Cause | None:
+    """What stands for the cause where only wrappers tell: the innermost exception, else a plain line."""
+    if outer:
+        record = min(outer, key=_shown)
+        cause = _with_outer_place(as_cause(record), told, told.index(record))
+        return replace(cause, rule=ONLY_WRAPPER)
+    if wrappers:
+        text, line = min(wrappers, key=lambda item: (_is_hollow(item[0]), item[1].number))
+        return Cause(None, first_sentence(text), None, (), line, native=False, rule=ONLY_WRAPPER)
+    for line in lines:
+        loud = line.level in _LOUD and _is_news(line.text)
+        found = None if loud or "rror" not in line.text else _PROGRAM_ERROR.match(line.text)
+        message = line.text.strip() if loud else found.group(1) if found else ""
+        if message and wrapper_rule(message) is None:
+            return Cause(None, first_sentence(message[:300]), None, (), line, native=False, rule=ERROR_LINE)
+    return None
+
+
+def _shown(record: ErrorRecord) -> tuple[int, ...]:
+    rule = wrapper_rule(f"{record.type or ''}: {record.message}")
+    noise = rule is not None and bool(rule.extra.get("noise"))
+    return (not (noise and record.frames), noise, _process_depth(record))
+
+
+def _is_hollow(text: str) -> bool:
+    rule = wrapper_rule(text)
+    return rule is not None and bool(rule.extra.get("hollow"))
+
+
+def _is_news(text: str) -> bool:
+    """Whether a line logged as an error tells one: words, no code, no frame, no list."""
+    begins = text[:1].isupper() or text[:1] == "["
+    return len(text) > 12 and " " in text and begins and text.rstrip()[-1:] not in ":,({[="
+
+
+def _apart(causes: list[Cause]) -> tuple[list[Cause], list[tuple[str, LogLine]]]:
+    """Causes without those that only hint at the first, and these as wrappers."""
+    if not causes or causes[0].weak == HINT:
+        return causes, []
+    hints = [cause for cause in causes if cause.weak == HINT]
+    kept = [cause for cause in causes if cause.weak != HINT]
+    place = next((cause for cause in hints if cause.frame), None)
+    if place is not None and kept[0].native and kept[0].frame is None:
+        kept[0] = called_from(kept[0], place)
+    return kept, [(cause.message, cause.line) for cause in hints if cause.message]
+
+
+def _placed(cause: Cause, lines: Sequence[LogLine]) -> Cause:
+    """A failed image build is placed in its Dockerfile, if the builder names the line."""
+    if cause.frame is not None or not cause.native:
+        return cause
+    for line in lines:
+        if "ockerfile" in line.text and (found := _DOCKERFILE.match(line.text)):
+            return replace(cause, frame=found.group(1))
+    return cause
+
+
+def _previous_is_cause(errors: Sequence[ErrorRecord], position: int) -> bool:
+    """Whether the error this one was raised from stands in the log and is itself no noise."""
+    here = errors[position]
+    for record in reversed(errors[:position]):
+        if record.line.process == here.line.process:
+            rule = wrapper_rule(f"{record.type or ''}: {record.message}")
+            return rule is None or not rule.extra.get("noise")
+    return False
+
+
+def _order(record: ErrorRecord, errors: Sequence[ErrorRecord], position: int) -> tuple[int, ...]:
+    """Sort key of a candidate: what stands first is the cause."""
+    backed = bool(record.frames) or record.native or _is_led_on(record, errors, position)
+    later = record.chain == "during" and _previous_is_cause(errors, position)
+    told_quietly = record.line.level in {"INFO", "DEBUG", "WARNING", "WARN"}
+    quiet = told_quietly or (record.type or "").endswith("Warning")
+    outside = bool(record.frames) and not record.native and not _met_vllm(errors, position)
+    return (quiet, record.weak, not backed, _process_depth(record), outside, later, record.line.number)
+
+
+def _is_led_on(record: ErrorRecord, errors: Sequence[ErrorRecord], position: int) -> bool:
+    """Whether another error was raised on top of this one, of whose traceback only its last line was kept."""
+    after = errors[position + 1 : position + 2]
+    led = record.rule == "traceback.terminal" and bool(after) and bool(after[0].chain and after[0].frames)
+    return led and after[0].line.process == record.line.process
+
+
+def _met_vllm(errors: Sequence[ErrorRecord], position: int) -> bool:
+    """Whether an error, or what was raised on top of it, passed through vLLM's own code."""
+    process = errors[position].line.process
+    for at in range(position, min(position + MAX_CHAIN, len(errors))):
+        record = errors[at]
+        if record.line.process != process:
+            continue
+        if at > position and not record.chain:
+            return False
+        if any("vllm" in frame.path for frame in record.frames):
+            return True
+    return False
+
+
+def _with_outer_place(cause: Cause, errors: Sequence[ErrorRecord], position: int) -> Cause:
+    """An error raised inside a library alone takes the place from which vLLM called it, if that is told."""
+    if cause.native or not cause.frames or not all(is_plumbing(frame) for frame in cause.frames):
+        return cause
+    for record in errors[position + 1 : position + MAX_CHAIN]:
+        if record.line.process == cause.line.process:
+            telling = [frame for frame in record.frames if not is_plumbing(frame)]
+            if record.chain and telling:
+                return replace(cause, frame=telling[-1].place)
+            break
+    if position and _is_remote(errors[position - 1], cause):
+        telling = [frame for frame in errors[position - 1].frames if not is_plumbing(frame)]
+        return replace(cause, frame=telling[-1].place) if telling else cause
+    return cause
+
+
+def _is_remote(above: ErrorRecord, cause: Cause) -> bool:
+    """Whether the error above is that with which Ray hands on an error of another machine, printed in it."""
+    near = cause.line.number - above.line.number <= MAX_REMOTE_LINES
+    return near and above.line.process == cause.line.process and above.message.startswith("ray::")
+
+
+def _process_depth(record: ErrorRecord) -> int:
+    """0 for the innermost process: workers know the cause, the engine core hears of it, clients last."""
+    name = record.line.process
+    if "Worker" in name or name.startswith("rank"):
+        return 0
+    if record.native and not name and (record.type or "").endswith(" error"):
+        return 0  # a device fault that a library prints itself bears no prefix; it is a worker's
+    if "EngineCore" in name:
+        return 1
+    if (record.type or "").startswith("openai.") or "Error code: " in record.message:
+        return 4
+    return 3 if name.startswith(("APIServer", "ApiServer")) else 2
+
+
+def _distinct(causes: Sequence[Cause]) -> list[Cause]:
+    """Each error once: ranks and second copies repeat it."""
+    kept: dict[tuple[str | None, str], Cause] = {}
+    for cause in causes:
+        key = (cause.type, cause.message.translate(_DIGITS)[:160])
+        first = kept.setdefault(key, cause)
+        if first is not cause and _is_idle(first) and not _is_idle(cause):
+            kept[key] = called_from(first, cause)
+    return list(kept.values())
+
+
+def _is_idle(cause: Cause) -> bool:
+    """Whether an error's frames are those of libraries only."""
+    return bool(cause.frames) and all(is_plumbing(frame) for frame in cause.frames)

@@ -1,0 +1,81 @@
+"""Masks a message's variable parts, so that the same failure reads the same on every machine.
+
+In: an error message. Out: the message with numbers, sizes, addresses, paths, ids, shapes and names in
+quotes of changing values replaced by `<kind>`. Equal values keep equal placeholders within a message:
+the second distinct value of a kind is `<kind2>`. The masks are an ordered table, `lists/masks.toml`.
+
+A failure's readable key.
+
+The text is `Type | masked message | frame < frame`: the error's type, its message with the variable
+parts masked, and the innermost telling frames as module:function without line numbers. The id is
+`s1-` and the first 12 hex digits of the text's SHA-256. Algorithm versions:
+
+    s1  2026-11-21  type, masked message, at most two telling frames
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from app.extract.facts import Signature, SignatureRole
+from app.extract.lists import load
+from app.extract.log.root_cause import Cause, is_plumbing
+from app.extract.log.tracebacks import Frame
+from app.extract.rules.patterns import pattern
+
+MAX_MESSAGE_CHARS = 400
+
+
+@lru_cache(maxsize=64)
+def mask(message: str) -> str:
+    """The message with its variable parts masked and its blanks folded."""
+    text = message[:MAX_MESSAGE_CHARS]
+    seen: dict[str, dict[str, str]] = {}
+
+    table, kinds = _table()
+
+    def placeholder(found: Any) -> str:
+        kind, value = kinds[found.lastindex - 1], found.group(0)
+        values = seen.setdefault(kind, {})
+        position = len(values) + 1
+        return values.setdefault(value, f"<{kind}>" if position == 1 else f"<{kind}{position}>")
+
+    return " ".join(table.sub(placeholder, text).split())
+
+
+@lru_cache(maxsize=1)
+def _table() -> tuple[Any, tuple[str, ...]]:
+    """All masks as one pattern with a group each, and the groups' placeholders."""
+    rows = load("masks")["rule"]
+    return pattern("|".join(f"({row['pattern']})" for row in rows)), tuple(row["value"] for row in rows)
+
+
+VERSION = "s1"
+MAX_FRAMES = 2
+MAX_TEXT_CHARS = 300
+ASYNCHRONOUS = ("CUDA error", "HIP error", "NCCL error")
+"""Errors that are reported late: their Python frame is where the program was, not where it failed."""
+
+
+def make_signature(cause: Cause, role: SignatureRole = "root") -> Signature:
+    """The signature of an error."""
+    places = [] if cause.type in ASYNCHRONOUS and not cause.native else telling_places(cause.frames)
+    if not places and cause.frame and cause.native:
+        places = [cause.frame.split(":")[0]]
+    parts = [cause.type or "error", mask(cause.message), " < ".join(places)]
+    text = " | ".join(part for part in parts if part)[:MAX_TEXT_CHARS]
+    return Signature(id=signature_id(text), text=text, role=role)
+
+
+def signature_id(text: str) -> str:
+    """The id of a signature's text."""
+    return f"{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def telling_places(frames: Sequence[Frame]) -> list[str]:
+    """The innermost frames that are no plumbing, as module:function, innermost first."""
+    telling = [frame for frame in reversed(frames) if not is_plumbing(frame)]
+    return [f"{frame.file.removesuffix('.py')}:{frame.function}" for frame in telling[:MAX_FRAMES]]

@@ -1,0 +1,298 @@
+"""Errors in a log: Python tracebacks, bare error lines, native faults; each with frames and place.
+
+In: `LogLine`s. Out: `ErrorRecord`s in the order of the log, one per raised exception or fault. Lines
+of several processes may be interleaved: each process is read as a stream of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from app.extract.log.error_lines import (
+    MAX_MESSAGE_CHARS,
+    bare_end,
+    in_title,
+    inline,
+    own_words,
+    spelled,
+    terminal,
+)
+from app.extract.log.frames import PYTHON, Frame, join_frames, other_frame, pytest_place, stack_frame
+from app.extract.log.lines import LogLine
+from app.extract.log.native_faults import FaultRules, fault, fault_rules, is_guarded
+from app.extract.log.process_stream import (
+    CUT,
+    ErrorRecord,
+    Stream,
+    add,
+    begin,
+    close,
+    complete,
+    end_stack,
+    look_inward,
+)
+from app.extract.rules.patterns import pattern
+from app.extract.rules.rules import Rule
+
+__all__ = [
+    "CUT",
+    "MAX_ERRORS",
+    "MAX_FRAMES",
+    "MAX_MESSAGE_CHARS",
+    "ErrorRecord",
+    "Frame",
+    "find_errors",
+    "may_tell_errors",
+    "title_error",
+]
+
+MAX_ERRORS = 400
+"""What is kept of a log; a crash loop repeats itself."""
+MAX_FRAMES = 80
+_MARKS = ("Error", "Exception", "Traceback", 'File "', "E    ", "ERROR", "already dead")
+
+_MODULE_LEVEL = pattern(r"^(?:\(|\.| ?=|: | (?:import|from)\b)")
+_KEYWORDS = frozenset(
+    {"from", "import", "return", "raise", "with", "assert", "if", "for", "while", "class", "try"}
+)
+_ASSERT = pattern(r"^\s*assert\s+(.{3,200})$")
+_RAISE = pattern(r"^\s*raise\s+(?:\w+\.)*(\w+(?:Error|Exception))\((?:['\"]([^'\"{}]{3,300})['\"]?\)?)?")
+_LOGGED_AT = pattern(r" ([\w.+-]{3,60}\.cpp:\d{1,6})\]")
+_SHOWN = pattern(r"^([A-Z]\w*(?:Error|Exception))\((?:'([^']{6,300})'|\"([^\"]{6,300})\")\)$")
+_DEF = pattern(r"^\s*(?:async )?def (\w{1,80})\(")
+_FAILED_TEST = pattern(r"(?:^|[\s\]|])E {3,}(assert \S.{0,200})$")
+_TEST = pattern(r"(?:^|[\s/])([\w.-]{1,100}\.py)::(?:[A-Z]\w{0,80}::)*(\w{1,160})")
+"""A test run's summary names file and test in front of the error."""
+_CALLS = ("The above exception was the direct cause", "During handling of the above exception")
+_STACKS = ("Stack (most recent call first)", "Current thread 0x", "At:")
+CODE = 2
+"""How weak an error is that only its code tells."""
+
+
+def may_tell_errors(text: str) -> bool:
+    """Whether a text is worth taking apart into lines: most that people write hold no error's mark."""
+    return any(mark in text for mark in _MARKS) or fault_rules(text) is not None
+
+
+def find_errors(lines: Iterable[LogLine]) -> list[ErrorRecord]:
+    """All errors of a log in the order in which they are printed."""
+    told = join_frames([line for line in lines if line.text and not line.text.isspace()])
+    native = fault_rules("\n".join(line.text for line in told))
+    streams: dict[str, Stream] = {}
+    count = 0
+    for line in told:
+        stream = streams.get(line.process)
+        if stream is None:
+            stream = streams[line.process] = Stream()
+        before = len(stream.records)
+        _read(stream, line, native)
+        count += len(stream.records) - before
+        if count >= MAX_ERRORS:
+            break
+    for stream in streams.values():
+        end_stack(stream)
+        close(stream)
+    records = [record for stream in streams.values() for record in stream.records]
+    records += _lone_raises(told)
+    return sorted(records, key=lambda record: record.line.number)
+
+
+def _read(stream: Stream, line: LogLine, native: FaultRules | None) -> None:
+    text = line.text
+    if stream.await_message is not None and complete(stream, line):
+        return
+    if "Traceback (most recent call last)" in text:
+        close(stream)
+        stream.frames, stream.open = [], True
+        return
+    if "exception" in text and text.lstrip().startswith(_CALLS):
+        close(stream)
+        stream.chain = "caused_by" if "direct cause" in text else "during"
+        return
+    if (stream.stack is not None or text.startswith(_STACKS)) and _in_stack(stream, text):
+        return
+    if (" in " in text or 'File "' in text or ".py:" in text) and _is_place(stream, line):
+        return
+    if stream.below:
+        look_inward(stream, text)
+    if "assert " in text or "raise " in text or "def " in text:
+        _read_code(stream, line)
+    rules = native if native is not None and is_guarded(text, native) else None
+    record = _fault(line, rules.early) if rules else None
+    record = record or _terminal(stream, line) or _shown_error(line)
+    record = record or (_fault(line, rules.late) if rules else None)
+    if record:
+        add(stream, record)
+
+
+def _is_place(stream: Stream, line: LogLine) -> bool:
+    """Whether a line is a frame, in any of the forms that programs print."""
+    text = line.text
+    if 'File "' in text and (found := PYTHON.search(text)):
+        _add_frame(stream, line, found)
+        return True
+    frame = other_frame(text)
+    if frame is not None:
+        begin(stream, line)
+        if len(stream.frames) < MAX_FRAMES:
+            stream.frames.append(frame)
+        stream.open, stream.cut = True, None
+        return True
+    tested = pytest_place(text)
+    if tested is not None:
+        _add_test_place(stream, *tested)
+    return tested is not None
+
+
+def _add_frame(stream: Stream, line: LogLine, found: Any) -> None:
+    """A frame, and what a flattened text prints behind it."""
+    text, function, end = line.text, found.group(2) or "", found.end()
+    if text.endswith(" in") and not function:
+        function = "<module>"
+    elif function in _KEYWORDS or (end < len(text) and _MODULE_LEVEL.match(text[end : end + 10])):
+        function, end = "<module>", found.start(2)  # a page's HTML swallowed the name in its brackets
+    begin(stream, line)
+    if len(stream.frames) < MAX_FRAMES:
+        stream.frames.append(Frame(found.group(1), function))
+    stream.open, stream.cut = True, None
+    rest = text[end:]
+    if len(rest) > 12:
+        _read_inline(stream, line, rest)
+
+
+def _add_test_place(stream: Stream, path: str, error: str) -> None:
+    """A test run's own form: the place stands below the error, or above what it called."""
+    frame = Frame(path, stream.defined)
+    last = stream.records[-1] if stream.records else None
+    if error and last is not None and (last.type or "").endswith(error):
+        stream.records[-1] = replace(last, frames=(*last.frames, frame))
+    elif not error and len(stream.frames) < MAX_FRAMES:
+        stream.frames.append(frame)
+
+
+def _in_stack(stream: Stream, text: str) -> bool:
+    """Whether a line belongs to a stack that is printed below its fault, innermost first."""
+    if stream.stack is None:
+        stream.stack = []
+        return True
+    frame = stack_frame(text)
+    if frame is None:
+        end_stack(stream)
+        return False
+    if len(stream.stack) < MAX_FRAMES:
+        stream.stack.append(frame)
+    return True
+
+
+def _read_code(stream: Stream, line: LogLine) -> None:
+    """Code between frames: what was asserted or raised there, should the traceback be cut behind it."""
+    text = line.text
+    if "assert " in text:
+        if stream.frames and stream.cut is None and _ASSERT.match(text):
+            stream.cut = ErrorRecord("AssertionError", "", line, rule="traceback.cut_assert")
+        if "E   " in line.raw and not _is_told(stream, line) and (found := _FAILED_TEST.search(line.raw)):
+            frames = tuple(stream.frames)
+            add(stream, ErrorRecord("AssertionError", found.group(1), line, frames, rule="pytest.assert"))
+    elif "raise " in text:
+        if stream.frames and stream.cut is None and (found := _RAISE.match(text)):
+            stream.cut = ErrorRecord(
+                spelled(found.group(1)), found.group(2) or "", line, rule="traceback.cut_raise", weak=CODE
+            )
+    elif "def " in text and (found := _DEF.match(text)):
+        stream.defined = found.group(1)
+
+
+def _is_told(stream: Stream, line: LogLine) -> bool:
+    """Whether the line above has told the failed assertion in its author's words."""
+    return bool(stream.records) and stream.records[-1].line.number == line.number - 1
+
+
+def _lone_raises(told: Sequence[LogLine]) -> list[ErrorRecord]:
+    """`raise X("…")` that somebody quotes alone in a block, as all they keep of a traceback."""
+    found = []
+    for at, line in enumerate(told):
+        if not line.text.startswith("raise ") or (hit := _RAISE.match(line.text)) is None or not hit.group(2):
+            continue
+        apart = at == 0 or line.start - told[at - 1].end > len("\n```\n")
+        if apart and (at + 1 == len(told) or told[at + 1].start - line.end > len("\n```\n")):
+            kind, message = spelled(hit.group(1)), hit.group(2)
+            found.append(ErrorRecord(kind, message, line, rule="raise.alone", weak=CODE))
+        if len(found) >= MAX_ERRORS:
+            break
+    return found
+
+
+def _terminal(stream: Stream, line: LogLine) -> ErrorRecord | None:
+    """The last line of a traceback, or an error line that stands alone."""
+    text = line.text
+    found = terminal(text)
+    if found:
+        kind, message = found
+        if message is None and not (stream.open and stream.frames) and "." not in kind:
+            return None
+        if kind == "Exception" and not message and not stream.frames:
+            return None  # a person's heading
+        if kind.endswith(("Warning", "Exit")) and not stream.open:
+            return None
+        return ErrorRecord(kind, own_words(kind, message or ""), line, tuple(stream.frames), stream.chain)
+    if line.level in {"ERROR", "CRITICAL", "FATAL"} or "Error: " in text or "Exception: " in text:
+        told = inline(text)
+        if told:
+            frames = tuple(stream.frames) if stream.open else ()
+            place = _test_place(text)
+            return ErrorRecord(*told, line, frames, stream.chain, frame_hint=place, rule="traceback.inline")
+    return None
+
+
+def _test_place(text: str) -> str | None:
+    """File and test of a line in a test run's summary."""
+    found = _TEST.search(text) if "::" in text and " - " in text else None
+    return f"{found.group(1)}:{found.group(2)}" if found else None
+
+
+def _shown_error(line: LogLine) -> ErrorRecord | None:
+    """An error that a handler logs as Python shows the object: behind any error that is printed itself."""
+    if line.level not in {"ERROR", "CRITICAL", "FATAL"} or line.text[-2:-1] not in {"'", '"'}:
+        return None
+    found = _SHOWN.match(line.text)
+    if found is None:
+        return None
+    message = found.group(2) or found.group(3)
+    return ErrorRecord(found.group(1), message, line, rule="traceback.shown", weak=CODE)
+
+
+def _read_inline(stream: Stream, line: LogLine, rest: str) -> None:
+    """A flattened text prints the frame, its code and the error in one line."""
+    if "Error" not in rest and "Exception" not in rest:
+        return
+    told = inline(rest)
+    kind, message = told or (bare_end(rest), "")
+    if kind is not None:
+        frames = tuple(stream.frames)
+        add(stream, ErrorRecord(kind, message, line, frames, stream.chain, rule="traceback.flat"))
+
+
+def _fault(line: LogLine, rules: tuple[Rule, ...]) -> ErrorRecord | None:
+    """A fault that no Python traceback tells."""
+    found = fault(line.text, rules)
+    if found is None:
+        return None
+    place = found.place
+    if place is None and found.rule == "native.watchdog" and (logged := _LOGGED_AT.search(line.raw[:400])):
+        place = logged.group(1)  # the watchdog's own check: there is no other place
+    return ErrorRecord(
+        found.type, found.message, line, native=True, frame_hint=place, rule=found.rule, weak=found.weak
+    )
+
+
+def title_error(title: str) -> ErrorRecord | None:
+    """The error that a title names, as "[Bug]: ValueError: …" does."""
+    line = LogLine(1, title, "", "", 0, len(title), title)
+    told = in_title(title)
+    if told is not None:
+        return ErrorRecord(*told, line, rule="title.inline")
+    rules = fault_rules(title)
+    found = (_fault(line, rules.early) or _fault(line, rules.late)) if rules else None
+    return None if found is None or found.weak else found

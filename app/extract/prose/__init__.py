@@ -1,0 +1,1 @@
+"""What people write in sentences: regression range, stated cause and fix, mentions of other issues."""

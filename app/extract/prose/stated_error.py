@@ -1,0 +1,263 @@
+"""The error that people name in their own sentences, where no log shows it.
+
+In: a `Document` in which neither log nor traceback told an error. Out: a `Cause` with its class, its
+message only where the text quotes one, and the place where the sentence names file or function. What is
+denied, wished, only feared, or said of another failure is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+from app.extract.lists import load
+from app.extract.log.lines import LogLine
+from app.extract.log.root_cause import Cause, first_sentence, wrapper_rule
+from app.extract.rules.patterns import pattern
+from app.extract.rules.rules import Rule, load_rules
+from app.extract.text.document import Document
+from app.extract.text.sentences import Sentence, is_request, read_sentences
+
+LIST = "said_error"
+WORDS_BEFORE = 6
+"""How far a denial reaches: "should at least raise a clear ValueError"."""
+WORDS_CLOSE = 3
+CHARS_BEHIND = 40
+MAX_MESSAGE_CHARS = 300
+MAX_ANNOUNCED_LINES = 3
+MIN_MESSAGE_WORDS = 5
+
+_FILE = pattern(
+    r"(?:^|[\s`'\"(*/\[,])([\w.+-]{1,80}\.(?:pyx?|cuh?|cpp|cc|hpp))(?:(?::{1,2}|#L)([A-Za-z_]\w*|\d{1,6}))?"
+)
+_LINE = pattern(r"(?i)\bline (\d{1,6})\b")
+_LOCATES = pattern(
+    r"(?i)\b(?:occurs?|occurred|happens?|happened|raised|thrown|triggered|originates?|stems?|comes|arises?"
+    r"|lies|located|caused by|leads? to|fails? (?:in|at|on)|crash(?:es|ed)? (?:in|at)|root cause|culprit"
+    r"|modifying|line \d{1,6})\b"
+)
+"""Words with which a sentence says where a failure is."""
+_ANNOUNCES = pattern(
+    r"(?i)\b(?:following|this|below|the|an|with|next) (?:\w+ )?(?:error|exception|error message|failure)s?\b"
+    r"[^.]{0,80}[:：][ \t*]*$"
+)
+_TAGS = pattern(r"^(?:\[[^\]]{1,40}\][ :]*)+")
+_REFUSES = pattern(
+    r"(?i)\bnot (?:yet |currently )?(?:supported|implemented|available|allowed|compatible)|\bunsupported\b"
+    r"|\bmust be\b|\bcannot be\b"
+)
+_FUNCTION = pattern(r"(?:^|[\s`'\"(*.])([A-Za-z_]\w{2,80})\(\)")
+_BEHIND_AT = pattern(
+    r"(?:^|\s)(?:at|in|from|inside|by|of|during)\s+(?:the\s+)?`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)`"
+)
+_QUOTED = pattern(
+    r"^`?\*{0,2}[ ]?(?:(?:with|and) )?(?:the )?"
+    r"(?:(?:error )?(?:message|text)|saying|that says|stating|reading)?[ ]?[:,(-]?[ ]?"
+    r"(?:`([^`]{6,300})`|\"([^\"]{6,300})(?:\"|$)|'([^']{6,300})'(?:[\s).,]|$)|“([^”]{6,300})”)"
+)
+_SERVED = pattern(
+    r"\"POST [^\"\n]{1,200}\" ((?:400|422|5\d\d) [A-Z][\w -]{3,40})|(500 Internal Server Error)"
+)
+"""A refused page (GET) or a missing route (404) is no failure of the engine."""
+_CLAUSE_ENDS = (";", ":", " but ", ", then ", " then ", " and then ", "(", " — ", " – ", ". ")
+_NATIVE_FILES = (".cu", ".cuh", ".cpp", ".cc", ".hpp")
+_MANY = 3
+"""Names of so many errors in one sentence are a list, no report."""
+
+
+def find_said_error(document: Document, *, comments: bool = False) -> Cause | None:
+    """The error that title and body name in prose, or (`comments`) the first comment that does."""
+    if is_request(document):
+        return None
+    sources = [s for s in document.sources if s.startswith("comment:") == comments]
+    if not any(_speaks(document.sources[source].lower()) for source in sources):
+        return None
+    found = list(_mentions(s for s in read_sentences(document) if s.source in sources))
+    if not found:
+        return None
+    best = min(found, key=lambda item: (not item.type, item.rule == "said.class_apart"))
+    if best.frame is None:
+        same = next((item for item in found if item.type == best.type and item.frame), None)
+        best = same or best
+    if not best.message:
+        best = next((i for i in found if i.type == best.type and i.message and i.frame == best.frame), best)
+    return best
+
+
+def place_said(document: Document, kind: str | None) -> str | None:
+    """The place where prose says that an error of this class is raised; for a log without frames."""
+    for sentence in read_sentences(document) if kind else ():
+        at = sentence.text.find(kind or "")
+        if at >= 0 and not sentence.is_proposal and not _denied(sentence.low[:at], ""):
+            place = _place(sentence.text, at)
+            if place is not None:
+                return place
+    return _told_place(document)
+
+
+def _told_place(document: Document) -> str | None:
+    """The file in which a sentence of the report says that the failure happens."""
+    for sentence in read_sentences(document):
+        if sentence.source.startswith("comment:") or sentence.is_proposal or sentence.low.endswith("?"):
+            continue
+        found = _LOCATES.search(sentence.text) if _FILE.search(sentence.text) else None
+        place = _place(sentence.text, found.start(), behind=True) if found is not None else None
+        if place is not None:
+            line = _LINE.search(sentence.text)
+            return f"{place}:{line.group(1)}" if line is not None and ":" not in place else place
+    return None
+
+
+def find_announced_error(document: Document) -> Cause | None:
+    """The words that stand alone in a code block below "we get the following error:"."""
+    if is_request(document):
+        return None
+    above = ""
+    for block in document.of_source("body"):
+        if block.kind == "code" and _ANNOUNCES.search(above):
+            told = [line for line in block.lines if line.text.strip(" \t`\r")]
+            if 0 < len(told) <= MAX_ANNOUNCED_LINES and _is_message(told[0].text):
+                raw = told[0].text
+                line = LogLine(0, raw, "", "", told[0].start, told[0].end, raw)
+                message = first_sentence(raw.strip()[:MAX_MESSAGE_CHARS])
+                return Cause(None, message, None, (), line, native=False, rule="said.block")
+        above = block.text.rstrip()[-200:].rpartition("\n")[2]
+    return _repeated_title(document)
+
+
+def _repeated_title(document: Document) -> Cause | None:
+    """A program's refusal that is both the title and all that the text says of the failure."""
+    title = _TAGS.sub("", document.issue.title).strip()
+    if not _REFUSES.search(title) or not _is_message(title):
+        return None
+    for block in document.of_source("body"):
+        for line in block.lines:
+            if line.text.strip() == title and block.kind != "heading":
+                told = LogLine(0, line.text, "", "", line.start, line.end, line.text)
+                return Cause(None, title, None, (), told, native=False, rule="said.title_again")
+    return None
+
+
+def _is_message(text: str) -> bool:
+    """Whether a line is a sentence of a program, and neither code nor a command."""
+    words = text.split()
+    plain = sum(word.strip(".,:;!()'\"").replace("'", "").isalpha() for word in words)
+    return len(words) >= MIN_MESSAGE_WORDS and plain >= 0.6 * len(words) and wrapper_rule(text) is None
+
+
+def find_served_error(document: Document) -> Cause | None:
+    """All that a log tells may be the server's answer to a request: the last resort."""
+    for text in document.sources.values():
+        found = _SERVED.search(text) if '"POST ' in text or "500 Internal" in text else None
+        if found is not None:
+            words = next(group for group in found.groups() if group)
+            start = text.find(words, found.start())
+            line = LogLine(0, words, "", "", start, start + len(words), words)
+            return Cause(None, words, None, (), line, native=False, rule="served.status")
+    return None
+
+
+def _speaks(low: str) -> bool:
+    return any(word in low for word in _words())
+
+
+@lru_cache(maxsize=1)
+def _words() -> tuple[str, ...]:
+    return tuple({word for rule in load_rules(LIST) for word in rule["words"]})
+
+
+def _mentions(sentences: Iterable[Sentence]) -> Iterator[Cause]:
+    for sentence in sentences:
+        if sentence.is_proposal or (sentence.is_heading and sentence.source != "title"):
+            continue
+        if not _speaks(sentence.low) or sentence.low.endswith("?"):
+            continue
+        yield from _of_sentence(sentence)
+
+
+def _of_sentence(sentence: Sentence) -> Iterator[Cause]:
+    kept: list[tuple[int, Cause]] = []
+    for rule in load_rules(LIST):
+        if not any(word in sentence.low for word in rule["words"]):
+            continue
+        for found in rule.pattern.finditer(sentence.text):
+            cause = _cause(sentence, rule, found)
+            if cause is not None:
+                kept.append((found.start(), cause))
+    if len({cause.type for _, cause in kept}) < _MANY:
+        yield from (cause for _, cause in sorted(kept, key=lambda item: item[0]))
+
+
+def _cause(sentence: Sentence, rule: Rule, found: Any) -> Cause | None:
+    start, end = found.span()
+    if _denied(sentence.low[:start], sentence.low[end : end + CHARS_BEHIND]):
+        return None
+    groups = found.groupdict()
+    kind = rule["type"] or _class(groups.get("name") or "") or None
+    behind = sentence.text[end : end + MAX_MESSAGE_CHARS + 60]
+    message = groups.get("message") or _quoted(behind)
+    if sentence.source == "title" and behind.startswith(": "):
+        message = message or behind[2:].partition("  ")[0].strip()
+    if kind is not None and wrapper_rule(f"{kind}: {message or behind.lstrip(' :-')}") is not None:
+        return None
+    left, right = sentence.start + start, sentence.start + end
+    if message:
+        at = sentence.text.find(message, start)
+        left, right = min(left, sentence.start + at), max(right, sentence.start + at + len(message))
+    raw = sentence.text[left - sentence.start : right - sentence.start]
+    line = LogLine(0, raw, "", "", left, right, raw)
+    return Cause(kind, message, _place(sentence.text, start), (), line, native=False, rule=rule.id)
+
+
+def _class(name: str) -> str:
+    """`KeyError` from "key error", any other name as written."""
+    if name[:1].isupper() and name.endswith(("Error", "Exception")):
+        return name
+    return "".join(part.capitalize() for part in name.replace("-", " ").split()) + "Error" if name else ""
+
+
+def _denied(before: str, behind: str) -> bool:
+    """Whether the words around a name say that it did not happen here."""
+    lists = load(LIST)
+    for mark in _CLAUSE_ENDS:
+        before = before.rpartition(mark)[2] if mark in before else before
+    words = before.replace("`", " ").replace("*", " ").replace(",", " ").split()[-WORDS_BEFORE:]
+    near = f" {' '.join(words)} "
+    close = f" {' '.join(words[-WORDS_CLOSE:])} "
+    if _holds(near, lists["denied_before"]) or _holds(close, lists["ended_before"]):
+        return not any(word in near for word in lists["report_before"])
+    return any(word in behind for word in lists["denied_behind"])
+
+
+def _holds(near: str, words: Iterable[str]) -> bool:
+    return any(f" {word} " in near for word in words)
+
+
+def _quoted(behind: str) -> str:
+    """The message quoted right behind an error's name; a single word is a name, no message."""
+    found = _QUOTED.match(behind)
+    words = next((group for group in found.groups() if group), "") if found else ""
+    return words.strip() if " " in words.strip() else ""
+
+
+def _place(text: str, start: int, *, behind: bool = False) -> str | None:
+    """The file a sentence names nearest to `start`, or nearest `behind` it, with its line or function."""
+    files = [item for item in _FILE.finditer(text) if not _in_log_prefix(text, item.start(1))]
+    if not files:
+        return None
+    found = min(files, key=lambda item: (behind and item.start(1) < start, abs(item.start(1) - start)))
+    name, inside = str(found.group(1)), found.group(2)
+    if inside or name.endswith(_NATIVE_FILES):
+        return f"{name}:{inside}" if inside else name
+    functions: list[Any] = [*_FUNCTION.finditer(text), *_BEHIND_AT.finditer(text)]
+    functions = [item for item in functions if not item.group(1).endswith((".py", "Error"))]
+    if not functions:
+        return name
+    nearest = min(functions, key=lambda item: abs(item.start(1) - found.start(1)))
+    return f"{name}:{nearest.group(1).rsplit('.', 1)[-1]}"
+
+
+def _in_log_prefix(text: str, start: int) -> bool:
+    """Whether a file stands in a logger's brackets, which name who logged and not what failed."""
+    return text.rfind("[", 0, start) > text.rfind(" ", 0, start) and text.find("]", start) >= 0

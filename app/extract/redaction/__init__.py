@@ -1,0 +1,1 @@
+"""Secrets and names of people and hosts: found, and masked by blocks of equal length."""

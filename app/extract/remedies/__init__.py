@@ -1,0 +1,1 @@
+"""What people say they changed, and whether it helped."""

@@ -1,0 +1,201 @@
+"""Commands that were run, and whether they failed or worked, as the line above them says.
+
+In: a `Document`. Out: `Attempt`s with their settings, so that a failing and a working command can be
+compared: what differs is the remedy.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from app.extract.lists import load
+from app.extract.rules.patterns import pattern
+from app.extract.text.document import Block, Document
+
+Result = Literal["fails", "works"]
+
+MAX_LABEL_CHARS = 160
+MAX_ATTEMPTS = 40
+MAX_READ_CHARS = 131_072
+"""How much of one source is searched for commands: twice what GitHub lets anybody write into one text."""
+
+MAX_DIFFERENCES = 2
+"""Commands that differ in more than this are two experiments, not one change."""
+
+_LIST = load("attempts")
+_WORKS: tuple[str, ...] = tuple(_LIST["works"])
+_FAILS: tuple[str, ...] = tuple(_LIST["fails"])
+_NEGATED: tuple[str, ...] = tuple(_LIST["negated"])
+_IGNORED = frozenset(_LIST["ignored_settings"])
+_HINTS = ("vllm", "docker", "podman", "python")
+_START = pattern(
+    r"^\s*(?:[$>%]\s*|[-*]\s+)?`?(?:(?:sudo|exec|nohup|time|env|srun|numactl \S+)\s+)*"
+    r"(?:(?:export\s+)?[A-Z][A-Z0-9_]*=\S*\s+)*"
+    r"(?:vllm\s+(?:serve|bench|chat|complete)\b|(?:\S*/)?python[0-9.]*\s+(?:-\S+\s+)*\S*"
+    r"|(?:docker|podman)\s+run\b|uv\s+run\b)"
+)
+_EXPORT = pattern(r"^\s*(?:[$>]\s*)?(?:export|set)\s+[A-Z][A-Z0-9_]*=")
+_SETTING = pattern(
+    r"(?:^|\s)(--?[A-Za-z][\w.-]*)(?:(?:=|[ \t]+)('[^'\n]*'|\"[^\"\n]*\"|\{[^\n]*\}|[^\s\\\-#'\"][^\s\\]*))?"
+    r"|\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)=('[^'\n]*'|\"[^\"\n]*\"|[^\s\\'\"]*)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingUse:
+    """One flag or variable of a command: `start` and `end` in the source."""
+
+    name: str
+    value: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One command. `result` is None where nothing is said; `label` is the line that says it."""
+
+    command: str
+    source: str
+    start: int
+    end: int
+    label: str
+    result: Result | None
+    is_workaround: bool
+    settings: tuple[SettingUse, ...]
+
+
+class _Read(threading.local):
+    """The document read last in this thread and its attempts: two readers ask for them."""
+
+    document: Document | None = None
+    attempts: tuple[Attempt, ...] = ()
+
+
+_LAST = _Read()
+
+
+def read_attempts(document: Document) -> tuple[Attempt, ...]:
+    """All server and client commands of an issue, in reading order; none beyond `MAX_READ_CHARS`."""
+    if _LAST.document is not document:
+        _LAST.attempts = _of_document(document)
+        _LAST.document = document
+    return _LAST.attempts
+
+
+def _of_document(document: Document) -> tuple[Attempt, ...]:
+    found: list[Attempt] = []
+    label = ""
+    for block in document.blocks:
+        if block.start > MAX_READ_CHARS or len(found) >= MAX_ATTEMPTS:
+            continue
+        if block.kind == "heading":
+            label = block.text
+            continue
+        if not any(hint in block.text for hint in _HINTS) and "export " not in block.text:
+            last = next((line.text for line in reversed(block.lines) if line.text.strip()), "")
+            label = last if block.kind != "code" else ""
+            continue
+        for attempt, after in _of_block(document, block, label):
+            if attempt is not None and len(found) < MAX_ATTEMPTS:
+                found.append(attempt)
+            label = after
+    return tuple(found)
+
+
+def find_difference(attempt: Attempt, others: tuple[Attempt, ...]) -> tuple[SettingUse, ...]:
+    """What a working command has that the likest failing one lacks; empty if they differ too much."""
+    best: tuple[int, tuple[SettingUse, ...]] | None = None
+    mine = {use.name for use in attempt.settings}
+    for other in others:
+        if other is attempt or other.result == "works":
+            continue
+        theirs = {(use.name, use.value) for use in other.settings}
+        extra = tuple(
+            use
+            for use in attempt.settings
+            if (use.name, use.value) not in theirs and use.name not in _IGNORED
+        )
+        shared = sum(name in mine for name, _ in theirs)
+        if 0 < len(extra) <= MAX_DIFFERENCES and (best is None or shared > best[0]):
+            best = (shared, extra)
+    return best[1] if best else ()
+
+
+def read_result(label: str) -> Result | None:
+    """Whether a label line says that what follows works or fails."""
+    low = label.lower()
+    if any(words in low for words in _NEGATED):
+        return "fails"
+    good = any(words in low for words in _WORKS)
+    bad = any(words in low for words in _FAILS)
+    if good == bad:
+        return "works" if good and "workaround" in low else None
+    return "works" if good else "fails"
+
+
+def _of_block(document: Document, block: Block, label: str) -> Iterator[tuple[Attempt | None, str]]:
+    """Attempts of one block, each with the label that is in force behind it."""
+    source = document.sources[block.source]
+    start = end = -1
+    goes_on = False
+    for line in block.lines:
+        if line.start > MAX_READ_CHARS:
+            break
+        text = line.text
+        if start >= 0 and (goes_on or text.lstrip().startswith("--")):
+            end, goes_on = line.end, text.rstrip().endswith("\\")
+            continue
+        if start >= 0:
+            yield _attempt(source, block.source, start, end, label), ""
+            start, label = -1, ""
+        if not text.strip():
+            continue
+        if _is_command(text):
+            start, end, goes_on = line.start, line.end, text.rstrip().endswith("\\")
+        elif block.kind != "code" or text.lstrip().startswith("#"):
+            label = text
+    if start >= 0:
+        yield _attempt(source, block.source, start, end, label), ""
+        label = ""
+    yield None, label
+
+
+def _is_command(text: str) -> bool:
+    if any(hint in text for hint in _HINTS):
+        return bool(_START.search(text))
+    return "=" in text and bool(_EXPORT.search(text))
+
+
+def _attempt(source: str, name: str, start: int, end: int, label: str) -> Attempt:
+    command = source[start:end]
+    lead = len(command) - len(command.lstrip())
+    short = label if len(label) <= MAX_LABEL_CHARS else ""
+    uses = tuple(_settings(command, start))
+    is_workaround = "workaround" in short.lower() or "绕过" in short
+    return Attempt(
+        command.strip(),
+        name,
+        start + lead,
+        start + lead + len(command.strip()),
+        short,
+        read_result(short),
+        is_workaround and read_result(short) != "fails",
+        uses,
+    )
+
+
+def _settings(command: str, offset: int) -> Iterator[SettingUse]:
+    for match in _SETTING.finditer(command):
+        group = 1 if match.group(1) else 3
+        name, value = match.group(group), match.group(group + 1) or ""
+        end = match.end(group + 1) if value else match.end(group)
+        yield SettingUse(
+            name.lower().replace("_", "-").lstrip("-"),
+            value.strip("'\""),
+            offset + match.start(group),
+            offset + end,
+        )

@@ -1,0 +1,100 @@
+"""All patterns of a list tried in one pass.
+
+A list's patterns, as one automaton, tell in a single linear pass which of them a text meets; only those are
+then asked where. A sentence that meets none costs one pass instead of one per rule.
+
+Rules as data: what a list file may hold and how it is read.
+
+A list file `lists/<name>.toml` has an array `[[rule]]`; each rule has a stable `id`, a `reason`, a
+linear-time `pattern`, a text it must `hit` and one it must `miss`, and what its list adds (`value`,
+`kind`, …). One test runs all of them against their examples.
+
+Which of many plain words stand in a text, found in one pass over it.
+
+A rule names words without which it cannot hit; asking for each of them by itself would read a text as many
+times as there are words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from app.extract.lists import load
+from app.extract.rules.patterns import escape, pattern, pattern_set
+
+
+class RuleSet:
+    """Some rules of a list, in its order."""
+
+    def __init__(self, rules: Sequence[Rule], sources: Sequence[str]) -> None:
+        self.rules = tuple(rules)
+        self._set = pattern_set(sources)
+
+    def meeting(self, text: str) -> list[Rule]:
+        """The rules whose pattern is found somewhere in the text, in the order of their list."""
+        return [self.rules[at] for at in sorted(self._set.Match(text) or ())]
+
+
+@lru_cache(maxsize=64)
+def load_rule_set(name: str, key: str = "", *values: str) -> RuleSet:
+    """The rules of one list as a set; with `key` those whose entry there is one of `values`.
+
+    An entry that is a list (`steps`) counts if it holds one of the values.
+    """
+    rules, sources = [], []
+    for rule, row in zip(load_rules(name), load(name).get("rule", ()), strict=True):
+        entry = row.get(key, "") if key else ""
+        if key and not set(values) & set(entry if isinstance(entry, list) else [entry]):
+            continue
+        rules.append(rule)
+        sources.append(f"(?i){row['pattern']}" if row.get("ignore_case") else row["pattern"])
+    return RuleSet(rules, sources)
+
+
+KNOWN_KEYS = frozenset({"id", "reason", "pattern", "hit", "miss", "ignore_case"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule; `extra` holds the keys that only its list knows."""
+
+    id: str
+    reason: str
+    pattern: Any
+    hit: str
+    miss: str
+    extra: dict[str, Any]
+
+    def __getitem__(self, key: str) -> Any:
+        return self.extra[key]
+
+
+@lru_cache(maxsize=64)
+def load_rules(name: str) -> tuple[Rule, ...]:
+    """The rules of one list, in the order of the file.
+
+    Raises:
+        KeyError: a rule lacks one of the five required keys.
+        re2.error: a pattern is not linear-time syntax.
+    """
+    rules = []
+    for row in load(name).get("rule", ()):
+        extra = {key: value for key, value in row.items() if key not in KNOWN_KEYS}
+        compiled = pattern(row["pattern"], ignore_case=row.get("ignore_case", False))
+        rules.append(Rule(row["id"], row["reason"], compiled, row["hit"], row["miss"], extra))
+    return tuple(rules)
+
+
+class Words:
+    """A set of plain words to look for; case counts."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words = tuple(dict.fromkeys(words))
+        self._set = pattern_set(escape(word) for word in self._words)
+
+    def present(self, text: str) -> frozenset[str]:
+        """Those of the words that the text holds."""
+        return frozenset(self._words[at] for at in self._set.Match(text) or ())

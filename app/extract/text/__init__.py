@@ -1,0 +1,1 @@
+"""An issue cut into blocks, lines and sentences."""

@@ -1,0 +1,320 @@
+"""Reads an issue's markdown into blocks: headings, prose, program output, quotes.
+
+In: `IssueText`. Out: `Document` (see `document.py`). Nothing is rendered and nothing is lost: every
+block is a span of its source. What stands outside a fence but reads as program output becomes `code`
+too, since half of all reporters paste their log bare.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from app.extract.lists import FORM_HEADINGS
+from app.extract.rules.patterns import pattern
+from app.extract.text.document import Block, Document, IssueText, Kind, Line
+
+FLAT_LINE_CHARS = 400
+"""A text whose mean line is longer than this has lost its line breaks."""
+
+WINDOW_CHARS = 1 << 20
+"""How much of a very long source's beginning, and of its end, is read for fields."""
+
+BLOCKS_WINDOW_CHARS = 1 << 17
+"""How much of a very long issue text's beginning, and of its end, is cut into blocks. GitHub takes
+65,536 characters, so only an imported file is ever longer."""
+
+MAX_HEADING_CHARS = 200
+"""A longer line is no heading."""
+
+MAINTAINER_ASSOCIATIONS = frozenset({"MEMBER", "OWNER", "COLLABORATOR"})
+
+_FENCE = pattern(r"^[ \t>]*(?:```+|~~~+)[ \t]*([\w+.-]*)")
+_HEADING = pattern(r"^[ \t]{0,3}#{1,6}[ \t]+(\S.*?)[ \t#]*$")
+_BOLD_HEADING = pattern(r"^[ \t]{0,3}(?:\*\*|__)([^*_]{2,80})(?:\*\*|__)[ \t]*:?[ \t]*$")
+_SUMMARY = pattern(r"<summary>\s*(.{1,120}?)\s*</summary>", ignore_case=True)
+_HEADING_MARKS = (
+    (_HEADING, "#"),
+    (_BOLD_HEADING, "**"),
+    (_BOLD_HEADING, "__"),
+    (_SUMMARY, "summary>"),
+    (_SUMMARY, "SUMMARY>"),
+)
+_LEADING_SIGNS = pattern(r"^[^\p{L}\p{N}]+")
+_OUTPUT = pattern(
+    r"^(?:"
+    r"\s*File \"[^\"]{1,300}\", line \d+"
+    r"|\s*Traceback \(most recent call last\)"
+    r"|(?:\x1b?\[[\d;]*m)?\((?:\w*(?:EngineCore|Worker|APIServer|ApiServer)\w*)[^)]{0,80}\)"
+    r"|\[rank\d+\]"
+    r"|u?(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)[: ]+\d\d-\d\d \d\d:\d\d:\d\d"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
+    r"|[A-Za-z_][\w.]{0,80}(?:Error|Exception|Interrupt|Exit)(?::|\s*$)"
+    r"|\s+[\^~]{3,}\s*$"
+    r"|(?:The above exception was|During handling of the above)"
+    r"|terminate called|\s*what\(\):|frame #\d+:|#\d+ +0x"
+    r"|(?:PyTorch version|CUDA used to build PyTorch|GPU models and configuration|\[pip3\]|\[conda\])"
+    r")"
+)
+_CUT = pattern(
+    r"(?: ###? )|```"
+    r"|\((?:\w*(?:EngineCore|Worker|APIServer|ApiServer)\w*)(?: [^)]{0,60})?\) "
+    r"|\[rank\d+\]: ?"
+    r"|\b(?:INFO|WARNING|ERROR|DEBUG|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d"
+    r"|Traceback \(most recent call last\)"
+    r"|File \"[^\"]{1,300}\", line \d+"
+    r"|The above exception was the direct|During handling of the above"
+    r"|(?: - \[[ xX]\] )"
+    r"|\b(?:Collecting environment information|PyTorch version:|Is debug build:|CUDA used to build PyTorch"
+    r"|ROCM used to build PyTorch|OS:|GCC version|Clang version|CMake version|Libc version|Python version"
+    r"|Python platform|Is CUDA available|CUDA runtime version|CUDA_MODULE_LOADING set to"
+    r"|GPU models and configuration|Nvidia driver version|cuDNN version|HIP runtime version"
+    r"|MIOpen runtime version|Is XNNPACK available|CPU:|Versions of relevant libraries"
+    r"|ROCM Version|Neuron SDK Version|vLLM Version|vLLM Build Flags|GPU Topology)"
+    r"|\[pip3\] |\[conda\] "
+)
+
+
+_RUN_ON_HEADINGS = tuple(sorted((h for h in FORM_HEADINGS if " " in h), key=len, reverse=True))
+
+
+@dataclass(slots=True)
+class _Open:
+    """The block being gathered."""
+
+    kind: Kind
+    lines: list[Line]
+    heading: str
+    language: str
+
+
+def is_flattened(text: str) -> bool:
+    """Whether a text has lost its line breaks."""
+    return len(text) > FLAT_LINE_CHARS and len(text) / (text.count("\n") + 1) > FLAT_LINE_CHARS
+
+
+def split_lines(text: str, offset: int = 0) -> Iterator[Line]:
+    """Lines without their ends (CRLF, LF); positions count from `offset`."""
+    start = 0
+    while start <= len(text):
+        end = text.find("\n", start)
+        stop = len(text) if end < 0 else end
+        cut = stop - 1 if stop > start and text[stop - 1] == "\r" else stop
+        yield Line(text[start:cut], offset + start, offset + cut)
+        if end < 0:
+            return
+        start = end + 1
+
+
+def cut_lines(text: str, offset: int = 0) -> Iterator[Line]:
+    """Lines of a text, flattened or not: a lost line break is found again by what begins a line.
+
+    Positions count from `offset`.
+    """
+    if not is_flattened(text):
+        yield from split_lines(text, offset)
+        return
+    for line in split_lines(text, offset):
+        marks = [0, *_starts(line.text), len(line.text)]
+        for start, end in itertools.pairwise(marks):
+            piece = line.text[start:end]
+            lead = len(piece) - len(piece.lstrip(" "))
+            body = piece.strip(" ")
+            begin = line.start + start + lead
+            title_end = _form_heading_end(body) if body.startswith("#") else 0
+            if title_end:
+                yield Line(body[:title_end], begin, begin + title_end)
+                rest = body[title_end:].lstrip()
+                begin += len(body) - len(rest)
+                body = rest
+            if body:
+                yield Line(body, begin, begin + len(body))
+
+
+def _form_heading_end(line: str) -> int:
+    """Where a form's heading ends in a line that runs on into its section; 0 if it holds none."""
+    signs = _LEADING_SIGNS.match(line)
+    start = signs.end() if signs else 0
+    low = line[start : start + 120].lower()
+    for heading in _RUN_ON_HEADINGS:
+        if low.startswith(heading) and low[len(heading) : len(heading) + 1] in (" ", ":"):
+            return start + len(heading)
+    return 0
+
+
+def _starts(text: str) -> list[int]:
+    """Where a lost line began; two prefixes of one line are not cut apart."""
+    starts: list[int] = []
+    previous_end = -10
+    for match in _CUT.finditer(text):
+        start, end = match.span()
+        if start - previous_end > 1 and start > 0:
+            starts.append(start)
+        previous_end = end
+    return starts
+
+
+def windows(document: Document) -> Iterator[tuple[str, int, str]]:
+    """The parts of a document worth reading for fields: (source, offset, text) without the title.
+
+    A source longer than twice `WINDOW_CHARS` is read at its beginning and its end: settings and versions
+    are logged when a server starts, and what was pasted beside the log stands around it.
+    """
+    for source, text in document.sources.items():
+        if source != "title" and text:
+            yield from ((source, offset, part) for offset, part in _ends(text, WINDOW_CHARS))
+
+
+def _ends(text: str, window_chars: int) -> Iterator[tuple[int, str]]:
+    """A text with its offset; of one longer than two windows, its beginning and its end."""
+    if len(text) <= 2 * window_chars:
+        yield 0, text
+    else:
+        yield 0, text[:window_chars]
+        yield len(text) - window_chars, text[-window_chars:]
+
+
+class Places:
+    """Answers, for a position in a source, whether program output or the author's words stand there."""
+
+    def __init__(self, document: Document) -> None:
+        self._blocks = {source: list(document.of_source(source)) for source in document.sources}
+        self._starts = {source: [b.start for b in blocks] for source, blocks in self._blocks.items()}
+
+    def block_at(self, source: str, position: int) -> Block | None:
+        """The block that holds a position, or the one before it; None ahead of the first."""
+        at = bisect_right(self._starts[source], position) - 1
+        return self._blocks[source][at] if at >= 0 else None
+
+    def is_prose(self, source: str, position: int) -> bool:
+        """Whether the author speaks there: prose or a heading."""
+        block = self.block_at(source, position)
+        return block is None or block.kind in ("prose", "heading")
+
+
+def read_document(issue: IssueText) -> Document:
+    """Cut all texts of an issue into blocks."""
+    sources = {"title": issue.title, "body": issue.body}
+    speaker = {"title": "reporter", "body": "reporter"}
+    for position, comment in enumerate(issue.comments, 1):
+        name = f"comment:{comment.id}" if comment.id is not None else f"comment:#{position}"
+        sources[name] = comment.body
+        if comment.user is not None and comment.user == issue.user:
+            speaker[name] = "reporter"
+        else:
+            speaker[name] = "maintainer" if comment.author_association in MAINTAINER_ASSOCIATIONS else "other"
+    blocks = tuple(
+        block
+        for name, text in sources.items()
+        for offset, part in _ends(text, BLOCKS_WINDOW_CHARS)
+        for block in _blocks(name, part, offset)
+    )
+    return Document(issue, sources, blocks, speaker, is_flattened(issue.body))
+
+
+def read_log_document(log: str, read: Iterable[Line] | None = None) -> Document:
+    """A pasted log as a document of one code block, so that fields are read by the same rules.
+
+    Args:
+        log: the whole log.
+        read: those of its lines that are worth reading; all of them if None.
+    """
+    lines = tuple(cut_lines(log) if read is None else read)
+    block = Block("code", "body", 0, len(log), log, "", "", lines)
+    return Document(IssueText(0, "", log), {"title": "", "body": log}, (block,), {"body": "reporter"})
+
+
+def _blocks(source: str, text: str, offset: int) -> Iterator[Block]:
+    current: _Open | None = None
+    fence = ""
+    heading = ""
+    lines = list(cut_lines(text, offset))
+    marks_left = sum(_is_fence(line.text) for line in lines)
+    for line in lines:
+        if _is_fence(line.text):
+            marks_left -= 1
+            yield from _close(source, text, offset, current)
+            current, fence = _at_fence(line, fence, heading)
+            continue
+        if fence and marks_left % 2 == 0 and _is_form_heading(line.text):
+            fence = ""  # the marks that follow pair up without this one: it was never closed
+        kind, title = _kind_of(line.text, bool(fence))
+        if title:
+            heading = title
+        if current is None or current.kind != kind or kind == "heading":
+            if current is not None and _continues_output(current, line.text, kind):
+                kind = "code"
+            else:
+                yield from _close(source, text, offset, current)
+                current = _Open(kind, [], heading, "")
+        current.lines.append(line)
+        if fence and line.text.rstrip().endswith(fence) and marks_left % 2 == 0:
+            fence = ""
+    yield from _close(source, text, offset, current)
+
+
+def _is_fence(line: str) -> bool:
+    """Whether a line opens or closes a fence; one that does both holds code within a sentence."""
+    if "```" not in line and "~~~" not in line:
+        return False
+    found = _FENCE.match(line)
+    return found is not None and "```" not in line[found.end() :]
+
+
+def _at_fence(line: Line, fence: str, heading: str) -> tuple[_Open | None, str]:
+    """What a fence line leaves open: the block it begins, if any, and the mark that will close it."""
+    opened = _FENCE.match(line.text)
+    mark = line.text.strip(" \t>")[:3]
+    if fence:
+        return None, "" if mark == fence else fence
+    rest = line.text[opened.end() :].strip()
+    return _Open("code", [line] if rest else [], heading, opened.group(1)), mark
+
+
+def _is_form_heading(line: str) -> bool:
+    return line.startswith("#") and line.strip("# \t:").lower() in FORM_HEADINGS
+
+
+def _kind_of(line: str, in_fence: bool) -> tuple[Kind, str]:
+    """A line's kind, and the title if it is a heading."""
+    if in_fence:
+        return "code", ""
+    if len(line) < MAX_HEADING_CHARS and (title := _title_of(line)):
+        return "heading", title
+    if _OUTPUT.match(line):
+        return "code", ""
+    if line.lstrip().startswith(">"):
+        return "quote", ""
+    return "prose", ""
+
+
+def _title_of(line: str) -> str:
+    """The title, if a short line is a heading; its mark is looked for before a rule is run."""
+    for rule, mark in _HEADING_MARKS:
+        if mark in line and (found := rule.search(line)):
+            return str(found.group(1))
+    bare = line.strip(" \t:")
+    if bare and not bare[0].isalnum():
+        bare = _LEADING_SIGNS.sub("", bare).strip()
+    return bare if bare.lower() in FORM_HEADINGS else ""
+
+
+def _continues_output(current: _Open, line: str, kind: Kind) -> bool:
+    """Whether a bare line belongs to the program output above it: indented, or within a traceback."""
+    return (
+        current.kind == "code"
+        and kind == "prose"
+        and not current.language
+        and line.startswith(("  ", "\t"))
+        and bool(line.strip())
+    )
+
+
+def _close(source: str, text: str, offset: int, block: _Open | None) -> Iterable[Block]:
+    if block is None or not any(line.text.strip() for line in block.lines):
+        return
+    start, end = block.lines[0].start, block.lines[-1].end
+    words = text[start - offset : end - offset]
+    yield Block(block.kind, source, start, end, words, block.heading, block.language, tuple(block.lines))

@@ -1,0 +1,98 @@
+"""vLLM's versions in a sentence, and how versions sort.
+
+In: a `Sentence`. Out: the versions that are vLLM's, with their places: `0.9.1` behind another package's name,
+a memory size, a sampling setting or an address is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from app.extract.lists import load
+from app.extract.rules.patterns import pattern
+from app.extract.text.sentences import Sentence
+
+_FOREIGN: tuple[str, ...] = tuple(load("regression")["foreign"])
+_OURS = ("vllm-openai", "vllm/vllm-openai", "vllm")
+_VERSION = pattern(
+    r"(?:\b|vllm)(?:v\.? ?)?"
+    r"(\d{1,2}\.\d{1,2}(?:\.\d{1,2}){0,2}(?:[._-]?(?:post|rc|dev|a|b)\d+)*(?:\.dev\d+)?(?:\+[\w.]*\w)?)(?:\b|xx)",
+    ignore_case=True,
+)
+_NUMBERS = pattern(r"\d+")
+_UNITS = (" gb", " gi", " mb", " tok", " s ", "gb", " ms", "s)")
+_LISTED = frozenset([",", "and", "->", "to", "/", "or", "→", "=>", "~"])
+FIRST_RELEASE_OF_ONES = 1
+"""vLLM is below version 1; a larger first number is another package's."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenVersion:
+    """A version and where it stands in its sentence, a leading v included."""
+
+    text: str
+    start: int
+    end: int
+
+
+def order_of(version: str) -> tuple[int, ...]:
+    """A key that sorts versions: `0.9.0` < `0.10.0rc1` < `0.10.0` < `0.10.0.post1`."""
+    base = version.lower().split("+")[0]
+    numbers = [int(number) for number in _NUMBERS.findall(base)]
+    release = numbers[: base.replace("rc", ".rc").count(".") + 1][:3] if "dev" not in base else numbers[:3]
+    while len(release) < 3:
+        release.append(0)
+    stage = -1 if "rc" in base or "dev" in base else 1 if "post" in base else 0
+    return (*release, stage, *numbers[3:])
+
+
+def versions_in(sentence: Sentence) -> list[SpokenVersion]:
+    """VLLM's versions in a sentence; those behind another package's name are left out."""
+    if "." not in sentence.text:
+        return []
+    found: list[SpokenVersion] = []
+    foreign_end = -10
+    for match in _VERSION.finditer(sentence.text):
+        start, end = match.start(), match.end(1)
+        before = sentence.low[max(0, start - 28) : start].rstrip(" =<>~:`*(v-@")
+        is_listed = sentence.text[foreign_end:start].strip(" v`") in _LISTED
+        is_foreign = before.endswith(_FOREIGN) and not before.endswith(_OURS)
+        if is_foreign or (foreign_end > 0 and is_listed):
+            foreign_end = end
+        elif _is_ours(sentence, match, before):
+            found.append(SpokenVersion(match.group(1), start, end))
+    return found
+
+
+def names_other(low: str) -> bool:
+    """Whether a piece of text names another package and not vLLM."""
+    return "vllm" not in low and any(word in _FOREIGN for word in low.replace(",", " ").split())
+
+
+def _is_ours(sentence: Sentence, match: Any, before: str) -> bool:
+    """Whether a number is a version of vLLM's, judged by its shape and its neighbours."""
+    text, start, end = match.group(1), match.start(), match.end(1)
+    numbers = text.split(".")
+    is_named = match.group(0)[:1] in "vV" or before.endswith(
+        ("vllm", "version", "release", "image", "openai")
+    )
+    if text.startswith("0.0.") or (sentence.text[end : end + 2] in (".x", ".*") and len(numbers) > 2):
+        return False
+    if int(numbers[0]) >= FIRST_RELEASE_OF_ONES or (
+        len(numbers) < 3 and not _is_short(sentence, match, is_named)
+    ):
+        return False
+    if sentence.text[end : end + 1] == "%" or sentence.low.startswith(_UNITS, end):
+        return False
+    return is_named or start == 0 or sentence.text[start - 1] not in "-/=_"
+
+
+def _is_short(sentence: Sentence, match: Any, is_named: bool) -> bool:
+    """Whether `0.27` is a version here: named as one, or right behind a word of place."""
+    start: int = match.start()
+    text: str = match.group(1)
+    before = sentence.low[max(0, start - 6) : start]
+    return is_named or (
+        before.endswith((" on ", " in ", "since ", "from ")) and len(text) >= 4 and text[2] in "123"
+    )

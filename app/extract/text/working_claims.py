@@ -1,0 +1,43 @@
+"""Whether something is named as what works: in a line that says so, or in the block of code below one.
+
+In: a `Document` and a place in it. Out: yes or no. What such places set is not what fails.
+"""
+
+from __future__ import annotations
+
+from app.extract.fields.environment import Span
+from app.extract.lists import load
+from app.extract.rules.patterns import pattern
+from app.extract.text.blocks import Places
+from app.extract.text.document import Document
+
+MAX_LINE_CHARS = 300
+"""How much of the prose around a place is looked at."""
+
+_LIST = load("models")["works"]
+_WORKS = pattern(_LIST["line"], ignore_case=True)
+_FAILS = pattern(_LIST["unless"], ignore_case=True)
+
+
+def said_to_work(document: Document, places: Places, span: Span) -> bool:
+    """Whether its own line, or the last line of prose before its block of code, says that it works."""
+    source, start, end = span
+    block = places.block_at(source, start)
+    if block is None:
+        return False
+    text = document.sources[source]
+    if block.kind == "prose":
+        first = max(block.start, text.rfind("\n", 0, start) + 1, start - MAX_LINE_CHARS)
+        return _praises(text[first : min(block.end, end + MAX_LINE_CHARS)].partition("\n")[0])
+    if block.kind != "code":
+        return False
+    before = places.block_at(source, block.start - 1)
+    if before is None or before.start >= block.start or before.kind not in ("prose", "heading"):
+        return False
+    lines = text[max(before.start, block.start - MAX_LINE_CHARS) : block.start].splitlines()
+    told = [line for line in lines if line.strip("`~ \t")]
+    return bool(told) and _praises(told[-1])
+
+
+def _praises(line: str) -> bool:
+    return bool(_WORKS.search(line)) and not _FAILS.search(line)

@@ -1,0 +1,1 @@
+"""One failure with all its reports: members, hardware, versions, growth, advice."""

@@ -1,0 +1,103 @@
+"""People's judgement of two issues: the same failure, or not. It outranks everything that is derived."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import Field
+
+from app.errors import InputError, NotFoundError, PullRequestError
+from app.extract.facts import Frozen
+from app.extract.redaction.redact import mask_secrets
+from app.knowledge.cluster.update import Change, update_clusters
+from app.store.github.issues import find_heads, find_repository
+from app.store.people.judgements import (
+    JudgementRecord,
+    UndoneWhy,
+    Verdict,
+    list_judgements,
+    save_judgement,
+    undo_judgement,
+)
+from app.store.session import Store
+
+
+class Judgement(Frozen):
+    """A person's word on two issues of one repository; in force while `undone_at` is null."""
+
+    id: int
+    repo: str
+    a: int = Field(description="the lower number")
+    b: int
+    verdict: Verdict
+    note: str | None
+    judged_at: datetime
+    undone_at: datetime | None
+    undone_why: UndoneWhy | None = Field(description="undone by hand, or replaced by another judgement")
+
+
+def judge(
+    store: Store, repo: str, a: int, b: int, verdict: Verdict, note: str | None = None
+) -> tuple[Judgement, bool]:
+    """Put a judgement in force; whether it is news.
+
+    Raises:
+        InputError: both numbers are one.
+        NotFoundError: an issue is not stored.
+        PullRequestError: one of them is a pull request.
+    """
+    if a == b:
+        raise InputError(f"#{a} stands on both sides: a judgement is of two issues.")
+    with store.unit_of_work() as session:
+        repo_id = find_repository(session, repo)
+        heads = {head.number: head for head in find_heads(session, repo_id, [a, b])} if repo_id else {}
+        for number in (a, b):
+            if number not in heads:
+                raise NotFoundError(f"{repo}#{number} is not stored: judge issues that are.")
+            if heads[number].is_pull_request:
+                raise PullRequestError(f"{repo}#{number} is a pull request: judge issues.")
+        record, is_new = save_judgement(session, repo_id or 0, a, b, verdict, note)
+        update_clusters(session, record.repo_id, repo, Change(judged=[(record.a, record.b)]))
+    return _shown(record, repo), is_new
+
+
+def undo(store: Store, repos: tuple[str, ...], judgement_id: int) -> Judgement:
+    """Take a judgement back. It stays in the list of all, with when it was undone.
+
+    Raises:
+        NotFoundError: no judgement of these repositories has this id.
+    """
+    with store.unit_of_work() as session:
+        names = {find_repository(session, repo): repo for repo in repos}
+        record = undo_judgement(session, judgement_id)
+        if record is None or record.repo_id not in names:
+            raise NotFoundError(f"There is no judgement {judgement_id}.")
+        pair = record.a, record.b
+        update_clusters(session, record.repo_id, names[record.repo_id], Change(judged=[pair]))
+    return _shown(record, names[record.repo_id])
+
+
+def judgements(
+    store: Store, repo: str, *, below: int | None = None, limit: int = 50, ended: bool = False
+) -> tuple[Judgement, ...]:
+    """Judgements of a repository, the newest first; with `ended` also those no longer in force."""
+    with store.reading() as session:
+        repo_id = find_repository(session, repo)
+        if repo_id is None:
+            return ()
+        found = list_judgements(session, repo_id, below=below, limit=limit, ended=ended)
+    return tuple(_shown(record, repo) for record in found)
+
+
+def _shown(record: JudgementRecord, repo: str) -> Judgement:
+    return Judgement(
+        id=record.id,
+        repo=repo,
+        a=record.a,
+        b=record.b,
+        verdict=record.verdict,
+        note=mask_secrets(record.note) if record.note else None,
+        judged_at=record.judged_at,
+        undone_at=record.undone_at,
+        undone_why=record.undone_why,
+    )

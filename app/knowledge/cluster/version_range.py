@@ -1,0 +1,188 @@
+"""Since when a cluster fails: the narrowest range of versions that its reports agree on, and who disagrees.
+
+In: reports, some of which tell a range. Each says that the failure began after the version in which it last
+worked and not after the first in which it failed. The range told is the one in which most of them meet; a
+report whose range lies elsewhere disagrees, and so does one that met the failure in an earlier version.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from packaging.version import Version
+
+from app.extract.facts import Regression
+from app.extract.versions import is_before, ordered
+from app.knowledge.cluster.shapes import RangeWitness
+from app.knowledge.version.issues import REPORTED, Candidate, Words
+from app.store.derived.versions import REGRESSION_FIELDS
+
+TELLERS_MAX = 60
+"""Of more reports that tell a range the newest count: every pair of their ends is tried."""
+EARLIER_MAX = 5
+"""Reports from earlier versions that are named."""
+QUOTES_MAX = 2
+NO_VERSION = "names a change and no version"
+_UNPLACED = Version("0")
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A report with where its failure may have begun: after `low`, not after `high`; None is open."""
+
+    one: Candidate
+    span: Regression
+    low: Version | None
+    high: Version | None
+
+    @property
+    def names_versions(self) -> bool:
+        """Whether it says when it began, in versions of any kind; some name a fix or a culprit only."""
+        return bool(self.span.last_working or self.span.first_failing or self.span.still_failing)
+
+    def meets(self, low: Version | None, high: Version | None) -> bool:
+        """Whether it leaves the whole of a range possible."""
+        starts = self.low is None or (low is not None and self.low <= low)
+        ends = self.high is None or (high is not None and high <= self.high)
+        return starts and ends
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRange:
+    """What the reports agree on; `agreed` is None where none tells a range with an order."""
+
+    agreed: Regression | None
+    witnesses: tuple[RangeWitness, ...]
+
+    @property
+    def disagreements(self) -> tuple[RangeWitness, ...]:
+        return tuple(witness for witness in self.witnesses if not witness.agrees)
+
+
+def cluster_range(canonical: int, reports: Sequence[Candidate], words: Words) -> ClusterRange:
+    """The range of a cluster with all that tell of it, those that agree first."""
+    told = [_told(one, one.facts.regression) for one in reports if one.facts.regression is not None]
+    told = _newest(told)[:TELLERS_MAX]
+    placed = [one for one in told if one.low is not None or one.high is not None]
+    silent = [one for one in told if one not in placed and not one.names_versions]
+    early = _met_in(reports, told)
+    low, high, agreeing = _narrowest(placed, [version for version, _ in early], canonical)
+    others = [one for one in told if one not in agreeing and one not in silent]
+    witnesses = [
+        *(_witness(one, words) for one in _newest(agreeing)),
+        *(_witness(one, words, NO_VERSION, agrees=True) for one in _newest(silent)),
+        *(_witness(one, words, _against(one, low, high), agrees=False) for one in _newest(others)),
+        *_earlier(early, low, words),
+    ]
+    speaking = agreeing or ([] if others else silent)
+    return ClusterRange(_agreed(speaking) if speaking else None, tuple(witnesses))
+
+
+def _told(one: Candidate, span: Regression) -> _Told:
+    fails = [version for item in (span.first_failing, *span.still_failing) if (version := ordered(item))]
+    return _Told(one, span, ordered(span.last_working), min(fails, default=None))
+
+
+def _narrowest(
+    placed: Sequence[_Told], met_in: Sequence[Version], canonical: int
+) -> tuple[Version | None, Version | None, list[_Told]]:
+    """The range in which most reports meet, less those that met the failure before it, and who agrees on it.
+
+    Of two ranges the one with an end, then the canonical issue's, then the newest report's. None where more
+    reports speak against a range than for it.
+    """
+    best: tuple[int, bool, bool, int] = (0, False, False, 0)
+    found: tuple[Version | None, Version | None, list[_Told]] = (None, None, [])
+    for low in {one.low for one in placed}:
+        for high in {one.high for one in placed}:
+            if low is not None and high is not None and low >= high:
+                continue
+            meeting = [one for one in placed if one.meets(low, high)]
+            if not any(one.low == low for one in meeting) or not any(one.high == high for one in meeting):
+                continue
+            numbers = [one.one.issue.number for one in meeting]
+            against = sum(low is not None and version <= low for version in met_in)
+            rank = (len(meeting) - against, high is not None, canonical in numbers, max(numbers))
+            if rank > best:
+                best, found = rank, (low, high, meeting)
+    return found
+
+
+def _agreed(agreeing: Sequence[_Told]) -> Regression:
+    """What the agreeing reports tell together, in their own spelling of the versions."""
+    spans = [one.span for one in agreeing]
+    lows = [item for span in spans if (item := span.last_working)]
+    fails = [item for span in spans for item in (span.first_failing, *span.still_failing) if item]
+    ends = [item for span in spans if (item := span.fixed_in)]
+    first = min(fails, key=_key, default=None)
+    culprits = Counter(span.culprit for span in spans if span.culprit)
+    later = {item for item in fails if is_before(first, item)}
+    return Regression(
+        last_working=max(lows, key=_key, default=None),
+        first_failing=first,
+        still_failing=tuple(sorted(later, key=_key)),
+        fixed_in=min(ends, key=_key, default=None),
+        culprit=next((name for name, _ in culprits.most_common(1)), None),
+    )
+
+
+def _met_in(reports: Sequence[Candidate], told: Sequence[_Told]) -> list[tuple[Version, Candidate]]:
+    """The versions in which those that tell no range met the failure, the earliest first."""
+    tellers = {one.one.issue.number for one in told}
+    met = [
+        (version, one)
+        for one in reports
+        if one.issue.number not in tellers
+        and (version := ordered(one.facts.versions.get("vllm"))) is not None
+    ]
+    return sorted(met, key=lambda pair: (pair[0], pair[1].issue.number))
+
+
+def _earlier(
+    met: Sequence[tuple[Version, Candidate]], low: Version | None, words: Words
+) -> Iterable[RangeWitness]:
+    """Reports that met the failure in or before the version said to work last."""
+    early = [(version, one) for version, one in met if low is not None and version <= low]
+    for version, one in early[:EARLIER_MAX]:
+        yield RangeWitness(
+            number=one.issue.number,
+            url=one.issue.url,
+            span=Regression(first_failing=str(version)),
+            agrees=False,
+            reason=f"reported from {version}, where others say that it worked",
+            quotes=words.said(one.issue.number, (REPORTED,))[:1],
+        )
+
+
+def _against(one: _Told, low: Version | None, high: Version | None) -> str:
+    if one.low is None and one.high is None:
+        return "its versions have no place in the order of releases"
+    if low is None and high is None:
+        return "other reports met the failure in earlier versions"
+    if one.high is not None and low is not None and one.high <= low:
+        return f"says that it fails in {one.high}, where others say that it worked"
+    if one.low is not None and high is not None and one.low >= high:
+        return f"says that it works in {one.low}, where others say that it failed"
+    return "its range lies elsewhere"
+
+
+def _witness(one: _Told, words: Words, reason: str = "", *, agrees: bool = True) -> RangeWitness:
+    number = one.one.issue.number
+    return RangeWitness(
+        number=number,
+        url=one.one.issue.url,
+        span=one.span,
+        agrees=agrees,
+        reason=reason,
+        quotes=words.said(number, REGRESSION_FIELDS)[:QUOTES_MAX],
+    )
+
+
+def _newest(told: Iterable[_Told]) -> list[_Told]:
+    return sorted(told, key=lambda one: -one.one.issue.number)
+
+
+def _key(text: str) -> Version:
+    return ordered(text) or _UNPLACED

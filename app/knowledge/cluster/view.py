@@ -1,0 +1,305 @@
+"""Clusters as they are asked for: a list by size or growth, one with all that is known of it.
+
+In: an archive and a repository. Out: the shapes of `cluster_shapes`. What a cluster is, is decided where they
+are made; here it is told, with the words and numbers of its reports.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlmodel import Session
+
+from app.errors import NotFoundError
+from app.extract.redaction.redact import mask_secrets
+from app.extract.versions import ordered, plain_version
+from app.knowledge.cluster.advice import cluster_fix, cluster_remedies, comment_of
+from app.knowledge.cluster.hardware import architecture_lifts
+from app.knowledge.cluster.members import canonical_reason, dead_ends, members, near
+from app.knowledge.cluster.shapes import (
+    BackendReports,
+    ClusterDetail,
+    ClusterPage,
+    ClusterSummary,
+    ValueReports,
+)
+from app.knowledge.cluster.timeline import closed_but_alive, timeline
+from app.knowledge.cluster.version_range import cluster_range
+from app.knowledge.remedies import action_key
+from app.knowledge.version.issues import Candidate, Words, load_candidates, load_words
+from app.match.search.agreement import model_family
+from app.store.derived.cluster_queries import (
+    ClusterCounts,
+    ClusterFilter,
+    Sort,
+    clusters_holding,
+    count_clusters,
+    hardware_by_cluster,
+    list_clusters,
+    root_signatures,
+    sum_thumbs,
+)
+from app.store.derived.clusters import cluster_of, find_clusters, members_of, near_clusters, ties_within
+from app.store.github.issues import find_repository
+from app.store.people.judgements import judged_pairs
+from app.store.people.votes import sum_votes
+from app.store.session import Store
+
+WORDS_MAX = 8
+"""Words of a search that count."""
+ALIVE_MAX = 2000
+"""Clusters looked at for those that are closed and alive."""
+NEAR_MAX = 8
+TELLING_MAX = 60
+"""Reports whose texts are read for their words."""
+EARLIEST = 5
+"""Reports from the earliest versions whose words may speak against a range."""
+
+
+def clusters(
+    store: Store,
+    repo: str,
+    *,
+    q: str = "",
+    min_size: int = 1,
+    alive: bool = False,
+    sort: Sort = "size",
+    after: int = 0,
+    limit: int = 50,
+) -> ClusterPage:
+    """A page of a repository's clusters, from place `after` on.
+
+    Args:
+        q: words that stand in the text or the title, a cluster's id, or an issue's number.
+        alive: only those whose canonical issue is closed and that got reports after that.
+    """
+    with store.reading() as session:
+        repo_id = find_repository(session, repo)
+        if repo_id is None:
+            return ClusterPage(items=(), total=0)
+        named = _named(session, repo_id, q.strip())
+        if named is not None:
+            found = list(count_clusters(session, repo_id, [named]).values())
+            return ClusterPage(items=_summaries(session, repo_id, repo, found), total=len(found))
+        words = "".join(char if char.isprintable() else " " for char in q).split()
+        chosen = ClusterFilter(tuple(words[:WORDS_MAX]), min_size, alive, sort)
+        if alive:  # the archive tells which may be; the fix and the versions decide
+            found, _ = list_clusters(session, repo_id, chosen, limit=ALIVE_MAX)
+            items = [item for item in _summaries(session, repo_id, repo, found) if item.is_alive]
+            return ClusterPage(items=tuple(items[after : after + limit]), total=len(items))
+        found, total = list_clusters(session, repo_id, chosen, after=after, limit=limit)
+        return ClusterPage(items=_summaries(session, repo_id, repo, found), total=total)
+
+
+def cluster_summaries(
+    session: Session, repo_id: int, repo: str, ids: Sequence[str]
+) -> dict[str, ClusterSummary]:
+    """What lists tell of these clusters of today; one that is none is left out."""
+    counts = count_clusters(session, repo_id, ids)
+    return {item.id: item for item in _summaries(session, repo_id, repo, list(counts.values()))}
+
+
+def current_id(store: Store, repo: str, key: str) -> str:
+    """The cluster that an id means today: its own, one it was merged into, or the biggest that holds it.
+
+    Raises:
+        NotFoundError: no cluster and no report has that id.
+    """
+    with store.reading() as session:
+        repo_id = find_repository(session, repo)
+        found = _current(session, repo_id, key) if repo_id is not None else None
+    if found is None:
+        raise NotFoundError(f"{repo} has no signature {key[:40]}: no stored report of a failure holds it")
+    return found
+
+
+def view_cluster(store: Store, repo: str, key: str, *, via: str | None = None) -> ClusterDetail:
+    """All that is known of a cluster of today.
+
+    Args:
+        via: the signature that was asked for and led here; other clusters that hold it are named.
+
+    Raises:
+        NotFoundError: there is no such cluster today (see `current_id`).
+    """
+    with store.reading() as session:
+        repo_id = find_repository(session, repo)
+        counts = count_clusters(session, repo_id, [key]).get(key) if repo_id is not None else None
+        if repo_id is None or counts is None:
+            raise NotFoundError(f"{repo} has no cluster {key[:40]}")
+        numbers = members_of(session, repo_id, [key]).get(key, ())
+        reports = load_candidates(session, repo_id, repo, numbers)
+        return _detail(session, repo_id, repo, counts, reports, via or key)
+
+
+def _named(session: Session, repo_id: int, q: str) -> str | None:
+    """The cluster that a search names by an issue's number or by an id; empty text if that has none."""
+    number = q.removeprefix("#")
+    if number.isascii() and number.isdigit() and len(number) <= 12:
+        return cluster_of(session, repo_id, [int(number)]).get(int(number), "")
+    return (_current(session, repo_id, q) or "") if q.startswith("s1-") and " " not in q else None
+
+
+def _current(session: Session, repo_id: int, key: str) -> str | None:
+    if not key.isprintable():  # no database takes a NUL
+        return None
+    record = find_clusters(session, repo_id, [key]).get(key)
+    if record is not None:
+        return record.id
+    return next(iter(clusters_holding(session, repo_id, key)), None)
+
+
+def _summaries(
+    session: Session, repo_id: int, repo: str, found: Sequence[ClusterCounts]
+) -> tuple[ClusterSummary, ...]:
+    numbers = members_of(session, repo_id, [item.id for item in found])
+    wanted = [number for members in numbers.values() for number in members]
+    reports = {one.issue.number: one for one in load_candidates(session, repo_id, repo, wanted)}
+    return tuple(
+        ClusterSummary(**_summary(item, repo, [reports[n] for n in numbers.get(item.id, ()) if n in reports]))
+        for item in found
+    )
+
+
+def _summary(counts: ClusterCounts, repo: str, reports: Sequence[Candidate]) -> dict[str, Any]:
+    kinds = Counter(one.facts.failure_kind for one in reports)
+    fix = cluster_fix(counts.canonical, reports)
+    canonical = next((one for one in reports if one.issue.number == counts.canonical), None)
+    actions = {
+        action_key(item.action)
+        for one in reports
+        for item in one.facts.workarounds
+        if item.outcome != "fails"
+    }
+    return {
+        "id": counts.id,
+        "text": mask_secrets(counts.text),
+        "repo": repo,
+        "canonical": counts.canonical,
+        "title": mask_secrets(counts.title),
+        "size": counts.size,
+        "open_count": counts.open_count,
+        "first_seen": counts.first_seen,
+        "last_seen": counts.last_seen,
+        "recent": counts.recent,
+        "kind": next((kind for kind, _ in kinds.most_common(1)), "other"),
+        "fix": fix,
+        "workaround_count": len(actions),
+        "is_alive": closed_but_alive(canonical, reports, fix) is not None,
+    }
+
+
+def _detail(
+    session: Session, repo_id: int, repo: str, counts: ClusterCounts, reports: Sequence[Candidate], asked: str
+) -> ClusterDetail:
+    numbers = [one.issue.number for one in reports]
+    canonical = next((one for one in reports if one.issue.number == counts.canonical), None)
+    told = _summary(counts, repo, reports)
+    signatures = root_signatures(session, repo_id, counts.id)
+    verdicts = judged_pairs(session, repo_id, numbers)
+    ties = ties_within(session, repo_id, repo, counts.id)
+    alike = near_clusters(session, repo_id, repo, counts.id, limit=NEAR_MAX)
+    words = load_words(session, repo_id, _telling(reports))
+    span = cluster_range(counts.canonical, reports, words)
+    return ClusterDetail(
+        **told,
+        canonical_reason=canonical_reason(canonical, len(reports)) if canonical else "",
+        also=tuple(key for key in clusters_holding(session, repo_id, asked) if key != counts.id),
+        signature_ids=tuple(key for key, _ in Counter(signatures.values()).most_common()),
+        members=members(
+            counts.canonical,
+            reports,
+            repo=repo,
+            signatures=signatures,
+            ties=ties,
+            verdicts={pair: v for pair, v in verdicts.items() if set(pair) <= set(numbers)},
+        ),
+        chains=dead_ends(session, repo_id, repo, numbers),
+        versions=_versions(reports),
+        gpus=architecture_lifts(hardware_by_cluster(session, repo_id), [counts.id])[counts.id],
+        models=_families(reports),
+        backends=_backends(reports),
+        workarounds=_remedies(session, repo_id, repo, counts.canonical, reports, words, told),
+        regression=span.agreed,
+        witnesses=span.witnesses,
+        disagreements=span.disagreements,
+        not_merged=near(alike, count_clusters(session, repo_id, [tie.cluster_id for tie in alike]), verdicts),
+        closed_but_alive=closed_but_alive(canonical, reports, told["fix"]),
+        timeline=timeline(one.issue.created_at for one in reports),
+    )
+
+
+def _telling(reports: Sequence[Candidate]) -> list[Candidate]:
+    """The reports whose words are needed: with a remedy or a range, and the earliest ones beside a range."""
+    found = {
+        one.issue.number: one for one in reports if one.facts.workarounds or one.facts.regression is not None
+    }
+    if any(one.facts.regression for one in reports):
+        placed = [(version, one) for one in reports if (version := ordered(one.facts.versions.get("vllm")))]
+        placed.sort(key=lambda pair: (pair[0], pair[1].issue.number))
+        found |= {one.issue.number: one for _, one in placed[:EARLIEST]}
+    newest = sorted(found.values(), key=lambda one: -one.issue.number)
+    return newest[:TELLING_MAX]
+
+
+def _remedies(
+    session: Session,
+    repo_id: int,
+    repo: str,
+    canonical: int,
+    reports: Sequence[Candidate],
+    words: Words,
+    told: Mapping[str, Any],
+) -> Any:
+    """The remedies; of equals those of the canonical issue and of newer reports first."""
+    first = sorted(reports, key=lambda one: (one.issue.number != canonical, -one.issue.number))
+    sources = {
+        key
+        for items in words.evidence.values()
+        for item in items
+        if item.field == "workarounds" and (key := comment_of(item.source)) is not None
+    }
+    return cluster_remedies(
+        first,
+        words,
+        repo,
+        votes=sum_votes(session, repo_id, list(words.evidence), "works"),
+        thumbs=sum_thumbs(session, repo_id, sorted(sources)) if sources else {},
+        fix=told["fix"],
+    )
+
+
+def _versions(reports: Sequence[Candidate]) -> tuple[ValueReports, ...]:
+    """The versions of vLLM in their order; what has no place in it last."""
+    named = (plain_version(text) for one in reports if (text := one.facts.versions.get("vllm")))
+    counts = Counter(str(ordered(text) or text) for text in named)
+    placed = sorted((key for key in counts if ordered(key) is not None), key=lambda key: ordered(key) or key)
+    apart = sorted((key for key in counts if ordered(key) is None), key=lambda key: (-counts[key], key))
+    return tuple(ValueReports(value=mask_secrets(key), reports=counts[key]) for key in (*placed, *apart))
+
+
+def _families(reports: Sequence[Candidate]) -> tuple[ValueReports, ...]:
+    counts = Counter(
+        family for one in reports for family in {model_family(name) for name in one.facts.models} if family
+    )
+    return tuple(ValueReports(value=mask_secrets(key), reports=count) for key, count in _common(counts))
+
+
+def _backends(reports: Sequence[Candidate]) -> tuple[BackendReports, ...]:
+    """Backends by their role; spellings that differ in case only are one, told as most write it."""
+    spellings: dict[tuple[str, str], Counter[str]] = {}
+    for one in reports:
+        for key, values in one.facts.backends.items():
+            for value in {value.lower(): value for value in values}.values():
+                spellings.setdefault((key, value.lower()), Counter())[value] += 1
+    counts = Counter({place: told.total() for place, told in spellings.items()})
+    return tuple(
+        BackendReports(key=place[0], value=mask_secrets(_common(spellings[place])[0][0]), reports=count)
+        for place, count in _common(counts)
+    )
+
+
+def _common(counts: Counter[Any]) -> list[tuple[Any, int]]:
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))

@@ -1,0 +1,1 @@
+"""A pasted log: the answer, its reasons and excerpts, the next steps."""

@@ -1,0 +1,302 @@
+"""The answer to a pasted log: root cause, verdict, matches with reasons, remedies, next steps.
+
+In: an archive and a log. Out: a `Diagnosis`. Nothing of the log is kept, and what is quoted from it is
+masked; the same function serves the page, the JSON route and the command.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from sqlmodel import Session
+
+from app.extract.facts import Facts, Signature
+from app.extract.log.lines import LogLine
+from app.extract.log.root_cause import Cause
+from app.extract.log.signature import make_signature
+from app.extract.reader import LogReading, Surroundings, read_log
+from app.extract.redaction.redact import Redacted, redact
+from app.knowledge.diagnosis.excerpts import their_lines
+from app.knowledge.diagnosis.explain import explain, headline, why_not_same
+from app.knowledge.diagnosis.issue_draft import issue_draft
+from app.knowledge.diagnosis.log_input import clean_log
+from app.knowledge.diagnosis.next_steps import is_question, next_steps
+from app.knowledge.diagnosis.shapes import (
+    Band,
+    Diagnosis,
+    Environment,
+    IndexState,
+    Match,
+    MatchBand,
+    OtherError,
+    Redaction,
+    RootCause,
+    Why,
+)
+from app.knowledge.fix.state import fix_states, is_vllm
+from app.knowledge.remedies import rank_remedies, remedies_of
+from app.knowledge.text.masking import masked_all
+from app.match.search.agreement import agreement_of
+from app.match.search.log_search import find_candidates
+from app.match.search.question_search import find_answers
+from app.match.search.ranking import (
+    REFINED,
+    Scored,
+    load_weights,
+    order_candidates,
+    rank_candidates,
+    rank_prose,
+)
+from app.match.search.terms import question_heading, terms_of, texts_of_log
+from app.store.derived.readings import find_facts_without_evidence
+from app.store.derived.search_index import Key
+from app.store.github.counts import find_stock
+from app.store.github.issues import find_heads
+from app.store.session import Store
+
+MAX_QUOTE_CHARS = 400
+MAX_REMEDIES = 12
+SECRETS_COUNTED = 125_000
+"""Of a log of hardly anything else only the beginning's are; all are masked."""
+SCORE_STEP = 0.0001
+"""The smallest difference of two scores as they are told."""
+
+
+def diagnose(
+    store: Store,
+    log: str,
+    *,
+    repos: tuple[str, ...],
+    vllm_version: str | None = None,
+    gpu: str | None = None,
+    model: str | None = None,
+    limit: int = 10,
+    exclude: frozenset[int] = frozenset(),
+) -> Diagnosis:
+    """Diagnose a log against the stored issues of `repos`.
+
+    Args:
+        repos: the first one is the default: fixes are seen from the caller's version there alone.
+        vllm_version: what the caller runs; wins over what the log says. So do `gpu` and `model`.
+        limit: matches at most, 1 to 50.
+        exclude: numbers of issues of the first repository that are no answer.
+
+    Raises:
+        EmptyInputError: nothing but blanks.
+        TooLargeError: over 10 MiB of UTF-8.
+        StoreError: the archive cannot be read.
+    """
+    began = time.perf_counter()
+    reading = _told(read_log(clean_log(log)), vllm_version, gpu, model)
+    with store.reading() as session:
+        stock = find_stock(session, repos)
+        repo_ids = stock.repositories
+        hidden = {(key, number) for key in repo_ids if repo_ids[key] == repos[0] for number in exclude}
+        scored, facts = _matches(session, reading, list(repo_ids), hidden, limit)
+        # A log tells vLLM's version, whatever the default repository is; what a caller tells is its own.
+        yours = repos[0] if vllm_version or is_vllm(repos[0]) else ""
+        matches = _as_matches(session, reading, scored, facts, repo_ids, versions_of=yours)
+        matches = _with_their_lines(session, reading, matches, repo_ids)
+    index = IndexState(issues=stock.issues, as_of=stock.as_of)
+    return _answer(reading, matches, index, repos[0], began)
+
+
+def _told(reading: LogReading, version: str | None, gpu: str | None, model: str | None) -> LogReading:
+    """The reading with what the caller says of the run."""
+    around = reading.surroundings
+    versions = {**around.versions, "vllm": version.removeprefix("v")} if version else around.versions
+    told = replace(
+        around,
+        versions=versions,
+        gpus=(gpu,) if gpu else around.gpus,
+        models=tuple(map(_shown, (model,) if model else around.models)),
+    )
+    return replace(reading, surroundings=told)
+
+
+def _matches(
+    session: Session, reading: LogReading, repo_ids: Sequence[int], exclude: Collection[Key], limit: int
+) -> tuple[list[Scored], dict[Key, Facts]]:
+    """The matches, best first, and what is known of them."""
+    if is_question(reading):
+        heading = question_heading(reading)
+        scored = rank_prose(find_answers(session, reading.log, heading, repo_ids, exclude=exclude))[:limit]
+        facts = _facts_of(session, [item.candidate.key for item in scored])
+    else:
+        terms = terms_of(texts_of_log(reading.lines, reading.errors), reading.errors)
+        found = find_candidates(session, terms, repo_ids, exclude=exclude)
+        first = order_candidates(found)[: max(limit, REFINED)]
+        facts = _facts_of(session, [item.key for item in first])
+        agreements = {item.key: agreement_of(reading, facts.get(item.key)) for item in first}
+        scored = rank_candidates(first, agreements)[:limit]
+    floor = load_weights().floor
+    return [item for item in scored if item.probability >= floor], facts
+
+
+def _facts_of(session: Session, keys: Sequence[Key]) -> dict[Key, Facts]:
+    found: dict[Key, Facts] = {}
+    for repo_id in {key[0] for key in keys}:
+        numbers = [number for repo, number in keys if repo == repo_id]
+        facts = find_facts_without_evidence(session, repo_id, numbers)
+        found |= {(repo_id, number): one for number, one in facts.items()}
+    return found
+
+
+def _as_matches(
+    session: Session,
+    reading: LogReading,
+    scored: Sequence[Scored],
+    known: Mapping[Key, Facts],
+    repo_ids: Mapping[int, str],
+    *,
+    versions_of: str,
+) -> list[Match]:
+    version = reading.surroundings.versions.get("vllm")
+    found: dict[tuple[int, int], Match] = {}
+    for repo_id, repo in repo_ids.items():
+        mine = {item.candidate.key[1]: item for item in scored if item.candidate.key[0] == repo_id}
+        issues = find_heads(session, repo_id, list(mine))
+        facts = {number: known[repo_id, number] for number in mine if (repo_id, number) in known}
+        fixes = fix_states(
+            session, repo_id, repo, issues, facts, vllm_version=version, versions_of=versions_of
+        )
+        for issue in issues:
+            told = facts.get(issue.number)
+            item = mine[issue.number]
+            band, score, why = _judged(reading, told, item)
+            match = Match(
+                number=issue.number,
+                repo=repo,
+                title=issue.title,
+                url=issue.url,
+                state=issue.state,
+                score=score,
+                band=band,
+                why=why,
+                workarounds=remedies_of(told, repo=repo, url=issue.url) if told else (),
+                fix=fixes[issue.number],
+                regression=told.regression if told else None,
+                signature_id=_signature_id(told),
+            )
+            found[repo_id, issue.number] = match
+    return masked_all([found[item.candidate.key] for item in scored if item.candidate.key in found])
+
+
+def _with_their_lines(
+    session: Session, reading: LogReading, matches: list[Match], repo_ids: Mapping[int, str]
+) -> list[Match]:
+    """The matches, the first with its telling lines; where nothing is known they would only mislead."""
+    if _verdict(matches, in_words=is_question(reading)) == "unknown":
+        return matches
+    best = matches[0]
+    repo_id = next(key for key, repo in repo_ids.items() if repo == best.repo)
+    lines = their_lines(session, repo_id, best.number)
+    return [best.model_copy(update={"excerpt": lines}), *matches[1:]]
+
+
+def _judged(reading: LogReading, facts: Facts | None, item: Scored) -> tuple[MatchBand, float, Why]:
+    """Band, score, reasons; `same` is taken back where the error names no cause and nothing else agrees."""
+    why = explain(reading, facts, item.candidate)
+    doubt = why_not_same(reading, facts, item.candidate) if item.band == "same" else None
+    if doubt is None:
+        return item.band, round(item.probability, 4), why
+    score = round(load_weights().same_from - SCORE_STEP, 4)
+    return "likely", score, why.model_copy(update={"differs": (doubt, *why.differs)})
+
+
+def _signature_id(facts: Facts | None) -> str | None:
+    return facts.signatures[0].id if facts and facts.signatures else None
+
+
+def _answer(
+    reading: LogReading, matches: Sequence[Match], index: IndexState, repo: str, began: float
+) -> Diagnosis:
+    in_words = is_question(reading)
+    verdict = _verdict(matches, in_words=in_words)
+    is_open = verdict in {"unknown", "related"}
+    redacted = redact(reading.log, private=True, most=SECRETS_COUNTED)
+    cause = reading.errors.cause
+    useful = [match for match in matches if match.band != "related"] or matches[:3]
+    root = _root_cause(cause, redacted) if cause else None
+    answer = Diagnosis(
+        verdict=verdict,
+        root_cause=root,
+        wrappers=tuple(_said(text, line, redacted) for text, line in reading.errors.wrappers),
+        other_errors=tuple(
+            OtherError(
+                type=item.type, message=_said(item.message, item.line, redacted), line=item.line.number
+            )
+            for item in reading.errors.other
+        ),
+        environment=_environment(reading.surroundings),
+        signature=_signature(reading, redacted),
+        redactions=tuple(Redaction(kind=kind, count=count) for kind, count in redacted.counts),
+        matches=tuple(matches),
+        workarounds=rank_remedies(r for match in useful for r in match.workarounds)[:MAX_REMEDIES],
+        next_steps=next_steps(reading) if is_open else (),
+        index=index,
+        took_ms=0.0,
+        headline=headline(verdict, matches, root, is_question=in_words, repo=repo),
+        repo=repo,
+        is_question=in_words,
+    )
+    if is_open:
+        answer = answer.model_copy(update={"issue_draft": issue_draft(reading, redacted, answer)})
+    return answer.model_copy(update={"took_ms": round((time.perf_counter() - began) * 1000, 1)})
+
+
+def _verdict(matches: Sequence[Match], *, in_words: bool) -> Band:
+    if not matches:
+        return "unknown"
+    weights = load_weights()
+    related_from = weights.prose.related_from if in_words else weights.related_from
+    best = matches[0]
+    return best.band if best.band != "related" or best.score >= related_from else "unknown"
+
+
+def _root_cause(cause: Cause, log: Redacted) -> RootCause:
+    return RootCause(
+        type=cause.type,
+        message=_said(cause.message, cause.line, log),
+        frame=cause.frame,
+        process=cause.line.process or None,
+        line=cause.line.number,
+        quote=_said(cause.line.raw.strip(), cause.line, log),
+    )
+
+
+def _signature(reading: LogReading, log: Redacted) -> Signature | None:
+    """The cause's signature; its id is that of the text as it was read.
+
+    A message that holds a secret is made into a text anew, from its masked words: the signature's own
+    masks take away what a secret is known by.
+    """
+    cause = reading.errors.cause
+    if cause is None or not reading.signatures:
+        return None
+    root = reading.signatures[0]
+    said = _said(cause.message, cause.line, log)
+    is_open = cause.message[:MAX_QUOTE_CHARS] == said
+    text = root.text if is_open else make_signature(replace(cause, message=said)).text
+    return root.model_copy(update={"text": _shown(text)})
+
+
+def _said(text: str, line: LogLine, masked_log: Redacted) -> str:
+    """Words of a line as they stand in the masked log: what makes a word a secret may stand before them."""
+    at = line.raw.find(text)
+    if at < 0:
+        return _shown(text)
+    start = line.start + at
+    return masked_log.part(start, start + min(len(text), MAX_QUOTE_CHARS))
+
+
+def _shown(text: str) -> str:
+    return redact(text, private=True).text[:MAX_QUOTE_CHARS]
+
+
+def _environment(around: Surroundings) -> Environment:
+    return Environment(
+        gpus=around.gpus, models=around.models, backends=around.backends, versions=around.versions
+    )

@@ -1,0 +1,1 @@
+"""One week: what is new, grows, and is fixed."""

@@ -1,0 +1,91 @@
+"""What is known of one issue's fix before it is decided, and the shape of the decision. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import Literal
+
+from packaging.version import InvalidVersion, Version
+
+from app.extract.facts import Fix
+from app.knowledge.diagnosis.shapes import FixView
+from app.store.github.fix_containment import History
+
+Authority = Literal["maintainer", "card", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A stored pull request that is said to fix the issue."""
+
+    number: int
+    state: str
+    merged_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """What the issue's people say of the fix, in their words."""
+
+    fix: Fix
+    by: Authority = "other"
+    quote: str = ""
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether these words count without a merged pull request: a card's, or a maintainer's to quote."""
+        return self.by == "card" or (self.by == "maintainer" and bool(self.quote))
+
+    @property
+    def number(self) -> int | None:
+        """The pull request that is named."""
+        digits = (self.fix.pr or "").removeprefix("#")
+        return int(digits) if digits.isdigit() else None
+
+
+@dataclass(frozen=True, slots=True)
+class FixCase:
+    """One issue, as far as its fix goes."""
+
+    state: str
+    state_reason: str | None = None
+    labels: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    said: Saying | None = None
+    history: History = field(default_factory=History)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Which versions hold the fix.
+
+    Attributes:
+        full, pre: releases and prereleases that are known to hold it, ascending.
+        lacking: those that are known not to, or came out before it was merged.
+        released: all full releases, ascending.
+        commits: whether a commit holds it, by the commit; the merge commit itself does.
+    """
+
+    full: tuple[Version, ...] = ()
+    pre: tuple[Version, ...] = ()
+    lacking: frozenset[Version] = frozenset()
+    released: tuple[Version, ...] = ()
+    commits: Mapping[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FixTruth:
+    view: FixView
+    held: Held = Held()
+
+
+@lru_cache(maxsize=4096)
+def version_of(tag: str) -> Version | None:
+    """A tag or version as PEP 440 orders it; None if it is none."""
+    try:
+        return Version(tag)
+    except InvalidVersion:
+        return None

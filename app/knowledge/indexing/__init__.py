@@ -1,0 +1,1 @@
+"""Stored raw issues in; facts, links and clusters stored."""

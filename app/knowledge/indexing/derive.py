@@ -1,0 +1,228 @@
+"""From raw to known: reads stored issues, keeps their facts, signatures, links and search terms.
+
+In: numbers of stored issues. Out: their readings in the archive, in the caller's unit of work. An issue
+whose text makes a rule throw is noted with the exception's class name, kept, and stops nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import structlog
+from sqlmodel import Session
+
+from app.extract.facts import Evidence, Facts, Workaround
+from app.extract.log.lines import read_lines
+from app.extract.log.root_cause import read_errors
+from app.extract.prose.pull_requests import closed_elsewhere, closed_issues, relanded_pull, reverted_pull
+from app.extract.reader import RULES_VERSION, IssueReading, read_issue
+from app.extract.summary import summarise
+from app.extract.text.document import CommentText, IssueText
+from app.knowledge.cluster.ties import DUPLICATE, Traits, traits_of
+from app.knowledge.cluster.update import Change, update_clusters
+from app.knowledge.indexing.link import Linkable, forget_links, link_issues
+from app.match.pairs.features import view_issue
+from app.match.search.terms import HEADING, Terms, read_heading, terms_of, texts_of_log
+from app.starter.cards import Card, card_facts, parse_card
+from app.store.derived.readings import Reading, save_readings
+from app.store.derived.search_index import index_terms
+from app.store.engine.connect import take_turn
+from app.store.github.cards import find_cards
+from app.store.github.comments import find_comments
+from app.store.github.issues import find_issues
+from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord
+
+log = structlog.get_logger(__name__)
+
+SAID_DUPLICATE = "related.duplicate"
+"""The rule of a mention that calls the other issue the same report."""
+CLOSED_SO = "closed as a duplicate, and it names no other issue"
+
+
+@dataclass(frozen=True, slots=True)
+class DeriveResult:
+    """How many issues were read, and how many of them a rule could not read."""
+
+    read: int
+    faults: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReading:
+    """A stored issue's reading, what it is searched by; once read, what it is linked and clustered by.
+
+    `terms`: what a log finds it by; `heading`: what a question in words finds it by besides.
+    """
+
+    reading: Reading
+    terms: Terms
+    linkable: Linkable | None = None
+    traits: Traits | None = None
+    heading: tuple[str, ...] = ()
+
+    @property
+    def indexed(self) -> Terms:
+        """All that it is found by; its heading adds nothing to the length of its text."""
+        return {**self.terms, **{(HEADING, term): 0 for term in self.heading}}
+
+
+def derive_issues(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> DeriveResult:
+    """Read these issues anew and replace what is known of them."""
+    # Texts that another process is storing now must be seen, or be stored after `read_at`; and of two that
+    # replace what is known of the same issues one must see what the other did.
+    take_turn(session)
+    found = read_stored(session, repo_id, repo, numbers)
+    readings = [item.reading for item in found]
+    save_readings(session, repo_id, readings, rules_version=RULES_VERSION)
+    index_terms(session, repo_id, {item.reading.number: item.indexed for item in found})
+    linkable = [item.linkable for item in found if item.linkable]
+    linked = link_issues(session, repo_id, repo, linkable)
+    unread = {r.number for r in readings} - {item.number for item in linkable}
+    linked |= forget_links(session, repo_id, repo, unread)
+    told = [item.traits for item in found if item.traits]
+    left = {r.number for r in readings} - {item.number for item in told}
+    update_clusters(session, repo_id, repo, Change(told, left, linked))
+    return DeriveResult(len(readings), sum(reading.fault is not None for reading in readings))
+
+
+def read_stored(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> list[StoredReading]:
+    """What the rules read now in the stored texts of these issues; keeps nothing."""
+    issues = find_issues(session, repo_id, numbers)
+    comments = find_comments(session, repo_id, numbers)
+    cards = {n: parse_card(text) for n, text in find_cards(session, repo_id, numbers).items()}
+    return [_derive(issue, repo, comments.get(issue.number, []), cards.get(issue.number)) for issue in issues]
+
+
+def issue_terms(session: Session, repo_id: int, repo: str, number: int) -> Terms:
+    """The search terms of a stored issue, as a query for others like it; empty if it cannot be read."""
+    found = read_stored(session, repo_id, repo, [number])
+    return found[0].terms if found else {}
+
+
+def _derive(
+    issue: IssueRecord, repo: str, comments: Sequence[CommentRecord], card: Card | None
+) -> StoredReading:
+    """One issue's reading and search terms; a pull request has said links only."""
+    if issue.is_pull_request:
+        links = _pull_links(issue, repo)
+        return StoredReading(Reading(issue.number, Facts(number=issue.number), links=links), {})
+    try:
+        reading = read_issue(_issue_text(issue, repo, comments, card))
+        facts = _with_card(reading.facts, card, issue)
+        terms = _terms(issue, reading, card)
+        view = view_issue(issue.title, reading.document.issue.body, facts, issue.created_at)
+        links = _links(issue, facts, repo)
+        repeats = [link.target_number for link in links if (link.kind, link.target_repo) == (DUPLICATE, repo)]
+        return StoredReading(
+            Reading(issue.number, facts, links=links),
+            terms,
+            Linkable(issue.number, issue.title, view, terms, facts.related),
+            traits_of(issue, facts, repeats),
+            _heading(issue.title, facts),
+        )
+    except Exception as error:  # a rule's fault must not stop the crawl; it is noted and counted
+        log.warning("an issue could not be read", number=issue.number, fault=type(error).__name__)
+        return StoredReading(Reading(issue.number, None, fault=type(error).__name__), {})
+
+
+def _heading(title: str, facts: Facts) -> tuple[str, ...]:
+    kind, version = facts.failure_kind, facts.versions.get("vllm")
+    return tuple(read_heading(title, gpus=facts.gpus, version=version, kind=kind).terms)
+
+
+def _issue_text(
+    issue: IssueRecord, repo: str, comments: Sequence[CommentRecord], card: Card | None
+) -> IssueText:
+    body = card.log if card is not None and issue.origin == CARD else issue.body
+    return IssueText(
+        number=issue.number,
+        title=issue.title,
+        body=body,
+        repo=repo,
+        labels=issue.labels,
+        state=issue.state,
+        user=issue.author,
+        comments=tuple(
+            CommentText(item.body, item.id, item.author, item.author_association or "NONE")
+            for item in comments
+        ),
+    )
+
+
+def _with_card(facts: Facts, card: Card | None, issue: IssueRecord) -> Facts:
+    """What a card knows: everything while GitHub has not been asked, later its remedies and its fix."""
+    if card is None:
+        return facts
+    told = card_facts(card)
+    if issue.origin == CARD:
+        return told.model_copy(update={"signatures": facts.signatures})
+    merged = facts.model_copy(
+        update={
+            "workarounds": _merge(facts.workarounds, told.workarounds),
+            "fix": facts.fix or told.fix,
+            "regression": facts.regression or told.regression,
+            "evidence": (*facts.evidence, *_card_evidence(facts, told)),
+        }
+    )
+    return merged.model_copy(update={"summary": summarise(merged)})
+
+
+def _merge(found: Sequence[Workaround], told: Sequence[Workaround]) -> tuple[Workaround, ...]:
+    known = {item.action.strip("`").lower() for item in told}
+    return (*told, *(item for item in found if item.action.strip("`").lower() not in known))
+
+
+def _card_evidence(facts: Facts, told: Facts) -> Iterable[Evidence]:
+    fields = {"workarounds"}
+    fields |= {"fix"} if facts.fix is None else set()
+    fields |= {"regression"} if facts.regression is None else set()
+    return (item for item in told.evidence if item.field.partition(".")[0] in fields)
+
+
+def _links(issue: IssueRecord, facts: Facts, repo: str) -> tuple[LinkRecord, ...]:
+    culprit = facts.regression.culprit if facts.regression else None
+    blamed = int(culprit[1:]) if culprit and culprit.startswith("#") and culprit[1:].isdigit() else None
+    fixed_by = facts.fix.pr if facts.fix and facts.fix.pr else ""
+    doubles = {item.value for item in facts.evidence if item.rule == SAID_DUPLICATE}
+    is_closed_so = issue.state_reason == DUPLICATE and not doubles and len(facts.related) == 1
+    links = []
+    for number in facts.related:
+        kind = DUPLICATE if str(number) in doubles or is_closed_so else "mentions"
+        kind = "introduced_by" if number == blamed else kind
+        kind = "fixed_by" if fixed_by == f"#{number}" else kind
+        reason = CLOSED_SO if is_closed_so and kind == DUPLICATE else "the text names it"
+        links.append(LinkRecord(repo, number, kind, reason))
+    for name in facts.related_elsewhere:
+        other, _, digits = name.partition("#")
+        if digits.isdigit():
+            kind = "fixed_by" if fixed_by.lower() == name.lower() else "mentions"
+            links.append(LinkRecord(other, int(digits), kind, "the text names it"))
+    return tuple(links)
+
+
+def _pull_links(issue: IssueRecord, repo: str) -> tuple[LinkRecord, ...]:
+    text, closes = f"{issue.title}\n{issue.body}", "a closing keyword in the pull request"
+    closed = [(number, "fixes", closes) for number in closed_issues(text, repo)]
+    elsewhere = [LinkRecord(name, number, "fixes", closes) for name, number in closed_elsewhere(text, repo)]
+    undone = [
+        (reverted_pull(issue.title, issue.body, repo), "reverts", "the pull request reverts it"),
+        (relanded_pull(issue.title, issue.body, repo), "relands", "the pull request brings it back"),
+    ]
+    here = [
+        LinkRecord(repo, number, kind, reason)
+        for number, kind, reason in (*closed, *undone)
+        if number is not None and number != issue.number
+    ]
+    return (*here, *elsewhere)
+
+
+def _terms(issue: IssueRecord, reading: IssueReading, card: Card | None) -> Terms:
+    """Search terms of title, body and card; the errors are those the reading found."""
+    body = read_lines(line for block in reading.document.of_source("body") for line in block.lines)
+    found = terms_of([issue.title, *texts_of_log(tuple(body))], reading.errors)
+    if card is None or issue.origin == CARD:
+        return found
+    lines, errors = read_errors(card.log)
+    return Counter(found) | Counter(terms_of(texts_of_log(lines), errors))

@@ -1,0 +1,1 @@
+"""One issue: its page, its report, its relations; and lists of issues."""

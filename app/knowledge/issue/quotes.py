@@ -1,0 +1,109 @@
+"""The texts a report quotes from: a value's evidence becomes the passage it stands in, with its address.
+
+A passage is the line of the evidence, or its sentence where the line is long. It is cut out of the masked
+text, so no secret is in it, and stands there word for word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from app.extract.facts import Evidence
+from app.extract.redaction.redact import mask_secrets
+from app.knowledge.issue.shapes import Quote
+
+LINE_CHARS = 160
+"""A line up to this length is a passage as a whole; of a longer one the sentence is."""
+PASSAGE_CHARS = 300
+AROUND_CHARS = 110
+"""What is kept on each side of the evidence where even its sentence is too long."""
+QUOTES_MAX = 3
+
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
+_FIGURE = re.compile(r"\d+(?:\.\d+)*")
+_BULLET = re.compile(r"(?:[ \t>]|[-*•](?=\s)){1,20}")
+
+
+class Sources:
+    """The stored texts of one issue, each under the name its evidence calls it by.
+
+    Args:
+        url: the issue's address; comments are places below it.
+        texts: text by source name, not masked.
+    """
+
+    def __init__(self, url: str, texts: Mapping[str, str]) -> None:
+        self._url = url
+        self._texts = texts
+        self._shown: dict[str, str] = {}
+
+    def quotes(self, evidence: Iterable[Evidence]) -> tuple[Quote, ...]:
+        """The passages of these, each once, the surest first."""
+        found: dict[tuple[str, str], Quote] = {}
+        for item in sorted(evidence, key=lambda item: -item.confidence):
+            quote = self.quote(item)
+            found.setdefault((quote.source, quote.text), quote)
+        return tuple(found.values())[:QUOTES_MAX]
+
+    def quote(self, item: Evidence) -> Quote:
+        """The passage of one piece of evidence; its own words where they are not found at their place."""
+        told = self._texts.get(item.source, "")[item.start : item.end]
+        if not item.quote or mask_secrets(item.quote) not in {told, mask_secrets(told)}:
+            text = clipped(mask_secrets(item.quote))
+        else:
+            text = passage(self._masked(item.source), item.start, item.end)
+        return Quote(text=text, source=item.source, url=self.address(item.source))
+
+    def _masked(self, source: str) -> str:
+        """A text as it may be shown; most are long, and few are quoted from."""
+        if source not in self._shown:
+            self._shown[source] = mask_secrets(self._texts.get(source, ""))
+        return self._shown[source]
+
+    def address(self, source: str) -> str:
+        """Where a source can be read."""
+        kind, _, key = source.partition(":")
+        return f"{self._url}#issuecomment-{key}" if kind == "comment" and key.isdigit() else self._url
+
+
+def passage(text: str, start: int, end: int) -> str:
+    """The line around a span, its sentence if the line is long, or the words next to it."""
+    if "\n" in text[start:end].strip("\n"):
+        return clipped(text[start:end])
+    first = text.rfind("\n", 0, start) + 1
+    last = text.find("\n", end)
+    last = len(text) if last < 0 else last
+    bullet = _BULLET.match(text, first, start)
+    first = bullet.end() if bullet else first
+    if last - first > LINE_CHARS:
+        before = [match.end() for match in _SENTENCE_END.finditer(text, first, start)]
+        after = _SENTENCE_END.search(text, end, last)
+        first, last = (before[-1] if before else first), (after.end() if after else last)
+    if last - first <= PASSAGE_CHARS:
+        return text[first:last].strip()
+    low, high = _to_blank(text, max(first, start - AROUND_CHARS), -1), _to_blank(text, end + AROUND_CHARS, 1)
+    low, high = max(first, low), min(last, high)
+    return ("… " if low > first else "") + text[low:high].strip() + (" …" if high < last else "")
+
+
+def clipped(text: str, limit: int = PASSAGE_CHARS) -> str:
+    """A text cut at a blank."""
+    text = text.strip()
+    if len(text) <= limit:
+        return text
+    at = max(text.rfind(" ", 0, limit), text.rfind("\n", 0, limit))
+    return text[: at if at > 0 else limit].rstrip() + " …"
+
+
+def figures_stand(value: str, quotes: Iterable[Quote]) -> bool:
+    """Whether every figure of a value stands in one of its quotes."""
+    said = set(_FIGURE.findall(" ".join(quote.text for quote in quotes)))
+    return said.issuperset(_FIGURE.findall(value))
+
+
+def _to_blank(text: str, at: int, step: int) -> int:
+    """The next place beside a blank, so that no word and no figure is cut."""
+    while 0 < at < len(text) and not text[at - 1].isspace():
+        at += step
+    return at

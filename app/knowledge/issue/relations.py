@@ -1,0 +1,221 @@
+"""Which issues and pull requests belong to an issue: what is said, and what is alike.
+
+In: a stored issue. Out: `RelatedItem`s, what people said first, then the likest. Links of likeness were made
+when the issues were read (`linking`); one pair is weighed on demand, by the same weights. The other issue may
+be of another repository: a mention or a fix either way, or an error that is alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple, cast
+
+from sqlmodel import Session
+
+from app.errors import NotFoundError
+from app.extract.facts import Frozen
+from app.extract.redaction.redact import mask_secrets
+from app.knowledge.diagnosis.shapes import MatchBand
+from app.knowledge.indexing.link import score_pair
+from app.knowledge.issue.stored import LinkEnds, load_links
+from app.match.pairs.score import band_of_score
+from app.store.derived.links import SIMILAR, find_repositories
+from app.store.github.issues import find_heads, find_repository
+from app.store.people.judgements import Verdict, judged_pairs
+from app.store.records import IssueRecord
+from app.store.session import Store
+
+Name = tuple[str, int]
+"""Repository and number."""
+Channel = Literal["log", "prose", "both"]
+Kind = Literal["duplicate", "similar", "fixes", "fixed_by", "introduced_by", "mentions"]
+
+REVERSED: dict[str, Kind] = {"fixes": "fixed_by", "fixed_by": "fixes", "duplicate": "duplicate"}
+"""What a link is called from its other end; every other kind is a mention from there."""
+KIND_RANK: dict[Kind, int] = {
+    "duplicate": 0,
+    "fixed_by": 1,
+    "fixes": 1,
+    "introduced_by": 2,
+    "mentions": 3,
+    "similar": 4,
+}
+ONE_FAILURE = frozenset({"duplicate", "similar"})
+"""Kinds that call two issues one failure; a judgement replaces them."""
+SAID: dict[str, Kind] = {kind: kind for kind in KIND_RANK if kind != SIMILAR} | {
+    "referenced_by": "mentions",
+    "transferred_to": "mentions",
+    "reverts": "mentions",
+    "relands": "mentions",
+}
+"""What a stored link is called; likeness is not said, it is read on its own."""
+
+
+class RelatedItem(Frozen):
+    """One relation; `band`, `score` and `channel` belong to likeness, said relations have none."""
+
+    number: int
+    repo: str
+    title: str
+    state: str
+    url: str
+    kind: Kind
+    band: MatchBand | None = None
+    score: float | None = None
+    channel: Channel | None = None
+    reason: str
+
+
+class Relation(NamedTuple):
+    """A relation of an issue, and the issue at its other end where that is stored."""
+
+    name: Name
+    kind: Kind
+    reason: str
+    band: MatchBand | None = None
+    score: float | None = None
+    channel: Channel | None = None
+    issue: IssueRecord | None = None
+
+
+def related(store: Store, repo: str, number: int, *, limit: int = 20) -> tuple[RelatedItem, ...]:
+    """What belongs to an issue: what is said first, then the likest.
+
+    Raises:
+        NotFoundError: the issue is not stored.
+    """
+    with store.reading() as session:
+        repo_id = _repo_id(session, repo, number)
+        links = load_links(session, repo_id, repo, number)
+        return tuple(map(_shown, relations(session, repo_id, repo, number, links)[:limit]))
+
+
+def relations(session: Session, repo_id: int, repo: str, number: int, links: LinkEnds) -> list[Relation]:
+    """What belongs to a stored issue, by its links: what is said first, then the likest."""
+    names = find_repositories(session)
+    said, alike = _said(names, repo, number, links), _alike(repo, links)
+    verdicts = _verdicts(session, repo_id, number)
+    same = [_judged((repo, other), "same") for other, told in sorted(verdicts.items()) if told == "same"]
+    stored = _heads(session, names, {one.name for one in (*said, *alike, *same)})
+    named = {one.name for one in said}
+    alike = [one for one in alike if one.name in stored and (one.band != "related" or one.name not in named)]
+    judged = {(repo, other) for other in verdicts}
+    found = [
+        *(one for one in (*said, *alike) if one.name not in judged or one.kind not in ONE_FAILURE),
+        *(one for one in same if one.name in stored),
+    ]
+    found.sort(key=lambda one: KIND_RANK[one.kind])
+    return [one._replace(issue=stored.get(one.name)) for one in found]
+
+
+def likeness_of(store: Store, repo: str, number: int, other: int) -> tuple[RelatedItem, ...]:
+    """One pair with its score, linked or not; and what is said of it.
+
+    Raises:
+        NotFoundError: one of the two is not stored.
+    """
+    with store.reading() as session:
+        repo_id = _repo_id(session, repo, number)
+        target = next(iter(find_heads(session, repo_id, [other])), None)
+        if target is None:
+            raise NotFoundError(f"{repo}#{other} is not stored")
+        links = load_links(session, repo_id, repo, number)
+        told_all = _said(find_repositories(session), repo, number, links)
+        found = [one for one in told_all if one.name == (repo, other)]
+        verdict = _verdicts(session, repo_id, number).get(other)
+        if verdict is not None:
+            found = [one for one in found if verdict == "same" or one.kind not in ONE_FAILURE]
+            found.append(_judged((repo, other), verdict))
+        elif (told := score_pair(session, repo_id, number, other)) is not None:
+            said = told.band, told.score, told.channel
+            found.append(Relation((repo, other), "similar", told.reason, *said))
+        return tuple(_shown(one._replace(issue=target)) for one in found)
+
+
+def _verdicts(session: Session, repo_id: int, number: int) -> dict[int, Verdict]:
+    """The issues that people compared with this one, and what they found; their word stands above all."""
+    return {
+        two if one == number else one: verdict
+        for (one, two), verdict in judged_pairs(session, repo_id, [number]).items()
+    }
+
+
+def _judged(name: Name, verdict: Verdict) -> Relation:
+    if verdict == "same":
+        return Relation(name, "similar", "judged the same failure", "same", 1.0, "both")
+    return Relation(name, "similar", "judged another failure", "related", 0.0, "both")
+
+
+def _repo_id(session: Session, repo: str, number: int) -> int:
+    """The key of the repository of a stored issue."""
+    found = find_repository(session, repo)
+    if found is None or not find_heads(session, found, [number]):
+        raise NotFoundError(f"{repo}#{number} is not stored")
+    return found
+
+
+def _said(names: Mapping[int, str], repo: str, number: int, links: LinkEnds) -> list[Relation]:
+    """Links out of the issue and into it, each target once with its strongest kind."""
+    kinds: dict[Name, tuple[Kind, str]] = {}
+    for link in links.out:
+        _keep(kinds, (link.target_repo, link.target_number), link.kind, link.reason)
+    for source_repo, source, kind, reason in links.into:
+        if kind in SAID and source_repo in names:
+            target = names[source_repo], source
+            _keep(kinds, target, REVERSED.get(kind, "mentions"), f"said there: {reason}")
+    kinds.pop((repo, number), None)
+    return [
+        Relation(name, kind, reason)
+        for name, (kind, reason) in sorted(kinds.items(), key=lambda item: (item[0][0] != repo, item[0]))
+    ]
+
+
+def _alike(repo: str, links: LinkEnds) -> list[Relation]:
+    """The stored links of likeness, the likest first; of equal ones those within the repository."""
+    found = [
+        Relation(
+            (link.target_repo, link.target_number),
+            "similar",
+            link.reason,
+            band_of_score(link.score or 0.0),
+            link.score,
+            cast("Channel | None", link.channel),
+        )
+        for link in links.out
+        if link.kind == SIMILAR
+    ]
+    return sorted(found, key=lambda one: (-(one.score or 0.0), one.name[0] != repo, one.name))
+
+
+def _heads(session: Session, names: Mapping[int, str], wanted: Iterable[Name]) -> dict[Name, IssueRecord]:
+    """The stored ones of these issues."""
+    asked = list(wanted)
+    found: dict[Name, IssueRecord] = {}
+    for key, name in names.items():
+        numbers = [number for repo, number in asked if repo == name]
+        found |= {(name, issue.number): issue for issue in find_heads(session, key, numbers)}
+    return found
+
+
+def _keep(kinds: dict[Name, tuple[Kind, str]], target: Name, kind: str, reason: str) -> None:
+    known = SAID.get(kind)
+    strongest = kinds.get(target)
+    if known and (strongest is None or KIND_RANK[known] < KIND_RANK[strongest[0]]):
+        kinds[target] = (known, reason)
+
+
+def _shown(relation: Relation) -> RelatedItem:
+    """The relation as it is told; of an issue that is not stored only the address is known."""
+    (repo, number), issue = relation.name, relation.issue
+    return RelatedItem(
+        number=number,
+        repo=repo,
+        title=mask_secrets(issue.title) if issue else "",
+        state=issue.state if issue else "unknown",
+        url=issue.url if issue else f"https://github.com/{repo}/issues/{number}",
+        kind=relation.kind,
+        reason=relation.reason,
+        band=relation.band,
+        score=relation.score,
+        channel=relation.channel,
+    )

@@ -1,0 +1,153 @@
+"""The shapes of a report on one issue. Public contract of `GET /api/v1/issues/{number}/report`.
+
+A report holds nothing that has no source: every part carries the words it rests on, with their address.
+All texts are masked for display.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from app.extract.facts import Conditions, Frozen, Outcome, Speaker, WorkaroundKind
+from app.knowledge.diagnosis.shapes import FixView, GitHubFacts, MatchBand
+
+EdgeKind = Literal[
+    "duplicate", "same", "introduced_by", "fixed_by", "fixes", "similar", "mentions", "moved_to"
+]
+"""Read from `source` to `target`: #1 `introduced_by` #2."""
+Basis = Literal["said", "timeline", "likeness"]
+NodeKind = Literal["issue", "pull_request", "unknown"]
+
+
+class Quote(Frozen):
+    """The words that say a thing; `text` stands so in its source, `…` where it was cut."""
+
+    text: str
+    source: str = Field(description='"title", "body", "comment:<id>", "card", or "#<number>" of another text')
+    url: str
+
+
+class ReportFact(Frozen):
+    """One value with its sentences."""
+
+    field: str
+    label: str
+    value: str
+    is_literal: bool = Field(description="whether the value's figures stand so in its quotes; else derived")
+    quotes: tuple[Quote, ...] = ()
+
+
+class ReportError(Frozen):
+    type: str | None
+    message: str
+    frame: str | None
+    wrappers: tuple[str, ...] = ()
+    other: tuple[str, ...] = ()
+    quotes: tuple[Quote, ...] = ()
+
+
+class SaidCause(Frozen):
+    text: str
+    certainty: Literal["stated", "hypothesis"]
+    quotes: tuple[Quote, ...] = ()
+
+
+class Example(Frozen):
+    """A command of the issue and what it is said to do."""
+
+    command: str
+    outcome: Literal["fails", "works"]
+    quotes: tuple[Quote, ...] = ()
+
+
+class ReportRemedy(Frozen):
+    """A remedy; `conditions` are what is told of it, empty where nobody said."""
+
+    action: str
+    kind: WorkaroundKind
+    outcome: Outcome
+    conditions: Conditions
+    by: Speaker
+    confirmed_by: int
+    refuted_by: int
+    quotes: tuple[Quote, ...] = ()
+
+
+class GraphNode(Frozen):
+    """An issue or pull request of the graph; `unknown` while nothing of it is stored."""
+
+    key: str = Field(description="owner/name#number")
+    repo: str
+    number: int
+    kind: NodeKind
+    title: str
+    state: str = Field(description="open, closed, merged, draft, gone or unknown")
+    url: str
+    released_in: str | None = Field(None, description="first release whose notes name the pull request")
+
+
+class GraphEdge(Frozen):
+    """One relation and how it is known; `band` and `score` belong to likeness only."""
+
+    source: str
+    target: str
+    kind: EdgeKind
+    basis: Basis
+    reason: str
+    quote: Quote | None = None
+    band: MatchBand | None = None
+    score: float | None = None
+
+
+class Graph(Frozen):
+    """The issue (the first node) and what belongs to it, weightiest first."""
+
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...] = ()
+
+    def node(self, key: str) -> GraphNode:
+        """The node of a key."""
+        return next(node for node in self.nodes if node.key == key)
+
+    def other_end(self, edge: GraphEdge) -> GraphNode:
+        """The end of an edge that is not the issue itself."""
+        return self.node(edge.target if edge.source == self.nodes[0].key else edge.source)
+
+
+class Moment(Frozen):
+    """Something that happened, dated by its source."""
+
+    at: datetime
+    text: str
+    source: str
+    url: str
+    quote: str = ""
+
+
+class NotKnown(Frozen):
+    """A field that the sources do not fill."""
+
+    field: str
+    text: str
+
+
+class Report(GitHubFacts):
+    """All that is known of one issue, with its sources."""
+
+    failure_kind: str | None
+    summary: str
+    facts: tuple[ReportFact, ...] = ()
+    error: ReportError | None = None
+    cause: tuple[SaidCause, ...] = ()
+    examples: tuple[Example, ...] = ()
+    remedies: tuple[ReportRemedy, ...] = ()
+    fix: FixView
+    fix_quotes: tuple[Quote, ...] = ()
+    regression: tuple[ReportFact, ...] = ()
+    graph: Graph
+    timeline: tuple[Moment, ...] = ()
+    not_known: tuple[NotKnown, ...] = ()
+    as_of: datetime | None = Field(description="when the repository's newest complete sync ended")

@@ -1,0 +1,87 @@
+"""What visitors say of an issue, without accounts: does the remedy work, is it common, can it be reproduced.
+
+A visitor is kept as HMAC-SHA256 of what tells clients apart (an address, or the network of an IPv6 one),
+keyed with a random key of this base and with the issue. So the base tells neither who voted nor whether two
+votes on two issues are of one visitor; people behind one address have one vote. Who holds the base holds the
+key too and could try out addresses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Literal, cast, get_args
+
+from sqlmodel import Session
+
+from app.errors import NotFoundError
+from app.extract.facts import Frozen
+from app.store.github.issues import find_heads, find_repository
+from app.store.people.votes import count_votes, find_secret, make_secret, save_vote, votes_by
+from app.store.session import Store
+
+Signal = Literal["works", "easy_fix", "time_saver", "blocking", "common", "flaky", "verified"]
+Vote = Literal[1, -1, 0]
+SIGNALS: tuple[Signal, ...] = get_args(Signal)
+_KEY = "votes"
+
+
+class VoteCount(Frozen):
+    up: int = 0
+    down: int = 0
+
+
+class IssueVotes(Frozen):
+    """All votes on an issue, and the caller's own."""
+
+    repo: str
+    number: int
+    votes: dict[Signal, VoteCount]
+    yours: dict[Signal, Vote]
+
+
+def vote(store: Store, repo: str, number: int, signal: Signal, value: Vote, *, client: str) -> IssueVotes:
+    """Put a visitor's vote in force in place of the former one; 0 takes it back.
+
+    Args:
+        client: what tells this visitor from others; it is hashed at once.
+
+    Raises:
+        NotFoundError: the issue is not stored.
+    """
+    with store.unit_of_work() as session:
+        repo_id = _stored(session, repo, number)
+        visitor = _visitor(make_secret(session, _KEY), repo, number, client)
+        save_vote(session, repo_id, number, signal, visitor, value)
+        counts, mine = vote_counts(session, repo_id, number), _votes_by(session, repo_id, number, visitor)
+        return IssueVotes(repo=repo, number=number, votes=counts, yours=mine)
+
+
+def own_votes(session: Session, repo_id: int, repo: str, number: int, *, client: str) -> dict[Signal, Vote]:
+    """What a visitor voted on a stored issue."""
+    key = find_secret(session, _KEY)  # none before the first vote on anything
+    return _votes_by(session, repo_id, number, _visitor(key, repo, number, client)) if key else {}
+
+
+def vote_counts(session: Session, repo_id: int, number: int) -> dict[Signal, VoteCount]:
+    """Every signal with its counts."""
+    found = count_votes(session, repo_id, number)
+    return {
+        signal: VoteCount(up=found[signal][0], down=found[signal][1]) if signal in found else VoteCount()
+        for signal in SIGNALS
+    }
+
+
+def _votes_by(session: Session, repo_id: int, number: int, visitor: str) -> dict[Signal, Vote]:
+    return cast("dict[Signal, Vote]", votes_by(session, repo_id, number, visitor))
+
+
+def _stored(session: Session, repo: str, number: int) -> int:
+    repo_id = find_repository(session, repo)
+    if repo_id is None or not find_heads(session, repo_id, [number]):
+        raise NotFoundError(f"#{number} of {repo} is not stored, so it cannot be voted on.")
+    return repo_id
+
+
+def _visitor(key: bytes, repo: str, number: int, client: str) -> str:
+    return hmac.new(key, f"{repo}#{number}\n{client}".encode(), hashlib.sha256).hexdigest()

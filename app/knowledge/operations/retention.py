@@ -1,0 +1,57 @@
+"""What is not to be kept for ever goes in time: kept logs, noted webhook deliveries, old sync runs.
+
+Each row carries its own end, so it does not matter which process forgets it, or how many try.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import structlog
+
+from app.errors import StoreError
+from app.store.github.deliveries import purge_deliveries
+from app.store.github.sync_state import purge_runs
+from app.store.people.kept_logs import purge_kept_logs
+from app.store.session import Store
+
+EVERY_S = 3600.0
+
+_LOG = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """How many rows went."""
+
+    kept_logs: int
+    deliveries: int
+    sync_runs: int
+
+
+def forget_old(store: Store) -> Forgotten:
+    """Delete what is past its time.
+
+    Raises:
+        StoreError: the archive cannot be written.
+    """
+    with store.unit_of_work() as session:
+        return Forgotten(
+            kept_logs=purge_kept_logs(session, datetime.now(UTC)),
+            deliveries=purge_deliveries(session),
+            sync_runs=purge_runs(session),
+        )
+
+
+def forget_regularly(store: Store, stop: threading.Event, every_s: float = EVERY_S) -> None:
+    """Forget in rounds until stopped, the first at the end of the first pause; a failed one is logged."""
+    while not stop.wait(every_s):
+        try:
+            forgotten = forget_old(store)
+        except StoreError as error:
+            _LOG.warning("nothing_forgotten", reason=error.message)
+        else:
+            if forgotten != Forgotten(0, 0, 0):
+                _LOG.info("forgotten", kept_logs=forgotten.kept_logs, sync_runs=forgotten.sync_runs)

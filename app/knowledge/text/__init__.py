@@ -1,0 +1,1 @@
+"""Text made safe to show: quoting and masking."""

@@ -1,0 +1,1 @@
+"""One version: what fails in it, what stopped working with it."""

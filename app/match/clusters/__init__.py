@@ -1,0 +1,1 @@
+"""Pairs in; groups of reports of one failure out."""

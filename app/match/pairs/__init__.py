@@ -1,0 +1,1 @@
+"""Two issues in; how likely they report the same failure out."""

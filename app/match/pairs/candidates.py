@@ -1,0 +1,106 @@
+"""Which stored issues are worth weighing against an issue: those that share its telling terms.
+
+In: an issue's search terms and title. Out: issues of its repository, most promising first; and those of other
+repositories that share words of its error. Cost is bounded by `TERMS` and `POSTINGS_MAX`, not by the corpus.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from heapq import nsmallest
+
+import numpy as np
+from sqlmodel import Session
+
+from app.extract.log.root_cause import CauseChain
+from app.match.pairs.features import bare_title, load_word_weights, stem
+from app.match.search.bm25 import affordable
+from app.match.search.terms import ERROR, FRAME, SIGNATURE, TEXT, Terms, terms_of
+from app.store.derived.search_index import Key, find_frequencies, find_postings, term_id
+
+NEIGHBOURS = 80
+NEIGHBOURS_ACROSS = 20
+"""Of other repositories: these share an error, which is rare; words of prose tell nothing there."""
+ERROR_CHANNELS = frozenset({ERROR, FRAME, SIGNATURE})
+POSTINGS_MAX = 1_500
+"""Rows read; so many hold the right one of nearly all judged pairs that any number holds."""
+TERMS = {TEXT: 50, ERROR: 40, FRAME: 20, SIGNATURE: 4}
+"""How many of a channel's terms are asked for; besides, all of the title's."""
+SEED_WEIGHT = {TEXT: 0.5, ERROR: 1.0, FRAME: 0.7, SIGNATURE: 1.5}
+TITLE_WEIGHT = 1.0
+"""A word of the title tells more than one of the text."""
+YARDSTICK = 16_000
+"""The size of corpus against which rarity is told: to count the stored one grows with it."""
+NUMBER_BITS = 40
+NUMBER_MASK = (1 << NUMBER_BITS) - 1
+"""An issue's key as one number: its repository above, its own number below."""
+ALONE = 1
+"""A term of one issue is its own."""
+
+_NO_ERRORS = CauseChain(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Issues worth weighing, most promising first: numbers of the same repository, and keys of others."""
+
+    here: tuple[int, ...] = ()
+    across: tuple[Key, ...] = ()
+
+
+def find_neighbours(session: Session, repo_id: int, number: int, title: str, terms: Terms) -> list[int]:
+    """The issues of a repository that share most with an indexed issue; without itself."""
+    return list(find_all_neighbours(session, repo_id, number, title, terms).here)
+
+
+def find_all_neighbours(session: Session, repo_id: int, number: int, title: str, terms: Terms) -> Neighbours:
+    """As `find_neighbours`, and the issues of other repositories that share most of its error."""
+    asked = _choose(title, terms)
+    frequencies = {key: df for key, df in find_frequencies(session, list(asked)).items() if df > ALONE}
+    chosen = _affordable(frequencies)
+    if not chosen:
+        return Neighbours()
+    gains = {key: asked[key] * math.log1p(YARDSTICK / frequencies[key]) for key in chosen}
+    rows = find_postings(session, chosen)
+    own = rows[(rows[:, 1] == repo_id) & (rows[:, 2] != number)]
+    errors = [term_id(*term) for term in terms if term[0] in ERROR_CHANNELS]
+    others = rows[(rows[:, 1] != repo_id) & np.isin(rows[:, 0], np.array(errors, dtype=np.int64))]
+    return Neighbours(
+        tuple(key[1] for key in _best(own, gains, NEIGHBOURS)), tuple(_best(others, gains, NEIGHBOURS_ACROSS))
+    )
+
+
+def _best(rows: np.ndarray, gains: Mapping[int, float], most: int) -> list[Key]:
+    """The issues of these postings (term, repository, number; term by term), by what their terms tell."""
+    keys = np.array(sorted(gains), dtype=np.int64)
+    told = np.array([gains[key] for key in keys.tolist()])[np.searchsorted(keys, rows[:, 0])]
+    found, holder = np.unique(rows[:, 1] << NUMBER_BITS | rows[:, 2], return_inverse=True)
+    # Each sum is taken in the order of the terms, so that it is the same to the last bit on both engines.
+    sums = np.bincount(holder, weights=told, minlength=len(found)).round(6)
+    best: list[int] = found[np.lexsort((found, -sums))[:most]].tolist()
+    return [(key >> NUMBER_BITS, key & NUMBER_MASK) for key in best]
+
+
+def _choose(title: str, terms: Terms) -> dict[int, float]:
+    """The title's terms, and of each channel those that tell most by the learned weights."""
+    told = terms_of([bare_title(title)], _NO_ERRORS)
+    found = {term_id(*term): TITLE_WEIGHT for term in told if term in terms}
+    known = load_word_weights()
+    ranked: dict[int, list[tuple[float, str]]] = {channel: [] for channel in TERMS}
+    for channel, text in terms:
+        if channel != TEXT:
+            ranked[channel].append((-known.grams.get(text, known.top), text))
+        elif " " not in text:
+            ranked[channel].append((-known.words.get(stem(text), known.top), text))
+    for channel, items in ranked.items():
+        for _, text in nsmallest(TERMS[channel], items):
+            found.setdefault(term_id(channel, text), SEED_WEIGHT[channel])
+    return found
+
+
+def _affordable(frequencies: Mapping[int, int]) -> list[int]:
+    """The rarest terms, as many as the budget of postings allows."""
+    rarest = sorted(frequencies, key=lambda key: (frequencies[key], key))
+    return affordable(rarest, frequencies, POSTINGS_MAX)

@@ -1,0 +1,276 @@
+"""What one issue is compared by when two issues are weighed against each other.
+
+In: an issue's title, text and facts. Out: a `View`: five weighted bags of words, and the conditions under
+which it failed. The weights of words are data (`pair_words.json`, learned by `app.train.pair_score`), not
+counts
+of the stored corpus: so a pair has one score, whenever it is asked for and whatever else is stored.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from app.extract.facts import Facts
+from app.extract.log.signature import mask
+from app.extract.rules.patterns import pattern
+from app.extract.rules.rules import load_rule_set
+
+TITLE, MESSAGE, WORDS, NAMES, TITLE_WORDS = "title", "message", "words", "names", "title_words"
+BAGS = (TITLE, MESSAGE, WORDS, NAMES, TITLE_WORDS)
+"""Title and error message in words and pairs of words; all words; names of code; the title's words."""
+
+MAX_TEXT_CHARS = 6_000
+MAX_CONDITION_CHARS = 4_000
+"""How much of a text is looked at: the account stands on top, logs and dumps run on below."""
+MAX_WORDS, MAX_NAMES = 160, 100
+MESSAGE_KEY_CHARS = 80
+MIN_TITLE_WEIGHT = 8.0
+"""A title of a word or two covers little, wherever its words are found."""
+MIN_CLAIM_NORM, MIN_TEXT_NORM = 10.0, 15.0
+"""Lighter bags are not stretched to unit length: "it fails" twice is no likeness."""
+MIN_STEM_CHARS = 4
+
+_PREFIX = pattern(r"^\s*(?:\[[^\]]{1,40}\]\s*[:：]?\s*)+")
+_WORD = pattern(r"[a-z][a-z0-9_]{1,59}|!!!+|[\x{4e00}-\x{9fff}]+")
+_NAME = pattern(r"[A-Za-z_][A-Za-z0-9_]*(?:[._-][A-Za-z0-9_]+)*")
+_CAMEL = pattern(r"[a-z][A-Z]")
+_SETS = ("conditions", "title_conditions", "platforms", "families", "backends", "types")
+_RENAMED = {"AcceleratorError": "RuntimeError", "CUDA error": "RuntimeError", "HIP error": "RuntimeError"}
+"""Error classes that were called otherwise in other years."""
+_OUT_OF_MEMORY = "OutOfMemoryError"
+
+
+@dataclass(frozen=True, slots=True)
+class Bag:
+    """Hashed terms (int64, sorted) with their weights."""
+
+    ids: np.ndarray
+    weights: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One issue as it is compared.
+
+    Attributes:
+        day: when it was written, as days since year 1; None if nobody knows.
+        commonness: how many issues of the learned corpus tell the same masked message, as ln(1 + n).
+        conditions: features in use; `title_conditions`: those that the title names.
+        backends: as `name=value`.
+    """
+
+    day: int | None
+    commonness: float
+    conditions: frozenset[str]
+    title_conditions: frozenset[str]
+    platforms: frozenset[str]
+    families: frozenset[str]
+    backends: frozenset[str]
+    types: frozenset[str]
+    bags: Mapping[str, Bag]
+
+
+@dataclass(frozen=True, slots=True)
+class WordWeights:
+    """How much a word tells, for each kind of bag; a word that is not listed is rare and tells `top`."""
+
+    grams: Mapping[str, float]
+    words: Mapping[str, float]
+    names: Mapping[str, float]
+    top: float
+    common_messages: Mapping[str, int]
+
+
+@lru_cache(maxsize=1)
+def load_word_weights() -> WordWeights:
+    """The weights this version was measured with."""
+    data: dict[str, Any] = json.loads((files(__package__) / "pair_words.json").read_text(encoding="utf-8"))
+
+    def unfold(kind: str) -> dict[str, float]:
+        levels: dict[str, str] = data[kind]
+        return {
+            term.replace("+", " "): float(level) for level, terms in levels.items() for term in terms.split()
+        }
+
+    return WordWeights(
+        unfold("grams"), unfold("words"), unfold("names"), data["top"], data["common_messages"]
+    )
+
+
+def view_issue(title: str, text: str, facts: Facts, created_at: datetime | None) -> View:
+    """The view of an issue."""
+    known = load_word_weights()
+    said = bare_title(title)
+    message = facts.error.message if facts.error else ""
+    met = _conditions(title, text, facts)
+    in_title = frozenset(met["title"])
+    return View(
+        day=created_at.toordinal() if created_at else None,
+        commonness=round(math.log1p(known.common_messages.get(message_key(message), 0)), 4),
+        conditions=frozenset(met["text"]) | in_title,
+        title_conditions=in_title,
+        platforms=frozenset(met["platform"]) or frozenset({"cuda"}),
+        families=frozenset(met["family"]),
+        backends=frozenset(f"{key}={one}" for key, values in facts.backends.items() for one in values),
+        types=frozenset(error_types(facts)),
+        bags=_bags(said, message, f"{said} {text[:MAX_TEXT_CHARS]}", known),
+    )
+
+
+def bare_title(title: str) -> str:
+    """A title without the tags that forms put in front of it."""
+    return str(_PREFIX.sub("", title, count=1))
+
+
+def message_key(message: str) -> str:
+    """The masked words of a message, by which equal messages are counted; empty for an empty one."""
+    return " ".join(words_of(mask(message)))[:MESSAGE_KEY_CHARS] if message else ""
+
+
+def error_types(facts: Facts) -> set[str]:
+    """The classes of an issue's errors, one name for those that were renamed."""
+    told = [item.text.split(" | ")[0] for item in facts.signatures if item.role != "wrapper"]
+    found = {name.rpartition(".")[2] for name in (facts.error.type if facts.error else None, *told) if name}
+    message = facts.error.message.lower() if facts.error else ""
+    found = {_RENAMED.get(name, name) for name in found - {"error"}}
+    return found | {_OUT_OF_MEMORY} if "out of memory" in message else found
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in lower case, parts of compound names too; Chinese in pairs of characters."""
+    found: list[str] = []
+    for word in _WORD.findall(text.lower()):
+        if word[0] > "~":
+            found += [one + two for one, two in pairwise(word)]
+            continue
+        found.append(word)
+        if "_" in word:
+            found += [part for part in word.split("_") if len(part) > 1]
+    return found
+
+
+def grams_of(words: list[str]) -> list[str]:
+    """Words and pairs of neighbours."""
+    return [*words, *(f"{one} {two}" for one, two in pairwise(words))]
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """A word without the ending of its inflection."""
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= MIN_STEM_CHARS:
+            return word[: -len(ending)]
+    return word
+
+
+def names_of(text: str) -> set[str]:
+    """Names of code: with an underscore, a capital inside, or a digit."""
+    return {
+        name.lower()
+        for name in _NAME.findall(text)
+        if len(name) > MIN_STEM_CHARS - 1
+        and ("_" in name.strip("_") or any(c.isdigit() for c in name) or _CAMEL.search(name))
+    }
+
+
+def _conditions(title: str, text: str, facts: Facts) -> dict[str, set[str]]:
+    """The conditions met: those in the title, in the text; the platform and the models' families."""
+    met: dict[str, set[str]] = {"title": set(), "text": set(), "platform": set(), "family": set()}
+    rules = load_rule_set("conditions")
+    for rule in rules.meeting(title):
+        met["title" if rule["axis"] == "condition" else rule["axis"]].add(rule.id)
+    for rule in rules.meeting(text[:MAX_CONDITION_CHARS]):
+        if rule["axis"] == "condition":
+            met["text"].add(rule.id)
+    for rule in rules.meeting("\n".join(facts.models)):
+        if rule["axis"] == "family":
+            met["family"].add(rule.id)
+    devices = " ; ".join((*facts.gpus, *facts.backends.get("platform", ())))
+    met["platform"] |= {rule.id for rule in rules.meeting(devices) if rule["axis"] == "platform"}
+    return met
+
+
+def _bags(title: str, message: str, text: str, known: WordWeights) -> dict[str, Bag]:
+    stems = Counter(stem(word) for word in words_of(text))
+    title_stems = {stem(word): known.words.get(stem(word), known.top) for word in words_of(title)}
+    names = {name: known.names.get(name, known.top) for name in names_of(text)}
+    whole = max(MIN_TITLE_WEIGHT, sum(title_stems.values()))
+    return {
+        TITLE: _bag(_claim(title, known)),
+        MESSAGE: _bag(_claim(mask(message), known)),
+        WORDS: _bag(_unit(_heaviest(_weigh(stems, known.words, known.top), MAX_WORDS), MIN_TEXT_NORM)),
+        NAMES: _bag(_heaviest(names, MAX_NAMES)),
+        TITLE_WORDS: _bag({word: weight / whole for word, weight in title_stems.items()}),
+    }
+
+
+def _weigh(counts: Mapping[str, int], known: Mapping[str, float], top: float) -> dict[str, float]:
+    return {term: (1 + math.log(count)) * known.get(term, top) for term, count in counts.items()}
+
+
+def _heaviest(weights: Mapping[str, float], limit: int) -> dict[str, float]:
+    if len(weights) <= limit:
+        return dict(weights)
+    return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:limit])
+
+
+def _claim(text: str, known: WordWeights) -> dict[str, float]:
+    weights = _weigh(Counter(grams_of(words_of(text))), known.grams, known.top)
+    return _unit(weights, MIN_CLAIM_NORM)
+
+
+def _unit(weights: dict[str, float], least: float) -> dict[str, float]:
+    norm = max(least, math.sqrt(sum(weight * weight for weight in weights.values())))
+    return {term: weight / norm for term, weight in weights.items()} if norm else {}
+
+
+def _bag(weights: Mapping[str, float]) -> Bag:
+    hashed: dict[int, float] = {}
+    for term, weight in weights.items():
+        hashed[crc32(term.encode(errors="replace"))] = weight
+    ids = np.array(sorted(hashed), dtype="<i8")
+    return Bag(ids, np.array([hashed[int(key)] for key in ids], dtype="<f4"))
+
+
+# ---- as it is kept
+
+
+def pack_view(view: View) -> bytes:
+    """A view as bytes; equal views give equal bytes."""
+    head: dict[str, Any] = {
+        "day": view.day,
+        "commonness": view.commonness,
+        "sizes": [len(view.bags[name].ids) for name in BAGS],
+    }
+    head |= {name: sorted(getattr(view, name)) for name in _SETS}
+    bags = [view.bags[name] for name in BAGS]
+    ids = np.concatenate([bag.ids for bag in bags]).astype("<u4").tobytes()
+    weights = np.concatenate([bag.weights for bag in bags]).astype("<f4").tobytes()
+    return json.dumps(head, separators=(",", ":")).encode() + b"\n" + ids + weights
+
+
+def unpack_view(packed: bytes) -> View:
+    """The view that `pack_view` packed."""
+    line, _, rest = packed.partition(b"\n")
+    head = json.loads(line)
+    sizes: list[int] = head["sizes"]
+    ids = np.frombuffer(rest, dtype="<u4", count=sum(sizes)).astype("<i8")
+    weights = np.frombuffer(rest, dtype="<f4", offset=4 * len(ids))
+    bags, at = {}, 0
+    for name, size in zip(BAGS, sizes, strict=True):
+        bags[name] = Bag(ids[at : at + size], weights[at : at + size])
+        at += size
+    sets = {name: frozenset(head[name]) for name in _SETS}
+    return View(day=head["day"], commonness=head["commonness"], bags=bags, **sets)

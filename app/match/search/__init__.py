@@ -1,0 +1,1 @@
+"""A log or a question in; the stored issues most like it out."""

@@ -1,0 +1,99 @@
+"""How far a log's surroundings and signature agree with a stored issue's.
+
+In: a log's reading and an issue's facts. Out: an `Agreement`, of numbers from -1 (they differ) over 0 (one of
+the two does not tell) to 1 (they agree).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from app.extract.facts import Facts, Signature
+from app.extract.fields.gpu_names import architectures_of
+from app.extract.reader import LogReading, Surroundings
+from app.store.derived.readings import value_key
+
+TELLING_BACKENDS = ("attention", "moe", "all2all", "quantization", "kv_cache_dtype", "speculative")
+"""Backends whose kernels fail alike; the others stand in nearly every log."""
+PUBLISHERS = frozenset({"meta", "nvidia", "unsloth", "neuralmagic", "redhatai", "the", "amd", "ibm"})
+"""First words of a model's name that are not its family's."""
+NEAR_VERSIONS = 3
+"""Minor versions at which half of the nearness, from 1 to -1, is lost."""
+
+_WORD = re.compile(r"[a-z]+")
+_MINOR = re.compile(r"v?(\d{1,4})\.(\d{1,4})")
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What agrees. `signature` is 1 or 0: two that differ tell nothing, an issue may hold several.
+
+    `version` falls from 1 (the same minor version) towards -1 with the distance.
+    """
+
+    signature: float = 0.0
+    family: float = 0.0
+    architecture: float = 0.0
+    backend: float = 0.0
+    version: float = 0.0
+
+
+UNKNOWN = Agreement()
+"""Nothing is known to agree or to differ."""
+
+
+def agreement_of(reading: LogReading, facts: Facts | None) -> Agreement:
+    """How far the log and the issue agree; `UNKNOWN` without facts."""
+    if facts is None:
+        return UNKNOWN
+    mine = reading.surroundings
+    return Agreement(
+        signature=float(bool(_roots(reading.signatures) & _roots(facts.signatures))),
+        family=_agree(families_of(mine.models), families_of(facts.models)),
+        architecture=_agree(architectures_of(mine.gpus), architectures_of(facts.gpus)),
+        backend=_backends(mine, facts),
+        version=_nearness(mine.versions.get("vllm"), facts.versions.get("vllm")),
+    )
+
+
+def model_family(name: str) -> str:
+    """The family of a model: `qwen` of `Qwen/Qwen2.5-72B-Instruct-AWQ`; empty if the name has no words."""
+    words: list[str] = _WORD.findall(name.lower().rstrip("/").rpartition("/")[2])
+    return next((word for word in words if word not in PUBLISHERS), "")
+
+
+def families_of(models: Iterable[str]) -> frozenset[str]:
+    """The families of these models."""
+    return frozenset(filter(None, map(model_family, models)))
+
+
+def _roots(signatures: Iterable[Signature]) -> set[str]:
+    return {item.id for item in signatures if item.role != "wrapper"}
+
+
+def _agree(mine: frozenset[str], theirs: frozenset[str]) -> float:
+    if not mine or not theirs:
+        return 0.0
+    return 1.0 if mine & theirs else -1.0
+
+
+def _backends(mine: Surroundings, facts: Facts) -> float:
+    told = sum(
+        _agree(
+            frozenset(map(value_key, mine.backends.get(key, ()))),
+            frozenset(map(value_key, facts.backends.get(key, ()))),
+        )
+        for key in TELLING_BACKENDS
+    )
+    return max(-1.0, min(1.0, told))
+
+
+def _nearness(mine: str | None, theirs: str | None) -> float:
+    one, two = (_MINOR.match(version) if version else None for version in (mine, theirs))
+    if one is None or two is None:
+        return 0.0
+    # vLLM has had major version 0 only; a step of it is further than any of a minor one.
+    apart = abs(int(one[1]) - int(two[1])) * 100 + abs(int(one[2]) - int(two[2]))
+    return 2 * NEAR_VERSIONS / (NEAR_VERSIONS + apart) - 1

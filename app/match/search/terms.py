@@ -1,0 +1,248 @@
+"""What an issue is called and where it happens, as terms by which a question in words finds it.
+
+In: an issue's title and facts, or a question and what it tells. Out: terms of the channel `HEADING`: the
+stems of the words (Snowball's English stemmer, M. F. Porter), numbers and versions as they stand, what the
+words mean (rules of `conditions` and `symptoms`, so that "TTFT" meets "time to first token"), and facts as
+`name:value`. A title is short and written to be found; the text below it holds all words of a machine.
+
+Which terms a failure is found by: of a stored issue and of a pasted log alike.
+
+In: the lines of a text and the errors in it. Out: `{(channel, term): count}`. Four channels, because they
+tell differently much: the words of the whole text, the masked words of the error lines, the frames, and
+whole signatures.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, pairwise
+
+from snowballstemmer.english_stemmer import EnglishStemmer
+
+from app.extract.fields.failure_kind import find_failure
+from app.extract.fields.gpu_names import architectures_of
+from app.extract.lists import load
+from app.extract.log.lines import LogLine
+from app.extract.log.root_cause import Cause, CauseChain, is_plumbing, wrapper_rule
+from app.extract.log.signature import mask
+from app.extract.reader import LogReading
+from app.extract.rules.patterns import pattern
+from app.extract.rules.rules import load_rule_set
+from app.extract.text.blocks import read_document
+from app.extract.text.document import IssueText
+from app.match.pairs.features import bare_title
+
+HEADING = 5
+"""The channel beside those of `app.match.search.terms`, which a log is searched by."""
+
+MAX_CHARS = 400
+MAX_WORD_CHARS = 60
+MEANINGS = ("conditions", "symptoms")
+_STOP_WORDS = frozenset(load("symptoms")["stop_words"])
+NO_FAILURE = "none"
+
+_WORD = pattern(r"[a-z0-9_]+(?:\.[a-z0-9_]+)*|!!!+|[\x{4e00}-\x{9fff}]+")
+_FAMILY = pattern(r"^([a-z]{3,})\d[\d.]*$")
+_MINOR = pattern(r"\b0\.\d{1,3}\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A text as it is called by; `words` gives for each term of a word the word as it was written."""
+
+    words: Mapping[str, str]
+    meanings: tuple[str, ...]
+    facts: tuple[str, ...]
+
+    @property
+    def terms(self) -> Iterator[str]:
+        """All terms."""
+        yield from self.words
+        yield from self.meanings
+        yield from self.facts
+
+
+def read_heading(text: str, *, gpus: Sequence[str], version: str | None, kind: str | None) -> Heading:
+    """The heading of a title or a question.
+
+    Args:
+        text: the title, or the question.
+        gpus: canonical names of the accelerators in use.
+        version: vLLM's, as far as it is told beside the text.
+        kind: the kind of failure.
+    """
+    said = text[:MAX_CHARS]
+    met = (rule.id for name in MEANINGS for rule in load_rule_set(name).meeting(said))
+    versions = _MINOR.findall(f"{said} {version or ''}")
+    facts = (
+        *(f"gpu:{gpu}" for gpu in gpus),
+        *(f"architecture:{name}" for name in sorted(architectures_of(gpus))),
+        *(f"vllm:{minor}" for minor in versions),
+        *([f"kind:{kind}"] if kind and kind != NO_FAILURE else []),
+    )
+    return Heading(dict(_words(bare_title(said))), tuple(dict.fromkeys(met)), tuple(dict.fromkeys(facts)))
+
+
+def question_heading(reading: LogReading) -> Heading:
+    """What a question is about: its words, and the machine, version and failure that it names."""
+    document = read_document(IssueText(0, reading.log, reading.log))
+    _, kind, _ = find_failure(document, None, "")
+    around = reading.surroundings
+    return read_heading(reading.log, gpus=around.gpus, version=around.versions.get("vllm"), kind=kind)
+
+
+def _words(text: str) -> Iterable[tuple[str, str]]:
+    """Terms with the words they are of; a name with a version in it gives the name, too."""
+    for word in _WORD.findall(text.lower()):
+        if word[0] > "~":
+            yield from ((one + two, one + two) for one, two in pairwise(word))
+        elif word not in _STOP_WORDS and len(word) <= MAX_WORD_CHARS:
+            plain = word[1:] if word[0] == "v" and word[1:2].isdigit() and "." in word else word
+            yield stem_of(plain), plain
+            if family := _FAMILY.match(plain):
+                yield stem_of(family[1]), family[1]
+            if "_" in plain:
+                yield from ((stem_of(part), part) for part in plain.split("_") if len(part) > 1)
+
+
+@lru_cache(maxsize=32_768)
+def stem_of(word: str) -> str:
+    """A word without its ending; one with digits in it as it stands."""
+    # Made anew each time: a stemmer keeps the word at hand in itself, and threads share it.
+    return str(EnglishStemmer().stemWord(word)) if word.isalpha() and word.isascii() else word
+
+
+TEXT, ERROR, FRAME, SIGNATURE = 1, 2, 3, 4
+CHANNELS = (TEXT, ERROR, FRAME, SIGNATURE)
+
+MAX_TOKENS = 3_000
+"""Tokens of one text; a longer one keeps its head and its tail, where start-up and failure stand."""
+MAX_TOKEN_CHARS = 60
+MIN_TOKEN_CHARS = 3
+
+TELLING_WORDS_LEAST = 30
+"""Distinct words that must remain before a log's common lines are left out."""
+
+LONG_LOG_LINES, EDGE_LINES, NEAR_LINES = 400, 50, 150
+"""A longer log is searched by its first and last lines and by those near its cause."""
+
+_ON_THE_WAY = pattern(
+    r"vllm/v1/engine/(?:core|core_client|utils|async_llm|llm_engine)\.py|vllm/v1/executor/"
+    r"|vllm/entrypoints/(?:cli|openai/api_server|launcher)|/bin/vllm|uvloop|contextlib\.py|asyncio/"
+    r"|multiprocessing/|concurrent/|runpy\.py|<frozen"
+)
+_WORD_TERMS = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) == "_")}
+
+Terms = Mapping[tuple[int, str], int]
+
+
+def terms_of(texts: Iterable[str], errors: CauseChain) -> Terms:
+    """The terms of a failure.
+
+    Args:
+        texts: titles and lines, without log prefixes.
+        errors: the cause, wrappers and other errors found in them.
+    """
+    words = Counter(_grams(_tokens(texts)))
+    found = Counter({(TEXT, term): count for term, count in words.items()})
+    causes = [errors.cause, *errors.other] if errors.cause else []
+    for cause in causes:
+        for term in error_terms(cause):
+            found[ERROR, term] += 1
+        for term in frame_terms(cause):
+            found[FRAME, term] += 1
+        found[SIGNATURE, message_key(cause)] += 1
+    return found
+
+
+def texts_of_log(lines: Sequence[LogLine], errors: CauseChain | None = None) -> Iterable[str]:
+    """The words of a log, line by line; where code stands on disk is left out.
+
+    Args:
+        errors: what was found in a pasted log. Where it holds wrappers only, the lines that every failing
+            server prints would drown the few others; so they are left out, if enough words remain.
+    """
+    if errors is not None and errors.cause is None and errors.wrappers:
+        telling = [_without_path(line.text) for line in _beside_wrappers(lines)]
+        if len(set(_tokens(telling))) >= TELLING_WORDS_LEAST:
+            return telling
+    return [_without_path(line.text) for line in _around_cause(lines, errors)]
+
+
+def _around_cause(lines: Sequence[LogLine], errors: CauseChain | None) -> Sequence[LogLine]:
+    """Of a long log its first lines, its last, and those around the cause: noise would drown the rest."""
+    if errors is None or errors.cause is None or len(lines) <= LONG_LOG_LINES:
+        return lines
+    hot = errors.cause.line.number
+    near = [line for line in lines[EDGE_LINES:-EDGE_LINES] if abs(line.number - hot) <= NEAR_LINES]
+    return [*lines[:EDGE_LINES], *near, *lines[-EDGE_LINES:]]
+
+
+def _beside_wrappers(lines: Sequence[LogLine]) -> Iterator[LogLine]:
+    """Lines that are neither wrappers nor frames on the way from a server to its engine."""
+    leads = False
+    for line in lines:
+        if 'File "' in line.text:
+            leads = _ON_THE_WAY.search(line.text) is not None
+        elif not line.text.startswith("    "):
+            leads = False
+        if not leads and wrapper_rule(line.text) is None:
+            yield line
+
+
+def error_terms(cause: Cause) -> Iterable[str]:
+    """Masked words of an error line, alone and in pairs, and its type."""
+    words = _tokens([mask(cause.message)])
+    yield from _grams(words)
+    if cause.type:
+        yield f"type:{cause.type}"
+
+
+def frame_terms(cause: Cause) -> Iterable[str]:
+    """The telling frames as file:function, alone and in pairs of neighbours."""
+    places = [frame.place for frame in cause.frames if not is_plumbing(frame)]
+    if not places and cause.frame:
+        places = [cause.frame]
+    yield from dict.fromkeys(places)
+    yield from dict.fromkeys(f"{one} > {two}" for one, two in pairwise(places))
+
+
+def message_key(cause: Cause) -> str:
+    """Type and masked message as one term."""
+    return f"{cause.type or 'error'} | {mask(cause.message)}"[:300]
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text as the index holds them, in order."""
+    return _tokens([text])
+
+
+def _without_path(text: str) -> str:
+    """A traceback's File line as file and function; any other line as it is."""
+    at = text.find('File "')
+    if at < 0:
+        return text
+    end = text.find('"', at + 6)
+    path = text[at + 6 : end].replace("\\", "/")
+    for mark in ("-packages/", "/lib/python"):
+        if mark in path:
+            path = path.rsplit(mark, 1)[1]
+    return f"{text[:at]}{path}{text[end + 1 :]}"
+
+
+def _tokens(texts: Iterable[str]) -> list[str]:
+    words = "\n".join(texts).lower().translate(_WORD_TERMS).split()
+    tokens = [
+        word for word in words if MIN_TOKEN_CHARS <= len(word) <= MAX_TOKEN_CHARS and not word[0].isdigit()
+    ]
+    if len(tokens) > MAX_TOKENS:
+        half = MAX_TOKENS // 2
+        return tokens[:half] + tokens[-half:]
+    return tokens
+
+
+def _grams(tokens: Sequence[str]) -> Iterable[str]:
+    return chain(tokens, map(" ".join, pairwise(tokens)))

@@ -1,0 +1,111 @@
+"""Which stored issues hold the words somebody types: all of them, ranked by how much they tell there.
+
+In: a few words. Out: the issues that hold every telling one, each with a score. A word that stands in most
+issues narrows nothing, and one that stands in none is told, not searched by. Where few enough are found they
+are ranked by BM25 (as in `candidates`); words of the error line, neighbouring words and those of the title
+count most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from sqlmodel import Session
+
+from app.match.search.log_search import K1, MEAN_TERMS, B
+from app.match.search.terms import ERROR, TEXT, words_of
+from app.store.derived.facets import find_titles
+from app.store.derived.search_index import (
+    Profile,
+    count_indexed,
+    find_frequencies,
+    find_postings,
+    find_profiles,
+    term_id,
+)
+
+WORDS_MAX = 12
+COMMON_SHARE = 0.5
+"""A word in more issues than this narrows nothing."""
+PROFILES_MAX = 600
+"""Above this many the counts of words are not looked at; a profile is read in some 10 µs."""
+CHANNEL_WEIGHT = {TEXT: 1.0, ERROR: 1.5}
+TITLE_WEIGHT = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class FoundByWords:
+    """Issue numbers with their scores; `unknown` are the words that stand in no issue."""
+
+    scores: Mapping[int, float]
+    words: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+def search_words(session: Session, repo_id: int, text: str) -> FoundByWords:
+    """The issues of a repository that hold all the telling words of a text."""
+    words = tuple(dict.fromkeys(words_of(text)))[:WORDS_MAX]
+    size = count_indexed(session)
+    frequencies = find_frequencies(session, [term_id(TEXT, word) for word in words])
+    known = [word for word in words if term_id(TEXT, word) in frequencies]
+    unknown = tuple(word for word in words if word not in known)
+    telling = [w for w in known if frequencies[term_id(TEXT, w)] <= COMMON_SHARE * size] or known
+    found = _holding(session, repo_id, [term_id(TEXT, word) for word in telling])
+    weights = _weights(session, telling, words_of(text), size)
+    return FoundByWords(_scored(session, repo_id, found, weights), words, unknown)
+
+
+def _holding(session: Session, repo_id: int, ids: Sequence[int]) -> set[int]:
+    """The issues in which every one of these terms stands; none without terms."""
+    holders: dict[int, set[int]] = {key: set() for key in ids}
+    for key, repo, number in find_postings(session, ids).tolist():
+        if repo == repo_id:
+            holders[key].add(number)
+    return set.intersection(*holders.values()) if holders else set()
+
+
+def _weights(session: Session, telling: Sequence[str], typed: Sequence[str], size: int) -> dict[int, float]:
+    """How much each term tells: the words, neighbouring words, and both in the error line."""
+    texts = [*telling, *(f"{one} {two}" for one, two in pairwise(typed[: 2 * WORDS_MAX]))]
+    channels = {term_id(channel, text): channel for channel in CHANNEL_WEIGHT for text in texts}
+    frequencies = find_frequencies(session, list(channels))
+    return {
+        key: CHANNEL_WEIGHT[channels[key]] * math.log(1 + (max(0, size - df) + 0.5) / (df + 0.5))
+        for key, df in sorted(frequencies.items())
+    }
+
+
+def _scored(
+    session: Session, repo_id: int, found: set[int], weights: Mapping[int, float]
+) -> dict[int, float]:
+    if len(found) > PROFILES_MAX:
+        scores = dict.fromkeys(found, 0.0)
+        for key, repo, number in find_postings(session, list(weights)).tolist():
+            if repo == repo_id and number in scores:
+                scores[number] += weights[key]
+        return {number: round(score, 6) for number, score in scores.items()}
+    profiles = find_profiles(session, [(repo_id, number) for number in sorted(found)])
+    titles = find_titles(session, repo_id, sorted(found))
+    ids = np.array(sorted(weights), dtype=np.int64)
+    values = np.array([weights[int(key)] for key in ids])
+    return {
+        number: round(_bm25(profile, ids, values) + _in_title(titles.get(number, ""), weights), 6)
+        for (_, number), profile in profiles.items()
+    }
+
+
+def _in_title(title: str, weights: Mapping[int, float]) -> float:
+    words = words_of(title)
+    terms = {term_id(TEXT, text) for text in (*words, *(f"{one} {two}" for one, two in pairwise(words)))}
+    return TITLE_WEIGHT * sum(weights[key] for key in sorted(terms & weights.keys()))
+
+
+def _bm25(profile: Profile, ids: np.ndarray, weights: np.ndarray) -> float:
+    at = np.minimum(np.searchsorted(profile.ids, ids), len(profile.ids) - 1)
+    counts = np.where(profile.ids[at] == ids, profile.counts[at], 0).astype(float)
+    length = 1 - B + B * profile.length / MEAN_TERMS
+    return float(np.sum(weights * counts * (K1 + 1) / (counts + K1 * length)))

@@ -1,0 +1,1 @@
+"""The processes of a running server: start, workers, timeouts, the background sync."""

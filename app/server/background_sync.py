@@ -1,0 +1,193 @@
+"""A sync of the configured repositories: by hand, or in rounds beside a server.
+
+However many processes and hosts share an archive, one background sync runs: whoever holds the archive's
+sync lock. A sync by hand waits a little for it and then goes on beside it, which loses nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import structlog
+
+from app.config import Settings, load_settings
+from app.errors import TriageError, UnreachableError
+from app.knowledge.freshness import overview
+from app.knowledge.operations.retention import forget_old
+from app.store.engine.sync_lock import sync_holder, sync_lock
+from app.store.schema import check_current
+from app.store.session import Store, open_store
+from app.terminal.console import say, set_up_logging
+from ingest.derive import quiet
+from ingest.github.client import MAX_WAIT_S, GitHubClient, quiet_retries
+from ingest.sync.sync import SyncResult, sync
+
+BACKGROUND_WAIT_S = 60.0
+"""A sync beside a server does not sit out a spent budget; the next round goes on."""
+TURN_WAIT_S = 60.0
+"""How long a sync by hand waits for another: most end within a minute, a first one within the hour."""
+
+LOOK_EVERY_S = 0.2
+STOP_TIMEOUT_S = 5.0
+NICENESS = 10
+
+Background = Callable[[threading.Event], None]
+"""Runs until the event is set."""
+
+_LOG = structlog.get_logger(__name__)
+
+
+def github_client(settings: Settings, *, patient: bool = True, url: str | None = None) -> GitHubClient:
+    """A client for the configured GitHub. An impatient one waits for no spent budget."""
+    token = settings.github_token.get_secret_value() if settings.github_token else None
+    wait_s = MAX_WAIT_S if patient else BACKGROUND_WAIT_S
+    quiet_retries()
+    return GitHubClient(url or settings.github_api_url, token, max_wait_s=wait_s)
+
+
+@contextmanager
+def turn_to_sync(store: Store, wait_s: float = TURN_WAIT_S) -> Iterator[None]:
+    """The body of the `with` runs when no other sync does, or beside one that does not end in time.
+
+    Raises:
+        StoreError: the database cannot be used.
+    """
+
+    def tell(holder: str) -> None:
+        say(f"another sync is running ({holder}): waiting up to {wait_s:.0f} s for its end")
+
+    with sync_lock(store, wait_s=wait_s, on_wait=tell) as held:
+        if not held:
+            say("it is still running: going on beside it; nothing is lost, but GitHub is asked twice")
+        yield
+
+
+def background_sync(
+    one_round: Callable[[threading.Event], None], every_s: float | None, *, first: bool
+) -> Background:
+    """A function that does a round now (`first`) and then every so often, until stopped."""
+
+    def run(stop: threading.Event) -> None:
+        pause = 0.0 if first else (every_s or 0.0)
+        while not stop.wait(pause):
+            one_round(stop)
+            if every_s is None:
+                return
+            pause = every_s
+
+    return run
+
+
+def sync_round(settings: Settings, store: Store, stop: threading.Event) -> None:
+    """Sync every repository, unless another process does just now. Nothing that fails stops the server."""
+    try:
+        with sync_lock(store) as held:
+            if not held:
+                say(f"this round is left to the sync that is running ({sync_holder(store) or 'just ended'})")
+                return
+            for repo in settings.repo:
+                if not stop.is_set():
+                    sync_quietly(settings, store, repo)
+            forget_old(store)
+    except TriageError as error:
+        say(f"the sync could not begin: {error.message}")
+    except Exception:  # noqa: BLE001  a fault of the program in one round; the next may go well
+        _LOG.exception("sync_round_failed")
+
+
+def round_apart(stop: threading.Event) -> None:
+    """One round in a process of its own, of low priority: reading issues must not slow down answers.
+
+    It is out of reach of signals to the server's group, and ends when its standard input does: told to
+    stop, or the server dead.
+    """
+    try:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "app.server.background_sync"], stdin=subprocess.PIPE, process_group=0
+        )
+    except OSError as error:
+        say(f"the sync could not begin: {error.strerror}")
+        return
+    with child:
+        while child.poll() is None:
+            if stop.wait(LOOK_EVERY_S) and child.stdin is not None:
+                child.stdin.close()
+                try:
+                    child.wait(STOP_TIMEOUT_S)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+
+
+def sync_quietly(settings: Settings, store: Store, repo: str) -> None:
+    """One sync whose outcome is said in a line; a failure never stops the server."""
+    try:
+        with github_client(settings, patient=False) as client:
+            result = sync(store, client, repo, report=quiet)
+        say(outcome_line(result, store, serving=True))
+    except TriageError as error:
+        say(f"sync of {repo} failed: {error.message}")
+
+
+def outcome_line(result: SyncResult, store: Store, *, serving: bool = False) -> str:
+    """What a sync did, in a line; `serving` tells that a server goes on with what is stored."""
+    figures = f"requests {result.requests}, not modified {result.not_modified}"
+    if result.remaining is not None:
+        figures += f", remaining {result.remaining}"
+    if result.error is None:
+        stored = f"{result.issues} issues and pull requests, {result.comments} comments"
+        return f"synced {result.repo}: {stored}, {result.releases} releases; {figures}"
+    view = overview(store, result.repo)
+    if isinstance(result.error, UnreachableError):
+        if not serving:
+            stored = f"{view.issues} issues were stored before"
+            return f"GitHub could not be reached; {stored}. {result.error.message}"
+        what = "the starter set" if view.is_starter_only else "what was stored before"
+        return f"GitHub could not be reached: serving {what} ({view.issues} issues). Run `triage sync` later."
+    return f"sync of {result.repo} stopped: {result.error.message}. What was fetched is stored; {figures}"
+
+
+def _stop_with_input() -> None:
+    """Interrupt the main thread when nobody holds the other end of the standard input any more."""
+
+    def watch() -> None:
+        with suppress(OSError):
+            while os.read(0, 1):
+                pass
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=watch, name="input", daemon=True).start()
+
+
+def main() -> None:
+    """What `round_apart` starts: one round with the settings of the environment."""
+    set_up_logging()
+    os.nice(NICENESS)
+    try:
+        _run()
+    except KeyboardInterrupt:
+        _LOG.info("sync_stopped")
+
+
+def _run() -> None:
+    _stop_with_input()
+    try:
+        settings = load_settings()
+        store = open_store(settings.database_url)
+        check_current(store)  # a newer program may have migrated it since the server began
+    except TriageError as error:
+        say(f"the sync could not begin: {error.message}")
+        return
+    try:
+        sync_round(settings, store, threading.Event())
+    finally:
+        store.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Running the service: the server, and the sync that runs beside it.
+
+The background sync is started by the first process, in a process of its own; all workers only answer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+
+from app.config import Settings, load_settings, share_metrics
+from app.errors import ConfigError, ServerError
+from app.main import create_app
+from app.server.background_sync import Background, background_sync, round_apart
+from app.server.timeouts import TimedProtocol
+from app.server.workers import Workers, end_on_hangup, end_with_parent
+from app.store.schema import check_current
+from app.store.session import open_store
+from app.terminal.console import say, set_up_logging
+from app.web.middleware.spread_connections import SpreadConnections
+
+STOP_TIMEOUT_S = 10
+"""For requests that are being answered when the server is told to stop."""
+WORKER_TIMEOUT_S = 30
+"""Without a sign of life for so long a worker is replaced; a busy machine may keep a sound one waiting."""
+_M_MMAP_THRESHOLD, _LARGE_BYTES = -3, 128 * 1024
+CONNECTIONS_MAX = 1000
+"""Of one worker at a time; one more is told to come again."""
+
+
+def check_port(host: str, port: int) -> None:
+    """Raise ConfigError if nothing can listen there; the server's own message comes late and long."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            busy = error.errno == errno.EADDRINUSE
+            fault = "is in use; choose another with --port" if busy else f"cannot be used: {error.strerror}"
+            raise ConfigError(f"port {port} on {host} {fault}") from None
+
+
+def serve(
+    settings: Settings, *, host: str, port: int, workers: int, sync_every_s: float | None, sync_now: bool
+) -> None:
+    """Serve until stopped.
+
+    Raises:
+        ConfigError: the port cannot be used.
+        SchemaError: the database is not of this version.
+        ServerError: a worker process could not start.
+    """
+    check_port(host, port)
+    store = open_store(settings.database_url)
+    check_current(store)
+    wants_sync = sync_now or sync_every_s is not None
+    background = background_sync(round_apart, sync_every_s, first=True) if wants_sync else None
+    options: dict[str, Any] = {
+        "host": host,
+        "port": port,
+        "log_level": "warning",
+        "server_header": False,
+        "http": TimedProtocol,
+        "ws": "none",
+        "access_log": False,  # requests are logged by `app.web.middleware.request_log`
+        # Who is asking is told by `app.web.middleware.client`, which trusts none but the configured proxies.
+        "proxy_headers": False,
+        "limit_concurrency": CONNECTIONS_MAX,
+        "timeout_graceful_shutdown": STOP_TIMEOUT_S,
+    }
+    say(f"serving on http://{'[' + host + ']' if ':' in host else host}:{port} (Ctrl-C stops)")
+    if workers > 1:
+        _serve_by_workers(options | {"workers": workers}, background)
+    else:
+        give_memory_back()
+        end_on_hangup()
+        uvicorn.run(create_app(settings, store, background=background), **options)
+
+
+def _serve_by_workers(options: dict[str, Any], background: Background | None) -> None:
+    config = uvicorn.Config(
+        "app.server.run:worker_app", factory=True, timeout_worker_healthcheck=WORKER_TIMEOUT_S, **options
+    )
+    workers = Workers(config, [config.bind_socket()])
+    with tempfile.TemporaryDirectory(prefix="triage-metrics-") as folder, _beside(background):
+        share_metrics(folder)
+        workers.run()
+    if not workers.was_told:
+        raise ServerError("a worker could not start; what it said stands above")
+
+
+@contextmanager
+def _beside(background: Background | None) -> Iterator[None]:
+    """The sync in a thread while the body runs; it ends its own process and frees the sync lock."""
+    stop = threading.Event()
+    thread = threading.Thread(target=background, args=(stop,), name="background", daemon=True)
+    if background is not None:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        if background is not None:
+            thread.join(STOP_TIMEOUT_S)
+
+
+def give_memory_back() -> None:
+    """Have what a large log took returned to the system at once.
+
+    glibc raises the size from which it does so each time such a piece is freed; to set it once ends that
+    (mallopt(3), M_MMAP_THRESHOLD). Other C libraries have no such call.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+
+
+def worker_app() -> FastAPI:
+    """The application of one worker process; settings come from the environment."""
+    end_with_parent()
+    set_up_logging()
+    give_memory_back()
+    app = create_app(load_settings())
+    app.add_middleware(SpreadConnections)
+    return app

@@ -1,0 +1,199 @@
+"""The search index: which terms stand in which issue, and how common each is.
+
+A term's id is the first 8 bytes of a hash of its channel and text, so writers need no look-up and
+both engines agree. A profile holds all terms of an issue with their counts, packed: first the ids
+as little-endian int64, then the counts as little-endian uint16. A count of 0 marks a term that the issue
+is found by without its being one of its text: it leaves the text's length as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sqlalchemy import delete, insert, select
+from sqlmodel import Session, col
+
+from app.store.engine.connect import take_turn, upsert
+from app.store.engine.rows import AMONG, KEYS, plain_rows, whole_numbers
+from app.store.github.counts import Counts, add_to_tally, find_tallies
+from app.store.session import lasting
+from app.store.tables import PostingRow, metadata
+
+BYTES_PER_TERM = 10
+KEYS_PER_QUERY = 900
+"""Stays below the number of bound values that every SQLite build takes."""
+COMMON_FROM, COMMON_KEPT_MAX, COMMON_KEPT_S = 20, 20_000, 60
+"""From how many issues on a term is common, how many such are kept, and for how long."""
+
+# A rare term is counted where it stands, which is read next anyway; its own row lies two pages farther away.
+_RARE = f"SELECT 1 FROM posting WHERE term_id = value LIMIT {COMMON_FROM}"  # noqa: S608
+_FREQUENCIES = (
+    f"SELECT value, coalesce(nullif((SELECT count(*) FROM ({_RARE}) AS rare), {COMMON_FROM}),"  # noqa: S608
+    f" (SELECT df FROM term WHERE id = value)) FROM {KEYS}"
+)
+
+Key = tuple[int, int]
+"""Repository key and issue number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """All terms of one issue: ids (int64, sorted) and how often each stands there (uint16)."""
+
+    ids: np.ndarray
+    counts: np.ndarray
+
+    @property
+    def length(self) -> int:
+        """How many different terms the text has."""
+        return int(np.count_nonzero(self.counts))
+
+
+def term_id(channel: int, text: str) -> int:
+    """The id of a term: a signed 64-bit hash of its channel and text."""
+    digest = hashlib.blake2b(f"{channel}\x00{text}".encode(errors="replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def index_terms(
+    session: Session, repo_id: int, terms_of: Mapping[int, Mapping[tuple[int, str], int]]
+) -> None:
+    """Replace the terms of these issues.
+
+    Args:
+        terms_of: issue number to {(channel, text): count}; 0 for what is not in the text.
+    """
+    wanted = {
+        number: {term_id(*term): (term, count) for term, count in terms.items()}
+        for number, terms in terms_of.items()
+    }
+    take_turn(session)
+    stored = find_profiles(session, [(repo_id, number) for number in wanted])
+    change: Counter[int] = Counter()
+    texts: dict[int, tuple[int, str]] = {}
+    added: list[dict[str, int]] = []
+    removed: list[Key] = []
+    for number, terms in wanted.items():
+        old = set(stored[repo_id, number].ids.tolist()) if (repo_id, number) in stored else set()
+        for key in terms.keys() - old:
+            added.append({"term_id": key, "repo_id": repo_id, "number": number})
+            texts[key] = terms[key][0]
+            change[key] += 1
+        for key in old - terms.keys():
+            removed.append((key, number))
+            change[key] -= 1
+    _remove_postings(session, repo_id, removed)
+    _change_frequencies(session, change, texts)
+    if added:
+        added.sort(key=lambda row: row["term_id"])
+        session.connection().execute(insert(metadata.tables["posting"]), added)
+    rows = [
+        {"repo_id": repo_id, "number": number, "terms": _pack({k: v[1] for k, v in terms.items()})}
+        for number, terms in wanted.items()
+    ]
+    upsert(session, metadata.tables["profile"], rows, keys=("repo_id", "number"))
+    if len(stored) < len(wanted):
+        add_to_tally(session, repo_id, Counts(indexed=len(wanted) - len(stored)))
+
+
+def _remove_postings(session: Session, repo_id: int, removed: Sequence[Key]) -> None:
+    by_number: dict[int, list[int]] = {}
+    for key, number in removed:
+        by_number.setdefault(number, []).append(key)
+    for number, keys in by_number.items():
+        for start in range(0, len(keys), KEYS_PER_QUERY):
+            session.connection().execute(
+                delete(PostingRow).where(
+                    col(PostingRow.term_id).in_(keys[start : start + KEYS_PER_QUERY]),
+                    col(PostingRow.repo_id) == repo_id,
+                    col(PostingRow.number) == number,
+                )
+            )
+
+
+def _change_frequencies(
+    session: Session, change: Mapping[int, int], texts: Mapping[int, tuple[int, str]]
+) -> None:
+    # In the order of the ids, so that two writers never wait for each other in a circle.
+    raised = [
+        {"id": key, "channel": texts[key][0], "text": texts[key][1], "df": change[key]}
+        for key in sorted(change)
+        if change[key] > 0
+    ]
+    upsert(session, metadata.tables["term"], raised, keys=("id",), add=("df",), keep=("channel", "text"))
+    lowered = sorted(key for key, by in change.items() if by < 0)
+    for key in lowered:
+        table = metadata.tables["term"]
+        session.connection().execute(
+            table.update().where(table.c.id == key).values(df=table.c.df + change[key])
+        )
+
+
+def _pack(counts: Mapping[int, int]) -> bytes:
+    ids = np.array(sorted(counts), dtype="<i8")
+    values = np.array([min(counts[int(key)], 65535) for key in ids], dtype="<u2")
+    return ids.tobytes() + values.tobytes()
+
+
+def _unpack(packed: bytes) -> Profile:
+    size = len(packed) // BYTES_PER_TERM
+    return Profile(
+        np.frombuffer(packed, dtype="<i8", count=size), np.frombuffer(packed, dtype="<u2", offset=8 * size)
+    )
+
+
+def find_profiles(session: Session, keys: Sequence[Key]) -> dict[Key, Profile]:
+    """The profiles of these issues."""
+    by_repo: dict[int, list[int]] = {}
+    for repo_id, number in keys:
+        by_repo.setdefault(repo_id, []).append(number)
+    found: dict[Key, Profile] = {}
+    for repo_id, numbers in by_repo.items():
+        asked = f"SELECT number, terms FROM profile WHERE repo_id = {int(repo_id)} AND number {AMONG}"  # noqa: S608
+        rows = plain_rows(session, asked, numbers)
+        found |= {(repo_id, number): _unpack(packed) for number, packed in rows}
+    return found
+
+
+def find_frequencies(session: Session, term_ids: Sequence[int]) -> dict[int, int]:
+    """In how many issues each term stands; a term never seen is left out.
+
+    Half of a log's words are common ones, of which a store that only reads keeps the number until another
+    issue is indexed, and for a minute at most: an edited issue changes a large number by one.
+    """
+
+    def state() -> tuple[Hashable, ...]:
+        indexed = [(tally.repo_id, tally.counts.indexed) for tally in find_tallies(session)]
+        return (*indexed, int(time.monotonic() // COMMON_KEPT_S))
+
+    kept = lasting(session, "frequencies", state)
+    known = {key: kept[key] for key in term_ids if key in kept}
+    unknown = [key for key in term_ids if key not in known]
+    rows = plain_rows(session, _FREQUENCIES, unknown)
+    fresh = {key: df for key, df in rows if df}
+    common = {key: df for key, df in fresh.items() if df >= COMMON_FROM}
+    if len(kept) + len(common) <= COMMON_KEPT_MAX:
+        kept.update(common)
+    return known | fresh
+
+
+def find_common(session: Session, *, least: int) -> dict[int, int]:
+    """All terms that stand in at least so many issues, by id, with that number."""
+    table = metadata.tables["term"]
+    rows = session.connection().execute(select(table.c.id, table.c.df).where(table.c.df >= least))
+    return {row.id: row.df for row in rows}
+
+
+def find_postings(session: Session, term_ids: Sequence[int]) -> np.ndarray:
+    """Where these terms stand: rows of term id, repository key and issue number, as int64, term by term."""
+    return whole_numbers(session, ("term_id", "repo_id", "number"), "posting", term_ids)
+
+
+def count_indexed(session: Session) -> int:
+    """How many issues the index holds."""
+    return sum(tally.counts.indexed for tally in find_tallies(session))

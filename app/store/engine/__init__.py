@@ -1,0 +1,1 @@
+"""SQLite and PostgreSQL: connections, locks, faults; the only place that knows their differences."""

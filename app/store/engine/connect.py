@@ -1,0 +1,273 @@
+"""Which engine a base is kept in, SQLite (3.40 and newer) or PostgreSQL (15 and newer), and what differs.
+
+Only this module and those beside it whose names begin with `dialect_` know; everything else in the archive is
+written once for both.
+
+Whether a connection to PostgreSQL that lay idle still lives, mostly known without asking.
+
+A server that ends, or is ended, closes its connections, and that arrives: something can be read from one
+that should be silent. So only a connection on which something came, or which lay idle for so long that
+something between here and there may have forgotten it, is asked before it is used. That saves a round trip at
+each unit of work.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import sqlite3
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, InvalidatePoolError, SQLAlchemyError
+from sqlmodel import Session
+
+from app.errors import StoreError
+from app.store.engine.errors import explain
+
+SQLITE_MINIMUM = (3, 40, 0)
+BUSY_TIMEOUT_MS = 30_000
+"""How long a writer waits for another before it gives up."""
+MAPPED_BYTES = 48 << 20
+"""Of the file, read through the system's page cache: SQLite's own is emptied by every commit of another
+process. More is hardly faster, and counts as memory of each worker."""
+CACHE_KIB = 8_000
+"""Page cache of a SQLite connection; a worker has up to sixteen."""
+ROWS_PER_STATEMENT = 500
+"""Keeps a many-row insert below SQLite's 32,766 and PostgreSQL's 65,535 bound values."""
+APPLICATION = "triage"
+"""How every connection to PostgreSQL names itself first."""
+POOL_SIZE = 10
+POOL_OVERFLOW = 6
+"""With the pool as many connections as a server's threads, and no more."""
+POOL_WAIT_S = 10.0
+SERVER_OPTIONS: Mapping[str, str | int] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+    "options": "-c jit=off",
+}
+"""What PostgreSQL is reached with unless the address says otherwise: a host that is gone is noticed within a
+minute, and no query is compiled, which takes longer than any query of ours."""
+BINARY_ROWS = "binary_rows"
+"""An execution option: PostgreSQL gives the rows in its own form; for a statement whose types are plain."""
+TURN_KEY = 0x7475726E
+"""Of the lock that writers hold in turn; this one spells "turn"."""
+
+
+def open_engine(database_url: str) -> Engine:
+    """An engine for the address, checked and set up; nothing is created but the SQLite file.
+
+    Raises:
+        StoreError: the address is wrong, the place cannot be written, or SQLite is too old.
+    """
+    try:
+        url = make_url(database_url)
+    except ArgumentError:
+        raise StoreError("TRIAGE_DATABASE_URL is no database address") from None
+    if url.get_backend_name() == "sqlite":
+        return _open_sqlite(database_url, url.database)
+    return _open_postgresql(url)
+
+
+def _open_postgresql(url: URL) -> Engine:
+    named = {"application_name": f"{APPLICATION}: {own_name()}"[:63], **SERVER_OPTIONS}
+    try:
+        engine = create_engine(
+            url,
+            pool_size=POOL_SIZE,
+            max_overflow=POOL_OVERFLOW,
+            pool_timeout=POOL_WAIT_S,
+            pool_use_lifo=True,  # the one used last: what it has planned and cached is still warm
+            connect_args={name: value for name, value in named.items() if name not in url.query},
+        )
+    except ModuleNotFoundError:
+        raise StoreError("PostgreSQL needs the extra: pip install 'vllm-triage[postgres]'") from None
+    except SQLAlchemyError:
+        raise StoreError("TRIAGE_DATABASE_URL names an engine that is not known") from None
+    if engine.dialect.name == "postgresql":
+        check_when_taken(engine)
+        event.listen(engine, "connect", _set_up_postgresql)
+        event.listen(engine, "before_cursor_execute", _ask_for_binary)
+    return engine
+
+
+def _set_up_postgresql(connection: Any, _record: Any) -> None:
+    # The driver gives each number the smallest type that holds it. A statement with other types is another
+    # one to the server, so those with many numbers would be planned anew each time.
+    from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper  # noqa: PLC0415 - need not be installed
+
+    for dumper in (Int8Dumper, Int8BinaryDumper):
+        connection.adapters.register_dumper(int, dumper)
+
+
+def _ask_for_binary(
+    _connection: Any, cursor: Any, _statement: str, _values: Any, context: Any, _many: bool
+) -> None:
+    if context.execution_options.get(BINARY_ROWS):
+        cursor.format = 1  # psycopg.pq.Format.BINARY, without importing what need not be installed
+
+
+def own_name() -> str:
+    """How this process is told from others that use the same base."""
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+def is_sqlite(engine: Engine | Connection) -> bool:
+    """Whether a base is a SQLite file."""
+    return engine.dialect.name == "sqlite"
+
+
+def reader_of(engine: Engine) -> Engine:
+    """The engine for those who only read, with one view of the data from the first statement on.
+
+    SQLite gives that to every transaction; PostgreSQL has to be asked, which costs no round trip.
+    """
+    if is_sqlite(engine):
+        return engine
+    return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def writer_of(engine: Engine) -> Engine:
+    """The engine for those who write: on SQLite they begin as a writer, and wait for their turn at once."""
+    return engine.execution_options(writes=True)
+
+
+def _open_sqlite(database_url: str, file: str | None) -> Engine:
+    if sqlite3.sqlite_version_info < SQLITE_MINIMUM:
+        found = sqlite3.sqlite_version
+        raise StoreError(f"SQLite {found} is too old; 3.40 or newer is needed")
+    if file and file != ":memory:":
+        parent = Path(file).absolute().parent
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot make the folder {parent}: {error.strerror}") from None
+    engine = create_engine(database_url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    try:
+        with engine.connect() as connection:
+            connection.execute(text("SELECT 1"))
+    except DBAPIError as error:
+        raise StoreError(f"cannot open the database {file}: {explain(error)}") from None
+    return engine
+
+
+def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
+    connection.isolation_level = None
+    pragmas = (
+        f"busy_timeout={BUSY_TIMEOUT_MS}",
+        "journal_mode=WAL",
+        "synchronous=NORMAL",
+        "foreign_keys=ON",
+        f"cache_size=-{CACHE_KIB}",
+        "temp_store=MEMORY",
+        f"mmap_size={MAPPED_BYTES}",
+    )
+    try:
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+    except sqlite3.Error:
+        connection.close()  # the pool does not know it yet
+        raise
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A writer that upgrades from a read lock cannot wait for another writer; it must begin as one.
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def upsert(
+    session: Session,
+    table: Table,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    keys: Sequence[str],
+    add: Sequence[str] = (),
+    keep: Sequence[str] = (),
+) -> None:
+    """Insert rows, or update those whose `keys` exist already.
+
+    Args:
+        add: columns whose new value is added to the stored one.
+        keep: columns an existing row keeps.
+    """
+    if not rows:
+        return
+    insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
+    statement = insert(table)
+    columns = [name for name in rows[0] if name not in keys and name not in keep]
+    updates = {
+        name: table.c[name] + statement.excluded[name] if name in add else statement.excluded[name]
+        for name in columns
+    }
+    action = (
+        statement.on_conflict_do_update(index_elements=list(keys), set_=updates)
+        if updates
+        else statement.on_conflict_do_nothing(index_elements=list(keys))
+    )
+    for start in range(0, len(rows), ROWS_PER_STATEMENT):
+        session.connection().execute(action, list(rows[start : start + ROWS_PER_STATEMENT]))
+
+
+def take_turn(session: Session) -> None:
+    """Wait until no other writer is at work on this base; the turn ends with the session's transaction.
+
+    A time noted after this is later than all that was noted by transactions before it.
+    """
+    connection = session.connection()  # on SQLite the transaction begins here, as a writer
+    if connection.dialect.name != "sqlite":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": TURN_KEY})
+
+
+def insert_new(session: Session, table: Table, row: Mapping[str, Any], *, keys: Sequence[str]) -> bool:
+    """Insert a row unless one with its `keys` is there; whether it was inserted.
+
+    A second writer of the same keys waits for the end of the first one's transaction.
+    """
+    insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
+    statement = insert(table).values(dict(row)).on_conflict_do_nothing(index_elements=list(keys))
+    return session.connection().execute(statement.returning(table.c[keys[0]])).first() is not None
+
+
+ASKED_AFTER_S = 30.0
+
+_LAID_DOWN = "laid_down"
+
+
+def check_when_taken(engine: Engine) -> None:
+    """Let each connection of a PostgreSQL engine be checked when it is taken from the pool.
+
+    A dead one is replaced, and so are all that lay there before.
+    """
+
+    @event.listens_for(engine, "checkin")
+    def _laid_down(_connection: Any, record: Any) -> None:
+        record.info[_LAID_DOWN] = time.monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def _taken(connection: Any, record: Any, _fairy: Any) -> None:
+        idle_s = time.monotonic() - record.info.get(_LAID_DOWN, time.monotonic())
+        if idle_s < ASKED_AFTER_S and not connection.closed and _is_silent(connection.fileno()):
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error as error:
+            raise InvalidatePoolError(str(error)) from error
+
+
+def _is_silent(descriptor: int) -> bool:
+    """Whether nothing can be read from a connection, not even its end."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return not poll.poll(0)

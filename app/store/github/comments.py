@@ -1,0 +1,116 @@
+"""Comments, keyed by repository and GitHub's id; found by their issue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from sqlalchemy import bindparam
+from sqlalchemy import select as sql_select
+from sqlmodel import Session, col, select
+
+from app.store.engine.connect import take_turn, upsert
+from app.store.github.presence import note_comments_seen
+from app.store.records import CommentRecord
+from app.store.tables import CommentRow, metadata
+
+_COMMENT = metadata.tables["comment"].c
+# Asked with every page, so built once.
+_WITH_GONE = (
+    sql_select(*(_COMMENT[item.name] for item in fields(CommentRecord)))
+    .where(
+        _COMMENT.repo_id == bindparam("repo_id"),
+        _COMMENT.issue_number.in_(bindparam("numbers", expanding=True)),
+    )
+    .order_by(_COMMENT.created_at.nulls_first(), _COMMENT.id)
+)
+_COMMENTS = _WITH_GONE.where(_COMMENT.gone_at.is_(None))
+
+
+def save_comments(
+    session: Session, repo_id: int, records: Iterable[CommentRecord], *, seen_at: datetime | None = None
+) -> list[int]:
+    """Store comments by their id; an older or an unchanged one changes nothing.
+
+    A gone comment that is saved is gone no more, unless it was marked so after `seen_at`.
+
+    Args:
+        seen_at: when GitHub was asked for these rows; None if they come from elsewhere.
+
+    Returns:
+        For each new or changed comment, the number of its issue.
+    """
+    take_turn(session)
+    latest: dict[int, CommentRecord] = {}
+    for record in records:
+        known = latest.get(record.id)
+        if known is None or not _is_older(record.updated_at, known.updated_at):
+            latest[record.id] = record
+    stored = _stored_states(session, repo_id, list(latest))
+    fresh = {
+        key: record
+        for key, record in latest.items()
+        if key not in stored or _is_news(record, stored[key], seen_at)
+    }
+    now = datetime.now(UTC)
+    seen = {} if seen_at is None else {"seen_at": seen_at}
+    rows = [
+        {
+            "repo_id": repo_id,
+            "id": record.id,
+            "issue_number": record.issue_number,
+            "author": record.author,
+            "author_association": record.author_association,
+            "body": record.body,
+            "created_at": record.created_at,
+            "updated_at": record.updated_at,
+            "fetched_at": now,
+            "gone_at": None,
+            **seen,
+            "raw": dict(record.raw) if record.raw is not None else None,
+        }
+        for record in fresh.values()
+    ]
+    upsert(session, metadata.tables["comment"], rows, keys=("repo_id", "id"))
+    if seen_at is not None:
+        note_comments_seen(session, repo_id, sorted(latest.keys() - fresh.keys()), seen_at)
+    return sorted(record.issue_number for record in fresh.values())
+
+
+class _Stored(NamedTuple):
+    updated_at: datetime | None
+    body: str
+    gone_at: datetime | None
+
+
+def _stored_states(session: Session, repo_id: int, keys: Sequence[int]) -> dict[int, _Stored]:
+    query = select(CommentRow.id, CommentRow.updated_at, CommentRow.body, CommentRow.gone_at).where(
+        CommentRow.repo_id == repo_id, col(CommentRow.id).in_(keys)
+    )
+    return {key: _Stored(*state) for key, *state in session.exec(query)}
+
+
+def _is_news(record: CommentRecord, stored: _Stored, seen_at: datetime | None) -> bool:
+    if _is_older(record.updated_at, stored.updated_at):
+        return False
+    if stored.gone_at is not None:
+        return seen_at is None or stored.gone_at <= seen_at
+    return (stored.updated_at, stored.body) != (record.updated_at, record.body)
+
+
+def _is_older(moment: datetime | None, than: datetime | None) -> bool:
+    return moment is not None and than is not None and moment < than
+
+
+def find_comments(
+    session: Session, repo_id: int, numbers: Sequence[int], *, with_gone: bool = False
+) -> dict[int, list[CommentRecord]]:
+    """The comments of these issues, oldest first; those that GitHub deleted only if asked for."""
+    query = _WITH_GONE if with_gone else _COMMENTS
+    found: dict[int, list[CommentRecord]] = {}
+    for row in session.connection().execute(query, {"repo_id": repo_id, "numbers": list(numbers)}):
+        record = CommentRecord(*row)
+        found.setdefault(record.issue_number, []).append(record)
+    return found

@@ -1,0 +1,275 @@
+"""Repositories, issues and pull requests: saved as GitHub tells them, found by number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Select, bindparam
+from sqlalchemy import select as sql_select
+from sqlmodel import Session, col, select
+
+from app.errors import NotFoundError
+from app.store.engine.connect import take_turn, upsert
+from app.store.github.counts import Counts, add_to_tally, find_tallies
+from app.store.github.presence import note_issues_seen
+from app.store.records import CARD, GITHUB, IssueRecord
+from app.store.tables import IssueRow, RepositoryRow, metadata
+
+_KEY = ("repo_id", "number")
+
+_ISSUE, _PULL = metadata.tables["issue"].c, metadata.tables["pull_request"].c
+
+
+def _issues_without(*left_out: str) -> Select[Any]:
+    """The issues and pull requests of `repo_id` among `numbers`, but for some columns of `issue`."""
+    unsaid = {"repo_id", "seen_at", *left_out}
+    return (
+        sql_select(
+            *(column for column in _ISSUE if column.name not in unsaid),
+            _PULL.merged_at,
+            _PULL.merge_commit_sha,
+            _PULL.is_draft,
+        )
+        .join_from(
+            metadata.tables["issue"],
+            metadata.tables["pull_request"],
+            (_PULL.repo_id == _ISSUE.repo_id) & (_PULL.number == _ISSUE.number),
+            isouter=True,
+        )
+        .where(
+            _ISSUE.repo_id == bindparam("repo_id"), _ISSUE.number.in_(bindparam("numbers", expanding=True))
+        )
+    )
+
+
+# Asked with every diagnosis or page, so built once: putting a statement together costs more than running it.
+_REPOSITORY = select(col(RepositoryRow.id)).where(col(RepositoryRow.full_name) == bindparam("full_name"))
+_WHOLE, _TEXTS, _HEADS = _issues_without(), _issues_without("raw"), _issues_without("raw", "body")
+
+
+def add_repository(session: Session, full_name: str) -> int:
+    """The repository's key; it is added if new."""
+    found = find_repository(session, full_name)
+    if found is None:
+        # Two that start at once may both find none; the second then finds the first one's row.
+        upsert(session, metadata.tables["repository"], [{"full_name": full_name}], keys=("full_name",))
+        found = find_repository(session, full_name)
+    if found is None:
+        raise NotFoundError(f"{full_name} could not be added")
+    return found
+
+
+def find_repository(session: Session, full_name: str) -> int | None:
+    """The key of a repository, or None if nothing of it is stored."""
+    return session.connection().execute(_REPOSITORY, {"full_name": full_name}).scalar()
+
+
+def get_repository_name(session: Session, repo_id: int) -> str:
+    """The name of a repository, as `owner/name`.
+
+    Raises:
+        NotFoundError: there is none with this key.
+    """
+    found = session.exec(select(RepositoryRow.full_name).where(RepositoryRow.id == repo_id)).first()
+    if found is None:
+        raise NotFoundError(f"no repository has the key {repo_id}")
+    return found
+
+
+def save_issues(
+    session: Session, repo_id: int, records: Iterable[IssueRecord], *, seen_at: datetime | None = None
+) -> list[int]:
+    """Store issues and pull requests; a row that is older than the stored one changes nothing.
+
+    Nor does a row that says the same as the stored one, so that what was read out of it stays current.
+    A gone issue that is saved is gone no more, unless it was marked so after `seen_at`.
+
+    Args:
+        seen_at: when GitHub was asked for these rows; None if they come from elsewhere.
+
+    Returns:
+        The numbers that are new or changed.
+    """
+    take_turn(session)
+    latest: dict[int, IssueRecord] = {}
+    for record in records:
+        known = latest.get(record.number)
+        if known is None or _replaces(record, known.origin, known.updated_at):
+            latest[record.number] = record
+    stored = _stored_states(session, repo_id, list(latest))
+    fresh = [
+        record
+        for number, record in latest.items()
+        if number not in stored or _is_news(record, stored[number], seen_at)
+    ]
+    same = _unchanged(session, repo_id, [r for r in fresh if r.number in stored])
+    fresh = [record for record in fresh if record.number not in same]
+    now = datetime.now(UTC)
+    rows = [_issue_row(repo_id, record, now, seen_at) for record in fresh]
+    upsert(session, metadata.tables["issue"], rows, keys=_KEY)
+    if (more := _gained(fresh, stored)) != Counts():
+        add_to_tally(session, repo_id, more)
+    pulls = [record for record in fresh if record.is_pull_request]
+    upsert(session, metadata.tables["pull_request"], [_pull_row(repo_id, pull) for pull in pulls], keys=_KEY)
+    changed = sorted(record.number for record in fresh)
+    if seen_at is not None:
+        note_issues_seen(session, repo_id, sorted(latest.keys() - set(changed)), seen_at)
+    return changed
+
+
+class _Stored(NamedTuple):
+    is_pull_request: bool
+    origin: str
+    updated_at: datetime | None
+    gone_at: datetime | None
+
+
+def _stored_states(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, _Stored]:
+    issue = metadata.tables["issue"].c
+    query = sql_select(
+        issue.number, issue.is_pull_request, issue.origin, issue.updated_at, issue.gone_at
+    ).where(issue.repo_id == repo_id, issue.number.in_(numbers))
+    return {number: _Stored(*state) for number, *state in session.connection().execute(query)}
+
+
+def _gained(fresh: Sequence[IssueRecord], stored: Mapping[int, _Stored]) -> Counts:
+    """By how many issues and pull requests there are more once these rows are stored."""
+    before = _counted(stored[record.number] for record in fresh if record.number in stored)
+    return _counted(fresh) - before
+
+
+def _counted(items: Iterable[IssueRecord | _Stored]) -> Counts:
+    kinds = [(item.is_pull_request, item.origin != GITHUB) for item in items]
+    pulls = sum(is_pull for is_pull, _ in kinds)
+    return Counts(len(kinds) - pulls, pulls, sum(from_card for _, from_card in kinds))
+
+
+def _is_news(record: IssueRecord, stored: _Stored, seen_at: datetime | None) -> bool:
+    if seen_at is not None and stored.gone_at is not None and stored.gone_at > seen_at:
+        return False
+    return _replaces(record, stored.origin, stored.updated_at)
+
+
+def _unchanged(session: Session, repo_id: int, records: Sequence[IssueRecord]) -> set[int]:
+    """Numbers whose stored row is from the same JSON and not marked gone."""
+    said = {
+        record.number: (record.is_pull_request, record.raw)
+        for record in records
+        if record.raw is not None and record.gone_at is None
+    }
+    if not said:
+        return set()
+    query = select(IssueRow.number, IssueRow.is_pull_request, IssueRow.raw).where(
+        IssueRow.repo_id == repo_id,
+        col(IssueRow.number).in_(list(said)),
+        col(IssueRow.origin) == GITHUB,
+        col(IssueRow.gone_at).is_(None),
+    )
+    return {number for number, is_pull, raw in session.exec(query) if (is_pull, raw) == said[number]}
+
+
+def _replaces(record: IssueRecord, origin: str, updated_at: datetime | None) -> bool:
+    if record.origin == CARD:
+        return origin == CARD
+    if origin == CARD or record.updated_at is None or updated_at is None:
+        return True
+    return record.updated_at >= updated_at
+
+
+def _issue_row(repo_id: int, record: IssueRecord, now: datetime, seen_at: datetime | None) -> dict[str, Any]:
+    seen = {} if seen_at is None else {"seen_at": seen_at}
+    return seen | {
+        "repo_id": repo_id,
+        "number": record.number,
+        "origin": record.origin,
+        "is_pull_request": record.is_pull_request,
+        "title": record.title,
+        "body": record.body,
+        "state": record.state,
+        "state_reason": record.state_reason,
+        "author": record.author,
+        "author_association": record.author_association,
+        "labels": list(record.labels),
+        "comments": record.comments,
+        "reactions": record.reactions,
+        "url": record.url,
+        "created_at": record.created_at,
+        "updated_at": record.updated_at,
+        "closed_at": record.closed_at,
+        "fetched_at": record.fetched_at or now,
+        "gone_at": record.gone_at,
+        "gone_reason": record.gone_reason,
+        "raw": dict(record.raw) if record.raw is not None else None,
+    }
+
+
+def _pull_row(repo_id: int, record: IssueRecord) -> dict[str, Any]:
+    return {
+        "repo_id": repo_id,
+        "number": record.number,
+        "merged_at": record.merged_at,
+        "merge_commit_sha": record.merge_commit_sha,
+        "is_draft": record.is_draft,
+    }
+
+
+def find_issue(session: Session, repo_id: int, number: int) -> IssueRecord | None:
+    """One issue or pull request, or None."""
+    return next(iter(find_issues(session, repo_id, [number], with_raw=True)), None)
+
+
+def get_issue(session: Session, repo: str, number: int) -> tuple[int, IssueRecord]:
+    """One issue or pull request, after the key of its repository.
+
+    Raises:
+        NotFoundError: nothing is stored under that number.
+    """
+    repo_id = find_repository(session, repo)
+    found = find_issue(session, repo_id, number) if repo_id is not None else None
+    if repo_id is None or found is None:
+        raise NotFoundError(f"{repo}#{number} is not stored")
+    return repo_id, found
+
+
+def find_issues(
+    session: Session, repo_id: int, numbers: Sequence[int], *, with_raw: bool = False
+) -> list[IssueRecord]:
+    """The stored ones of these numbers, in the order asked for; GitHub's JSON only where it is wanted."""
+    return _records(session, _WHOLE if with_raw else _TEXTS, repo_id, numbers)
+
+
+def find_heads(session: Session, repo_id: int, numbers: Sequence[int]) -> list[IssueRecord]:
+    """As `find_issues`, for lists: `body` is empty and GitHub's JSON left out."""
+    return _records(session, _HEADS, repo_id, numbers)
+
+
+def _records(session: Session, query: Select[Any], repo_id: int, numbers: Sequence[int]) -> list[IssueRecord]:
+    if not numbers:
+        return []
+    rows = session.connection().execute(query, {"repo_id": repo_id, "numbers": list(numbers)})
+    names = tuple(rows.keys())
+    found: dict[int, IssueRecord] = {}
+    for row in rows.all():
+        told: dict[str, Any] = {"body": ""} | dict(zip(names, row, strict=True))
+        told |= {"labels": tuple(told["labels"]), "is_draft": bool(told["is_draft"])}
+        found[told["number"]] = IssueRecord(**told)
+    return [found[number] for number in numbers if number in found]
+
+
+def numbers_of(session: Session, repo_id: int, *, after: int = 0, limit: int = 500) -> list[int]:
+    """The next stored numbers above `after`, ascending; for walks over everything."""
+    query = (
+        select(IssueRow.number)
+        .where(IssueRow.repo_id == repo_id, col(IssueRow.number) > after)
+        .order_by(col(IssueRow.number))
+        .limit(limit)
+    )
+    return list(session.exec(query))
+
+
+def count_issues(session: Session, repo_id: int) -> dict[str, int]:
+    """How many are stored: {"issues", "pulls", "from_cards"}."""
+    counts = next((tally.counts for tally in find_tallies(session) if tally.repo_id == repo_id), Counts())
+    return {"issues": counts.issues, "pulls": counts.pulls, "from_cards": counts.from_cards}

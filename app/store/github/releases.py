@@ -1,0 +1,80 @@
+"""Releases and the pull requests that their notes name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import bindparam, delete
+from sqlmodel import Session, col, select
+
+from app.store.engine.connect import take_turn, upsert
+from app.store.records import ReleaseRecord
+from app.store.tables import ReleasePullRow, ReleaseRow, metadata
+
+# Asked with every page of an issue that names a pull request, so built once.
+_FIRST_RELEASES = (
+    select(ReleasePullRow.number, ReleaseRow.tag)
+    .join(
+        ReleaseRow,
+        (col(ReleaseRow.repo_id) == col(ReleasePullRow.repo_id))
+        & (col(ReleaseRow.tag) == col(ReleasePullRow.tag)),
+    )
+    .where(
+        col(ReleasePullRow.repo_id) == bindparam("repo_id"),
+        col(ReleasePullRow.number).in_(bindparam("numbers", expanding=True)),
+        col(ReleaseRow.is_prerelease).is_(False),
+    )
+    .order_by(col(ReleaseRow.published_at).desc().nulls_first())
+)
+
+
+def save_releases(session: Session, repo_id: int, records: Iterable[ReleaseRecord]) -> None:
+    """Store releases and which pull requests their notes name."""
+    take_turn(session)
+    latest = {record.tag: record for record in records}
+    rows = [
+        {
+            "repo_id": repo_id,
+            "tag": record.tag,
+            "name": record.name,
+            "notes": record.notes,
+            "is_prerelease": record.is_prerelease,
+            "published_at": record.published_at,
+            "raw": dict(record.raw) if record.raw is not None else None,
+        }
+        for record in latest.values()
+    ]
+    upsert(session, metadata.tables["release"], rows, keys=("repo_id", "tag"))
+    session.connection().execute(
+        delete(ReleasePullRow).where(
+            col(ReleasePullRow.repo_id) == repo_id, col(ReleasePullRow.tag).in_(list(latest))
+        )
+    )
+    named = [
+        {"repo_id": repo_id, "tag": record.tag, "number": number}
+        for record in latest.values()
+        for number in dict.fromkeys(record.pulls)
+    ]
+    upsert(session, metadata.tables["release_pull"], named, keys=("repo_id", "tag", "number"))
+
+
+def tags_of(session: Session, repo_id: int) -> set[str]:
+    """The tags of all stored releases."""
+    return set(session.exec(select(ReleaseRow.tag).where(ReleaseRow.repo_id == repo_id)))
+
+
+def first_releases_of(session: Session, repo_id: int, pulls: Sequence[int]) -> dict[int, str]:
+    """Tag of the first full release, by date, whose notes name each pull request."""
+    rows = session.connection().execute(_FIRST_RELEASES, {"repo_id": repo_id, "numbers": list(pulls)})
+    return {number: tag for number, tag in rows}  # noqa: C416 - a row is no pair to mypy
+
+
+def newest_release(session: Session, repo_id: int) -> str | None:
+    """Tag of the newest full release, or None."""
+    query = (
+        select(ReleaseRow.tag)
+        .where(ReleaseRow.repo_id == repo_id, col(ReleaseRow.is_prerelease).is_(False))
+        .order_by(col(ReleaseRow.published_at).desc().nulls_last())
+        .limit(1)
+    )
+    return session.exec(query).first()

@@ -1,0 +1,1 @@
+"""Rows that people left: votes, judgements, kept logs."""

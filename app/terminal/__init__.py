@@ -1,0 +1,1 @@
+"""What a terminal shows: messages, progress bars, a diagnosis as plain text."""

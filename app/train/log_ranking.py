@@ -1,0 +1,260 @@
+"""Learns `app/match/search/weights.json` from logs whose right answers are known.
+
+    python -m app.train.log_ranking --database sqlite:///triage.db QUERIES.jsonl…
+
+A line of a query file: `{"query": log, "expected": [numbers], "exclude"?: [numbers], "weight"?: 1.0}`; a
+query that expects nothing teaches what "unknown" looks like. First the order is learned (logistic regression
+on differences between right and wrong candidates), of all by their words and of the first also by their
+facts; then the chance (logistic regression over the first ten); then the bands: the lowest thresholds at
+which, on folds that were not learned from, the first matches inside the band are right in 95 ("same") and 60
+("likely") of 100 and few queries that expect nothing get into it. All queries of one issue are in one fold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold
+
+from app.extract.reader import LogReading, read_log
+from app.match.search.agreement import UNKNOWN, Agreement, agreement_of
+from app.match.search.log_search import Candidate, find_candidates
+from app.match.search.ranking import (
+    FEATURES,
+    ORDER_FEATURES,
+    REFINE_FEATURES,
+    REFINED,
+    Weights,
+    features_of,
+    load_weights,
+    order_candidates,
+    order_features,
+    rank_candidates,
+    refine_features,
+    weighted,
+)
+from app.match.search.terms import terms_of, texts_of_log
+from app.store.derived.readings import find_facts_without_evidence
+from app.store.derived.search_index import Key
+from app.store.session import Store, open_store
+
+SAME_PRECISION = 0.95
+LIKELY_PRECISION = 0.60
+SAME_FALSE, LIKELY_FALSE = 0.02, 0.05
+"""Shares of the queries that expect nothing that may get into `same`, and into `same` or `likely`. Some of
+them have an answer that nobody noted, so none would be too strict."""
+SAME_LEAST = 0.95
+LIKELY_LEAST = 0.50
+"""A chance is not called `same` or `likely` below these, whatever the folds say."""
+BAND_LEAST = 10
+"""A band's precision is not judged on fewer queries."""
+RELATED_FALSE = 0.14
+"""The same for an answer that is not `unknown`."""
+FLOOR = 0.001
+FOLDS = 5
+ORDER_C, CHANCE_C = 0.01, 0.1
+MAX_RIGHT, MAX_WRONG = 3, 20
+"""Of a query's candidates, so many of each kind are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A query's candidates, which of them are right, and how the facts of each agree with the query's.
+
+    `group` is a number that all queries of one issue have in common.
+    """
+
+    candidates: tuple[Candidate, ...]
+    right: frozenset[Key]
+    weight: float
+    agreements: Mapping[Key, Agreement]
+    group: int
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is right; nothing is where the query expects nothing or it was not found."""
+        return bool(self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """A query's first match, judged by weights that were not learned from it."""
+
+    chance: float
+    is_right: bool
+    is_known: bool
+
+
+def read_examples(store: Store, files: Sequence[Path]) -> list[Example]:
+    """Ask the store each query of the files."""
+    examples: list[Example] = []
+    for line in (line for file in files for line in file.read_text(encoding="utf-8").splitlines()):
+        row = json.loads(line)
+        excluded, expected = frozenset(row.get("exclude", ())), frozenset(row["expected"])
+        reading = read_log(row["query"])
+        terms = terms_of(texts_of_log(reading.lines, reading.errors), reading.errors)
+        with store.reading() as session:
+            found = find_candidates(session, terms, exclude=excluded)
+        agreements = _agreements(store, reading, [item.key for item in found])
+        group = min(expected | excluded, default=-len(examples) - 1)
+        right = frozenset(item.key for item in found if item.key[1] in expected)
+        examples.append(Example(tuple(found), right, float(row.get("weight", 1.0)), agreements, group))
+    return examples
+
+
+def _agreements(store: Store, reading: LogReading, keys: Sequence[Key]) -> dict[Key, Agreement]:
+    found: dict[Key, Agreement] = {}
+    for repo_id in {key[0] for key in keys}:
+        mine = [number for repo, number in keys if repo == repo_id]
+        with store.reading() as session:
+            facts = find_facts_without_evidence(session, repo_id, mine)
+        found |= {(repo_id, number): agreement_of(reading, facts.get(number)) for number in mine}
+    return found
+
+
+def learn_order(
+    examples: Iterable[Example], features: Callable[[Example, Candidate], tuple[float, ...]]
+) -> tuple[float, ...]:
+    """Weights of the features: what sets a right candidate over a wrong one; none counts against."""
+    rows, weights = [], []
+    for example in examples:
+        told = [(features(example, item), item.key in example.right) for item in example.candidates]
+        good = [row for row, right in told if right][:MAX_RIGHT]
+        bad = [row for row, right in told if not right][:MAX_WRONG]
+        for one in good:
+            for other in bad:
+                rows.append(np.subtract(one, other))
+                weights.append(example.weight / (len(good) * len(bad)))
+    table = np.array(rows)
+    spread = table.std(axis=0) + 1e-9
+    model = LogisticRegression(fit_intercept=False, C=ORDER_C, max_iter=2000)
+    both = np.vstack([table, -table]) / spread
+    model.fit(both, [1] * len(table) + [0] * len(table), sample_weight=[*weights, *weights])
+    return tuple(np.maximum(model.coef_[0] / spread, 0.0).round(4).tolist())
+
+
+def learn_chance(examples: Sequence[Example], weights: Weights) -> tuple[tuple[float, ...], float]:
+    """Coefficients of the features and the intercept, from the first matches in the order of `weights`."""
+    rows, labels, importance = [], [], []
+    for example in examples:
+        for row, right in _rows(example, weights):
+            rows.append(row)
+            labels.append(right)
+            importance.append(example.weight)
+    table = np.array(rows)
+    mean, spread = table.mean(axis=0), table.std(axis=0) + 1e-9
+    model = LogisticRegression(C=CHANCE_C, max_iter=5000)
+    model.fit((table - mean) / spread, labels, sample_weight=importance)
+    coefficients = model.coef_[0] / spread
+    intercept = float(model.intercept_[0] - (coefficients * mean).sum())
+    return tuple(coefficients.round(5).tolist()), round(intercept, 5)
+
+
+def _rows(example: Example, weights: Weights) -> Iterable[tuple[tuple[float, ...], bool]]:
+    ranked = [item.candidate for item in rank_candidates(example.candidates, example.agreements, weights)]
+    sums = [weighted(_refined(example, item), weights.refine) for item in ranked[:2]]
+    for position, candidate in enumerate(ranked[:REFINED]):
+        lead = sums[0] - sum(sums[1:]) if position == 0 else 0.0
+        agreement = example.agreements.get(candidate.key, UNKNOWN)
+        yield features_of(candidate, agreement, lead), candidate.key in example.right
+
+
+def _refined(example: Example, candidate: Candidate) -> tuple[float, ...]:
+    return refine_features(candidate, example.agreements.get(candidate.key, UNKNOWN))
+
+
+def fit(examples: Sequence[Example]) -> Weights:
+    """Both orders and the chance; the bands are set afterwards."""
+    order = learn_order(examples, lambda _, item: order_features(item))
+    unset = replace(load_weights(), order=order, same_from=1.0, likely_from=1.0, floor=FLOOR)
+    firsts = [
+        replace(example, candidates=tuple(order_candidates(example.candidates, unset)[:REFINED]))
+        for example in examples
+    ]
+    refined = replace(unset, refine=learn_order(firsts, _refined))
+    coefficients, intercept = learn_chance(examples, refined)
+    return replace(refined, coefficients=coefficients, intercept=intercept)
+
+
+def first_matches(examples: Sequence[Example]) -> list[First]:
+    """The first match of each query, judged by what the other folds teach."""
+    found: list[First] = []
+    groups = [example.group for example in examples]
+    for learned, held in GroupKFold(FOLDS).split(examples, groups=groups):
+        weights = fit([examples[i] for i in learned])
+        for example in (examples[i] for i in held):
+            ranked = rank_candidates(example.candidates, example.agreements, weights)
+            best = ranked[0] if ranked else None
+            is_right = best is not None and best.candidate.key in example.right
+            found.append(First(best.probability if best else 0.0, is_right, example.is_known))
+    return found
+
+
+def threshold(firsts: Sequence[First], precision: float, below: float = 1.1) -> float:
+    """The lowest chance from which on, up to `below`, so many first matches are right."""
+    ordered = sorted((item for item in firsts if item.chance < below), key=lambda item: -item.chance)
+    right, best = 0, below
+    for count, item in enumerate(ordered, 1):
+        right += item.is_right
+        if count >= BAND_LEAST and right / count >= precision:
+            best = item.chance
+    return round(best, 4)
+
+
+def above_all_but(firsts: Sequence[First], share: float) -> float:
+    """The chance that no more than this share of the queries that expect nothing reaches."""
+    chances = sorted((item.chance for item in firsts if not item.is_known), reverse=True)
+    return round(chances[int(share * len(chances))] + 0.0001, 4) if chances else 0.0
+
+
+def bands(firsts: Sequence[First]) -> dict[str, float]:
+    """Where each band begins."""
+    same = max(SAME_LEAST, threshold(firsts, SAME_PRECISION), above_all_but(firsts, SAME_FALSE))
+    likely = max(LIKELY_LEAST, threshold(firsts, LIKELY_PRECISION, same), above_all_but(firsts, LIKELY_FALSE))
+    related = min(likely, above_all_but(firsts, RELATED_FALSE))
+    return {"same_from": same, "likely_from": min(likely, same), "related_from": related}
+
+
+def main() -> None:
+    """Learn, print what the bands are worth on unseen folds, write."""
+    shape = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=shape)
+    parser.add_argument("--database", required=True)
+    parser.add_argument(
+        "--out", type=Path, default=Path(__file__).parents[1] / "match" / "search" / "weights.json"
+    )
+    parser.add_argument("queries", nargs="+", type=Path)
+    asked = parser.parse_args()
+    examples = read_examples(open_store(asked.database), asked.queries)
+    firsts = first_matches(examples)
+    weights = fit(examples)
+    limits = bands(firsts)
+    data = {
+        "learned": datetime.now(UTC).date().isoformat(),
+        "queries": len(examples),
+        "order": dict(zip(ORDER_FEATURES, weights.order, strict=True)),
+        "refine": dict(zip(REFINE_FEATURES, weights.refine, strict=True)),
+        "coefficients": dict(zip(FEATURES, weights.coefficients, strict=True)),
+        "intercept": weights.intercept,
+        **limits,
+        "floor": FLOOR,
+        "prose": json.loads(asked.out.read_text(encoding="utf-8"))["prose"],
+    }
+    asked.out.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+    starts = [("same", limits["same_from"], 1.1), ("likely", limits["likely_from"], limits["same_from"])]
+    for name, start, end in [*starts, ("related", limits["related_from"], limits["likely_from"])]:
+        inside = [item for item in firsts if start <= item.chance < end]
+        right = sum(item.is_right for item in inside) / max(1, len(inside))
+        known = sum(item.is_known for item in inside)
+        print(f"{name}: from {start}, {known} known and {len(inside) - known} others, right {right:.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,296 @@
+"""Learns `pair_words.json` and `pair_weights.json` of `app/match/pairs/` from stored issues and judged pairs.
+
+    python -m app.train.pair_score --database sqlite:///triage.db PAIRS.jsonl… [--keep-words]
+
+A line of a file of pairs: `{"a": number, "b": number, "label": "same_failure" | "related" | "unrelated"}`.
+First the words: in how many stored issues each stands. Then the curve: logistic regression in which no
+feature may speak against its sense (a few hundred pairs would else teach chance). A related pair counts as
+not the same, but little; so do pairs of issues that the search finds for each other far down its list:
+judged pairs alone do not show what most candidates are like. Figures and bands are from folds of judged
+pairs that were not learned from; pairs that share an issue, directly or through others, lie in one fold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedGroupKFold
+
+from app.extract.log.root_cause import read_errors
+from app.extract.log.signature import mask
+from app.match.pairs.candidates import find_neighbours
+from app.match.pairs.features import (
+    MAX_TEXT_CHARS,
+    View,
+    bare_title,
+    grams_of,
+    load_word_weights,
+    message_key,
+    names_of,
+    stem,
+    view_issue,
+    words_of,
+)
+from app.match.pairs.score import AGAINST, PAIR_FEATURES, pair_features
+from app.match.search.terms import terms_of, texts_of_log
+from app.store.derived.readings import find_facts_without_evidence
+from app.store.github.issues import find_issues, find_repository, numbers_of
+from app.store.session import Store, open_store
+
+SAME, RELATED, UNRELATED = 2, 1, 0
+LABELS = {"same_failure": SAME, "related": RELATED, "unrelated": UNRELATED}
+RELATED_WEIGHT = 0.3
+PENALTY = 40.0
+STRANGERS, STRANGERS_WEIGHT, STRANGERS_FROM = 500, 20.0, 12
+"""Issues drawn, what all their pairs weigh together, and from which place of the search's list on."""
+STEPS = 1_500
+FOLDS, REPEATS = 5, 20
+WORD_LEAST = 20
+"""Words of fewer issues are all taken for equally rare."""
+UNSEEN = 3.5
+MESSAGE_LEAST = 6
+BATCH = 500
+ALL = 10_000_000
+FALSE_SAME, FALSE_LIKELY, FALSE_RELATED = 0.0, 0.03, 0.14
+"""Which share of the unlike pairs may lie in a band or above it, on folds not learned from. An issue that
+names another is linked besides, so that the last stays below the share that may be linked at all."""
+
+HERE = Path(__file__).parents[1] / "match" / "pairs"
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Judged pairs: their features, labels, and the group of issues that each belongs to."""
+
+    table: np.ndarray
+    labels: np.ndarray
+    groups: np.ndarray
+    numbers: frozenset[int]
+
+
+def learn_words(store: Store, repo: str) -> dict[str, Any]:
+    """How much each word tells, from all stored issues."""
+    grams, words, names, messages = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    total = 0
+    for issue, facts in _issues(store, repo):
+        total += 1
+        title = bare_title(issue.title)
+        message = facts.error.message if facts.error else ""
+        text = f"{title} {issue.body[:MAX_TEXT_CHARS]}"
+        grams.update({*grams_of(words_of(title)), *grams_of(words_of(mask(message)))})
+        words.update({stem(word) for word in words_of(text)})
+        names.update(names_of(text))
+        messages[message_key(message)] += 1
+    del messages[""]
+    common = {key: count for key, count in sorted(messages.items()) if count >= MESSAGE_LEAST}
+    return {
+        "learned": datetime.now(UTC).date().isoformat(),
+        "issues": total,
+        "top": round(math.log((total + 1) / (UNSEEN + 0.5)), 3),
+        "grams": _levels(grams, total),
+        "words": _levels(words, total),
+        "names": _levels(names, total),
+        "common_messages": common,
+    }
+
+
+def _levels(counts: Mapping[str, int], total: int) -> dict[str, str]:
+    """Words by their weight, in steps of a half."""
+    levels: dict[float, list[str]] = {}
+    for term, count in counts.items():
+        if count >= WORD_LEAST:
+            levels.setdefault(round(2 * math.log((total + 1) / (count + 0.5))) / 2, []).append(term)
+    return {
+        f"{level:g}": " ".join(sorted(term.replace(" ", "+") for term in levels[level]))
+        for level in sorted(levels)
+    }
+
+
+def _issues(store: Store, repo: str) -> Iterable[Any]:
+    after = 0
+    while True:
+        with store.reading() as session:
+            repo_id = find_repository(session, repo) or 0
+            numbers = numbers_of(session, repo_id, after=after, limit=BATCH)
+            facts = find_facts_without_evidence(session, repo_id, numbers)
+            found = [item for item in find_issues(session, repo_id, numbers) if item.number in facts]
+        if not numbers:
+            return
+        after = numbers[-1]
+        yield from ((item, facts[item.number]) for item in found if not item.is_pull_request)
+
+
+def read_pairs(store: Store, repo: str, files: Sequence[Path]) -> Pairs:
+    """The features of the judged pairs; one of which an issue is not stored is left out."""
+    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    numbers = sorted({row[end] for row in rows for end in ("a", "b")})
+    views = _views(store, repo, numbers)
+    rows = [row for row in rows if row["a"] in views and row["b"] in views]
+    leader: dict[int, int] = {}
+
+    def lead(number: int) -> int:
+        while leader.setdefault(number, number) != number:
+            number = leader[number]
+        return number
+
+    for row in rows:
+        leader[lead(row["a"])] = lead(row["b"])
+    return Pairs(
+        np.vstack([pair_features(views[row["a"]], [views[row["b"]]]) for row in rows]),
+        np.array([LABELS[row["label"]] for row in rows]),
+        np.array([lead(row["a"]) for row in rows]),
+        frozenset(numbers),
+    )
+
+
+def read_strangers(store: Store, repo: str, judged: frozenset[int]) -> np.ndarray:
+    """The features of pairs that the search finds far down its list."""
+    dice = random.Random(7)  # noqa: S311 - a sample, no secret
+    with store.reading() as session:
+        repo_id = find_repository(session, repo) or 0
+        stored = [n for n in numbers_of(session, repo_id, limit=ALL) if n not in judged]
+        drawn: list[list[int]] = []
+        for issue in find_issues(session, repo_id, dice.sample(stored, min(STRANGERS, len(stored)))):
+            lines, errors = read_errors(issue.body)
+            terms = terms_of([issue.title, *texts_of_log(lines)], errors)
+            found = find_neighbours(session, repo_id, issue.number, issue.title, terms)[STRANGERS_FROM:]
+            drawn += [[issue.number, dice.choice(found)]] if found else []
+    views = _views(store, repo, sorted({number for pair in drawn for number in pair}))
+    rows = [pair_features(views[a], [views[b]])[0] for a, b in drawn if a in views and b in views]
+    return np.array(rows).reshape(-1, len(PAIR_FEATURES))
+
+
+def _views(store: Store, repo: str, numbers: Sequence[int]) -> dict[int, View]:
+    with store.reading() as session:
+        repo_id = find_repository(session, repo) or 0
+        facts = find_facts_without_evidence(session, repo_id, numbers)
+        return {
+            item.number: view_issue(item.title, item.body, facts[item.number], item.created_at)
+            for item in find_issues(session, repo_id, numbers)
+            if item.number in facts
+        }
+
+
+def fit(table: np.ndarray, labels: np.ndarray, strangers: np.ndarray) -> tuple[np.ndarray, float]:
+    """Coefficients of the features and the intercept; none against its feature's sense."""
+    signs = np.array([-1.0 if name in AGAINST else 1.0 for name in PAIR_FEATURES])
+    mean, spread = table.mean(axis=0), table.std(axis=0) + 1e-6
+    rows = np.vstack([table, strangers])
+    scaled = np.column_stack([(rows - mean) / spread * signs, np.ones(len(rows))])
+    wanted = np.concatenate([labels == SAME, np.zeros(len(strangers))]).astype(float)
+    weights = np.concatenate(
+        [
+            np.where(labels == RELATED, RELATED_WEIGHT, 1.0),
+            np.full(len(strangers), STRANGERS_WEIGHT / max(1, len(strangers))),
+        ]
+    )
+    penalty = np.array([PENALTY] * len(PAIR_FEATURES) + [0.0])
+    # The step is one over the steepest curvature that the loss can have.
+    step = 1 / (np.linalg.eigvalsh(scaled.T @ (scaled * weights[:, None]))[-1] / 4 + PENALTY)
+    point = np.zeros(scaled.shape[1])
+    for _ in range(STEPS):
+        chance = 1 / (1 + np.exp(-(scaled @ point)))
+        point = point - step * (scaled.T @ (weights * (chance - wanted)) + penalty * point)
+        point[:-1] = np.maximum(point[:-1], 0)
+    coefficients = point[:-1] * signs / spread
+    return coefficients, float(point[-1] - (coefficients * mean).sum())
+
+
+def held_out(pairs: Pairs, strangers: np.ndarray, repeats: int = REPEATS) -> np.ndarray:
+    """The score (before the curve) of each pair on folds that were not learned from, once a repeat."""
+    runs = []
+    for seed in range(repeats):
+        told = np.zeros(len(pairs.labels))
+        folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=seed)
+        for learned, held in folds.split(pairs.table, pairs.labels, pairs.groups):
+            coefficients, intercept = fit(pairs.table[learned], pairs.labels[learned], strangers)
+            told[held] = pairs.table[held] @ coefficients + intercept
+        runs.append(told)
+    return np.array(runs)
+
+
+def threshold(unlike: np.ndarray, share: float) -> float:
+    """The chance above which lies at most this share of the unlike pairs of all runs."""
+    ordered = np.sort(unlike.ravel())[::-1]
+    value = ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+    return round(float(1 / (1 + np.exp(-value))) + 5e-4, 3)
+
+
+def figures(runs: np.ndarray, labels: np.ndarray, bands: Sequence[float]) -> dict[str, float]:
+    """What the folds that were not learned from show."""
+    areas = [roc_auc_score(labels[labels != RELATED] == SAME, told[labels != RELATED]) for told in runs]
+    chances = 1 / (1 + np.exp(-runs))
+    _, likely, related = bands
+
+    def share(label: int, start: float) -> float:
+        return round(float((chances[:, labels == label] >= start).mean()), 3)
+
+    return {
+        "area": round(float(np.mean(areas)), 3),
+        "area_deviation": round(float(np.std(areas)), 3),
+        "same_as_same": share(SAME, likely),
+        "unlike_as_same": share(UNRELATED, likely),
+        "same_at_all": share(SAME, related),
+        "related_at_all": share(RELATED, related),
+        "unlike_at_all": share(UNRELATED, related),
+    }
+
+
+def _version(learned: dict[str, Any], words: bytes) -> str:
+    """Another one for every other curve or words: what was linked under another is linked anew."""
+    told = json.dumps(learned, sort_keys=True).encode() + words
+    return f"p1-{hashlib.sha256(told).hexdigest()[:12]}"
+
+
+def main() -> None:
+    shape = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=shape)
+    parser.add_argument("--database", required=True)
+    parser.add_argument("--repo", default="vllm-project/vllm")
+    parser.add_argument("--keep-words", action="store_true", help="learn the curve only")
+    parser.add_argument("--out", type=Path, default=HERE)
+    parser.add_argument("pairs", nargs="+", type=Path)
+    asked = parser.parse_args()
+    store = open_store(asked.database)
+    if not asked.keep_words:
+        told = json.dumps(learn_words(store, asked.repo), indent=1, ensure_ascii=False)
+        (asked.out / "pair_words.json").write_text(told + "\n", encoding="utf-8")
+        load_word_weights.cache_clear()
+    pairs = read_pairs(store, asked.repo, asked.pairs)
+    strangers = read_strangers(store, asked.repo, pairs.numbers)
+    runs = held_out(pairs, strangers)
+    unlike = runs[:, pairs.labels == UNRELATED]
+    bands = [threshold(unlike, share) for share in (FALSE_SAME, FALSE_LIKELY, FALSE_RELATED)]
+    shown = figures(runs, pairs.labels, bands)
+    coefficients, intercept = fit(pairs.table, pairs.labels, strangers)
+    learned: dict[str, Any] = {
+        "coefficients": dict(zip(PAIR_FEATURES, coefficients.round(4).tolist(), strict=True)),
+        "intercept": round(intercept, 4),
+        **dict(zip(("same_from", "likely_from", "related_from"), bands, strict=True)),
+    }
+    data = {
+        "learned": datetime.now(UTC).date().isoformat(),
+        "version": _version(learned, (asked.out / "pair_words.json").read_bytes()),
+        "pairs": len(pairs.labels),
+        "strangers": len(strangers),
+        "held_out": shown,
+        **learned,
+    }
+    (asked.out / "pair_weights.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(data, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+"""Learns `app/extract/remedies/remedy_weights.json`: which offered changes people really say helped.
+
+    python -m app.train.remedy_score --issues ISSUES.jsonl… --gold GOLD.jsonl… [--held ISSUES.jsonl…]
+
+`--issues`: texts as GitHub sends them (`number`, `title`, `body`, `comments_data`). `--gold`: labelled
+issues (`workarounds` with `action` and `outcome`); what is not labelled there is no remedy. Sentences are
+the reviewed ones of `labels/`. Every offer of `app.extract.remedies.candidates` is an example: right if it
+means the
+labelled change. Issues of `--held` are kept for measuring: nothing is learned from them. Prints the scores
+of five folds over issues, of the examples learned from, of a plain rule and of each clause's first offer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold
+
+from app.extract.remedies.candidates import Offer
+from app.extract.remedies.clauses import grammar
+from app.extract.remedies.score import WEIGHTS_FILE, Weights, chance_of, features_of
+from app.extract.remedies.sentences import offers_of
+from app.extract.text.blocks import read_document
+from app.extract.text.document import CommentText, IssueText
+from app.extract.text.sentences import is_request, read_sentences
+
+FOLDS = 5
+STRENGTH = 0.5
+"""Inverse of the penalty on large weights; few examples ask for a strong one."""
+
+RARE = 3
+"""A feature seen less often is chance."""
+
+PRECISION = 0.77
+"""Of the changes that a single clause offers. Of those told of an issue more are right, since what its
+comments refute, and what was in vain elsewhere, is taken out."""
+
+LABELS = Path(__file__).parent / "labels" / "remedies.jsonl"
+SAID = LABELS.with_name("said.jsonl")
+"""Sentences of our own that teach the ways of telling that few issues use; they measure nothing."""
+
+OWN = grammar("own")
+HELPS = ("works", "partial")
+PLAIN_RULE = Weights(
+    -1.0,
+    {"shape:strong": 2.0, "shape:off": 2.0, "shape:deed": 2.0, "shape:anaphor": 2.0, "gap:far": -2.0},
+    0.5,
+)
+"""What one would write by hand: a setting, something off or a deed, not far from the word of success."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One offer, whether it is right, and the clause and issue it belongs to."""
+
+    offer: Offer
+    right: bool
+    number: int
+    clause: tuple[int, str, int, int]
+
+
+def same_change(one: str, other: str) -> bool:
+    """Whether two spans mean one change: one holds the other, or most words are shared."""
+    a, b = (" ".join(text.lower().replace("`", "").split()) for text in (one, other))
+    first, second = set(a.split()), set(b.split())
+    if not first or not second:
+        return False
+    shared = len(first & second)
+    if a in b or b in a:
+        return shared / max(len(first), len(second)) >= 0.12
+    return shared / min(len(first), len(second)) >= 0.8 and min(len(first), len(second)) >= 3
+
+
+def read_examples(issues: Iterable[Path], golds: Iterable[Path], sentences: Path) -> list[Example]:
+    """All offers in labelled issues and labelled sentences."""
+    texts = {row["number"]: row for path in issues for row in _rows(path)}
+    labelled = {row["number"]: row for path in golds for row in _rows(path)}
+    examples: list[Example] = []
+    for number, gold in labelled.items():
+        actions = [item["action"] for item in gold["workarounds"] if item["outcome"] in HELPS]
+        examples += [_example(number, offer, actions) for offer in _offers(texts[number])]
+    spans: dict[int, list[dict[str, Any]]] = {}
+    for reviewed in _rows(sentences):
+        if reviewed["number"] not in labelled and reviewed["number"] in texts:
+            spans.setdefault(reviewed["number"], []).append(reviewed)
+    for number, rows in spans.items():
+        for offer in _offers(texts[number]):
+            if row := _row_of(offer, rows):
+                text = texts[number][row["source"]]
+                helps = row["verdict"] in HELPS and row["action_start"] is not None
+                actions = [text[row["action_start"] : row["action_end"]]] if helps else []
+                examples.append(_example(number, offer, actions))
+    return examples
+
+
+def read_said(path: Path) -> list[Example]:
+    """The offers in sentences of our own; their numbers are negative."""
+    examples: list[Example] = []
+    for at, row in enumerate(_rows(path), start=1):
+        text = {"number": at, "title": "", "body": row["said"]}
+        examples += [_example(-at, offer, row["helped"]) for offer in _offers(text)]
+    return examples
+
+
+def learn(examples: Sequence[Example]) -> Weights:
+    """Weights of all features that are not rare."""
+    found = [features_of(example.offer) for example in examples]
+    counts: dict[str, int] = {}
+    for names in found:
+        for name in set(names):
+            counts[name] = counts.get(name, 0) + 1
+    known = sorted(name for name, count in counts.items() if count >= RARE)
+    place = {name: at for at, name in enumerate(known)}
+    table = np.zeros((len(examples), len(known)))
+    for row, names in enumerate(found):
+        for name in names:
+            if name in place:
+                table[row, place[name]] = 1.0
+    model = LogisticRegression(C=STRENGTH, max_iter=5000)
+    model.fit(table, [example.right for example in examples])
+    weights = {name: round(float(w), 3) for name, w in zip(known, model.coef_[0], strict=True)}
+    return Weights(round(float(model.intercept_[0]), 3), weights, 0.5)
+
+
+def judge_folds(examples: Sequence[Example], said: Sequence[Example] = ()) -> list[tuple[float, bool]]:
+    """Chance and rightness of each clause's best offer, learned on the other folds and on what is `said`."""
+    groups = [example.number for example in examples]
+    judged: list[tuple[float, bool]] = []
+    for learned, held in GroupKFold(FOLDS, shuffle=True, random_state=1).split(groups, groups=groups):
+        weights = learn([*(examples[i] for i in learned), *said])
+        judged += best_of([examples[i] for i in held], weights)
+    return judged
+
+
+def best_of(examples: Sequence[Example], weights: Weights) -> list[tuple[float, bool]]:
+    """The likeliest offer of each clause."""
+    best: dict[tuple[int, str, int, int], tuple[float, bool]] = {}
+    for example in examples:
+        chance = chance_of(example.offer, weights)
+        if example.clause not in best or chance > best[example.clause][0]:
+            best[example.clause] = (chance, example.right)
+    return list(best.values())
+
+
+def scores(judged: Sequence[tuple[float, bool]], threshold: float, total: int) -> tuple[float, float, float]:
+    """Precision, recall and F1 of telling all from a threshold on; `total` clauses hold a remedy."""
+    told = [right for chance, right in judged if chance >= threshold]
+    precision, recall = sum(told) / max(1, len(told)), sum(told) / max(1, total)
+    return precision, recall, 2 * precision * recall / max(1e-9, precision + recall)
+
+
+def best_threshold(judged: Sequence[tuple[float, bool]], total: int) -> float:
+    """The lowest threshold from which on so many are right on unseen folds as `PRECISION` asks for."""
+    marks = [round(0.3 + 0.02 * step, 2) for step in range(31)]
+    return next((mark for mark in marks if scores(judged, mark, total)[0] >= PRECISION), marks[-1])
+
+
+def calibration_error(judged: Sequence[tuple[float, bool]]) -> float:
+    """Mean distance between the stated chance and the share that is right, in ten bins."""
+    error = 0.0
+    for bin_ in range(10):
+        inside = [item for item in judged if bin_ / 10 <= item[0] < (bin_ + 1) / 10]
+        if inside:
+            error += abs(sum(c for c, _ in inside) - sum(r for _, r in inside)) / len(judged)
+    return error
+
+
+def _offers(row: dict[str, Any]) -> Iterator[Offer]:
+    comments = tuple(CommentText(item["body"], item.get("id")) for item in row.get("comments_data") or ())
+    document = read_document(IssueText(row["number"], row["title"], row["body"] or "", comments=comments))
+    if is_request(document):
+        return
+    previous = None
+    for sentence in read_sentences(document):
+        if not sentence.is_proposal or OWN.search(sentence.text):
+            yield from offers_of(sentence, previous)
+        previous = sentence
+
+
+def _example(number: int, offer: Offer, actions: Sequence[str]) -> Example:
+    thing, sentence = offer.thing, offer.sentence
+    text = sentence.text[thing.start : thing.end]
+    right = any(same_change(action, text) for action in actions)
+    return Example(offer, right, number, (number, sentence.source, sentence.start, offer.clause))
+
+
+def _row_of(offer: Offer, rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    at = offer.sentence.start + offer.thing.start
+    return next(
+        (row for row in rows if row["source"] == offer.sentence.source and row["start"] <= at < row["end"]),
+        None,
+    )
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.strip():
+            yield json.loads(line)
+
+
+def main() -> None:
+    shape = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=shape)
+    parser.add_argument("--issues", type=Path, nargs="+", required=True)
+    parser.add_argument("--gold", type=Path, nargs="+", required=True)
+    parser.add_argument("--sentences", type=Path, default=LABELS)
+    parser.add_argument("--out", type=Path, default=WEIGHTS_FILE)
+    parser.add_argument("--held", type=Path, nargs="*", default=())
+    asked = parser.parse_args()
+    held = {row["number"] for path in asked.held for row in _rows(path)}
+    read = read_examples(asked.issues, asked.gold, asked.sentences)
+    examples = [example for example in read if example.number not in held]
+    total = len({example.clause for example in examples if example.right})
+    said = read_said(SAID)
+    judged = judge_folds(examples, said)
+    threshold = best_threshold(judged, total)
+    weights = learn([*examples, *said])
+    told = {
+        "folds": scores(judged, threshold, total),
+        "seen": scores(best_of(examples, weights), threshold, total),
+    }
+    told["plain rule"] = scores(best_of(examples, PLAIN_RULE), PLAIN_RULE.threshold, total)
+    told["first offer"] = scores(best_of(examples, Weights(0.0, {}, 0.0)), 0.0, total)
+    data = {
+        "learned": datetime.now(UTC).date().isoformat(),
+        "offers": len(examples),
+        "clauses": len(judged),
+        "remedies": total,
+        "threshold": threshold,
+        "scores": {name: [round(value, 3) for value in row] for name, row in told.items()},
+        "calibration_error": round(calibration_error(judged), 3),
+        "intercept": weights.intercept,
+        "weights": weights.weights,
+    }
+    asked.out.write_text(json.dumps(data, indent=1, sort_keys=False) + "\n", encoding="utf-8")
+    for name, (precision, recall, f1) in told.items():
+        print(f"{name:12} precision {precision:.3f}  recall {recall:.3f}  F1 {f1:.3f}")
+    print(f"{len(examples)} offers in {len(judged)} clauses, {total} remedies; told from {threshold}")
+    print(f"calibration error {data['calibration_error']}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""How an answer is shaped: schemas, budgets, errors, the API description."""

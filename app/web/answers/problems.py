@@ -1,0 +1,155 @@
+"""Every failure to one answer: problem+json on JSON routes, a page on the others.
+
+No traceback, no text of the caller and no text of the database goes out.
+
+An error as JSON (RFC 9457) or as a page, by the route it happened on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from app.errors import SchemaError, StoreError, TriageError
+from app.web.answers.schemas import FieldFault, Problem
+from app.web.deps import CHALLENGE, AdminTokenError
+from app.web.middleware.headers import SECURITY_HEADERS
+from app.web.views.render import render_page
+
+_LOG = structlog.get_logger(__name__)
+_TYPE_PREFIX = "urn:vllm-triage:problem:"
+_RETRY_AFTER_S = "30"
+
+_DETAILS = {
+    404: "There is nothing at this address.",
+    405: "This address does not take that method.",
+    500: "The program failed on this request; the fault is in its log.",
+    503: "The database cannot be used just now. Try again in a minute.",
+}
+
+
+def install(app: FastAPI) -> None:
+    """Let the handlers of this module answer for every exception."""
+    app.add_exception_handler(TriageError, _on_triage_error)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(Exception, _on_unexpected)
+
+
+def _on_triage_error(request: Request, error: Exception) -> Response:
+    if not isinstance(error, TriageError):
+        return _on_unexpected(request, error)
+    kind = _TYPE_PREFIX + re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__.removesuffix("Error")).lower()
+    detail, headers = error.message, None
+    if isinstance(error, AdminTokenError):
+        headers = CHALLENGE
+    if error.status == 503:
+        headers = {"Retry-After": _RETRY_AFTER_S}
+        _LOG.error("store_unusable", path=request.url.path, reason=error.message)
+    if isinstance(error, StoreError) and not isinstance(error, SchemaError):
+        detail = _DETAILS[503]  # the engine's own words may name hosts and users
+    if error.status >= 500 and not isinstance(error, StoreError):
+        _LOG.error("request_failed", path=request.url.path, reason=error.message)
+    return answer_problem(request, error.status, detail, kind=kind, headers=headers)
+
+
+def _on_validation_error(request: Request, error: Exception) -> Response:
+    if not isinstance(error, RequestValidationError):
+        return _on_unexpected(request, error)
+    faults = field_faults(error.errors())
+    if not is_json_route(request.url.path) and any(fault["loc"][0] == "path" for fault in error.errors()):
+        return answer_problem(request, 404, _DETAILS[404])
+    detail = "; ".join(f"{fault.field}: {fault.fault}" for fault in faults[:5])
+    kind = _TYPE_PREFIX + "field"
+    return answer_problem(request, 422, f"{detail}.", kind=kind, faults=faults)
+
+
+def field_faults(errors: Sequence[Any]) -> list[FieldFault]:
+    """Which fields are at fault and why, without what was sent. Only names of ours are repeated."""
+    return [
+        FieldFault(
+            field=".".join(str(part) for part in fault["loc"] if part not in {"body", "query", "path"}),
+            fault=str(fault["msg"]),
+        )
+        for fault in errors[:20]
+    ]
+
+
+def _on_http_exception(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        return _on_unexpected(request, error)
+    status = error.status_code
+    detail = _DETAILS.get(status) or f"{HTTPStatus(status).phrase}."
+    headers = dict(error.headers or {})
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:  # the router tells the methods of one of its routes only
+        headers["Allow"] = ", ".join(sorted(_methods(request.app.routes, request.url.path)))
+    return answer_problem(request, status, detail, headers=headers or None)
+
+
+def _methods(routes: Iterable[Any], path: str) -> set[str]:
+    """The methods that an address takes, over all its routes."""
+    found: set[str] = set()
+    for route in routes:
+        router = getattr(route, "original_router", None)
+        if router is not None:
+            found |= _methods(router.routes, path)
+        elif getattr(route, "methods", None) and route.path_regex.match(path):
+            found |= route.methods
+    return found | ({"HEAD"} if "GET" in found else set())
+
+
+def _on_unexpected(request: Request, _error: Exception) -> Response:
+    """The server's outermost handler: runs outside the middleware, and the exception is logged after it."""
+    return answer_problem(request, 500, _DETAILS[500], headers=dict(SECURITY_HEADERS))
+
+
+PROBLEM_TYPE = "application/problem+json"
+
+_TITLES = {
+    400: "Malformed request",
+    401: "Not proved",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    413: "Too large",
+    415: "Not text",
+    410: "Gone",
+    422: "Cannot be used",
+    429: "Too many requests",
+    500: "Fault in the program",
+    502: "GitHub did not answer",
+    503: "Not available now",
+}
+
+
+def is_json_route(path: str) -> bool:
+    """Whether programs, not people, read what this address answers."""
+    alone = {"/api", "/healthz", "/readyz", "/openapi.json"}
+    return path.startswith(("/api/", "/webhooks/")) or path in alone
+
+
+def answer_problem(
+    request: Request,
+    status: int,
+    detail: str,
+    *,
+    kind: str = "about:blank",
+    faults: list[FieldFault] | None = None,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """The answer to a failed request; `detail` says what happened, the limit and the way out."""
+    title = _TITLES.get(status) or HTTPStatus(status).phrase
+    if is_json_route(request.url.path):
+        problem = Problem(type=kind, title=title, status=status, detail=detail, errors=faults)
+        return JSONResponse(
+            problem.model_dump(exclude_none=True), status, headers=headers, media_type=PROBLEM_TYPE
+        )
+    return render_page("error.html", status=status, headers=headers, title=title, detail=detail)

@@ -1,0 +1,123 @@
+"""The shapes of requests, and of the small answers that are not knowledge's own."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from app.extract.facts import Facts, Frozen
+from app.knowledge.diagnosis.shapes import ClusterLine, FixView, GitHubFacts, IssueAnswer
+from app.knowledge.freshness import Freshness
+from app.knowledge.issue.relations import RelatedItem
+from app.knowledge.issue.votes import Signal, VoteCount
+
+LIMIT_DEFAULT = 10
+NUMBER_MAX = 2**31 - 1
+
+IssueNumber = Annotated[int, Field(ge=1, le=NUMBER_MAX)]
+
+
+def _or_none(value: str | None) -> str | None:
+    return (value or "").strip() or None
+
+
+VersionText = Annotated[str | None, Field(max_length=100), AfterValidator(_or_none)]
+HintText = Annotated[str | None, Field(max_length=300), AfterValidator(_or_none)]
+
+
+class DiagnoseOptions(BaseModel):
+    """What a caller may add to a log; as JSON keys, or as query parameters beside a text/plain log."""
+
+    model_config = ConfigDict(frozen=True)
+
+    vllm_version: VersionText = Field(None, description="the version that failed, when the log does not say")
+    gpu: HintText = Field(None, description="the GPU, when the log does not say")
+    model: HintText = Field(None, description="the model, when the log does not say")
+    limit: int = Field(LIMIT_DEFAULT, ge=1, le=50, description="most matches to return")
+    exclude: list[IssueNumber] = Field([], max_length=1000, description="issue numbers to leave out")
+    keep: bool = Field(
+        False, description="keep the masked log and its answer for some days, on a page only you know"
+    )
+
+
+class DiagnoseRequest(DiagnoseOptions):
+    """A crash log and what is known of the run."""
+
+    log: str = Field(
+        min_length=1, pattern=r"\S", description="the log as text; at most 10 MiB of UTF-8 after decoding"
+    )
+
+
+class IssueDocument(Facts, GitHubFacts):
+    """One issue as the JSON routes tell it: GitHub's facts, and ours beside them.
+
+    `read` is false while no rule has read it, or none could; our fields are empty then.
+    """
+
+    read: bool
+    fix: FixView | None
+    cluster: ClusterLine | None = Field(None, description="null for what reports no failure")
+    votes: dict[Signal, VoteCount] = Field(
+        default_factory=dict, description="for each signal how many visitors are for it, and against"
+    )
+
+
+class RelatedList(Frozen):
+    """A list as all routes give it; this one has no further pages."""
+
+    items: tuple[RelatedItem, ...]
+    next_cursor: str | None = None
+    total: int
+
+
+def issue_document(answer: IssueAnswer) -> IssueDocument:
+    """The two halves of an answer as one object; what they hold is of its shape already."""
+    theirs = dict(answer)
+    facts = theirs.pop("facts")
+    ours = dict(facts or Facts(number=answer.number))
+    return IssueDocument.model_construct(**{**ours, **theirs, "read": facts is not None})
+
+
+class FieldFault(BaseModel):
+    field: str
+    fault: str
+
+
+class Problem(BaseModel):
+    """An error as RFC 9457 writes it (`application/problem+json`)."""
+
+    type: str = Field(description="kind of problem, as a URI reference", examples=["about:blank"])
+    title: str = Field(description="the kind in words")
+    status: int
+    detail: str = Field(description="what happened, the limit, the way out")
+    errors: list[FieldFault] | None = Field(None, description="the fields at fault, where there are some")
+
+
+class Alive(BaseModel):
+    status: Literal["alive"] = "alive"
+    version: str
+
+
+class Ready(BaseModel):
+    """The database answers and its schema is the one of this program."""
+
+    status: Literal["ready"] = "ready"
+    as_of: datetime | None = Field(
+        description="when the default repository's newest complete sync ended; null before the first"
+    )
+    age_s: int | None = Field(description="seconds since then")
+    is_stale: bool = Field(False, description="whether that is more than 24 hours ago")
+    is_syncing: bool = Field(False, description="whether a sync runs now, in any process")
+    repositories: tuple[Freshness, ...] = Field(
+        (), description="each configured repository: freshness, how its newest sync ended, where it stands"
+    )
+
+
+class Taken(BaseModel):
+    """What became of a webhook delivery."""
+
+    status: Literal["stored", "seen", "ignored", "accepted"] = Field(
+        description="stored; taken before; of no interest here; or still waiting for the database"
+    )

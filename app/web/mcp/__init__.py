@@ -1,0 +1,1 @@
+"""The tools of chatbots, over HTTP and stdio."""

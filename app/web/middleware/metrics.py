@@ -1,0 +1,148 @@
+"""`/metrics` for Prometheus: requests, verdicts, what waits, what is stored. No user text, no addresses.
+
+Counts of one process, or of all workers where `triage serve --workers` gave them a folder to share.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from fastapi import APIRouter, Request
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.errors import StoreError
+from app.knowledge.freshness import freshness, overview
+from app.store.session import Store
+
+BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+UNKNOWN_ROUTE = "unknown"
+"""All addresses that are no route; their text is the caller's and stays out."""
+
+router = APIRouter()
+
+
+class Metrics:
+    """The figures of one process, in a registry of its own.
+
+    Args:
+        shared_folder: where all workers of this server count together, set before this module was loaded.
+    """
+
+    def __init__(self, shared_folder: str | None = None) -> None:
+        own = CollectorRegistry()
+        self.registry = own if shared_folder is None else CollectorRegistry()
+        if shared_folder is None:
+            ProcessCollector(registry=self.registry)
+        else:
+            MultiProcessCollector(self.registry, path=shared_folder)  # type: ignore[no-untyped-call]
+        self.requests = Counter("triage_requests", "Requests answered", ("route", "status"), registry=own)
+        self.seconds = Histogram(
+            "triage_request_seconds",
+            "Time to the first byte of the answer",
+            ("route",),
+            buckets=BUCKETS_S,
+            registry=own,
+        )
+        self.in_flight = Gauge(
+            "triage_requests_in_flight", "Requests being answered", registry=own, multiprocess_mode="livesum"
+        )
+        self.verdicts = Counter("triage_verdicts", "Diagnoses by verdict", ("verdict",), registry=own)
+
+    def count_verdict(self, verdict: str) -> None:
+        """One more diagnosis ended so."""
+        self.verdicts.labels(verdict).inc()
+
+    def watch(self, store: Store, repos: Sequence[str], waiting_bytes: Callable[[], int]) -> None:
+        """From now on tell also what the archive holds and how many bytes of deliveries wait."""
+        self.registry.register(StoreFigures(store, repos, waiting_bytes))
+
+
+class StoreFigures(Collector):
+    """What is read at each scrape: size and freshness of each repository, and the queue of deliveries."""
+
+    def __init__(self, store: Store, repos: Sequence[str], waiting_bytes: Callable[[], int]) -> None:
+        self._store = store
+        self._repos = tuple(repos)
+        self._waiting_bytes = waiting_bytes
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Nothing beforehand: the registry must not read the archive to register."""
+        return iter(())
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The gauges; without those of the archive while it cannot be read."""
+        waiting = GaugeMetricFamily("triage_deliveries_waiting_bytes", "Webhook deliveries not stored yet")
+        waiting.add_metric((), self._waiting_bytes())
+        up = GaugeMetricFamily("triage_database_up", "1 if the database can be read")
+        stored = GaugeMetricFamily("triage_stored", "Rows stored", labels=("repo", "kind"))
+        age = GaugeMetricFamily("triage_data_age_seconds", "Since the last complete sync", labels=("repo",))
+        failing = GaugeMetricFamily(
+            "triage_sync_failing", "1 if the last sync was cut short", labels=("repo",)
+        )
+        try:
+            for repo in self._repos:
+                fresh = freshness(self._store, repo)
+                seen = overview(self._store, repo, fresh)
+                stored.add_metric((repo, "issue"), seen.issues)
+                stored.add_metric((repo, "pull_request"), seen.pulls)
+                if fresh.age_s is not None:
+                    age.add_metric((repo,), fresh.age_s)
+                if fresh.last_run is not None:
+                    failing.add_metric((repo,), int(fresh.last_run.was_cut_short))
+            up.add_metric((), 1)
+        except StoreError:
+            up.add_metric((), 0)
+        yield from (waiting, up, stored, age, failing)
+
+
+class MeasureRequests:
+    """ASGI middleware that counts each answer under its route's template."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the call on; note its status and time as the answer starts."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+
+        async def send_and_note(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                route = route_of(scope)
+                self._metrics.requests.labels(route, str(message["status"])).inc()
+                self._metrics.seconds.labels(route).observe(time.perf_counter() - began)
+            await send(message)
+
+        with self._metrics.in_flight.track_inprogress():
+            await self._app(scope, receive, send_and_note)
+
+
+def route_of(scope: Scope) -> str:
+    """The template of the route that answers, such as `/issues/{number}`; of a mount its root."""
+    if scope.get("root_path") == "/static":
+        return "/static"
+    return str(getattr(scope.get("route"), "path", UNKNOWN_ROUTE))
+
+
+@router.get("/metrics", include_in_schema=False)
+def metrics(request: Request) -> Response:
+    """The figures in Prometheus' text format."""
+    found: Metrics = request.app.state.metrics
+    return Response(generate_latest(found.registry), media_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,186 @@
+"""Clusters of one failure: `/signatures` and `/signatures/{id}`, as pages and as JSON.
+
+An id that is no cluster's today - merged, of an older version, or of a report's signature - leads by 301 to
+the cluster that holds it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from pydantic import AfterValidator
+
+from app.knowledge.cluster.shapes import ClusterDetail, ClusterPage
+from app.web.answers.budget_rules import CLUSTER, LIST
+from app.web.answers.cursors import CursorText, next_cursor, read_cursor, write_cursor
+from app.web.answers.negotiate import MaxChars, answer
+from app.web.answers.openapi import problems
+from app.web.deps import Desk, DeskDep
+from app.web.routes.judgements import RepoName
+from app.web.views.links import repo_switch
+from app.web.views.pictures import draw_timeline
+from app.web.views.render import render_page
+from app.web.views.version_line import version_line
+
+PAGE_CLUSTERS = 12
+PAGE_FOUND = 40
+REPORTS_SHOWN = 20
+_KIND = "signatures"
+
+router = APIRouter()
+
+SignatureId = Annotated[str, Path(max_length=100, description="such as s1-0123456789ab")]
+RepoQuery = Annotated[RepoName, Query(description="owner/name; the default repository without it")]
+_ID = r"^s\d{1,3}-[0-9a-f]{4,32}$"
+Via = Annotated[str | None, Query(max_length=40, pattern=_ID, description="the signature that led here")]
+Sort = Literal["size", "recent", "growing"]
+
+
+class ClusterList(ClusterPage):
+    next_cursor: str | None = None
+
+
+@router.get(
+    "/api/v1/signatures",
+    operation_id="list_signatures",
+    summary="Clusters: each is one failure with all its reports",
+    response_model=ClusterList,
+    responses=problems(422, 503),
+)
+def get_signatures(
+    request: Request,
+    desk: DeskDep,
+    q: Annotated[
+        str, Query(max_length=200, description="words of the text or title, an id, or an issue's number")
+    ] = "",
+    min_size: Annotated[int, Query(ge=1, le=100_000, description="reports at least")] = 1,
+    alive: Annotated[bool, Query(description="closed, and reported again after that")] = False,
+    sort: Annotated[Sort, Query(description="`growing`: the newest 28 days less those before")] = "size",
+    repo: RepoQuery = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 50,
+    cursor: CursorText = None,
+    max_chars: MaxChars = None,
+) -> Response:
+    """List failures by how many reports each has, by its newest report, or by how it grows."""
+    kind = f"{_KIND}.{sort}"
+    after = read_cursor(kind, cursor) or 0
+    page = desk.knowledge.clusters(
+        desk.store,
+        repo or desk.settings.default_repo,
+        q=q,
+        min_size=min_size,
+        alive=alive,
+        sort=sort,
+        after=after,
+        limit=limit,
+    )
+    more = next_cursor(kind, after + limit, page.total)
+    told = ClusterList(items=page.items, total=page.total, next_cursor=more)
+    return answer(request, told, LIST, max_chars, cursor_at=lambda at: write_cursor(kind, after + at))
+
+
+@router.get(
+    "/api/v1/signatures/{signature_id}",
+    operation_id="get_signature",
+    summary="One failure with all its reports, what helps, the state of the fix, and since when",
+    response_model=ClusterDetail,
+    responses={301: {"description": "Another cluster holds this id."}, **problems(404, 422, 503)},
+)
+def get_signature(
+    request: Request,
+    desk: DeskDep,
+    signature_id: SignatureId,
+    repo: RepoQuery = None,
+    via: Via = None,
+    max_chars: MaxChars = None,
+) -> Response:
+    """Tell all that is known of a failure: its reports, their versions and hardware, remedies, fix, range."""
+    where = repo or desk.settings.default_repo
+    current = desk.knowledge.current_cluster_id(desk.store, where, signature_id)
+    if current != signature_id:
+        return _moved("/api/v1/signatures/", current, signature_id, repo)
+    detail = desk.knowledge.view_cluster(desk.store, where, current, via=via)
+    return answer(request, detail, CLUSTER, max_chars)
+
+
+@router.api_route("/signatures", methods=["GET", "HEAD"], include_in_schema=False)
+def signatures_page(
+    desk: DeskDep,
+    q: Annotated[str, Query(max_length=200), AfterValidator(str.strip)] = "",
+    repo: RepoQuery = None,
+) -> HTMLResponse:
+    """The biggest, the newest and those that go on after they were closed; or what a search finds."""
+    where = repo or desk.settings.default_repo
+    ask, store = desk.knowledge.clusters, desk.store
+    if q:
+        parts = [("found", "Found", "biggest first", ask(store, where, q=q, limit=PAGE_FOUND))]
+    else:
+        parts = [
+            ("biggest", "Biggest", "by reports", ask(store, where, min_size=2, limit=PAGE_CLUSTERS)),
+            (
+                "newest",
+                "Newest",
+                "by their newest report",
+                ask(store, where, min_size=2, sort="recent", limit=PAGE_CLUSTERS),
+            ),
+            (
+                "alive",
+                "Closed but alive",
+                "reported again after the canonical issue was closed",
+                ask(store, where, alive=True, limit=PAGE_CLUSTERS),
+            ),
+        ]
+    return render_page(
+        "signatures.html",
+        q=q,
+        parts=parts,
+        overview=desk.knowledge.overview(store, where),
+        repo=where,
+        suffix=_suffix(desk, where),
+        default_repo=desk.settings.default_repo,
+        repos=repo_switch(desk.settings, "/signatures", where, q=q),
+    )
+
+
+@router.api_route("/signatures/{signature_id}", methods=["GET", "HEAD"], include_in_schema=False)
+def signature_page(
+    desk: DeskDep, signature_id: SignatureId, repo: RepoQuery = None, via: Via = None
+) -> Response:
+    """One failure with all its reports."""
+    where = repo or desk.settings.default_repo
+    current = desk.knowledge.current_cluster_id(desk.store, where, signature_id)
+    if current != signature_id:
+        return _moved("/signatures/", current, signature_id, repo)
+    detail = desk.knowledge.view_cluster(desk.store, where, current, via=via)
+    overview = desk.knowledge.overview(desk.store, where)
+    tried = [item for item in detail.workarounds if item.outcome != "fails"]
+    return render_page(
+        "signature.html",
+        cluster=detail,
+        helps=tried,
+        via=via if via != current else None,
+        failed=[item for item in detail.workarounds if item.outcome == "fails"],
+        stations=version_line(detail.regression, None, overview.newest_release),
+        picture=draw_timeline(detail.timeline),
+        shown=REPORTS_SHOWN,
+        overview=overview,
+        repo=where,
+        suffix=_suffix(desk, where),
+        default_repo=desk.settings.default_repo,
+    )
+
+
+def _moved(path: str, current: str, asked: str, repo: str | None) -> RedirectResponse:
+    """To the cluster that holds the id today; what was asked for goes along where it reads as an id."""
+    query = {"via": asked if re.search(_ID, asked) else None, "repo": repo}
+    told = urlencode({name: value for name, value in query.items() if value})
+    return RedirectResponse(f"{path}{current}" + (f"?{told}" if told else ""), status_code=301)
+
+
+def _suffix(desk: Desk, repo: str) -> str:
+    """What an address needs behind it for a repository other than the default one."""
+    return "" if repo == desk.settings.default_repo else "?" + urlencode({"repo": repo})

@@ -1,0 +1,270 @@
+"""The routes of one issue: as JSON, as Markdown, and what belongs to it.
+
+The page of one issue: what helps, the fix, the range, the error, what is linked, votes, its own text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import Response
+
+from app.errors import NotFoundError
+from app.knowledge.diagnosis.shapes import IssueAnswer
+from app.knowledge.issue.shapes import EdgeKind, Graph, GraphEdge
+from app.knowledge.issue.unknowns import unknowns
+from app.knowledge.issue.view import IssueSight
+from app.web.answers.budget_rules import ISSUE, RELATED
+from app.web.answers.negotiate import VARY, MaxChars, answer, markdown_answer, wants_markdown
+from app.web.answers.openapi import markdown_too, problems
+from app.web.answers.schemas import NUMBER_MAX, IssueDocument, RelatedList, issue_document
+from app.web.deps import Desk, DeskDep
+from app.web.middleware.client import Visitor, visitor
+from app.web.middleware.origins import OWN_REFERRER
+from app.web.routes.diagnose import NamedRepo, Number, Version
+from app.web.views.evidence import Citations
+from app.web.views.links import with_repo
+from app.web.views.pictures import draw
+from app.web.views.render import page_address, render_page
+from app.web.views.version_line import version_line
+
+router = APIRouter()
+
+Limit = Annotated[int, Query(ge=1, le=200, description="most items to return")]
+With = Annotated[
+    int | None, Query(alias="with", ge=1, le=NUMBER_MAX, description="only this one, linked or not")
+]
+
+
+@router.get(
+    "/api/v1/issues/{number}",
+    operation_id="get_issue",
+    summary="One issue of the default repository: GitHub's facts and ours, with evidence",
+    response_model=IssueDocument,
+    responses=problems(404, 422, 503) | markdown_too(),
+)
+def get_issue(
+    request: Request, number: Number, desk: DeskDep, vllm_version: Version = None, max_chars: MaxChars = None
+) -> Response:
+    """Tell what one issue reports.
+
+    That is its error, versions, hardware, remedies with their outcome, cause, regression range and fix state;
+    `evidence` quotes the words each value was read from. While `read` is false only GitHub's facts are known.
+    With `vllm_version` the fix is seen from that version (`fix.for_you`). With `Accept: text/markdown`, or at
+    `/issues/{number}.md`, the answer is Markdown.
+    """
+    issue = _view(desk, desk.settings.default_repo, number, vllm_version)
+    return _answer(request, desk, issue, max_chars)
+
+
+@router.get(
+    "/api/v1/repos/{owner}/{name}/issues/{number}",
+    operation_id="get_repo_issue",
+    summary="One issue of any stored repository",
+    response_model=IssueDocument,
+    responses=problems(404, 422, 503) | markdown_too(),
+)
+def get_repo_issue(
+    request: Request,
+    repo: NamedRepo,
+    number: Number,
+    desk: DeskDep,
+    vllm_version: Version = None,
+    max_chars: MaxChars = None,
+) -> Response:
+    """Tell what one issue reports, as `get_issue` does, for a repository that is named."""
+    issue = _view(desk, repo, number, vllm_version)
+    return _answer(request, desk, issue, max_chars)
+
+
+@router.get(
+    "/api/v1/issues/{number}/related",
+    operation_id="list_related_issues",
+    summary="What belongs to an issue: what people said, then what is alike",
+    response_model=RelatedList,
+    responses=problems(404, 422, 503),
+)
+def get_related(
+    request: Request,
+    number: Number,
+    desk: DeskDep,
+    limit: Limit = 20,
+    with_: With = None,
+    max_chars: MaxChars = None,
+) -> Response:
+    """List duplicates, fixing and causing pull requests, mentions, and issues that are alike by their texts.
+
+    `band` and `score` stand only where `kind` is `similar`: there a score is the calibrated chance that both
+    are the same failure. `with` asks for one pair, whether it is linked or not.
+    """
+    return _related(request, desk, desk.settings.default_repo, number, limit, with_, max_chars)
+
+
+@router.get(
+    "/api/v1/repos/{owner}/{name}/issues/{number}/related",
+    operation_id="list_repo_related_issues",
+    summary="What belongs to an issue of any stored repository",
+    response_model=RelatedList,
+    responses=problems(404, 422, 503),
+)
+def get_repo_related(
+    request: Request,
+    repo: NamedRepo,
+    number: Number,
+    desk: DeskDep,
+    limit: Limit = 20,
+    with_: With = None,
+    max_chars: MaxChars = None,
+) -> Response:
+    """List what belongs to an issue, as `list_related_issues` does, for a repository that is named."""
+    return _related(request, desk, repo, number, limit, with_, max_chars)
+
+
+@router.get("/issues/{number}.md", include_in_schema=False)
+def issue_as_markdown(
+    number: Number, desk: DeskDep, vllm_version: Version = None, max_chars: MaxChars = None
+) -> Response:
+    """The Markdown twin of an issue's page."""
+    issue = _view(desk, desk.settings.default_repo, number, vllm_version)
+    return markdown_answer(desk.knowledge.issue_markdown(issue), max_chars)
+
+
+@router.get("/r/{owner}/{name}/issues/{number}.md", include_in_schema=False)
+def repo_issue_as_markdown(
+    repo: NamedRepo,
+    number: Number,
+    desk: DeskDep,
+    vllm_version: Version = None,
+    max_chars: MaxChars = None,
+) -> Response:
+    """The Markdown twin of an issue's page, for a repository that is named."""
+    issue = _view(desk, repo, number, vllm_version)
+    return markdown_answer(desk.knowledge.issue_markdown(issue), max_chars)
+
+
+def _view(desk: Desk, repo: str, number: int, vllm_version: str | None) -> IssueAnswer:
+    yours = (vllm_version or "").strip() or None
+    return desk.knowledge.view_issue(
+        desk.store, repo, number, vllm_version=yours, versions_of=desk.settings.default_repo
+    )
+
+
+def _answer(request: Request, desk: Desk, issue: IssueAnswer, max_chars: int | None) -> Response:
+    return answer(
+        request,
+        issue_document(issue),
+        ISSUE,
+        max_chars,
+        markdown=lambda: desk.knowledge.issue_markdown(issue),
+    )
+
+
+def _related(
+    request: Request, desk: Desk, repo: str, number: int, limit: int, other: int | None, max_chars: int | None
+) -> Response:
+    if other is not None:
+        items = desk.knowledge.likeness_of(desk.store, repo, number, other)
+    else:
+        items = desk.knowledge.related(desk.store, repo, number, limit=limit)
+    return answer(request, RelatedList(items=items, total=len(items)), RELATED, max_chars)
+
+
+_READ = ["GET", "HEAD"]
+_OF_PULLS: frozenset[EdgeKind] = frozenset({"introduced_by", "fixed_by", "fixes"})
+
+VisitorDep = Annotated[Visitor, Depends(visitor)]
+
+
+@router.api_route("/issues/{number}", methods=_READ, include_in_schema=False)
+def issue_page(
+    request: Request, number: Number, desk: DeskDep, visitor: VisitorDep, vllm_version: Version = None
+) -> Response:
+    """One issue of the default repository."""
+    return _issue(request, desk, desk.settings.default_repo, number, visitor, vllm_version)
+
+
+@router.api_route("/r/{owner}/{name}/issues/{number}", methods=_READ, include_in_schema=False)
+def repo_issue_page(
+    request: Request,
+    repo: NamedRepo,
+    number: Number,
+    desk: DeskDep,
+    visitor: VisitorDep,
+    vllm_version: Version = None,
+) -> Response:
+    """One issue of any stored repository."""
+    return _issue(request, desk, repo, number, visitor, vllm_version)
+
+
+def _issue(
+    request: Request, desk: Desk, repo: str, number: int, visitor: Visitor, vllm_version: str | None
+) -> Response:
+    yours = (vllm_version or "").strip() or None
+    asked = {"vllm_version": yours, "versions_of": desk.settings.default_repo}
+    try:
+        if wants_markdown(request.headers.get("accept", "")):
+            told = desk.knowledge.view_issue(desk.store, repo, number, **asked)
+            return markdown_answer(desk.knowledge.issue_markdown(told), None)
+        seen = desk.knowledge.see_issue(desk.store, repo, number, client=visitor.key, **asked)
+    except NotFoundError:
+        raise NotFoundError(
+            f"#{number} of {repo} is not stored. Run `triage sync`, or load it with `triage import`."
+        ) from None
+    return _page(desk, repo, seen, yours)
+
+
+def _page(desk: Desk, repo: str, seen: IssueSight, yours: str | None) -> Response:
+    issue, linked = seen.issue, seen.graph
+    overview = desk.knowledge.overview(desk.store, repo)
+    address = page_address(issue.repo, issue.number, desk.settings.default_repo)
+    facts = issue.facts
+    mine = yours if repo == desk.settings.default_repo else None  # it has no place among other versions
+    return render_page(
+        "issue.html",
+        headers={**VARY, **OWN_REFERRER},
+        issue=issue,
+        facts=facts,
+        cites=Citations(issue),
+        yours=yours,
+        stations=version_line(facts.regression, mine, overview.newest_release) if facts else (),
+        missing=unknowns(facts, issue.fix) if facts and facts.is_failure else (),
+        linked=linked,
+        picture=draw(linked, desk.settings.repo),
+        relations=_relations(linked),
+        votes=seen.votes,
+        vote_address=f"{address}/votes",
+        json_address=_json_address(issue, desk.settings.default_repo),
+        markdown_address=f"{address}.md",
+        overview=overview,
+        repo=repo,
+        default_repo=desk.settings.default_repo,
+        at=partial(with_repo, desk.settings, repo=repo),
+    )
+
+
+def _relations(graph: Graph) -> tuple[tuple[str, list[GraphEdge]], ...]:
+    """The edges by what stands at their other end."""
+    pulls = [edge for edge in graph.edges if _is_of_pull(graph, edge)]
+    alike = [edge for edge in graph.edges if edge.basis == "likeness" and edge not in pulls]
+    return (
+        ("Pull requests", pulls),
+        ("Named by people", _without(graph.edges, (*pulls, *alike))),
+        ("Similar issues", alike),
+    )
+
+
+def _is_of_pull(graph: Graph, edge: GraphEdge) -> bool:
+    return edge.kind in _OF_PULLS or graph.other_end(edge).kind == "pull_request"
+
+
+def _without(edges: Iterable[GraphEdge], others: Iterable[GraphEdge]) -> list[GraphEdge]:
+    left_out = list(others)
+    return [edge for edge in edges if edge not in left_out]
+
+
+def _json_address(issue: IssueAnswer, default_repo: str) -> str:
+    short = issue.repo == default_repo
+    return f"/api/v1/issues/{issue.number}" if short else f"/api/v1/repos/{issue.repo}/issues/{issue.number}"

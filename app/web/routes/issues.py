@@ -1,0 +1,313 @@
+"""Issues by filters: the page with its facets, and the JSON route. Every state of the page is an address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse, Response
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from app.extract.facts import FailureKind, Frozen
+from app.knowledge.issue.facets import (
+    Facet,
+    FacetName,
+    FacetValue,
+    IssuePage,
+    IssueQuery,
+    IssueState,
+    ListedIssue,
+    Sort,
+)
+from app.web.answers.budget_rules import ISSUE_LIST
+from app.web.answers.cursors import read_cursor, write_cursor
+from app.web.answers.negotiate import MaxChars, answer
+from app.web.answers.openapi import problems
+from app.web.deps import Desk, DeskDep
+from app.web.routes.judgements import RepoName
+from app.web.views.filters import FAILURES
+from app.web.views.links import repo_switch
+from app.web.views.render import render_page
+
+router = APIRouter()
+
+PAGE_ISSUES = 30
+_KIND = "issues"
+FACET_WORDS: dict[FacetName, str] = {
+    "state": "State",
+    "has_workaround": "Remedy",
+    "has_regression": "Regression",
+    "kind": "Kind",
+    "error_type": "Error type",
+    "arch": "GPU architecture",
+    "gpu": "GPU",
+    "model": "Model family",
+    "backend": "Backend",
+    "vllm_version": "vLLM version",
+}
+_FLAG_WORDS = {
+    ("has_workaround", "true"): "has a remedy",
+    ("has_workaround", "false"): "no remedy",
+    ("has_regression", "true"): "range is told",
+    ("has_regression", "false"): "no range told",
+}
+_NOT_A_FILTER = {"limit", "cursor", "facets", "repo", "sort"}
+
+
+def _none_if_empty(value: Any) -> Any:
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def _utc(value: datetime | None) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("is no time that can be told in UTC") from None
+
+
+def _or_blank(kind: Any) -> BeforeValidator:
+    """Takes a blank for none, and says so in the API description."""
+    return BeforeValidator(_none_if_empty, json_schema_input_type=kind | _Blank | None)
+
+
+def _no_seconds(value: Any) -> Any:
+    if isinstance(value, str) and not _DAY.match(value):  # a bare number would be taken for seconds
+        raise ValueError("is no day or time such as 2026-04-01 or 2026-04-01T09:00:00Z")
+    return value
+
+
+_DAY = re.compile(r"\s*\d{4}-\d\d-\d\d")
+_Blank = Annotated[str, Field(pattern=r"^\s*$")]
+_Empty = BeforeValidator(_none_if_empty)
+Text = Annotated[str | None, Field(max_length=200), _Empty]
+
+
+class IssueFilters(BaseModel):
+    """The query of a list of issues, as it stands in an address; an empty value is none."""
+
+    model_config = ConfigDict(frozen=True)
+
+    q: Annotated[str, Field(max_length=500)] = Field(
+        "", description="words, an error line, a flag, or #number"
+    )
+    gpu: Text = None
+    arch: Text = Field(None, description="GPU architecture, such as Hopper")
+    model: Text = Field(None, description="a family such as qwen, or a name")
+    backend: Text = None
+    error_type: Text = None
+    kind: Annotated[FailureKind | None, _or_blank(FailureKind)] = None
+    vllm_version: Text = Field(None, description="the version on which it is said to fail")
+    state: Annotated[IssueState | None, _or_blank(IssueState)] = None
+    label: Text = None
+    has_workaround: Annotated[bool | None, _or_blank(bool)] = None
+    has_regression: Annotated[bool | None, _or_blank(bool)] = None
+    since: Annotated[
+        datetime | None, BeforeValidator(_no_seconds), _or_blank(datetime | date), AfterValidator(_utc)
+    ] = Field(None, description="opened at or after this day or time")
+    sort: Annotated[Sort | None, _or_blank(Sort)] = Field(
+        None, description="by relevance where there are words, else the newest first"
+    )
+    repo: Annotated[RepoName, _or_blank(RepoName)] = Field(
+        None, description="owner/name; the default repository without it"
+    )
+    cursor: Annotated[str | None, Field(max_length=200), _Empty] = Field(
+        None, description="`next_cursor` of the page before, as it was given"
+    )
+
+    def query(self) -> IssueQuery:
+        """What the room behind the desk is asked."""
+        told = self.model_dump(include=set(IssueQuery.model_fields))
+        return IssueQuery(**told)
+
+    def in_force(self) -> dict[str, str]:
+        """The filters that narrow, as they stand in an address."""
+        told = self.model_dump(mode="json", exclude=_NOT_A_FILTER, exclude_none=True)
+        return {name: _as_text(value) for name, value in told.items() if value != ""}
+
+
+def _as_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value).strip()
+
+
+class IssueListOptions(IssueFilters):
+    """The filters, and how much of the list."""
+
+    limit: int = Field(30, ge=1, le=100)
+    facets: bool = Field(False, description="count the values by which the list can be narrowed")
+    max_chars: MaxChars = None
+
+
+class IssueList(Frozen):
+    """A part of a list. `ignored_words` of `q` stand in no issue, or are too short to be searched by."""
+
+    items: tuple[ListedIssue, ...]
+    next_cursor: str | None = None
+    total: int
+    ignored_words: tuple[str, ...] = ()
+    facets: dict[FacetName, tuple[FacetValue, ...]] | None = Field(
+        None, description="for each facet its most frequent values, beside all other filters"
+    )
+
+
+@router.get(
+    "/api/v1/issues",
+    operation_id="list_issues",
+    summary="Issues by words and facts; with `facets=true` also counts",
+    response_model=IssueList,
+    responses=problems(422, 503),
+)
+def list_issues(request: Request, desk: DeskDep, asked: Annotated[IssueListOptions, Query()]) -> Response:
+    """List issues that pass all filters; a value that stands nowhere finds nothing.
+
+    With `q` those that hold all its telling words, by relevance, else the newest first. With `facets=true`
+    the most frequent values of each filter are counted beside all other filters.
+    """
+    page = _ask(desk, asked, limit=asked.limit, facets=asked.facets)
+    told = IssueList(
+        items=page.items,
+        total=page.total,
+        ignored_words=page.ignored_words,
+        next_cursor=write_cursor(_KIND, page.next) if page.next is not None else None,
+        facets={facet.name: facet.values for facet in page.facets} if asked.facets else None,
+    )
+    return answer(
+        request,
+        told,
+        ISSUE_LIST,
+        asked.max_chars,
+        cursor_at=lambda at: write_cursor(_KIND, page.items[at - 1].number) if at else asked.cursor or "",
+    )
+
+
+@router.api_route("/issues", methods=["GET", "HEAD"], include_in_schema=False)
+def issues_page(desk: DeskDep, asked: Annotated[IssueFilters, Query()]) -> HTMLResponse:
+    """The list with the filters in force, each to be taken off, and facets that lead on."""
+    repo = asked.repo or desk.settings.default_repo
+    page = _ask(desk, asked, limit=PAGE_ISSUES, facets=True)
+    addresses = Addresses(asked)
+    return render_page(
+        "issues.html",
+        asked=asked,
+        page=page,
+        tokens=addresses.tokens(),
+        facets=[addresses.facet(facet) for facet in page.facets],
+        addresses=addresses,
+        json_address=f"/api/v1{addresses.without()}",
+        repo=repo,
+        default_repo=desk.settings.default_repo,
+        repos=repo_switch(desk.settings, "/issues", repo, **addresses.carried()),
+        overview=desk.knowledge.overview(desk.store, repo),
+    )
+
+
+def _ask(desk: Desk, asked: IssueFilters, *, limit: int, facets: bool) -> IssuePage:
+    return desk.knowledge.browse(
+        desk.store,
+        asked.repo or desk.settings.default_repo,
+        asked.query(),
+        after=read_cursor(_KIND, asked.cursor),
+        limit=limit,
+        facets=facets,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A filter in force: what it says, and the address without it."""
+
+    name: str
+    word: str
+    without: str
+
+
+@dataclass(frozen=True, slots=True)
+class FacetLink:
+    """A value of a facet; its address takes it off where it is in force, and else puts it on."""
+
+    word: str
+    count: int
+    address: str
+    is_on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FacetLinks:
+    name: str
+    title: str
+    links: tuple[FacetLink, ...]
+    is_on: bool
+
+
+class Addresses:
+    """The addresses that lead on from a list."""
+
+    def __init__(self, asked: IssueFilters) -> None:
+        self._filters = asked.in_force()
+        self._others = {name: value for name, value in (("sort", asked.sort), ("repo", asked.repo)) if value}
+
+    def hidden(self) -> dict[str, str]:
+        """What a form for other words must carry along."""
+        return {name: value for name, value in {**self._filters, **self._others}.items() if name != "q"}
+
+    def carried(self) -> dict[str, str]:
+        """What the same question to another repository takes along."""
+        return {**self._filters, **{name: value for name, value in self._others.items() if name != "repo"}}
+
+    def without(self, *names: str) -> str:
+        """The first part of the list without these filters."""
+        return self._address({name: value for name, value in self._filters.items() if name not in names})
+
+    def cleared(self) -> str:
+        """The list without any filter."""
+        return self._address({})
+
+    def sorted_by(self, sort: Sort) -> str:
+        """The same list in another order."""
+        return self._address(self._filters, sort=sort)
+
+    def part(self, after: int) -> str:
+        """The part that begins after an issue; 0 is the first part."""
+        return self._address(self._filters, cursor=write_cursor(_KIND, after)) if after else self.without()
+
+    def tokens(self) -> list[Token]:
+        """The filters in force."""
+        return [
+            Token(name, self._word(name, value), self.without(name)) for name, value in self._filters.items()
+        ]
+
+    def facet(self, facet: Facet) -> FacetLinks:
+        """A facet's values as links."""
+        mine = self._filters.get(facet.name)
+        links = tuple(self._link(facet.name, value, mine) for value in facet.values)
+        return FacetLinks(facet.name, FACET_WORDS[facet.name], links, mine is not None)
+
+    def _link(self, name: FacetName, value: FacetValue, mine: str | None) -> FacetLink:
+        is_on = mine is not None and mine.casefold() == value.value.casefold()
+        address = self.without(name) if is_on else self._address({**self._filters, name: value.value})
+        return FacetLink(_value_word(name, value.value), value.count, address, is_on)
+
+    def _address(self, filters: Mapping[str, str], **more: str) -> str:
+        told = urlencode({**filters, **self._others, **more})
+        return f"/issues?{told}" if told else "/issues"
+
+    def _word(self, name: str, value: str) -> str:
+        if name == "q":
+            return f"“{value}”"
+        if name == "since":
+            return f"since {value[:10]}"
+        if name == "label":
+            return f"label {value}"
+        return _value_word(name, value)
+
+
+def _value_word(name: str, value: str) -> str:
+    if name == "kind":
+        return FAILURES.get(value, value.replace("_", " "))
+    return _FLAG_WORDS.get((name, value), value)

@@ -1,0 +1,129 @@
+"""The routes of people's judgement: two issues are the same failure, or are not. For the admin only."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from app.config import REPO_NAME
+from app.errors import NotFoundError, NotTextError, TooLargeError
+from app.extract.facts import Frozen
+from app.knowledge.cluster.judgements import Judgement
+from app.store.people.judgements import Verdict
+from app.web.answers.cursors import CursorText, read_cursor, write_cursor
+from app.web.answers.openapi import problems
+from app.web.answers.schemas import NUMBER_MAX, IssueNumber
+from app.web.body import JSON_TYPE, RawBody, parse_body
+from app.web.deps import DeskDep, require_admin
+
+BODY_LIMIT_BYTES = 64 * 1024
+_KIND = "judgements"
+
+router = APIRouter(prefix="/api/v1/judgements")
+
+RepoName = Annotated[str | None, Field(max_length=140, pattern=f"^{REPO_NAME.pattern}$")]
+
+
+def _or_none(value: str | None) -> str | None:
+    return (value or "").strip() or None
+
+
+class JudgementRequest(BaseModel):
+    """Two issues of one repository, and whether they are the same failure."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    a: IssueNumber
+    b: IssueNumber
+    verdict: Verdict
+    note: Annotated[str | None, Field(max_length=2000), AfterValidator(_or_none)] = None
+    repo: RepoName = Field(None, description="owner/name; the default repository without it")
+
+
+class JudgementList(Frozen):
+    items: tuple[Judgement, ...]
+    next_cursor: str | None = None
+
+
+async def _read(request: Request, _admin: Annotated[None, Depends(require_admin)]) -> RawBody:
+    """The body of a request whose sender has proved to be the admin."""
+    content_type = request.headers.get("content-type", "")
+    if content_type.partition(";")[0].strip().lower() != JSON_TYPE:
+        raise NotTextError(f"Send the judgement as {JSON_TYPE}.")
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > BODY_LIMIT_BYTES:
+            raise TooLargeError(f"The judgement is over the limit of {BODY_LIMIT_BYTES >> 10} KiB.")
+    return RawBody(JSON_TYPE, content_type, bytes(content))
+
+
+@router.post(
+    "",
+    operation_id="judge",
+    status_code=201,
+    summary="Say that two issues are the same failure, or are not; this outlives every rebuild",
+    responses=problems(400, 401, 403, 404, 413, 415, 422, 503)
+    | {200: {"model": Judgement, "description": "It was in force already."}},
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {JSON_TYPE: {"schema": JudgementRequest.model_json_schema()}},
+        }
+    },
+)
+def post_judgement(body: Annotated[RawBody, Depends(_read)], desk: DeskDep, response: Response) -> Judgement:
+    """Put a judgement in force, in place of the pair's former one."""
+    try:
+        asked = JudgementRequest.model_validate(parse_body(body), strict=True)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
+    repo = asked.repo or desk.settings.default_repo
+    if repo not in desk.settings.repo:
+        raise NotFoundError(f"{repo} is not one of the repositories kept here.")
+    judgement, is_new = desk.knowledge.judge(desk.store, repo, asked.a, asked.b, asked.verdict, asked.note)
+    response.status_code = 201 if is_new else 200
+    return judgement
+
+
+@router.get(
+    "",
+    operation_id="list_judgements",
+    summary="The judgements in force, the newest first; with `ended=true` the whole audit trail",
+    responses=problems(401, 403, 422, 503),
+    dependencies=[Depends(require_admin)],
+)
+def get_judgements(
+    desk: DeskDep,
+    repo: Annotated[RepoName, Query(description="owner/name; the default repository without it")] = None,
+    ended: Annotated[bool, Query(description="also those undone or replaced")] = False,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    cursor: CursorText = None,
+) -> JudgementList:
+    """Judgements of one repository."""
+    found = desk.knowledge.judgements(
+        desk.store,
+        repo or desk.settings.default_repo,
+        below=read_cursor(_KIND, cursor),
+        limit=limit + 1,
+        ended=ended,
+    )
+    more = write_cursor(_KIND, found[limit - 1].id) if len(found) > limit else None
+    return JudgementList(items=found[:limit], next_cursor=more)
+
+
+@router.delete(
+    "/{id}",
+    operation_id="undo_judgement",
+    summary="Take a judgement back; it stays in the audit trail",
+    responses=problems(401, 403, 404, 422, 503),
+    dependencies=[Depends(require_admin)],
+)
+def delete_judgement(
+    judgement_id: Annotated[int, Path(alias="id", ge=1, le=NUMBER_MAX)], desk: DeskDep
+) -> Judgement:
+    """The judgement as it ended; undoing it again changes nothing."""
+    return desk.knowledge.undo(desk.store, desk.settings.repo, judgement_id)

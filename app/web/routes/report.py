@@ -1,0 +1,303 @@
+"""`POST /report`: an issue that is not stored is fetched because somebody asked.
+
+What fetches it is handed in from above. GitHub's budget is the operator's: one issue at a time, and so many
+an hour, however many people ask.
+
+The report on one issue: as a page, as JSON and as Markdown.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Annotated, Protocol
+from urllib.parse import parse_qsl, urlencode
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from app.config import Settings
+from app.errors import (
+    AddressError,
+    GoneError,
+    NotFoundError,
+    PullRequestError,
+    StoreError,
+    TooLargeError,
+    TriageError,
+)
+from app.knowledge.issue.address import ADDRESS_CHARS, IssueAddress, parse_issue_address
+from app.knowledge.issue.shapes import Report
+from app.store.session import Store
+from app.web.answers.budget_rules import REPORT
+from app.web.answers.negotiate import MaxChars, answer, markdown_answer, wants_markdown
+from app.web.answers.openapi import markdown_too, problems
+from app.web.deps import Desk, DeskDep
+from app.web.routes.diagnose import NamedRepo, Number, Version
+from app.web.views.pictures import draw
+from app.web.views.render import render_page
+from app.web.views.version_line import report_stations
+
+PER_MINUTE = 6
+PER_HOUR = 60
+
+
+class FetchIssue(Protocol):
+    """Fetches and stores an issue; False if GitHub does not have it."""
+
+    def __call__(self, settings: Settings, store: Store, repo: str, number: int, /) -> bool: ...
+
+
+class RateLimitError(TriageError):
+    """Too many issues were asked for in a while."""
+
+    status = 429
+
+
+class Fetcher:
+    """Fetches issues one after the other, not more often than allowed.
+
+    Args:
+        fetch: fetches one; given repository and number.
+        clock: seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[str, int], bool],
+        *,
+        per_minute: int = PER_MINUTE,
+        per_hour: int = PER_HOUR,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._fetch = fetch
+        self._limits = ((60.0, per_minute, "minute"), (3600.0, per_hour, "hour"))
+        self._clock = clock
+        self._began: deque[float] = deque(maxlen=max(per_minute, per_hour))
+        self._guard = threading.Lock()
+        self._turn = threading.Lock()
+
+    def fetch(self, repo: str, number: int) -> bool:
+        """Fetch one issue; False if GitHub does not have it.
+
+        Raises:
+            RateLimitError: another one is being fetched, or too many were.
+            GitHubError: GitHub refused or could not be reached.
+        """
+        if not self._turn.acquire(blocking=False):
+            raise RateLimitError("Another issue is being fetched just now. Try again in a few seconds.")
+        try:
+            self._count()
+            return self._fetch(repo, number)
+        finally:
+            self._turn.release()
+
+    def _count(self) -> None:
+        now = self._clock()
+        with self._guard:
+            for seconds, most, word in self._limits:
+                if sum(now - began < seconds for began in self._began) >= most:
+                    raise RateLimitError(
+                        f"This server fetches at most {most} issues a {word}. Try again later, "
+                        "or run `triage report` on your own machine."
+                    )
+            self._began.append(now)
+
+
+EDGES_SHOWN = 60
+"""Most relations listed on the page; the Markdown and the JSON have all."""
+COPIED_CHARS = 20_000
+"""Longest Markdown that the page holds a second time to be copied: a page weighs 100 KiB at most."""
+
+router = APIRouter()
+
+_READ = ["GET", "HEAD"]
+_FORM_BYTES = 4096
+
+Address = Annotated[str, Query(alias="url", max_length=4000)]
+
+
+@router.api_route("/report", methods=_READ, include_in_schema=False)
+def report_page(
+    request: Request,
+    desk: DeskDep,
+    url: Address = "",
+    vllm_version: Version = None,
+    max_chars: MaxChars = None,
+) -> Response:
+    """The field for an issue's address, and below it the report if one was given; Markdown on request."""
+    if not url.strip():
+        return _page(desk, url)
+    try:
+        asked = parse_issue_address(url, desk.settings.repo)
+    except AddressError as error:
+        return _page(desk, url, status=error.status, fault=error.message)
+    try:
+        report = desk.knowledge.report(
+            desk.store,
+            asked.repo,
+            asked.number,
+            vllm_version=(vllm_version or "").strip() or None,
+            versions_of=desk.settings.default_repo,
+        )
+    except PullRequestError as error:
+        return _page(desk, url, status=error.status, fault=error.message)
+    except NotFoundError:
+        return _page(desk, url, status=404, fault=f"#{asked.number} is not stored.", wanted=asked)
+    if wants_markdown(request.headers.get("accept", "")):
+        return markdown_answer(desk.knowledge.report_markdown(report), max_chars)
+    return _page(desk, url, report=report)
+
+
+async def read_address(request: Request, url: Address = "") -> str:
+    """The issue that a form names, in its body or in the address it is sent to.
+
+    Raises:
+        TooLargeError: the form holds more than an address.
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _FORM_BYTES:
+            raise TooLargeError("This form holds more than an issue's address.")
+    sent = dict(parse_qsl(body.decode("utf-8", "replace")))
+    return sent.get("url") or url
+
+
+async def fetcher(request: Request) -> Fetcher:
+    """What fetches issues for this server."""
+    found: Fetcher = request.app.state.fetcher
+    return found
+
+
+@router.post("/report", include_in_schema=False)
+def fetch_page(
+    desk: DeskDep,
+    url: Annotated[str, Depends(read_address)],
+    fetcher: Annotated[Fetcher, Depends(fetcher)],
+) -> Response:
+    """Fetch an issue of a configured repository from GitHub, then show its report."""
+    try:
+        asked = parse_issue_address(url, desk.settings.repo)
+    except AddressError as error:
+        return _page(desk, url, status=error.status, fault=error.message)
+    try:
+        found = fetcher.fetch(asked.repo, asked.number)
+    except StoreError:
+        raise  # its words are not for a page
+    except TriageError as error:
+        return _page(desk, url, status=error.status, fault=error.message, wanted=asked)
+    if not found and not _is_stored(desk, asked):
+        fault = f"GitHub has no #{asked.number} in {asked.repo}: deleted, transferred or never was."
+        return _page(desk, url, status=GoneError.status, fault=fault)
+    return RedirectResponse(f"/report?{urlencode({'url': _short(desk, asked)})}", status_code=303)
+
+
+def _is_stored(desk: Desk, asked: IssueAddress) -> bool:
+    try:
+        desk.knowledge.view_issue(desk.store, asked.repo, asked.number)
+    except NotFoundError:
+        return False
+    return True
+
+
+def _short(desk: Desk, asked: IssueAddress) -> str:
+    is_default = asked.repo == desk.settings.default_repo
+    return str(asked.number) if is_default else f"{asked.repo}#{asked.number}"
+
+
+def _page(
+    desk: Desk,
+    url: str,
+    *,
+    status: int = 200,
+    fault: str = "",
+    report: Report | None = None,
+    wanted: IssueAddress | None = None,
+) -> HTMLResponse:
+    """The page in any of its states; `wanted` is an issue that a button may fetch."""
+    repo = report.repo if report else desk.settings.default_repo
+    overview = desk.knowledge.overview(desk.store, repo)
+    markdown = desk.knowledge.report_markdown(report) if report else ""
+    return render_page(
+        "report.html",
+        status=status,
+        headers={"Retry-After": "60"} if status == HTTPStatus.TOO_MANY_REQUESTS else None,
+        asked=url[:ADDRESS_CHARS],
+        fault=fault,
+        report=report,
+        wanted=f"{wanted.repo}#{wanted.number}" if wanted else "",
+        markdown=markdown if len(markdown) <= COPIED_CHARS else "",
+        edges=report.graph.edges[:EDGES_SHOWN] if report else (),
+        picture=draw(report.graph, desk.settings.repo) if report else None,
+        stations=report_stations(report.regression, overview.newest_release) if report else (),
+        json_address=f"{_json_address(desk, report)}/report" if report else "",
+        overview=overview,
+        repo=repo,
+        repos=desk.settings.repo,
+    )
+
+
+def _json_address(desk: Desk, report: Report) -> str:
+    short = report.repo == desk.settings.default_repo
+    return f"/api/v1/{'' if short else f'repos/{report.repo}/'}issues/{report.number}"
+
+
+_ANSWERS = problems(404, 422, 503) | markdown_too()
+
+
+@router.get(
+    "/api/v1/issues/{number}/report",
+    operation_id="get_issue_report",
+    summary="All that is known of an issue of the default repository, each sentence with its source",
+    response_model=Report,
+    responses=_ANSWERS,
+)
+def get_report(
+    request: Request, number: Number, desk: DeskDep, vllm_version: Version = None, max_chars: MaxChars = None
+) -> Response:
+    """Report on a stored issue, every part with the words it rests on and their address.
+
+    It tells what `get_issue` tells, and besides the graph of linked issues and pull requests, a timeline,
+    code examples, and what is not known.
+    With `Accept: text/markdown` the report is Markdown, fit to be posted.
+    """
+    return _answer(request, desk, desk.settings.default_repo, number, vllm_version, max_chars)
+
+
+@router.get(
+    "/api/v1/repos/{owner}/{name}/issues/{number}/report",
+    operation_id="get_repo_issue_report",
+    summary="The report on an issue of any stored repository",
+    response_model=Report,
+    responses=_ANSWERS,
+)
+def get_repo_report(
+    request: Request,
+    repo: NamedRepo,
+    number: Number,
+    desk: DeskDep,
+    vllm_version: Version = None,
+    max_chars: MaxChars = None,
+) -> Response:
+    """Report on a stored issue, as `get_issue_report` does, for a repository that is named."""
+    return _answer(request, desk, repo, number, vllm_version, max_chars)
+
+
+def _answer(
+    request: Request, desk: Desk, repo: str, number: int, version: str | None, max_chars: int | None
+) -> Response:
+    yours = (version or "").strip() or None
+    try:
+        report = desk.knowledge.report(
+            desk.store, repo, number, vllm_version=yours, versions_of=desk.settings.default_repo
+        )
+    except NotFoundError:
+        raise NotFoundError(
+            f"#{number} is not stored. `triage report` or the button on /report fetches an issue of a "
+            "configured repository."
+        ) from None
+    return answer(request, report, REPORT, max_chars, markdown=lambda: desk.knowledge.report_markdown(report))

@@ -1,0 +1,148 @@
+"""What fails in a version, and since when: the page and its JSON routes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import HTMLResponse, Response
+from pydantic import AfterValidator
+
+from app.extract.versions import ordered
+from app.knowledge.version.shapes import KnownPage, RegressionPage
+from app.web.answers.budget_rules import VERSION_LIST
+from app.web.answers.cursors import CursorText, next_cursor, read_cursor, write_cursor
+from app.web.answers.negotiate import MaxChars, answer
+from app.web.answers.openapi import problems
+from app.web.deps import DeskDep
+from app.web.routes.judgements import RepoName
+from app.web.views.links import repo_switch, with_repo
+from app.web.views.render import render_page
+
+PAGE_REGRESSIONS = 30
+PAGE_KNOWN = 20
+VERSIONS_SHOWN = 12
+_REGRESSIONS, _KNOWN = "regressions", "known-issues"
+
+router = APIRouter()
+
+
+def _or_none(value: str | None) -> str | None:
+    return (value or "").strip() or None
+
+
+VERSION = r"^\s*[0-9A-Za-z][0-9A-Za-z.+_!-]*\s*$"
+VersionQuery = Annotated[
+    str | None,
+    Query(max_length=100, pattern=VERSION, description="a release such as 0.19.0, a build, or a commit"),
+]
+PageVersion = Annotated[str | None, Query(max_length=100), AfterValidator(_or_none)]
+Limit = Annotated[int, Query(ge=1, le=200)]
+RepoQuery = Annotated[RepoName, Query(description="owner/name; the default repository without it")]
+
+
+class RegressionList(RegressionPage):
+    next_cursor: str | None = None
+
+
+class KnownIssueList(KnownPage):
+    next_cursor: str | None = None
+
+
+@router.get(
+    "/api/v1/regressions",
+    operation_id="list_regressions",
+    summary="Regressions that touch a version, or all of them, each with its range and its words",
+    response_model=RegressionList,
+    responses=problems(422, 503),
+)
+def get_regressions(
+    request: Request,
+    desk: DeskDep,
+    version: VersionQuery = None,
+    repo: RepoQuery = None,
+    limit: Limit = 50,
+    cursor: CursorText = None,
+    max_chars: MaxChars = None,
+) -> Response:
+    """List failures that were not there before, as their own issues tell it, with the range of versions.
+
+    Without a version the newest first; with one those that began in it, then by their place. A
+    `culprit_guesses` entry is a guess: nobody said so.
+    """
+    after = read_cursor(_REGRESSIONS, cursor) or 0
+    where = repo or desk.settings.default_repo
+    page = desk.knowledge.regressions(desk.store, where, version, after=after, limit=limit)
+    told = RegressionList(**dict(page), next_cursor=next_cursor(_REGRESSIONS, after + limit, page.total))
+    return answer(
+        request, told, VERSION_LIST, max_chars, cursor_at=lambda at: write_cursor(_REGRESSIONS, after + at)
+    )
+
+
+@router.get(
+    "/api/v1/versions/{version}/known-issues",
+    operation_id="list_known_issues",
+    summary="What fails in a version and was open or fixed later, weighted by reports",
+    response_model=KnownIssueList,
+    responses=problems(422, 503),
+)
+def get_known_issues(
+    request: Request,
+    desk: DeskDep,
+    version: Annotated[str, Path(max_length=100, pattern=VERSION)],
+    repo: RepoQuery = None,
+    closed: Annotated[bool, Query(description="also those closed without a known fix")] = False,
+    limit: Limit = 50,
+    cursor: CursorText = None,
+    max_chars: MaxChars = None,
+) -> Response:
+    """List what to know before running a version: its known failures, how each stands, and what helps.
+
+    Those said to fail in the version come first, then those that fail since an earlier one, each part by how
+    many reports it has. An empty list is no proof that nothing fails.
+    """
+    after = read_cursor(_KNOWN, cursor) or 0
+    where = repo or desk.settings.default_repo
+    page = desk.knowledge.known_issues(desk.store, where, version, closed=closed, after=after, limit=limit)
+    told = KnownIssueList(**dict(page), next_cursor=next_cursor(_KNOWN, after + limit, page.total))
+    return answer(
+        request, told, VERSION_LIST, max_chars, cursor_at=lambda at: write_cursor(_KNOWN, after + at)
+    )
+
+
+@router.api_route("/regressions", methods=["GET", "HEAD"], include_in_schema=False)
+def regressions_page(
+    desk: DeskDep,
+    version: PageVersion = None,
+    closed: Annotated[str, Query(max_length=5)] = "",
+    repo: RepoQuery = None,
+) -> HTMLResponse:
+    """Regressions and known issues of a version; without one the newest, and versions to choose from."""
+    where = repo or desk.settings.default_repo
+    overview = desk.knowledge.overview(desk.store, where)
+    page = desk.knowledge.regressions(desk.store, where, version, limit=PAGE_REGRESSIONS)
+    known = None
+    if version:
+        known = desk.knowledge.known_issues(desk.store, where, version, closed=bool(closed), limit=PAGE_KNOWN)
+    counts = () if version else desk.knowledge.regression_versions(desk.store, where)
+    return render_page(
+        "regressions.html",
+        version=page.version,
+        page=page,
+        known=known,
+        closed=bool(closed),
+        began=sum(item.place == "began" for item in page.items),
+        releases=[count for count in counts if _is_release(count.version)][:VERSIONS_SHOWN],
+        builds=[count for count in counts if not _is_release(count.version)][:VERSIONS_SHOWN],
+        overview=overview,
+        repo=where,
+        default_repo=desk.settings.default_repo,
+        repos=repo_switch(desk.settings, "/regressions", where, version=version),
+        at=partial(with_repo, desk.settings, repo=where),
+    )
+
+
+def _is_release(text: str) -> bool:
+    version = ordered(text)
+    return version is not None and not version.is_prerelease

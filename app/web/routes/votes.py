@@ -1,0 +1,141 @@
+"""Votes on an issue: as JSON, and as a form that needs no script."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import parse_qsl
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from app.errors import InputError, NotTextError, TooLargeError
+from app.knowledge.issue.votes import SIGNALS, IssueVotes, Signal, Vote
+from app.web.answers.openapi import problems
+from app.web.body import JSON_TYPE, RawBody, parse_body
+from app.web.deps import Desk, DeskDep
+from app.web.middleware.client import Visitor, visitor
+from app.web.middleware.origins import require_same_origin
+from app.web.routes.diagnose import NamedRepo, Number
+from app.web.views.render import page_address
+
+BODY_BYTES = 4096
+
+router = APIRouter()
+
+
+def _no_flag(value: object) -> object:
+    if isinstance(value, bool):  # which equals 0 or 1
+        raise ValueError("must be 1, -1 or 0")
+    return value
+
+
+class VoteRequest(BaseModel):
+    """A visitor's word on an issue; a second one on the same signal takes the first one's place."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    signal: Signal
+    value: Annotated[Vote, BeforeValidator(_no_flag)]
+
+
+async def _read(request: Request) -> bytes:
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > BODY_BYTES:
+            raise TooLargeError(f"A vote is at most {BODY_BYTES >> 10} KiB.")
+    return bytes(content)
+
+
+async def _vote_request(request: Request, content: Annotated[bytes, Depends(_read)]) -> VoteRequest:
+    content_type = request.headers.get("content-type", "")
+    # A form of another site can send no JSON, so this type is also what keeps its votes out.
+    if content_type.partition(";")[0].strip().lower() != JSON_TYPE:
+        raise NotTextError(f"Send the vote as {JSON_TYPE}.")
+    try:
+        return VoteRequest.model_validate(parse_body(RawBody(JSON_TYPE, content_type, content)), strict=True)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
+
+
+async def _form_vote(content: Annotated[bytes, Depends(_read)]) -> VoteRequest:
+    signal, _, value = dict(parse_qsl(content.decode("utf-8", "replace"))).get("vote", "").partition(":")
+    values: dict[str, Vote] = {"1": 1, "-1": -1, "0": 0}
+    known = next((name for name in SIGNALS if name == signal), None)
+    if known is None or value not in values:
+        raise InputError("vote: press one of the buttons below the issue.")
+    return VoteRequest(signal=known, value=values[value])
+
+
+VisitorDep = Annotated[Visitor, Depends(visitor)]
+JsonVote = Annotated[VoteRequest, Depends(_vote_request)]
+FormVote = Annotated[VoteRequest, Depends(_form_vote)]
+
+_RESPONSES = problems(400, 404, 413, 415, 422, 503)
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {JSON_TYPE: {"schema": VoteRequest.model_json_schema()}},
+    }
+}
+
+
+@router.post(
+    "/api/v1/issues/{number}/votes",
+    operation_id="vote",
+    summary="Say what an issue of the default repository is worth to you; 0 takes it back",
+    responses=_RESPONSES,
+    openapi_extra=_BODY,
+)
+def post_vote(number: Number, desk: DeskDep, sent: JsonVote, visitor: VisitorDep) -> IssueVotes:
+    """Vote on a stored issue, one vote for each visitor and signal; the answer counts all votes.
+
+    A visitor is told from others by the address, of which a keyed hash is kept.
+    """
+    return _vote(desk, desk.settings.default_repo, number, sent, visitor)
+
+
+@router.post(
+    "/api/v1/repos/{owner}/{name}/issues/{number}/votes",
+    operation_id="vote_in_repo",
+    summary="Say what an issue of any stored repository is worth to you; 0 takes it back",
+    responses=_RESPONSES,
+    openapi_extra=_BODY,
+)
+def post_repo_vote(
+    repo: NamedRepo, number: Number, desk: DeskDep, sent: JsonVote, visitor: VisitorDep
+) -> IssueVotes:
+    """Vote on a stored issue, as `vote` does, for a repository that is named."""
+    return _vote(desk, repo, number, sent, visitor)
+
+
+@router.post("/issues/{number}/votes", include_in_schema=False, dependencies=[Depends(require_same_origin)])
+def send_vote(number: Number, desk: DeskDep, sent: FormVote, visitor: VisitorDep) -> RedirectResponse:
+    """The button below an issue of the default repository."""
+    return _vote_and_return(desk, desk.settings.default_repo, number, sent, visitor)
+
+
+@router.post(
+    "/r/{owner}/{name}/issues/{number}/votes",
+    include_in_schema=False,
+    dependencies=[Depends(require_same_origin)],
+)
+def send_repo_vote(
+    repo: NamedRepo, number: Number, desk: DeskDep, sent: FormVote, visitor: VisitorDep
+) -> RedirectResponse:
+    """The button below an issue of any repository."""
+    return _vote_and_return(desk, repo, number, sent, visitor)
+
+
+def _vote_and_return(
+    desk: Desk, repo: str, number: int, sent: VoteRequest, visitor: Visitor
+) -> RedirectResponse:
+    _vote(desk, repo, number, sent, visitor)
+    address = page_address(repo, number, desk.settings.default_repo)
+    return RedirectResponse(f"{address}#vote", status_code=303)
+
+
+def _vote(desk: Desk, repo: str, number: int, sent: VoteRequest, visitor: Visitor) -> IssueVotes:
+    return desk.knowledge.vote(desk.store, repo, number, sent.signal, sent.value, client=visitor.key)

@@ -1,0 +1,197 @@
+"""Deliveries on their way into the archive: one thread takes them in the order they came.
+
+GitHub wants an answer soon, and the archive may be busy with a sync. So a delivery is handed in here,
+and whoever handed it in need not wait for its end.
+
+`POST /webhooks/github`: GitHub tells of a change as it happens.
+
+The signature is checked over the raw body, in constant time, before a byte of it is read as anything.
+A delivery is answered within a second: when the archive is busy with a sync it is accepted, and stored as
+soon as the archive is free. GitHub never sends one again by itself; the next sync brings what was missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import re
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Protocol
+
+import structlog
+from fastapi import APIRouter, Depends, Header, Request
+
+from app.errors import NotFoundError, NotTextError, TooLargeError, TriageError
+from app.store.session import Store
+from app.web.answers.openapi import problems
+from app.web.answers.schemas import Taken
+from app.web.body import JSON_TYPE, MalformedError
+from app.web.deps import settings as get_settings
+
+WAITING_MAX_BYTES = 100 * 1024 * 1024
+"""Deliveries that wait for the archive; thousands of the usual size."""
+
+Outcome = Literal["stored", "seen", "ignored"]
+
+_LOG = structlog.get_logger(__name__)
+
+
+class TakeDelivery(Protocol):
+    """Stores what a delivery brings, as `ingest.webhook.take_delivery` does."""
+
+    def __call__(
+        self, store: Store, repos: Sequence[str], event: str, payload: Any, /, *, delivery_id: str
+    ) -> Outcome: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A delivery whose signature is checked; its body is not read yet."""
+
+    id: str
+    event: str
+    body: bytes
+
+
+class BusyError(TriageError):
+    """Too many deliveries wait already."""
+
+    status = 503
+
+
+class Intake:
+    """Takes deliveries one after the other, in a thread of its own.
+
+    Args:
+        take: stores one; given the event, the payload and `delivery_id`.
+        waiting_max: bytes of deliveries that may wait.
+    """
+
+    def __init__(self, take: Callable[..., Outcome], *, waiting_max: int = WAITING_MAX_BYTES) -> None:
+        self._take = take
+        self._waiting_max = waiting_max
+        self._free = waiting_max
+        self._guard = threading.Lock()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="deliveries")
+
+    def hand_in(self, delivery: Delivery) -> Future[Outcome]:
+        """What will have become of the delivery; its failure is logged, too.
+
+        Raises:
+            BusyError: too many wait; GitHub shows it as failed, and it can be sent again from there.
+        """
+        with self._guard:
+            if self._free < len(delivery.body):
+                raise BusyError("Too many deliveries wait for the database. Send this one again later.")
+            self._free -= len(delivery.body)
+        try:
+            future = self._thread.submit(self._work, delivery)
+        except RuntimeError:
+            raise BusyError("The server is about to stop. Send this delivery again later.") from None
+        future.add_done_callback(lambda done: self._note(delivery, done))
+        return future
+
+    def waiting_bytes(self) -> int:
+        """How much waits now."""
+        return self._waiting_max - self._free
+
+    def close(self) -> None:
+        """Take what was handed in, then end the thread."""
+        self._thread.shutdown(wait=True)
+
+    def _work(self, delivery: Delivery) -> Outcome:
+        try:
+            payload = json.loads(delivery.body)
+        except (ValueError, RecursionError):
+            raise MalformedError("The delivery is not valid JSON.") from None
+        return self._take(delivery.event, payload, delivery_id=delivery.id)
+
+    def _note(self, delivery: Delivery, done: Future[Outcome]) -> None:
+        with self._guard:
+            self._free += len(delivery.body)
+        error = done.exception()
+        if error is not None:
+            reason = error.message if isinstance(error, TriageError) else type(error).__name__
+            _LOG.error("delivery_failed", id=delivery.id, event_name=delivery.event, reason=reason)
+
+
+BODY_LIMIT_BYTES = 25 * 1024 * 1024
+"""GitHub sends no delivery that is larger."""
+ANSWER_S = 0.7
+"""How long an answer waits for the archive."""
+
+_SIGNATURE = re.compile(r"sha256=[0-9a-f]{64}")
+
+router = APIRouter(prefix="/webhooks")
+
+
+class SignatureError(TriageError):
+    """A delivery without a signature, or with that of another body or secret."""
+
+    status = 401
+
+
+async def read_signed(request: Request) -> bytes:
+    """The raw body, once its signature is proved.
+
+    Raises:
+        NotFoundError: no secret is set, so nothing can be proved.
+        SignatureError: no signature, or not this body's.
+        TooLargeError: over the limit; told before the rest is read.
+        NotTextError: signed, but sent as a form.
+    """
+    secret = (await get_settings(request)).webhook_secret
+    if secret is None:
+        raise NotFoundError("Webhooks are not set up here: the operator sets TRIAGE_WEBHOOK_SECRET.")
+    signature = request.headers.get("x-hub-signature-256", "")
+    if not _SIGNATURE.fullmatch(signature):
+        raise SignatureError("X-Hub-Signature-256 is missing or is no signature. Set the webhook's secret.")
+    declared = request.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and (len(declared) > 15 or int(declared) > BODY_LIMIT_BYTES):
+        raise _too_large()
+    proof = hmac.new(secret.get_secret_value().encode(), digestmod=hashlib.sha256)
+    body = bytearray()
+    async for chunk in request.stream():
+        if len(body) + len(chunk) > BODY_LIMIT_BYTES:
+            raise _too_large()
+        body += chunk
+        proof.update(chunk)
+    if not hmac.compare_digest(signature, f"sha256={proof.hexdigest()}"):
+        raise SignatureError("X-Hub-Signature-256 is not this body's. Compare the secrets.")
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON_TYPE:
+        raise NotTextError(f"Set the webhook's content type to {JSON_TYPE}.")
+    return bytes(body)
+
+
+def _too_large() -> TooLargeError:
+    return TooLargeError(f"The delivery is over the limit of {BODY_LIMIT_BYTES >> 20} MiB.")
+
+
+@router.post(
+    "/github",
+    status_code=202,
+    operation_id="take_delivery",
+    summary="A signed delivery of a GitHub webhook",
+    responses=problems(400, 401, 404, 413, 415, 422, 503),
+    openapi_extra={"requestBody": {"required": True, "content": {JSON_TYPE: {"schema": {"type": "object"}}}}},
+)
+async def post_delivery(
+    request: Request,
+    body: Annotated[bytes, Depends(read_signed)],
+    event: Annotated[str, Header(alias="x-github-event", pattern=r"^[a-z_]+$", max_length=60)],
+    delivery_id: Annotated[str, Header(alias="x-github-delivery", pattern=r"^[\x21-\x7e]+$", max_length=64)],
+) -> Taken:
+    """Store issues, comments, pull requests and releases of the configured repositories.
+
+    Other events, other repositories and deliveries that came before are accepted, and nothing is done.
+    """
+    intake: Intake = request.app.state.intake
+    taking = asyncio.wrap_future(intake.hand_in(Delivery(delivery_id, event, body)))
+    taking.add_done_callback(lambda done: done.cancelled() or done.exception())  # it is logged already
+    done, _ = await asyncio.wait({taking}, timeout=ANSWER_S)
+    return Taken(status=taking.result() if done else "accepted")

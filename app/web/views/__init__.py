@@ -1,0 +1,1 @@
+"""HTML: rendering, filters, links, pictures."""

@@ -1,0 +1,237 @@
+"""How states, times and figures are said on a page: always a shape and a word, colour last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from app.extract.facts import FixState, Outcome, Regression, Speaker, WorkaroundKind
+from app.knowledge.diagnosis.shapes import Band, FixElsewhere, FixView, ForYou
+from app.knowledge.issue.votes import Signal
+
+THIN_SPACE = "\u2009"
+
+BAND_WORDS: dict[Band, str] = {
+    "same": "Same failure",
+    "likely": "Likely",
+    "related": "Related",
+    "unknown": "Unknown",
+}
+SPEAKERS: dict[Speaker, str] = {
+    "reporter": "the reporter",
+    "maintainer": "a maintainer",
+    "other": "another user",
+}
+OUTCOMES: dict[Outcome, tuple[str, str]] = {
+    "works": ("ok", "works"),
+    "partial": ("part", "helps in part"),
+    "fails": ("no", "did not help"),
+}
+"""Icon and word."""
+
+KINDS: dict[WorkaroundKind, str] = {
+    "flag": "flag",
+    "env": "environment variable",
+    "version": "version",
+    "config": "setting",
+    "code": "change of code",
+    "hardware": "hardware",
+    "other": "other",
+}
+BACKENDS = {
+    "attention": "Attention",
+    "moe": "MoE",
+    "all2all": "All-to-all",
+    "quantization": "Quantization",
+    "kv_cache_dtype": "KV cache",
+    "executor": "Executor",
+    "structured_output": "Structured output",
+    "speculative": "Speculative decoding",
+    "lora": "LoRA",
+    "engine": "Engine",
+    "platform": "Platform",
+}
+VERSIONS = {
+    "vllm": "vLLM",
+    "torch": "torch",
+    "cuda": "CUDA",
+    "python": "Python",
+    "transformers": "transformers",
+    "driver": "Driver",
+}
+FAILURES = {
+    "oom": "out of memory",
+    "wrong_output": "wrong output",
+    "slowdown": "slowdown",
+    "install": "installation",
+    "other": "other failure",
+    "none": "no failure",
+}
+"""Kinds of failure whose word differs from their name."""
+
+SIGNALS: dict[Signal, str] = {
+    "works": "Remedy works",
+    "easy_fix": "Easy fix",
+    "time_saver": "Saved time",
+    "blocking": "Blocking",
+    "common": "Common",
+    "flaky": "Flaky",
+    "verified": "Reproduced",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FixSign:
+    """The frame round a fix state: CSS class, icon, words."""
+
+    css: str
+    icon: str
+    word: str
+
+
+_FIX_SIGNS: dict[FixState, tuple[str, str]] = {
+    "fixed": ("yes", "ok"),
+    "merged_unreleased": ("open", "open"),
+    "in_progress": ("open", "open"),
+    "not_fixed": ("not", "no"),
+    "closed_unresolved": ("not", "no"),
+    "unknown": ("q", "q"),
+}
+_FOR_YOU: dict[ForYou, str] = {
+    "already_included": "You have the fix; this is something else, or it came back.",
+    "not_fixed": "Upgrading is not known to help.",
+    "unknown": "Whether your version has it is not known.",
+}
+
+
+def fix_sign(fix: FixView | None) -> FixSign:
+    """The sign of a fix state; without one it is unknown. "Fixed" names its pull request and release."""
+    if fix is None:
+        return FixSign("q", "q", "Fix unknown")
+    if fix.elsewhere is not None and fix.elsewhere.state == "merged":
+        return FixSign(*_FIX_SIGNS[fix.state], _merged_elsewhere(fix.elsewhere))
+    by = f" by {fix.pr}" if fix.pr else ""
+    release = f", in {version(fix.released_in)}" if fix.released_in else ""
+    early = fix.earliest_possible
+    waits = f", {version(early)} at the earliest" if early else ", not released"
+    words: dict[FixState, str] = {
+        "fixed": f"Fixed{by}{release}",
+        "merged_unreleased": f"Merged{', ' + fix.pr if fix.pr else ''}{waits}",
+        "in_progress": f"In progress{', ' + fix.pr if fix.pr else ''}",
+        "not_fixed": "Not fixed",
+        "closed_unresolved": "Closed unresolved",
+        "unknown": "Fix unknown",
+    }
+    css, icon = _FIX_SIGNS[fix.state]
+    return FixSign(css, icon, words[fix.state])
+
+
+def _merged_elsewhere(other: FixElsewhere) -> str:
+    release = f", in {other.repo} {version(other.released_in)}" if other.released_in else ", not released"
+    return f"Merged in {other.pr}{release}"
+
+
+def fix_advice(fix: FixView | None) -> str:
+    """What the fix state means for the caller, in one sentence; empty where nothing can be said."""
+    if fix is None:
+        return "Nothing stored tells whether this is fixed."
+    if fix.for_you == "upgrade" and fix.released_in:
+        held = f"{fix.pr} is in it" if fix.pr else "it has the fix"
+        return f"Upgrade to {version(fix.released_in)}: {held}."
+    if fix.for_you in _FOR_YOU and fix.state != "unknown":
+        return _FOR_YOU[fix.for_you]
+    if fix.state == "unknown":
+        return "Nothing stored tells whether this is fixed."
+    return ""
+
+
+def version(text: str | None) -> str:
+    """A version without the leading v."""
+    text = text or ""
+    return text[1:] if text[:1] in {"v", "V"} and text[1:2].isdigit() else text
+
+
+def percent(score: float) -> str:
+    """A chance in whole percent with a thin space; never a flat 0 or 100."""
+    whole = round(score * 100)
+    if whole < 1:
+        return f"under 1{THIN_SPACE}%"
+    return f"{whole}{THIN_SPACE}%" if whole < 100 else f"over 99{THIN_SPACE}%"
+
+
+def share(part: float) -> str:
+    """A part of a whole in whole percent with a thin space."""
+    whole = round(part * 100)
+    return f"{whole}{THIN_SPACE}%" if whole or not part else f"under 1{THIN_SPACE}%"
+
+
+def range_words(told: Regression) -> str:
+    """What is said of a range of versions, in one line."""
+    parts = (
+        ("works in", told.last_working),
+        ("fails in", told.first_failing),
+        ("still in", ", ".join(map(version, told.still_failing))),
+        ("fixed in", told.fixed_in),
+        ("since", told.culprit),
+    )
+    return ", ".join(f"{words} {version(value)}" for words, value in parts if value)
+
+
+def count(number: int) -> str:
+    """A figure with commas between thousands."""
+    return f"{number:,}"
+
+
+def plural(number: int, one: str, many: str = "") -> str:
+    """A figure with its noun."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def utc(moment: datetime) -> datetime:
+    """The moment in UTC; one without a zone is UTC already."""
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def stamp(moment: datetime) -> str:
+    """A date and time to be read: 3 Jun 2026, 06:00 UTC."""
+    moment = utc(moment)
+    return f"{moment.day} {moment:%b %Y, %H:%M} UTC"
+
+
+def day(moment: datetime) -> str:
+    """A date to be read: 3 Jun 2026."""
+    moment = utc(moment)
+    return f"{moment.day} {moment:%b %Y}"
+
+
+def rfc3339(moment: datetime) -> str:
+    """A date and time for programs."""
+    return f"{utc(moment):%Y-%m-%dT%H:%M:%SZ}"
+
+
+_AGES = (
+    (60, 1, "second"),
+    (3600, 60, "minute"),
+    (86400, 3600, "hour"),
+    (14 * 86400, 86400, "day"),
+    (60 * 86400, 7 * 86400, "week"),
+    (2 * 365 * 86400, 30.44 * 86400, "month"),
+)
+"""Up to so many seconds, in units of so many seconds."""
+
+
+def age(moment: datetime, now: datetime | None = None) -> str:
+    """How long ago, in words."""
+    seconds = ((now or datetime.now(UTC)) - utc(moment)).total_seconds()
+    if seconds < 45:
+        return "just now"
+    for below, unit, name in _AGES:
+        if seconds < below:
+            return f"{plural(max(1, int(seconds / unit)), name)} ago"
+    return f"{plural(int(seconds / (365.25 * 86400)), 'year')} ago"
+
+
+def listed(items: Iterable[str]) -> str:
+    """Items with commas between."""
+    return ", ".join(items)

@@ -1,0 +1,102 @@
+"""Pages out of templates. The one module that knows jinja2; everything put in is escaped."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from app.knowledge.diagnosis.explain import issue_name
+from app.knowledge.labels import relation_words
+from app.paths import static_dir, templates_dir
+from app.web.views import filters as words
+
+SOURCES = {"title": "title", "body": "issue text", "card": "starter card"}
+"""Where a quote of a report stands; any other place is a comment or another issue."""
+
+_ASSETS = ("style.css", "app.js", "docs.css", "docs.css", "docs.js", "icon.svg")
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(templates_dir()),
+        auto_reload=False,  # else every page looks at each of its templates' files once more
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        age=words.age,
+        count=words.count,
+        day=words.day,
+        fix_advice=words.fix_advice,
+        fix_sign=words.fix_sign,
+        listed=words.listed,
+        percent=words.percent,
+        plural=words.plural,
+        range_words=words.range_words,
+        rfc3339=words.rfc3339,
+        share=words.share,
+        stamp=words.stamp,
+        version=words.version,
+        link_issue=link_issue,
+    )
+    environment.globals.update(
+        bands=words.BAND_WORDS,
+        speakers=words.SPEAKERS,
+        outcomes=words.OUTCOMES,
+        kinds=words.KINDS,
+        backend_names=words.BACKENDS,
+        version_names=words.VERSIONS,
+        failure_names=words.FAILURES,
+        signal_words=words.SIGNALS,
+        page_address=page_address,
+        issue_name=issue_name,
+        assets=_asset_addresses(),
+        relation_words=relation_words,
+        source_names=SOURCES,
+    )
+    return environment
+
+
+def _asset_addresses() -> dict[str, str]:
+    """The address of each asset with its content's hash, so that a new one is fetched at once."""
+    addresses = {}
+    for name in _ASSETS:
+        digest = hashlib.sha256((static_dir() / name).read_bytes()).hexdigest()[:10]
+        addresses[name] = f"/static/{name}?{digest}"
+    return addresses
+
+
+def render_page(
+    template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **context: Any
+) -> HTMLResponse:
+    """A page out of a template of `templates/` and what it is to show."""
+    return HTMLResponse(render_text(template, **context), status, headers=headers)
+
+
+def render_text(template: str, **context: Any) -> str:
+    """The text of a page, for where it is not an answer."""
+    return _environment().get_template(template).render(**context)
+
+
+def link_issue(sentence: str, number: int, address: str) -> Markup:
+    """The sentence, escaped, its first `#number`, or `owner/name#number`, a link to the address."""
+    found = re.search(rf"(?:[\w-]{{1,50}}/[\w.-]{{1,100}})?#{number}(?!\d)", sentence)
+    if found is None:
+        return escape(sentence)
+    link = Markup('<a href="{}">{}</a>').format(address, found[0])
+    return escape(sentence[: found.start()]) + link + escape(sentence[found.end() :])
+
+
+def page_address(repo: str, number: int, default_repo: str) -> str:
+    """Where an issue's page is: the short address for the default repository."""
+    return f"/issues/{number}" if repo == default_repo else f"/r/{repo}/issues/{number}"

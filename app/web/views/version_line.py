@@ -1,0 +1,133 @@
+"""The line of versions: where it worked, where it failed, where the caller stands.
+
+In: a regression as told, the caller's version, the newest known release. Out: the stations, oldest
+first; what nobody spoke of is a gap. The line is not to scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from packaging.version import InvalidVersion, Version
+
+from app.extract.facts import Regression
+from app.knowledge.diagnosis.shapes import Match
+from app.knowledge.issue.shapes import ReportFact
+from app.web.views.filters import version
+
+Mood = Literal["good", "culprit", "bad", "you", "gap"]
+
+_ICONS: dict[Mood, str] = {"good": "ok", "culprit": "cause", "bad": "bad", "you": "you", "gap": "q"}
+
+
+@dataclass(frozen=True, slots=True)
+class Station:
+    """One place on the line; `field` names the fact that tells of it, for its evidence."""
+
+    mood: Mood
+    word: str
+    version: str
+    note: str = ""
+    field: str = ""
+    bad: bool = False
+
+    @property
+    def icon(self) -> str:
+        return _ICONS[self.mood]
+
+    @property
+    def css(self) -> str:
+        if self.mood == "you":
+            return "bad you" if self.bad else "you"
+        return "" if self.mood == "culprit" else self.mood
+
+
+def version_line(regression: Regression | None, yours: str | None, newest: str | None) -> tuple[Station, ...]:
+    """The stations, oldest first; none where no regression is told."""
+    if regression is None:
+        return ()
+    told = _told(regression)
+    if not told:
+        return ()
+    if yours:
+        told = _with_you(told, version(yours), regression)
+    return tuple(told) if regression.fixed_in else (*told, *_gap(told, newest))
+
+
+def match_stations(
+    match: Match | None, repo: str, yours: str | None, newest: str | None
+) -> tuple[Station, ...]:
+    """The line of a match; versions of `repo`, the default repository, have no place among another's."""
+    if match is None:
+        return ()
+    own = match.repo == repo
+    return version_line(match.regression, yours if own else None, newest if own else None)
+
+
+def report_stations(points: Iterable[ReportFact], newest: str | None) -> tuple[Station, ...]:
+    """The stations of a report's range."""
+    told: dict[str, Any] = {}
+    for point in points:
+        field = point.field.removeprefix("regression.")
+        told[field] = (*told.get(field, ()), point.value) if field == "still_failing" else point.value
+    return version_line(Regression(**told), None, newest) if told else ()
+
+
+def _told(regression: Regression) -> list[Station]:
+    """What the issue says, in the order in which it must have happened."""
+    told: list[Station] = []
+    if regression.last_working:
+        told.append(Station("good", "last working", version(regression.last_working), field="last_working"))
+    if regression.culprit:
+        told.append(Station("culprit", "culprit", regression.culprit, field="culprit"))
+    if regression.first_failing:
+        told.append(Station("bad", "first failing", version(regression.first_failing), field="first_failing"))
+    still = [version(item) for item in regression.still_failing]
+    order = {item: _parse(item) for item in still}
+    if all(order.values()):
+        still.sort(key=lambda item: order[item] or Version("0"))
+    told.extend(Station("bad", "still failing", item, field="still_failing") for item in still)
+    if regression.fixed_in:
+        told.append(Station("good", "fixed in", version(regression.fixed_in), field="fixed_in"))
+    return told
+
+
+def _with_you(told: list[Station], yours: str, regression: Regression) -> list[Station]:
+    """Put the caller's version in its place; left out where it cannot be ordered."""
+    mine = _parse(yours)
+    if mine is None:
+        return told
+    # a culprit has no version and a version that cannot be read has no order: both stay where they are
+    before = [
+        index
+        for index, station in enumerate(told)
+        if (theirs := _parse(station.version)) is not None and theirs <= mine
+    ]
+    place = before[-1] + 1 if before else 0
+    first, fixed = _parse(regression.first_failing), _parse(regression.fixed_in)
+    inside = first is not None and first <= mine and (fixed is None or mine < fixed)
+    note = "inside the failing range" if inside else ""
+    last = _parse(regression.last_working)
+    if last is not None and mine <= last:
+        note = "before it began"
+    elif fixed is not None and mine >= fixed:
+        note = "after the fix"
+    return [*told[:place], Station("you", "you", yours, note=note, bad=inside), *told[place:]]
+
+
+def _gap(told: list[Station], newest: str | None) -> tuple[Station, ...]:
+    """The stretch up to the newest known release, of which nobody spoke."""
+    last = max((found for station in told if (found := _parse(station.version))), default=None)
+    release = _parse(newest)
+    if last is None or release is None or newest is None or release <= last:
+        return ()
+    return (Station("gap", "no report", f"up to {version(newest)}", note="nobody has said"),)
+
+
+def _parse(text: str | None) -> Version | None:
+    try:
+        return Version(version(text))
+    except InvalidVersion:
+        return None

@@ -1,0 +1,312 @@
+"""GitHub's REST API: one page or one object in, checked and retried.
+
+The token goes to the configured origin only, in links and redirects alike. Whatever passes by itself
+(a lost connection, 5xx, HTML in place of JSON, a body cut short) is tried again with a jittered back-off;
+limits are waited for as GitHub asks. What stays wrong is one `GitHubError`, and no message holds the token.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import stamina
+
+from app import __version__
+from app.errors import GitHubError, RefusedError, UnreachableError
+from ingest.github.origin import Origin, short_path
+from ingest.github.rate_limits import Budget, Clock, Patience, SystemClock, Wait, read_wait
+
+API_VERSION = "2022-11-28"
+BODY_LIMIT_BYTES = 64 * 1024 * 1024
+"""A page of 100 issues of 64 KiB, the longest GitHub takes, is a tenth of this."""
+ATTEMPTS = 9
+"""With waits of 0.1 s doubled up to 20 s: about half a minute of trouble is outlasted."""
+FIRST_ATTEMPTS = 3
+"""Before GitHub ever answered: a machine without a network should be told soon."""
+MAX_WAIT_S = 3_700.0
+"""Longest wait for limits in one request: a primary window is an hour."""
+TIMEOUT = httpx.Timeout(30.0, connect=8.0)
+BODY_DEADLINE_S = 180.0
+"""Longest time for one whole answer, however slowly it drips."""
+MAX_REDIRECTS = 4
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a list. `next_url` is an opaque address on the API's origin, or None at the end."""
+
+    items: tuple[Any, ...]
+    next_url: str | None
+    etag: str | None
+    not_modified: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """One object, or None where GitHub has it no more, and the path where redirects ended."""
+
+    content: Mapping[str, Any] | None
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    headers: httpx.Headers
+    body: bytes
+    url: httpx.URL
+
+
+class _PassingError(Exception):
+    """A fault that may be gone at the next try; `what` names it without foreign text."""
+
+    def __init__(self, what: str, *, unreachable: bool = False) -> None:
+        super().__init__(what)
+        self.what = what
+        self.unreachable = unreachable
+
+
+def quiet_retries() -> None:
+    """Keep stamina from logging each retry: what a person must know of them is in the result."""
+    stamina.instrumentation.set_on_retry_hooks(())
+
+
+class GitHubClient:
+    """Asks GitHub, one request at a time. Close it when done, or use it in a `with`.
+
+    Args:
+        api_url: the API's address, `https://api.github.com` or an enterprise server's.
+        token: sent to that origin and nowhere else; None asks anonymously.
+        max_wait_s: longest wait for limits in one request.
+        on_wait: called before each such wait.
+        transport: what sends, for tests.
+        clock: where waiting for limits goes, for tests.
+        patient: without a token, too, wait until the hour's budget is renewed.
+    """
+
+    def __init__(
+        self,
+        api_url: str = "https://api.github.com",
+        token: str | None = None,
+        *,
+        max_wait_s: float = MAX_WAIT_S,
+        on_wait: Callable[[Wait], None] | None = None,
+        transport: httpx.BaseTransport | None = None,
+        clock: Clock | None = None,
+        body_limit_bytes: int = BODY_LIMIT_BYTES,
+        patient: bool = False,
+    ) -> None:
+        self._origin = Origin(api_url)
+        self._token = token
+        self._clock = clock or SystemClock()
+        self._body_limit = body_limit_bytes
+        self._reached = False
+        self._http = httpx.Client(
+            transport=transport,
+            timeout=TIMEOUT,
+            follow_redirects=False,
+            headers={
+                "Accept": "application/vnd.github+json",
+                "X-GitHub-Api-Version": API_VERSION,
+                "User-Agent": f"vllm-triage/{__version__}",
+            },
+        )
+        self.on_wait = on_wait
+        self.requests = 0
+        self.not_modified = 0
+        self._patience = Patience(max_wait_s, token is not None, patient)
+        self._budget = Budget()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._http.close()
+
+    @property
+    def has_token(self) -> bool:
+        """Whether requests carry a token."""
+        return self._token is not None
+
+    @property
+    def remaining(self) -> int | None:
+        """Requests left of the hour's budget, where GitHub said so."""
+        return self._budget.remaining
+
+    @property
+    def kept(self) -> int:
+        """Requests of an anonymous hour's budget that are not spent; to ask with no more left is an error."""
+        return self._patience.kept
+
+    @kept.setter
+    def kept(self, requests: int) -> None:
+        self._patience.kept = requests
+
+    def path_of(self, target: str) -> str:
+        """Where a path is asked now, after what is known of renamed repositories."""
+        return self._origin.address(target).path
+
+    def can_follow(self, url: str) -> bool:
+        """Whether a `next_url` of an earlier run is on this client's origin."""
+        return self._origin.has(url)
+
+    def get_page(
+        self, target: str, params: Mapping[str, str | int] | None = None, *, etag: str | None = None
+    ) -> Page:
+        """One page of a list.
+
+        Args:
+            target: a path below the API's address, or a `next_url` that was given before.
+            params: the query of a path.
+            etag: of an earlier answer to the same question; if it still holds, the page says `not_modified`.
+
+        Raises:
+            UnreachableError: no connection, after all retries.
+            GitHubError: GitHub refused, a limit lasts too long, or the answer cannot be read.
+        """
+        answer, content = self._get(target, params, etag)
+        if answer.status == 304:
+            self.not_modified += 1
+            return Page((), None, etag, not_modified=True)
+        if not isinstance(content, list):
+            raise GitHubError(f"GitHub answered no list for {short_path(answer.url)}")
+        next_url = self._origin.next_link(answer.url, answer.headers)
+        return Page(tuple(content), next_url, answer.headers.get("etag"))
+
+    def get_object(
+        self, target: str, params: Mapping[str, str | int] | None = None
+    ) -> Mapping[str, Any] | None:
+        """One object, or None if GitHub has no such thing (any more).
+
+        Raises:
+            GitHubError: as for `get_page`.
+        """
+        return self.find_object(target, params).content
+
+    def find_object(self, target: str, params: Mapping[str, str | int] | None = None) -> Single:
+        """One object with the place where it was found, to tell one that moved.
+
+        Raises:
+            GitHubError: as for `get_page`.
+        """
+        answer, content = self._get(target, params, None, missing_ok=True)
+        if answer.status == 200 and not isinstance(content, dict):
+            raise GitHubError(f"GitHub answered no object for {short_path(answer.url)}")
+        return Single(content if answer.status == 200 else None, answer.url.path)
+
+    # ---- one request, until it is answered
+
+    def _get(
+        self,
+        target: str,
+        params: Mapping[str, str | int] | None,
+        etag: str | None,
+        *,
+        missing_ok: bool = False,
+    ) -> tuple[_Answer, Any]:
+        url = self._origin.address(target, params)
+        tries = 0
+
+        def may_pass(error: Exception) -> bool:
+            nonlocal tries
+            tries += 1
+            return isinstance(error, _PassingError) and (self._reached or tries < FIRST_ATTEMPTS)
+
+        try:
+            for attempt in stamina.retry_context(
+                on=may_pass, attempts=ATTEMPTS, timeout=None, wait_initial=0.1, wait_max=20.0, wait_jitter=0.2
+            ):
+                with attempt:
+                    answer = self._past_limits(url, etag)
+                    return answer, self._content(answer, missing_ok=missing_ok)
+        except _PassingError as error:
+            if error.unreachable:
+                message = f"GitHub could not be reached at {self._origin}: {error.what}"
+                raise UnreachableError(message) from None
+            message = f"GitHub does not answer {short_path(url)} ({error.what}): try again later"
+            raise GitHubError(message) from None
+        raise AssertionError("a retry ends with an answer or an error")
+
+    def _past_limits(self, url: httpx.URL, etag: str | None) -> _Answer:
+        waited = 0.0
+        refused = 0
+        while True:
+            if kept := self._patience.wait_for_kept(self._budget, self._clock.now()):
+                raise GitHubError(self._patience.message(kept, self._budget))
+            answer = self._past_redirects(url, etag)
+            wait = read_wait(
+                answer.status, answer.headers, answer.body, now=self._clock.now(), refused=refused
+            )
+            if wait is None:
+                return answer
+            waited += wait.seconds
+            refused += 1
+            if self._patience.is_over(wait, waited, refused):
+                raise GitHubError(self._patience.message(wait, self._budget))
+            if self.on_wait:
+                self.on_wait(wait)
+            self._clock.sleep(max(wait.until.timestamp() - self._clock.now(), 0.0))
+
+    def _past_redirects(self, url: httpx.URL, etag: str | None) -> _Answer:
+        asked = url
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = self._send(asked, etag)
+            if answer.status not in _REDIRECTS:
+                return answer
+            asked = self._origin.redirected(asked, answer.status, answer.headers.get("location"))
+        raise GitHubError(f"GitHub redirects {short_path(url)} more than {MAX_REDIRECTS} times")
+
+    def _send(self, url: httpx.URL, etag: str | None) -> _Answer:
+        headers = {"If-None-Match": etag} if etag else {}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        self.requests += 1
+        deadline = time.monotonic() + BODY_DEADLINE_S
+        try:
+            with self._http.stream("GET", url, headers=headers) as response:
+                self._reached = True
+                body = bytearray()
+                for chunk in response.iter_bytes():
+                    body += chunk
+                    if len(body) > self._body_limit:
+                        raise GitHubError(
+                            f"GitHub's answer to {short_path(url)} is over {self._body_limit >> 20} MiB"
+                        )
+                    if time.monotonic() > deadline:
+                        raise _PassingError("the answer took too long")
+        except (httpx.TransportError, httpx.DecodingError) as error:
+            raise _PassingError(type(error).__name__, unreachable=True) from None
+        self._budget.take_in(response.headers, self._clock.now())
+        return _Answer(response.status_code, response.headers, bytes(body), url)
+
+    def _content(self, answer: _Answer, *, missing_ok: bool) -> Any:
+        """The JSON of an answer; raises what its status means."""
+        status, path = answer.status, short_path(answer.url)
+        if status == 304 or (missing_ok and status in {404, 410}):
+            return None
+        if status >= 500 or status == 408:
+            raise _PassingError(f"status {status}")
+        if status == 401:
+            raise RefusedError("GitHub does not accept the token: check TRIAGE_GITHUB_TOKEN", status)
+        if status in {404, 410}:
+            raise RefusedError(f"GitHub has no {path}, or the token may not see it", status)
+        if status != 200:
+            raise RefusedError(f"GitHub refused {path} with status {status}", status)
+        try:
+            return json.loads(answer.body)
+        except (ValueError, RecursionError):
+            raise _PassingError("the answer is not JSON") from None

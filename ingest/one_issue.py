@@ -1,0 +1,185 @@
+"""An issue that a person asks for, with what it is linked to: a few requests, out of the sync's turn.
+
+One issue on demand, out of turn; the cursor stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlmodel import Session
+
+from app.errors import GitHubError, InputError, RefusedError
+from app.knowledge.cluster.update import withdraw
+from app.knowledge.indexing.derive import derive_issues
+from app.store.derived.links import save_links
+from app.store.derived.readings import links_from
+from app.store.github.comments import save_comments
+from app.store.github.issues import add_repository, find_heads, find_issue, find_repository, save_issues
+from app.store.records import LinkRecord
+from app.store.session import Store
+from ingest.derive import Derive, derive_changed
+from ingest.github.client import GitHubClient
+from ingest.parse.records import comment_record, issue_record, repo_named
+
+LINKED_MAX = 8
+"""Linked issues fetched with one: without a token GitHub allows 60 requests an hour."""
+
+
+def fetch_with_links(
+    store: Store, client: GitHubClient, repo: str, number: int, *, derive: Derive = derive_issues
+) -> bool:
+    """Fetch and store one issue, then the linked ones that are not stored; False if GitHub does not have it.
+
+    What is linked is a help, not what was asked for: a refusal there ends the work quietly.
+
+    Raises:
+        GitHubError: GitHub refused or could not be reached when asked for the issue itself.
+    """
+    if not fetch_issue(store, client, repo, number, derive=derive):
+        return False
+    try:
+        for linked in _missing(store, repo, number):
+            _fetch_head(store, client, repo, linked, derive)
+    except (GitHubError, InputError):
+        return True
+    return True
+
+
+def _missing(store: Store, repo: str, number: int) -> list[int]:
+    """Numbers of the same repository that the issue is linked to and that are not stored."""
+    with store.reading() as session:
+        repo_id = find_repository(session, repo)
+        if repo_id is None:
+            return []
+        links = links_from(session, repo_id, number)
+        wanted = list(dict.fromkeys(link.target_number for link in links if link.target_repo == repo))
+        stored = {issue.number for issue in find_heads(session, repo_id, wanted)}
+    return [one for one in wanted if one not in stored][:LINKED_MAX]
+
+
+def _fetch_head(store: Store, client: GitHubClient, repo: str, number: int, derive: Derive) -> None:
+    """Title, text and state of a linked one; the sync brings its comments."""
+    row = ask_issue(client, repo, number).row
+    if row is None:
+        return
+    record = issue_record(row, repo)
+    with store.unit_of_work() as session:
+        save_issues(session, add_repository(session, repo), [record])
+    derive_changed(store, repo, [number], derive=derive)
+
+
+REFERENCED_BY = "referenced_by"
+TRANSFERRED_TO = "transferred_to"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What GitHub has under one number.
+
+    Attributes:
+        row: the issue; None if it is gone.
+        moved_to: repository and number where it was transferred to, each as far as GitHub told.
+    """
+
+    row: Mapping[str, Any] | None
+    moved_to: tuple[str, int] | None = None
+
+
+def fetch_issue(
+    store: Store, client: GitHubClient, repo: str, number: int, *, derive: Derive = derive_issues
+) -> bool:
+    """Fetch and store one issue with its comments and what refers to it; False if GitHub does not have it.
+
+    An issue that is stored and was deleted or transferred is labelled so.
+
+    Raises:
+        GitHubError: GitHub refused or could not be reached.
+    """
+    asked_at = datetime.now(UTC)
+    found = ask_issue(client, repo, number)
+    if found.row is None:
+        with store.unit_of_work() as session:
+            repo_id = add_repository(session, repo)
+            if found.moved_to is not None:
+                mark_transferred(session, repo_id, number, found.moved_to)
+            else:
+                withdraw(session, repo_id, number, "deleted")
+        return False
+    path = f"/repos/{repo}/issues/{number}"
+    comments = _all_rows(client, f"{path}/comments")
+    try:
+        record = issue_record(found.row, repo)
+        records = [comment_record(comment) for comment in comments]
+    except InputError as fault:
+        raise GitHubError(f"GitHub's answer about #{number} cannot be used: {fault}") from None
+    links = _references(_all_rows(client, f"{path}/timeline", missing_ok=True), repo)
+    with store.unit_of_work() as session:
+        repo_id = add_repository(session, repo)
+        save_issues(session, repo_id, [record], seen_at=asked_at)
+        save_comments(session, repo_id, records, seen_at=asked_at)
+        save_links(session, repo_id, number, links, kind=REFERENCED_BY)
+    derive_changed(store, repo, [number], derive=derive)
+    return True
+
+
+def ask_issue(client: GitHubClient, repo: str, number: int) -> Asked:
+    """Ask for one issue, and tell a transferred one from one in a renamed repository.
+
+    Raises:
+        GitHubError: GitHub refused, could not be reached or answered another issue.
+    """
+    path = f"/repos/{repo}/issues/{number}"
+    found = client.find_object(path)
+    if found.path != client.path_of(path):
+        client.get_object(f"/repos/{repo}")  # if it was renamed, this redirects, and the client remembers
+    row = found.content
+    if found.path != client.path_of(path):
+        there = row.get("number") if row is not None else None
+        name = repo_named(row) or "" if row is not None else ""
+        return Asked(None, (name, there if isinstance(there, int) else 0))
+    if row is not None and row.get("number") != number:
+        raise GitHubError(f"GitHub answered another issue for #{number}")
+    return Asked(row)
+
+
+def mark_transferred(session: Session, repo_id: int, number: int, moved_to: tuple[str, int]) -> bool:
+    """Label an issue as transferred, with a link to where it went, if GitHub told; whether that was new."""
+    is_new = withdraw(session, repo_id, number, "transferred")
+    if all(moved_to) and find_issue(session, repo_id, number) is not None:
+        link = LinkRecord(*moved_to, TRANSFERRED_TO, "GitHub redirects there")
+        save_links(session, repo_id, number, [link], kind=TRANSFERRED_TO)
+    return is_new
+
+
+def _all_rows(client: GitHubClient, path: str, *, missing_ok: bool = False) -> list[Any]:
+    rows: list[Any] = []
+    try:
+        page = client.get_page(path, {"per_page": 100})
+        rows.extend(page.items)
+        while page.next_url:
+            page = client.get_page(page.next_url)
+            rows.extend(page.items)
+    except RefusedError as error:
+        if not missing_ok or error.answer not in {404, 410}:
+            raise
+    return rows
+
+
+def _references(events: Iterable[Any], repo: str) -> list[LinkRecord]:
+    """The issues and pull requests that a timeline says refer to this one."""
+    found: dict[tuple[str, int], LinkRecord] = {}
+    for event in events:
+        if not isinstance(event, dict) or event.get("event") != "cross-referenced":
+            continue
+        source = event.get("source")
+        row = source.get("issue") if isinstance(source, dict) else None
+        number = row.get("number") if isinstance(row, dict) else None
+        if not isinstance(number, int) or not 0 < number < 2**31:
+            continue
+        name = repo_named(row) or repo
+        found[name, number] = LinkRecord(name, number, REFERENCED_BY, "GitHub's timeline")
+    return list(found.values())

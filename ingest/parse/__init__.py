@@ -1,0 +1,1 @@
+"""GitHub's JSON in, records out."""

@@ -1,0 +1,1 @@
+"""The walks that bring a base up to date."""

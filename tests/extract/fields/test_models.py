@@ -1,0 +1,226 @@
+"""Models being served when it fails."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.extract.fields.models import find_models, name_in
+from app.extract.fields.settings import read_settings
+from app.extract.text.blocks import read_document
+from app.extract.text.document import IssueText
+
+
+def models(body: str, title: str = "") -> list[str]:
+    document = read_document(IssueText(1, title, body))
+    return [e.value for e in find_models(document, read_settings(document))]
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+        ("/data/models/Qwen3-8B/", "Qwen3-8B"),
+        ("Qwen3-8B", "Qwen3-8B"),
+        (
+            "/cache/models--Qwen--Qwen3-8B/snapshots/0e9e39f249a16976918f6564b8830bc894c89659/",
+            "models--Qwen--Qwen3-8B",
+        ),
+        ("/kaggle/input/gemma-2-9b/transformers/default/1", "gemma-2-9b"),
+        ("./out/q3-lora/checkpoint-400", "q3-lora"),
+        ("https://huggingface.co/Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+        ("/models/x-Q4_K_M.gguf", "x-Q4_K_M.gguf"),
+    ],
+)
+def test_a_value_gives_its_telling_part(value: str, name: str) -> None:
+    found = name_in(value)
+    assert found is not None
+    assert found[0] == name
+    assert value[found[1] :].startswith(name)
+
+
+@pytest.mark.parametrize(
+    "value", ["/model", "$MODEL", "<model>", "${model_path}", "vllm", "/path/to/model", ""]
+)
+def test_placeholders_name_nothing(value: str) -> None:
+    assert name_in(value) is None
+
+
+def test_a_command_is_believed_before_the_log_and_the_prose() -> None:
+    body = "Gemma-3-27b works.\n```\nvllm serve Qwen/Qwen3-8B\n```\nwith config: model='/apps/svr/model-1',"
+    assert models(body) == ["Qwen/Qwen3-8B"]
+
+
+def test_draft_models_are_loaded_too() -> None:
+    assert models("vllm serve org/big-70b --speculative-model org/small-1b") == [
+        "org/big-70b",
+        "org/small-1b",
+    ]
+    command = """vllm serve org/big-70b --speculative-config '{"method": "eagle3", "model": "org/head-1b"}'"""
+    assert models(command) == ["org/big-70b", "org/head-1b"]
+
+
+def test_an_anonymous_mount_gives_way_to_the_title_or_the_served_name() -> None:
+    command = "vllm serve /model --served-model-name Qwen3-8B"
+    assert models(command) == ["Qwen3-8B"]
+    assert models("vllm serve /model", "Qwen/Qwen3-14B fails") == ["Qwen/Qwen3-14B"]
+
+
+@pytest.mark.parametrize("value", ["/usr/local/model/llm", "/data/32B/", "gpt-4-turbo"])
+def test_folders_sizes_and_names_of_another_service_lead_further_up_or_nowhere(value: str) -> None:
+    assert name_in(value) in (None, ("data", 1))
+
+
+def test_a_model_introduced_as_one_that_works_is_not_the_one_that_fails() -> None:
+    body = "Crashes:\n```\nvllm serve org/a-7b\n```\n{}\n```\nvllm serve org/b-7b\n```\n"
+    assert models(body.format("But this one works fine:")) == ["org/a-7b"]
+    assert models(body.format("This one does not work either:")) == ["org/a-7b", "org/b-7b"]
+    assert models("It works with:\n```\nvllm serve org/a-7b\n```\n") == ["org/a-7b"]
+
+
+def test_an_adapter_from_a_hub_is_loaded_too_and_a_folder_is_none() -> None:
+    command = "vllm serve org/base-7b --enable-lora --lora-modules "
+    assert models(command + "sql=org/sql-lora") == ["org/base-7b", "org/sql-lora"]
+    assert models(command + "sql=/data/out/sql") == ["org/base-7b"]
+
+
+def test_words_without_a_number_name_no_second_model() -> None:
+    assert models("vllm serve org/a-7b\n\n" + "curl x --model rag") == ["org/a-7b"]
+
+
+def test_a_served_path_is_the_model_s_own() -> None:
+    assert models("model='/m/gemma-2b', served_model_name='/m/gemma-2b'") == ["gemma-2b"]
+
+
+def test_an_address_on_a_hub_needs_no_digit() -> None:
+    assert models("Loading [it](https://huggingface.co/bigcode/octocoder) fails") == ["bigcode/octocoder"]
+
+
+@pytest.mark.parametrize(
+    ("title", "named"),
+    [
+        ("command-r7b stops", "CohereForAI/c4ai-command-r7b-12-2024"),
+        ("llama3.2 vision instruct stops", "meta-llama/Llama-3.2-11B-Vision-Instruct"),
+    ],
+)
+def test_a_title_is_completed_by_an_id_with_more_words(title: str, named: str) -> None:
+    assert models(f"I tried {named} today.", title) == [named]
+
+
+def test_a_title_is_completed_from_the_body() -> None:
+    assert models("Runs Qwen/Qwen3-Next-80B-A3B-Instruct.", "Crash with Qwen3-Next-80B") == [
+        "Qwen/Qwen3-Next-80B-A3B-Instruct"
+    ]
+
+
+def test_a_stated_line_is_read() -> None:
+    assert models("Environment\n\n- **Model**: DeepSeek-R1-0528-FP4 (NVFP4)\n") == ["DeepSeek-R1-0528-FP4"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("It stops with Mixtral 8x22B here.", "Mixtral 8x22B"),
+        ("We serve llama3.1 405b.", "llama3.1 405b"),
+        ("We serve Llama 3.3 70B Instruct.", "Llama 3.3 70B Instruct"),
+        ("I use Falcon 40B.", "Falcon 40B"),
+        ("deepseek-coder-v2-lite-instruct stops.", "deepseek-coder-v2-lite-instruct"),
+        ("Model: Qwen2.5-VL 7B", "Qwen2.5-VL 7B"),
+        ("QwQ-32B-AWQ large outputs stop.", "QwQ-32B-AWQ"),
+        ("From https://huggingface.co/someone/tiny-3b it loads.", "someone/tiny-3b"),
+        ("I run someone/Mixtral-8x7B-AWQ.", "someone/Mixtral-8x7B-AWQ"),
+    ],
+)
+def test_a_name_in_prose_is_read_whole(text: str, name: str) -> None:
+    assert models(text) == [name]
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ('LLM("org/m-7b", dtype="half")', "org/m-7b"),
+        ('AsyncEngineArgs(\n    "org/m-7b")', "org/m-7b"),
+        ("args:\n  - --model\n  - /data/m-65b/base\n", "m-65b"),
+        ("config: model=‘org/m-7b’,", "org/m-7b"),
+    ],
+)
+def test_a_model_is_read_however_it_is_given(body: str, name: str) -> None:
+    assert models(f"```\n{body}\n```") == [name]
+
+
+def test_the_word_after_a_command_s_name_in_prose_is_no_model() -> None:
+    assert models("I start vllm serve using docker and it stops.") == []
+
+
+def test_a_model_taken_out_by_a_comment_is_not_served() -> None:
+    assert models('```\n# llm = LLM(model="org/old-7b")\nllm = LLM(model="org/new-7b")\n```') == [
+        "org/new-7b"
+    ]
+
+
+def test_a_family_s_name_gives_way_to_an_id_and_to_a_path() -> None:
+    assert models("Loading google/gemma-3-12b-it stops.", "gemma3 stops") == ["google/gemma-3-12b-it"]
+    assert models('llm = LLM(model="./out/tuned_model")', "LLama2 cannot be loaded") == ["tuned_model"]
+    assert models("Nothing else is said.", "gemma3 stops") == ["gemma3"]
+
+
+def test_a_title_s_id_needs_no_digit() -> None:
+    assert models("", "500 from Salesforce/SFR-Embedding-Mistral") == ["Salesforce/SFR-Embedding-Mistral"]
+
+
+def test_a_served_name_without_a_family_gives_way_to_the_author_s_words() -> None:
+    body = "For a Mixtral 8x22B we run\n```\nvllm serve $M --served-model-name 8x22_ours\n```\n"
+    assert models(body) == ["Mixtral 8x22B"]
+
+
+def test_a_wish_serves_nothing_unless_it_failed() -> None:
+    assert models("Please.", "[New Model]: Llama-9-70B") == []
+    assert models("ValueError: unknown architecture", "[Feature]: Llama-9-70B") == ["Llama-9-70B"]
+    assert models("vllm serve org/m-7b", "[Feature]: a flag") == ["org/m-7b"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Model name:    13th Gen Intel(R) Core(TM)",
+        "one could serve smaller models (e.g. facebook/opt-125m)",
+        "--reasoning-parser deepseek_r1",
+        "Qwen2_5_VLForSequenceClassification",
+        "test_a[gemma3-test_case91]",
+    ],
+)
+def test_processors_examples_parsers_and_tests_are_no_models(text: str) -> None:
+    assert models(text) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["KeyError in Phi3ForCausalLM", "a step 3 of 5", "edit qwen2_5_vl.py", "vllm serve command fails"]
+)
+def test_classes_files_and_words_are_no_models(text: str) -> None:
+    assert models(text, text) == []
+
+
+@given(
+    st.lists(
+        st.sampled_from([*list("/-.~$ \n\"'é7b"), "--model ", "Qwen/Qwen3-8B", "model=", "vllm serve "]),
+        max_size=60,
+    ).map("".join)
+)
+def test_quotes_equal_their_spans(text: str) -> None:
+    document = read_document(IssueText(1, text, text))
+    for evidence in find_models(document, read_settings(document)):
+        assert (
+            document.sources[evidence.source][evidence.start : evidence.end]
+            == evidence.quote
+            == evidence.value
+        )
+
+
+def test_any_organisation_counts_after_the_word_model() -> None:
+    assert models("Getting the model `acme-lab/tiny-3b` from the hub") == ["acme-lab/tiny-3b"]
+
+
+def test_a_docstring_s_names_are_not_loaded() -> None:
+    code = '```python\n"""Usage: with\n   model = acme/old-7b\n"""\nllm = LLM(model="acme/new-7b")\n```'
+    assert models(code) == ["acme/new-7b"]

@@ -1,0 +1,209 @@
+"""Since when it fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.extract.prose.regression import find_regression, order_of
+from tests.extract.saying import NUMBER, an_issue
+
+
+def told(body: str, title: str = "EngineCore stops at startup") -> dict[str, Any]:
+    regression, _ = find_regression(an_issue(body, title=title))
+    return regression.model_dump(exclude_defaults=True) if regression else {}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Fine on 0.27.0, dies on 0.28.0.",
+        "0.27.0 is fine; 0.28.0 crashes.",
+        "It runs with v0.27.0 but not with v0.28.0.",
+        "Good up to v0.27.0, bad from v0.28.0 on.",
+        "After upgrading from 0.27.0 to 0.28.0 it hangs.",
+        "Not reproducible on v0.27.0, always on v0.28.0.",
+        "The regression came in between v0.27.0 and v0.28.0.",
+        "Throughput is 18% lower on 0.28.0 than on 0.27.0.",
+        "- Last working: vLLM v0.27.0\n- First failing: vLLM v0.28.0",
+        "v0.27.0 works. v0.28.0 does not.",
+        "0.28.0 很慢，0.27.0 正常。",
+        "Throughput regression from v0.27.0 to v0.28.0.",
+        "Why is 0.27.0 faster than the latest 0.28.0?",
+        "It runs four times slower on v0.28.0 than on v0.27.0.",
+        "A slowdown was seen between vLLM ROCm v0.27.0 and v0.28.0.",
+        "Upgraded to v0.28.0 from v0.27.0, now it hangs.",
+        "Slow with 0.28.0(v0.27.0 was fine).",
+        "Decode performance degradation 0.27.0 -> 0.28.0",
+        "After upgrading the image from vllm-openai:v0.27.0 to v0.28.0 the answers are empty.",
+        "| `0.27.0` | `4ac682fc` | ✅ works |\n| `0.28.0` | `d4989973` | ❌ hangs |",
+        "With the release of vllm 0.28.0 it no longer loads. It works fine with 0.27.0.",
+        "When my vllm version is 0.27.0，can run successfully. 0.28.0 crashes.",
+        "vLLM0.28.0 is about 10x slower than 0.27.0.",
+    ],
+)
+def test_two_versions_make_a_range(said: str) -> None:
+    assert told(said) == {"last_working": "0.27.0", "first_failing": "0.28.0"}
+
+
+def test_the_version_of_the_title_fails_if_another_works() -> None:
+    assert told("It worked in 0.27.0.", "v0.28.0 raises a KeyError") == {
+        "last_working": "0.27.0",
+        "first_failing": "0.28.0",
+    }
+
+
+def test_several_versions_are_sorted_into_first_and_still() -> None:
+    assert told("v0.19.0 is fast; v0.20.0, v0.21.0 and v0.26.0 are slow.") == {
+        "last_working": "0.19.0",
+        "first_failing": "0.20.0",
+        "still_failing": ("0.21.0", "0.26.0"),
+    }
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "vLLM version: v0.18.0",
+        "It crashes on 0.18.0.",
+        "torch 0.27.0 works, torch 0.28.0 fails.",
+        "FlashInfer 0.6.7 works and 0.6.8 fails.",
+        "--gpu-memory-utilization 0.9 works, 0.95 fails",
+        "An autoregressive model fails.",
+        "I get fixed results with vLLM 0.8.",
+        "Should upgrade xformers from v0.0.30 to v0.0.31.",
+        "The flashinfer upgrade from 0.6.6 to 0.6.7 is slow.",
+        "Collecting ray (from pydantic<2->vllm==0.1.2)",
+        "The recently updated vLLM (`v0.5.3.post1`) stops here with an error.",
+    ],
+)
+def test_a_version_alone_is_no_regression(said: str) -> None:
+    assert told(said) == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "culprit"),
+    [
+        ("This regression was introduced by #36286.", "#36286"),
+        ("Broken since #38123.", "#38123"),
+        ("I think the bug started from https://github.com/vllm-project/vllm/pull/19168.", "#19168"),
+        ("Bisected to 3f2c1ab9d0.", "3f2c1ab9d0"),
+        ("#27563 broke the loading of MTP weights.", "#27563"),
+        ("Reverting #41015 restores the throughput.", "#41015"),
+        (
+            "After merging https://github.com/vllm-project/vllm/pull/31000 this flag no longer works.",
+            "#31000",
+        ),
+        ("Since  #31000 it cannot load the model.", "#31000"),
+        ("After #31000 loading is much slower.", "#31000"),
+        ("Introduced in #31000, a copy ends in a RecursionError.", "#31000"),
+        ("The wheel fails due to https://github.com/vllm-project/vllm/pull/31000.", "#31000"),
+        ("As I see it the **bug** starts in #31000.", "#31000"),
+        ("#31000 is causing this error.", "#31000"),
+    ],
+)
+def test_a_blamed_change_is_the_culprit(said: str, culprit: str) -> None:
+    assert told(said) == {"culprit": culprit}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "See #36286 for the same crash.",
+        "The field was introduced in #36286.",
+        f"Caused by #{NUMBER}.",
+        "Since #36286 solved it.",
+        "The decoder, available since #36286, is broken.",
+        "After merging #36286, I tried it and got an error.",
+    ],
+)
+def test_a_mentioned_change_is_no_culprit(said: str) -> None:
+    assert "culprit" not in told(said)
+
+
+def test_a_commit_can_be_the_last_that_works() -> None:
+    assert told("Last working commit: 46f01a50ac") == {"last_working": "46f01a50ac"}
+
+
+def test_commits_in_brackets_are_the_ends_of_the_range() -> None:
+    said = "The bug starts in #31000 (sha: 46f01a50ac).\nPrevious commit #30990 (sha: 3f2c1ab9d0) is fine."
+    assert told(said) == {"last_working": "3f2c1ab9d0", "first_failing": "46f01a50ac", "culprit": "#31000"}
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ("The error did not occur in versions prior to v0.28.0.", {"first_failing": "0.28.0"}),
+        ("This is a regression from vLLM 0.27.0.", {"last_working": "0.27.0"}),
+        ("The last release in which it works is `vllm==0.27.0`.", {"last_working": "0.27.0"}),
+        ("从0.28.0开始有内存泄漏", {"first_failing": "0.28.0"}),
+        (
+            "0.28.0 and 0.28.1 show a different output than before.",
+            {"first_failing": "0.28.0", "still_failing": ("0.28.1",)},
+        ),
+    ],
+)
+def test_one_end_of_the_range_is_kept_alone(said: str, wanted: dict[str, Any]) -> None:
+    assert told(said) == wanted
+
+
+def test_a_regression_in_the_title_fails_first_there() -> None:
+    assert told("", "[Bug] Regression: GPTQ models fail to load in v0.28.0") == {"first_failing": "0.28.0"}
+
+
+def test_the_title_s_only_version_does_not_work() -> None:
+    assert told("It was fine when I used 0.28.0.", "vllm 0.28.0 has a severe problem") == {}
+
+
+def test_still_failing_and_fixed_in_are_told_apart() -> None:
+    assert told("The issue still exists as of v0.20.0.") == {"still_failing": ("0.20.0",)}
+    assert told("It is fixed in v0.20.2.") == {"fixed_in": "0.20.2"}
+
+
+def test_an_upgrade_that_did_not_cure_is_still_failing() -> None:
+    assert told("Upgraded to v0.20.2, but the crash persists.") == {"still_failing": ("0.20.2",)}
+
+
+def test_versions_sort_by_release_stage_and_number() -> None:
+    names = [
+        "0.9.0",
+        "0.10.0rc1",
+        "0.10.0",
+        "0.10.0.post1",
+        "0.10.1",
+        "0.18.1rc1.dev9",
+        "0.18.1rc1.dev227",
+        "0.18.1",
+    ]
+    assert sorted(sorted(names), key=order_of) == names
+
+
+PIECES = st.sampled_from(
+    [
+        "0.27.0 ",
+        "v0.28 ",
+        "works in ",
+        "fails on ",
+        "since ",
+        "#12345 ",
+        "introduced by ",
+        "\n",
+        "->",
+        "\r\n",
+        "，",
+        "rc1",
+    ]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(PIECES | st.text(max_size=10), max_size=25).map("".join))
+def test_every_version_is_a_quote_whatever_the_text(body: str) -> None:
+    document = an_issue(body)
+    regression, evidence = find_regression(document)
+    assert (regression is None) == (not evidence)
+    for item in evidence:
+        assert document.sources[item.source][item.start : item.end] == item.quote

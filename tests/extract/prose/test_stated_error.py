@@ -1,0 +1,188 @@
+"""The error that people name in their own words."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.extract.prose.stated_error import find_said_error, find_served_error, place_said
+from app.extract.reader import read_issue
+from app.extract.text.document import IssueText
+from tests.extract.saying import an_issue
+
+Told = tuple[str | None, str, str | None]
+
+
+def said(
+    body: str, title: str = "[Bug]: the engine stops", *comments: str, of_comments: bool = False
+) -> Told | None:
+    found = find_said_error(an_issue(body, *comments, title=title), comments=of_comments)
+    return (found.type, found.message, found.frame) if found else None
+
+
+def served(body: str) -> str | None:
+    found = find_served_error(an_issue(body))
+    return found.message if found else None
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        (
+            'The configuration fails with the error: "No way to read the processor".',
+            (None, "No way to read the processor", None),
+        ),
+        (
+            "FooConfig object has no attribute 'num_heads' once it starts.",
+            ("AttributeError", "FooConfig object has no attribute 'num_heads'", None),
+        ),
+        (
+            "Serving dies with an IndexError in gpu_model_runner.py.",
+            ("IndexError", "", "gpu_model_runner.py"),
+        ),
+        (
+            "An illegal memory access at custom_all_reduce.cuh:455 ends it.",
+            ("CUDA error", "", "custom_all_reduce.cuh:455"),
+        ),
+        ("It stops at startup with an illegal memory access.", ("CUDA error", "", None)),
+        ("First a cuBLAS internal error, later nothing.", ("CUDA error", "", None)),
+        ("The batched matmul segfaults on the second request.", ("Segmentation fault", "", None)),
+        ("Rank 3 hits an assertion after the first step.", ("AssertionError", "", None)),
+        ("The loader stops with a key error.", ("KeyError", "", None)),
+        ("Both ranks end with an NCCL error.", ("NCCL error", "", None)),
+        ("The kernel raises a HIP error on that card.", ("HIP error", "", None)),
+        (
+            "finish_step() in vllm/v1/engine/core.py reads None, so it raises an AttributeError.",
+            ("AttributeError", "", "core.py:finish_step"),
+        ),
+        (
+            "An AttributeError comes from core.py in `finish_step`.",
+            ("AttributeError", "", "core.py:finish_step"),
+        ),
+        ("It ends in a ValueError at loader.py:load_all.", ("ValueError", "", "loader.py:load_all")),
+        (
+            'It raises a `ValueError` with the message "no such head size".',
+            ("ValueError", "no such head size", None),
+        ),
+        (
+            'We see CUDA error "invalid resource handle" at once.',
+            ("CUDA error", "invalid resource handle", None),
+        ),
+    ],
+)
+def test_an_error_named_in_a_sentence_is_read(body: str, wanted: Told) -> None:
+    assert said(body) == wanted
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "It serves random tokens without any IndexError.",
+        "There is no illegal memory access any more.",
+        "The loader should raise a ValueError here.",
+        "It would be better to raise a clear ValueError if the size is wrong.",
+        "A different IndexError was fixed last week.",
+        "With the patch the KeyError is gone.",
+        "That change fixes the IndexError of the scheduler.",
+        "One gets slow answers instead of an OutOfMemoryError.",
+        "Is it a ValueError that I have to expect?",
+        "The EngineDeadError comes later.",
+        "The key error message stands below.",
+        "An error is raised.",
+        "",
+    ],
+)
+def test_what_is_denied_wished_or_of_another_failure_is_no_error(body: str) -> None:
+    assert said(body) is None
+
+
+def test_the_title_names_it_too() -> None:
+    assert said("It is as the title says.", "[Bug]: KeyError when the adapter is loaded") == (
+        "KeyError",
+        "",
+        None,
+    )
+
+
+def test_a_request_reports_no_error() -> None:
+    assert said("It raises a ValueError today.", "[Feature]: a wider range of sizes") is None
+
+
+def test_what_a_section_only_proposes_is_no_report() -> None:
+    assert said("Slow.\n\n### Suggested fix\n\nThe loader raises a ValueError then.") is None
+
+
+def test_a_sentence_of_many_errors_is_a_list() -> None:
+    assert said("It knows ValueError, KeyError, and TypeError.") is None
+
+
+def test_a_comment_s_error_is_read_where_title_and_body_name_none() -> None:
+    assert said("It stops.", "Stops", "Here it ends with an illegal memory access.") is None
+    assert said("It stops.", "Stops", "Here it ends with an illegal memory access.", of_comments=True) == (
+        "CUDA error",
+        "",
+        None,
+    )
+
+
+def test_a_server_s_answer_alone_is_the_message() -> None:
+    body = (
+        '```\nINFO:     10.0.0.1:52852 - "POST /v1/chat/completions HTTP/1.1" 500 Internal Server Error\n```'
+    )
+
+    assert said(body) is None
+    assert served(body) == "500 Internal Server Error"
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ('"POST /v1/chat/completions HTTP/1.1" 400 Bad Request', "400 Bad Request"),
+        ('"GET /favicon.ico HTTP/1.1" 404 Not Found', None),
+        ('"POST /v1/models HTTP/1.1" 404 Not Found', None),
+        ('"POST /v1/chat/completions HTTP/1.1" 200 OK', None),
+    ],
+)
+def test_a_refused_request_is_told_but_a_missing_page_is_none(line: str, wanted: str | None) -> None:
+    assert served(f"```\nINFO:     10.0.0.1:52852 - {line}\n```") == wanted
+
+
+def test_a_log_s_error_comes_before_what_people_say() -> None:
+    body = "It ends with a KeyError.\n\n```\nValueError: the head size 80 is not supported\n```"
+    error = read_issue(IssueText(1, "[Bug]: it ends", body)).facts.error
+
+    assert error is not None
+    assert (error.type, error.message) == ("ValueError", "the head size 80 is not supported")
+
+
+def test_the_evidence_of_a_said_error_is_its_own_words() -> None:
+    facts = read_issue(IssueText(1, "[Bug]: it stops", "The matmul segfaults on gfx942.")).facts
+
+    assert [(item.quote, item.source) for item in facts.evidence if item.field == "error.message"] == [
+        ("segfaults", "body")
+    ]
+
+
+def test_a_place_named_beside_the_class_is_found() -> None:
+    document = an_issue("The crash is a ValueError in `merge_all()` of `gpu_model_runner.py`.")
+
+    assert place_said(document, "ValueError") == "gpu_model_runner.py:merge_all"
+    assert place_said(document, "KeyError") is None
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["KeyError", " in ", "a.py", "load()", '"', "`", "no ", "segfaults", ". ", ": ", "\n", "é"]
+        ),
+        max_size=20,
+    ).map("".join)
+)
+def test_a_said_error_stands_in_its_source(body: str) -> None:
+    document = an_issue(body, title=body.replace("\n", " "))
+    found = find_said_error(document)
+
+    assert found is None or any(
+        text[found.line.start : found.line.end] == found.line.raw for text in document.sources.values()
+    )

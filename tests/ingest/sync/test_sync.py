@@ -1,0 +1,412 @@
+"""The sync: nothing lost, nothing asked twice, whatever moves or breaks while it runs."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import httpx
+import pytest
+
+import ingest.sync.lists
+from app.store.github.comments import find_comments
+from app.store.github.issues import find_issue, numbers_of
+from app.store.github.releases import first_releases_of
+from app.store.github.sync_state import find_cursor, last_runs
+from app.store.session import Store
+from ingest.derive import Progress
+from ingest.one_issue import fetch_issue
+from ingest.sync.sync import SyncResult, sync
+
+REPO = "acme/engine"
+REPO_ID = 1
+
+
+def run(store: Store, github: Any, derive: Any, **more: Any) -> SyncResult:
+    with github.client() as client:
+        return sync(store, client, REPO, derive=derive, **more)
+
+
+def numbers(store: Store) -> list[int]:
+    with store.reading() as session:
+        return numbers_of(session, REPO_ID, limit=100_000)
+
+
+def comment_ids(store: Store, issues: list[int]) -> list[int]:
+    with store.reading() as session:
+        return sorted(c.id for rows in find_comments(session, REPO_ID, issues).values() for c in rows)
+
+
+def fill(github: Any, issues: int, comments: int = 0) -> None:
+    for n in range(1, issues + 1):
+        github.put_issue(n, n * 90)
+    for n in range(1, comments + 1):
+        github.put_comment(n, 1 + n % issues, n * 90)
+
+
+# ---- what a sync stores and what it costs
+
+
+def test_everything_is_stored_within_the_request_bound(store: Store, github: Any, derive: Any) -> None:
+    fill(github, 730, 410)
+    github.put_release("v1.0.0", "## What's Changed\n* One by @a in #5\n")
+    result = run(store, github, derive)
+    assert result.complete
+    assert (result.issues, result.comments, result.releases) == (730, 410, 1)
+    assert numbers(store) == list(range(1, 731))
+    assert comment_ids(store, numbers(store)) == list(range(1, 411))
+    assert result.requests == len(github.asked) <= 1.05 * (730 + 410 + 1) / 100 + 10
+    with store.reading() as session:
+        assert first_releases_of(session, REPO_ID, [5, 6]) == {5: "v1.0.0"}
+
+
+def test_nothing_new_costs_three_requests_and_reads_nothing(store: Store, github: Any, derive: Any) -> None:
+    fill(github, 230, 130)
+    github.put_release("v1.0.0")
+    run(store, github, derive)
+    derive.calls.clear()
+    first, second = run(store, github, derive), run(store, github, derive)
+    assert (first.requests, second.requests, second.not_modified) == (3, 3, 3)
+    assert (first.issues, first.comments, first.releases, first.read) == (0, 0, 0, 0)
+    assert derive.calls == []
+
+
+def test_only_what_changed_is_asked_and_read_again(store: Store, github: Any, derive: Any) -> None:
+    fill(github, 300, 200)
+    run(store, github, derive)
+    derive.calls.clear()
+    github.put_issue(17, 300 * 90 + 400, state="closed", closed_at="2025-02-01T00:00:00Z")
+    github.put_issue(301, 300 * 90 + 500)
+    github.put_comment(900, 40, 200 * 90 + 900, body="A new remark")
+    result = run(store, github, derive)
+    assert (result.issues, result.comments) == (2, 1)
+    assert sorted(derive.numbers) == [17, 40, 301]
+    assert result.requests <= 5 + 1 + 1
+    with store.reading() as session:
+        stored = find_issue(session, REPO_ID, 17)
+    assert stored is not None
+    assert stored.state == "closed"
+
+
+def test_an_issue_is_read_once_in_a_run_however_often_it_is_touched(
+    store: Store, github: Any, derive: Any
+) -> None:
+    fill(github, 150)
+    for n in range(300):
+        github.put_comment(n + 1, 7, n)
+    result = run(store, github, derive)
+    assert result.read == 150
+    assert len(derive.numbers) == len(set(derive.numbers)) == 150
+
+
+def test_a_comment_whose_issue_is_not_stored_waits_for_it(store: Store, github: Any, derive: Any) -> None:
+    fill(github, 3)
+    github.put_comment(1, 44, 10)
+    assert run(store, github, derive).complete
+    assert sorted(derive.numbers) == [1, 2, 3]
+    github.put_issue(44, 1000)
+    run(store, github, derive)
+    assert 44 in derive.numbers
+
+
+def test_a_row_that_cannot_be_used_is_told_and_stops_nothing(store: Store, github: Any, derive: Any) -> None:
+    fill(github, 5)
+    github.put_issue(3, 270, state="ajar")
+    result = run(store, github, derive)
+    assert numbers(store) == [1, 2, 4, 5]
+    assert result.skipped == ("issue 3: state is neither open nor closed",)
+    assert not result.complete
+    assert result.error is None
+
+
+def test_an_empty_repository_is_complete(store: Store, github: Any, derive: Any) -> None:
+    result = run(store, github, derive)
+    assert result.complete
+    assert result.requests == 3
+
+
+def test_progress_is_told_for_every_stage(store: Store, github: Any, derive: Any) -> None:
+    fill(github, 130, 20)
+    told: list[Progress] = []
+    run(store, github, derive, report=told.append)
+    assert [p.stage for p in told] == ["releases", "issues", "issues", "comments", "facts", "facts"]
+    assert (told[-1].done, told[-1].total) == (130, 130)
+
+
+def test_the_run_is_noted_with_its_figures(store: Store, github: Any, derive: Any) -> None:
+    fill(github, 12)
+    result = run(store, github, derive)
+    with store.reading() as session:
+        (noted,) = last_runs(session)
+    assert (noted.repo, noted.outcome, noted.stored, noted.fault) == (REPO, "complete", 12, None)
+    assert (noted.requests, noted.remaining) == (result.requests, 4321)
+    assert noted.ended_at is not None
+
+
+# ---- rows that move
+
+
+def test_rows_that_move_between_pages_are_not_lost(store: Store, github: Any, derive: Any) -> None:
+    fill(github, 600, 500)
+    chance = random.Random(7)
+    newest = 600 * 90
+
+    def touch(fake: Any, _count: int) -> None:
+        nonlocal newest
+        for _ in range(3):
+            newest += 1
+            key = chance.choice(sorted(fake.issues))
+            fake.put_issue(key, newest, title=f"Touched at {newest}")
+            key = chance.choice(sorted(fake.comments))
+            fake.put_comment(key, 5, newest, body=f"Edited at {newest}")
+
+    github.before = touch
+    run(store, github, derive)
+    github.before = None
+    run(store, github, derive)
+    assert numbers(store) == list(range(1, 601))
+    assert comment_ids(store, numbers(store)) == list(range(1, 501))
+    with store.reading() as session:
+        for number, row in github.issues.items():
+            stored = find_issue(session, REPO_ID, number)
+            assert stored is not None
+            assert stored.title == row["title"]
+
+
+@pytest.mark.parametrize("size", [100, 101, 250, 1000])
+def test_a_burst_of_rows_with_one_update_time_is_walked_to_its_end(
+    store: Store, github: Any, derive: Any, size: int
+) -> None:
+    fill(github, 40)
+    for n in range(1, size + 1):
+        github.put_issue(1000 + n, 50_000)
+        github.put_comment(n, 1000 + n, 50_000)
+    github.put_issue(5000, 60_000)
+    github.put_comment(5000, 5000, 60_000)
+    result = run(store, github, derive)
+    assert len(numbers(store)) == 41 + size
+    assert len(comment_ids(store, [*range(1001, 1001 + size), 5000])) == size + 1
+    assert result.requests <= 1.05 * (42 + 2 * size) / 100 + 10
+
+
+def test_rows_that_move_out_of_a_burst_are_not_lost(store: Store, numbered_github: Any, derive: Any) -> None:
+    github = numbered_github
+    for n in range(1, 451):
+        github.put_issue(n, 50_000)
+    chance = random.Random(3)
+    newest = 50_000
+
+    def touch(fake: Any, count: int) -> None:
+        nonlocal newest
+        if count < 12:
+            still = [
+                n for n, row in fake.issues.items() if row["updated_at"] == fake.issues[450]["updated_at"]
+            ]
+            for number in chance.sample(still[:150], min(4, len(still) - 1)) if len(still) > 150 else []:
+                newest += 1
+                fake.put_issue(number, newest)
+
+    github.before = touch
+    result = run(store, github, derive)
+    assert result.complete
+    assert numbers(store) == list(range(1, 451))
+
+
+def test_a_deleted_row_inside_a_burst_hides_none_behind_it(
+    store: Store, numbered_github: Any, derive: Any
+) -> None:
+    github = numbered_github
+    for n in range(1, 401):
+        github.put_issue(n, 50_000)
+    gone = [3, 4, 5, 6, 7, 8, 9, 10, 120, 121]
+
+    def remove(fake: Any, count: int) -> None:
+        if count >= 3 and gone:
+            fake.issues.pop(gone.pop(0), None)
+
+    github.before = remove
+    run(store, github, derive)
+    assert set(github.issues) <= set(numbers(store))
+
+
+# ---- stops
+
+
+@pytest.mark.parametrize("stop_at", range(1, 14))
+def test_a_stopped_run_goes_on_where_it_was(store: Store, github: Any, derive: Any, stop_at: int) -> None:
+    fill(github, 640, 450)
+    github.put_release("v1")
+
+    def stop(_fake: Any, count: int) -> None:
+        if count == stop_at:
+            raise KeyboardInterrupt
+
+    github.before = stop
+    with pytest.raises(KeyboardInterrupt):
+        run(store, github, derive)
+    github.before = None
+    result = run(store, github, derive)
+    assert result.complete
+    assert len(numbers(store)) == 640
+    assert len(comment_ids(store, numbers(store))) == 450
+    assert sorted(derive.numbers) == list(range(1, 641))
+    assert len(github.asked) <= 13 + 2
+    with store.reading() as session:
+        assert last_runs(session)[0].outcome == "complete"
+
+
+def test_a_run_killed_while_it_reads_is_read_to_the_end_by_the_next(
+    store: Store, github: Any, derive: Any
+) -> None:
+    fill(github, 450)
+
+    def dies(session: Any, repo_id: int, repo: str, batch: Any, /) -> Any:
+        if len(derive.calls) == 2:
+            raise KeyboardInterrupt
+        return derive(session, repo_id, repo, batch)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(store, github, dies)
+    asked = len(github.asked)
+    result = run(store, github, derive)
+    assert len(github.asked) - asked == 2
+    assert sorted(derive.numbers) == list(range(1, 451))
+    assert result.read == 250
+
+
+def test_a_page_and_its_cursor_are_stored_together_or_not_at_all(
+    store: Store, github: Any, derive: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(github, 30)
+
+    def refuse(*_args: Any) -> None:
+        raise RuntimeError("disk gone")
+
+    monkeypatch.setattr(ingest.sync.lists, "save_cursor", refuse)
+    with pytest.raises(RuntimeError):
+        run(store, github, derive)
+    assert numbers(store) == []
+    with store.reading() as session:
+        assert find_cursor(session, REPO_ID, "issues") == {}
+        assert last_runs(session)[0].outcome == "failed"
+
+
+def test_a_refusal_on_the_way_keeps_and_reads_what_is_stored(store: Store, github: Any, derive: Any) -> None:
+    fill(github, 350, 10)
+    github.before = lambda _fake, count: httpx.Response(401, json={}) if count >= 3 else None
+    result = run(store, github, derive)
+    assert not result.complete
+    assert "TRIAGE_GITHUB_TOKEN" in str(result.error)
+    assert result.issues == result.read == len(numbers(store)) == 100
+    with store.reading() as session:
+        noted = last_runs(session)[0]
+    assert (noted.outcome, noted.fault) == ("partial", str(result.error))
+    github.before = None
+    assert run(store, github, derive).complete
+    assert len(numbers(store)) == 350
+
+
+def test_a_github_out_of_reach_leaves_a_failed_run_and_no_rows(
+    store: Store, github: Any, derive: Any
+) -> None:
+    def unreachable(_fake: Any, _count: int) -> None:
+        raise httpx.ConnectError("no route")
+
+    github.before = unreachable
+    result = run(store, github, derive)
+    assert "could not be reached" in str(result.error)
+    with store.reading() as session:
+        assert last_runs(session)[0].outcome == "failed"
+
+
+def test_before_a_long_wait_what_is_stored_is_read(store: Store, github: Any, derive: Any) -> None:
+    fill(github, 350)
+    read_before_wait: list[int] = []
+
+    def limit(_fake: Any, count: int) -> httpx.Response | None:
+        if count == 4:
+            return httpx.Response(429, json={}, headers={"retry-after": "90"})
+        if count == 5:
+            read_before_wait.append(len(derive.numbers))
+        return None
+
+    github.before = limit
+    told: list[Progress] = []
+    result = run(store, github, derive, report=told.append)
+    assert result.complete
+    assert read_before_wait[0] >= 190
+    (waiting,) = [p for p in told if p.stage == "waiting"]
+    assert waiting.done == 90
+    assert "secondary" in waiting.note
+    assert sorted(derive.numbers) == list(range(1, 351))
+
+
+# ---- options
+
+
+def test_a_limit_stops_each_list_and_the_next_run_goes_on(store: Store, github: Any, derive: Any) -> None:
+    fill(github, 340, 30)
+    result = run(store, github, derive, limit=120)
+    assert (result.issues, result.comments, result.limited, result.complete) == (120, 30, True, True)
+    assert numbers(store) == list(range(1, 121))
+    assert not run(store, github, derive).limited
+    assert len(numbers(store)) == 340
+
+
+def test_a_limit_of_one_gets_on_at_each_start(store: Store, github: Any, derive: Any) -> None:
+    for n in range(1, 6):
+        github.put_issue(n, n)
+    for n in range(1, 6):
+        run(store, github, derive, limit=1)
+        assert len(numbers(store)) == n
+
+
+def test_a_full_run_walks_everything_and_moves_no_cursor_back(store: Store, github: Any, derive: Any) -> None:
+    fill(github, 230, 20)
+    run(store, github, derive)
+    with store.reading() as session:
+        before = find_cursor(session, REPO_ID, "issues")
+    github.issues[7]["title"] = "Changed without a new update time"
+    derive.calls.clear()
+    result = run(store, github, derive, full=True)
+    assert result.complete
+    assert result.requests >= 5
+    assert derive.numbers == [7]
+    with store.reading() as session:
+        after = find_cursor(session, REPO_ID, "issues")
+        assert find_cursor(session, REPO_ID, "issues.full") == {}
+    assert after["since"] == before["since"]
+
+
+def test_a_stopped_full_run_goes_on_when_it_is_asked_for_again(
+    store: Store, github: Any, derive: Any
+) -> None:
+    fill(github, 550)
+    run(store, github, derive)
+    start = len(github.asked)
+
+    def stop(_fake: Any, count: int) -> None:
+        if count == start + 5:
+            raise KeyboardInterrupt
+
+    github.before = stop
+    with pytest.raises(KeyboardInterrupt):
+        run(store, github, derive, full=True)
+    github.before = None
+    begin = len(github.asked)
+    assert run(store, github, derive, full=True).complete
+    assert len(github.asked) - begin <= 5
+
+
+# ---- one issue
+
+
+def test_one_issue_is_fetched_with_all_its_comments(store: Store, github: Any, derive: Any) -> None:
+    github.put_issue(9, 50)
+    for n in range(1, 251):
+        github.put_comment(n, 9, n)
+    with github.client() as client:
+        assert fetch_issue(store, client, REPO, 9, derive=derive)
+        assert not fetch_issue(store, client, REPO, 10, derive=derive)
+    assert comment_ids(store, [9]) == list(range(1, 251))
+    assert derive.numbers == [9]

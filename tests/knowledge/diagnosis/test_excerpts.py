@@ -1,0 +1,317 @@
+"""The lines of a log that a page shows.
+
+Two logs' telling lines side by side, the words that stand in both of them marked.
+
+The telling lines of a stored issue, as its own text has them.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.extract.redaction.redact import BLOCK
+from app.knowledge.diagnosis.diagnose import diagnose
+from app.knowledge.diagnosis.excerpts import (
+    MAX_LINE_CHARS,
+    MAX_LINES,
+    ExcerptLine,
+    SideLine,
+    Sides,
+    excerpt,
+    side_by_side,
+    their_lines,
+)
+from app.knowledge.diagnosis.shapes import Match, MatchLine, Why
+from app.knowledge.indexing.starter_set import load_starter_set
+from app.paths import cards_dir
+from app.starter.cards import read_cards
+from app.store.session import Store
+from tests.knowledge.conftest import Keep
+from tests.samples import FOREIGN_LOG, HEALTHY_LOG, REPO, a_comment, a_traceback, an_issue, fenced, marlin_log
+
+LOG = marlin_log()
+
+
+def lines_of(store: Store, log: str) -> tuple[ExcerptLine, ...]:
+    return excerpt(log, diagnose(store, log, repos=(REPO,)))
+
+
+def test_the_cause_its_neighbours_and_the_wrappers_are_shown_in_order(sqlite_store: Store) -> None:
+    assert [(line.number, line.role, line.remark) for line in lines_of(sqlite_store, LOG)] == [
+        (1, "dim", "wrapper, not the cause"),
+        (3, "dim", ""),
+        (4, "dim", ""),
+        (5, "dim", ""),
+        (6, "hot", ""),
+        (7, "dim", "wrapper, not the cause"),
+    ]
+
+
+def test_a_line_is_shown_as_it_stands_in_the_log(sqlite_store: Store) -> None:
+    assert [
+        line for line in lines_of(sqlite_store, LOG) if line.text != LOG.splitlines()[line.number - 1]
+    ] == []
+
+
+def test_a_log_without_an_error_shows_nothing(sqlite_store: Store) -> None:
+    assert lines_of(sqlite_store, HEALTHY_LOG) == ()
+
+
+def test_blank_neighbours_are_left_out(sqlite_store: Store) -> None:
+    assert [line.number for line in lines_of(sqlite_store, "first\n\n\nValueError: no\n\n")] == [1, 4]
+
+
+def test_secrets_are_masked(sqlite_store: Store) -> None:
+    [line] = lines_of(sqlite_store, "ValueError: password: correct-horse at /home/jane/x")
+
+    assert line.text == f"ValueError: password: {BLOCK * 13} at /home/{BLOCK * 4}/x"
+
+
+def test_a_key_block_beside_the_cause_is_masked(sqlite_store: Store) -> None:
+    log = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg\nAAAASCBKcwggSj\n-----END PRIVATE KEY-----\nValueError: no"
+
+    assert [line.text for line in lines_of(sqlite_store, log)] == [
+        BLOCK * 14,
+        BLOCK * 14,
+        "-----END PRIVATE KEY-----",
+        "ValueError: no",
+    ]
+
+
+def test_a_very_long_line_is_cut(sqlite_store: Store) -> None:
+    [line] = lines_of(sqlite_store, f"ValueError: {'x' * 5000}\n" + "\n" * 20)
+
+    assert len(line.text) == MAX_LINE_CHARS
+
+
+def test_control_characters_do_not_shift_the_numbers(sqlite_store: Store) -> None:
+    log = "first\x00\nTrace\x07back (most recent call last):\nValueError: no\n"
+
+    assert [(line.number, line.role) for line in lines_of(sqlite_store, log)] == [
+        (1, "dim"),
+        (2, "dim"),
+        (3, "hot"),
+    ]
+
+
+def test_the_cause_is_shown_however_many_wrappers_there_are(sqlite_store: Store) -> None:
+    words = [
+        f"(EngineCore_DP0 pid=9) ERROR 03-14 09:26:54 [x.py:1] Worker proc VllmWorker-{at} died unexpectedly"
+        for at in range(12)
+    ]
+    shown = lines_of(sqlite_store, "\n".join([*words, a_traceback("ValueError: no", "vllm/a.py:b")]))
+
+    assert [line.role for line in shown].count("hot") == 1
+    assert len(shown) <= MAX_LINES
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *LOG.splitlines(),
+                *FOREIGN_LOG.splitlines(),
+                "",
+                "Trace\x00back (most recent call last):",
+                "x" * 900,
+            ]
+        ),
+        min_size=1,
+        max_size=30,
+    ),
+    st.sampled_from(["\n", " ", "\r\n"]),
+)
+def test_any_log_s_excerpt_is_short_and_in_order(sqlite_store: Store, lines: list[str], between: str) -> None:
+    log = between.join([*lines, "end"])
+    shown = [line.number for line in lines_of(sqlite_store, log)]
+
+    assert shown == sorted(set(shown))
+    assert len(shown) <= MAX_LINES
+
+
+@pytest.mark.parametrize(
+    "flat", [" ".join(("We saw this after the upgrade of the cluster. " * 12 + LOG).split())]
+)
+def test_a_text_that_lost_its_line_breaks_is_shown_in_pieces(sqlite_store: Store, flat: str) -> None:
+    hot = [line.text for line in lines_of(sqlite_store, flat) if line.role == "hot"]
+
+    assert len(hot) == 1
+    assert "is not divisible by min_thread_n = 64." in hot[0]
+
+
+PREFIX = "(EngineCore_DP0 pid=314) ERROR 03-14 09:26:54 [core.py:20] "
+
+
+def a_match(*texts: str) -> Match:
+    lines = tuple(
+        MatchLine(number=at, text=text, role="error" if at == 1 else "wrapper")
+        for at, text in enumerate(texts, 1)
+    )
+    return Match(
+        number=7,
+        repo=REPO,
+        title="t",
+        url="u",
+        state="open",
+        score=0.9,
+        band="same",
+        why=Why(),
+        excerpt=lines,
+    )
+
+
+def sides(ours: str, theirs: str) -> Sides:
+    found = side_by_side((ExcerptLine(6, ours, "hot", "a remark"),), a_match(theirs))
+    assert found is not None
+    return found
+
+
+def marked(line: SideLine) -> list[str]:
+    return [piece.text for piece in line.pieces if piece.is_common]
+
+
+def test_what_both_say_is_marked_and_what_differs_is_not() -> None:
+    found = sides(
+        "ValueError: output_size = 4544 is not divisible by 64",
+        "ValueError: output_size = 2112 is not divisible by 64",
+    )
+
+    assert marked(found.ours[0]) == marked(found.theirs[0]) == ["ValueError: output_size", "divisible"]
+
+
+def test_what_a_program_puts_before_its_words_is_never_marked() -> None:
+    found = sides(PREFIX + "KeyError: 'rope'", PREFIX + "KeyError: 'rope'")
+
+    assert marked(found.ours[0]) == ["KeyError: 'rope"]
+
+
+def test_words_of_every_traceback_are_not_marked_alone() -> None:
+    found = sides(
+        '  File "/opt/venv/lib/python3.12/site-packages/a.py", line 20, in x',
+        '  File "/opt/venv/lib/python3.12/site-packages/b.py", line 20, in y',
+    )
+
+    assert marked(found.ours[0]) == []
+
+
+def test_numbers_roles_and_remarks_stay_with_their_lines() -> None:
+    found = side_by_side((ExcerptLine(6, "a", "hot", "a remark"),), a_match("b", "c"))
+
+    assert found is not None
+    assert [(line.number, line.role, line.remark) for line in (*found.ours, *found.theirs)] == [
+        (6, "hot", "a remark"),
+        (1, "hot", ""),
+        (2, "dim", "wrapper, not the cause"),
+    ]
+
+
+def test_a_terminal_s_colours_are_not_shown() -> None:
+    [line] = sides("\x1b[1;36mValueError: no room\x1b[0;0m", "ValueError: no room").ours
+
+    assert "".join(piece.text for piece in line.pieces) == "ValueError: no room"
+
+
+def test_with_one_side_only_nothing_is_shown() -> None:
+    lines = (ExcerptLine(6, "a", "hot"),)
+
+    assert (side_by_side(lines, None), side_by_side(lines, a_match()), side_by_side((), a_match("b"))) == (
+        None,
+        None,
+        None,
+    )
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_the_pieces_of_a_line_are_the_line(ours: str, theirs: str) -> None:
+    found = sides(ours.replace("\x1b", ""), theirs)
+
+    assert "".join(piece.text for piece in found.ours[0].pieces) == ours.replace("\x1b", "")
+
+
+BODY = fenced("It fails.", marlin_log())
+
+
+def lines_of_their_lines(store: Store, repo_id: int, number: int = 1) -> tuple[MatchLine, ...]:
+    with store.reading() as session:
+        return their_lines(session, repo_id, number)
+
+
+def test_the_error_its_frame_what_stands_before_and_the_wrappers_are_quoted(store: Store, keep: Keep) -> None:
+    found = lines_of_their_lines(store, keep(an_issue(1, body=BODY)))
+
+    assert [(line.number, line.role) for line in found] == [
+        (4, "wrapper"),
+        (6, "before"),
+        (7, "before"),
+        (8, "frame"),
+        (9, "error"),
+        (10, "wrapper"),
+    ]
+
+
+def test_every_line_stands_in_the_body_at_its_number(store: Store, keep: Keep) -> None:
+    found = lines_of_their_lines(store, keep(an_issue(1, body=BODY)))
+
+    assert [line for line in found if line.text != BODY.splitlines()[line.number - 1]] == []
+
+
+def test_marks_of_the_form_are_left_out(store: Store, keep: Keep) -> None:
+    body = "### The error\n\n<details>\n\n```text\n    ^^^^^^\nValueError: no room for it\n```\n</details>"
+
+    assert [line.text for line in lines_of_their_lines(store, keep(an_issue(1, body=body)))] == [
+        "ValueError: no room for it"
+    ]
+
+
+def test_a_secret_is_masked_even_if_what_tells_it_stands_lines_above(store: Store, keep: Keep) -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg\nAAAASCBKcwggSj\n-----END PRIVATE KEY-----"
+    body = f"```text\n{key}\nValueError: password: correct-horse is wrong\n```"
+    found = lines_of_their_lines(store, keep(an_issue(1, body=body)))
+
+    assert [line.text for line in found] == [
+        BLOCK * 14,
+        BLOCK * 14,
+        "-----END PRIVATE KEY-----",
+        f"ValueError: password: {BLOCK * 13} is wrong",
+    ]
+
+
+def test_a_very_long_line_is_cut_around_its_words(store: Store, keep: Keep) -> None:
+    body = fenced(f"{'x' * 3000} ValueError: no room {'y' * 3000}\nKeyError: '{'z' * 3000}'\n")
+    found = lines_of_their_lines(store, keep(an_issue(1, body=body)))
+
+    assert found != ()
+    assert all(len(line.text) <= MAX_LINE_CHARS + 2 for line in found)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        an_issue(1, title="[Bug]: ValueError: no room for it", body="It fails."),
+        an_issue(1, body="Please add it."),
+    ],
+    ids=["told by the title", "no error"],
+)
+def test_an_issue_whose_body_tells_no_error_has_no_lines(store: Store, keep: Keep, record) -> None:
+    assert lines_of_their_lines(store, keep(record, a_comment(5, 1, "Me too."))) == ()
+
+
+def test_an_unknown_number_has_no_lines(store: Store, keep: Keep) -> None:
+    assert lines_of_their_lines(store, keep(an_issue(1)), number=99) == ()
+
+
+def test_what_only_a_card_tells_is_quoted_from_the_card_s_log(store: Store) -> None:
+    load_starter_set(store)
+    with store.reading() as session:
+        told = {
+            card.number: (card.log.splitlines(), their_lines(session, 1, card.number))
+            for card in read_cards(cards_dir())
+        }
+    shown = {number: lines for number, (_, lines) in told.items() if lines}
+
+    assert len(shown) > len(told) // 2
+    for number, lines in shown.items():
+        assert [line for line in lines if line.text.strip("…") not in told[number][0][line.number - 1]] == []

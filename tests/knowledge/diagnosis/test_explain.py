@@ -1,0 +1,232 @@
+"""Errors that name no cause are not called the same on likeness alone.
+
+The verdict in one sentence.
+
+Why a stored issue matches a log, and where the two differ.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from app.extract.facts import ErrorFact, Facts
+from app.extract.reader import read_log
+from app.knowledge.diagnosis.explain import LATE, MAX_PHRASES, WRAPPED, explain, headline, why_not_same
+from app.knowledge.diagnosis.shapes import Match, RootCause, Why
+from app.match.search.log_search import Candidate
+from app.match.search.terms import CHANNELS, ERROR, FRAME, TEXT
+from tests.samples import REPO, marlin_log
+
+LATE_LOG = "RuntimeError: CUDA error: an illegal memory access was encountered"
+WRAPPER_LOG = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
+NAMED = "INFO 04-01 12:00:00 [api_server.py:1] non-default args: {'model': 'Qwen/Qwen3-8B'}\n"
+
+
+def a_candidate(*frames: str) -> Candidate:
+    zero = dict.fromkeys(CHANNELS, 1.0)
+    return Candidate((1, 7), zero, zero, tuple((FRAME, text, 5.0) for text in frames))
+
+
+@pytest.mark.parametrize(
+    ("log", "wanted"), [(LATE_LOG, LATE), (WRAPPER_LOG, WRAPPED), ("KeyError: 'a.b'", None)]
+)
+def test_only_an_error_that_names_no_cause_is_doubted(log: str, wanted: str | None) -> None:
+    assert why_not_same(read_log(log), Facts(number=7), a_candidate("worker.py:run")) == wanted
+
+
+def test_the_same_model_family_takes_the_doubt_away() -> None:
+    theirs = Facts(number=7, models=("Qwen2.5-72B-Instruct-AWQ",))
+
+    assert why_not_same(read_log(NAMED + LATE_LOG), theirs, a_candidate()) is None
+
+
+def test_another_model_leaves_the_doubt() -> None:
+    theirs = Facts(number=7, models=("meta-llama/Llama-3.1-8B",))
+
+    assert why_not_same(read_log(NAMED + LATE_LOG), theirs, a_candidate()) == LATE
+
+
+def test_the_same_backend_takes_the_doubt_away() -> None:
+    log = "INFO 04-01 12:00:00 [cuda.py:1] Using FlashInfer backend on V1 engine.\n" + LATE_LOG
+    mine = read_log(log)
+    assert mine.surroundings.backends["attention"]
+
+    assert (
+        why_not_same(
+            mine,
+            Facts(number=7, backends={"attention": mine.surroundings.backends["attention"]}),
+            a_candidate(),
+        )
+        is None
+    )
+
+
+def test_a_shared_kernel_takes_the_doubt_away() -> None:
+    assert why_not_same(read_log(LATE_LOG), None, a_candidate("_custom_ops.py:moe_align_block_size")) is None
+
+
+CAUSE = RootCause(type="KeyError", message="'x'", line=3, quote="KeyError: 'x'")
+
+
+def a_match(title: str = "[Bug]: it fails", **why: tuple[str, ...]) -> Match:
+    return Match(
+        number=7, repo=REPO, title=title, url="u", state="open", score=0.5, band="likely", why=Why(**why)
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "matches", "cause", "wanted"),
+    [
+        ("same", [a_match()], CAUSE, "You hit #7: it fails."),
+        ("same", [a_match("[Bug][ROCm]: it fails.")], CAUSE, "You hit #7: it fails."),
+        ("same", [a_match("[Bug]")], CAUSE, "You hit #7: [Bug]."),
+        ("likely", [a_match()], CAUSE, "Probably #7: it fails."),
+        (
+            "likely",
+            [a_match(differs=("your GPU is L4; theirs H100",))],
+            CAUSE,
+            "Probably #7: it fails. It differs: your GPU is L4; theirs H100.",
+        ),
+        (
+            "related",
+            [a_match(shared=("frame a.py:b",))],
+            CAUSE,
+            "No known same failure; closest is #7, which shares frame a.py:b.",
+        ),
+        (
+            "related",
+            [a_match()],
+            CAUSE,
+            "No known same failure; closest is #7, which shares some of its words.",
+        ),
+        ("unknown", [], None, "No stored issue is known to be this failure: the text holds no error line."),
+        (
+            "unknown",
+            [],
+            CAUSE,
+            "No stored issue is known to be this failure: nothing stored shares its error or its frames.",
+        ),
+        (
+            "unknown",
+            [a_match()],
+            CAUSE,
+            "No stored issue is known to be this failure: what it shares with others is too common to tell.",
+        ),
+    ],
+)
+def test_the_headline_says_which_issue_or_why_none(verdict, matches, cause, wanted: str) -> None:
+    assert headline(verdict, matches, cause) == wanted
+
+
+@pytest.mark.parametrize(
+    ("verdict", "matches", "wanted"),
+    [
+        ("likely", [a_match()], "By your words, probably #7: it fails. No log was read."),
+        (
+            "related",
+            [a_match(shared=("words “a b”",))],
+            "By your words alone, closest is #7, which shares words “a b”. No log was read.",
+        ),
+        (
+            "unknown",
+            [a_match()],
+            "No stored issue is known to answer this: the question's words are too few or too common, and there is no log to read.",
+        ),
+    ],
+)
+def test_a_question_s_headline_says_that_words_answered_it_and_no_log(verdict, matches, wanted: str) -> None:
+    assert headline(verdict, matches, None, is_question=True) == wanted
+
+
+LOG = (
+    "(APIServer pid=1) INFO 03-14 09:26:40 [api_server.py:1978] vLLM API server version 0.9.1\n"
+    + marlin_log()
+)
+READING = read_log(LOG)
+THEIRS = Facts(number=1, error=ErrorFact(type="ValueError", message="no"))
+
+
+def shared(*terms: tuple[int, str]) -> Candidate:
+    scores = dict.fromkeys(CHANNELS, 1.0)
+    return Candidate((1, 1), scores, scores, tuple((channel, text, 1.0) for channel, text in terms))
+
+
+def why(
+    facts: Facts | None, *terms: tuple[int, str], gpus: tuple[str, ...] = (), models: tuple[str, ...] = ()
+) -> Why:
+    from dataclasses import replace
+
+    around = replace(READING.surroundings, gpus=gpus, models=models)
+    return explain(replace(READING, surroundings=around), facts, shared(*terms))
+
+
+def test_a_shared_signature_says_it_all() -> None:
+    facts = THEIRS.model_copy(update={"signatures": READING.signatures})
+
+    assert why(facts).shared[0] == f"the whole signature: {READING.signatures[0].text[:160]}"
+
+
+def test_a_shared_type_and_shared_error_words_are_named() -> None:
+    assert why(THEIRS, (ERROR, "min_thread_n"), (ERROR, "type:ValueError")).shared[:2] == (
+        "error type ValueError",
+        "error words “min_thread_n”",
+    )
+
+
+def test_shared_frames_are_named() -> None:
+    assert why(None, (FRAME, "a.py:b"), (FRAME, "a.py:b > c.py:d")).shared == ("frame a.py:b",)
+
+
+def test_where_only_words_are_shared_they_are_named() -> None:
+    assert why(None, (TEXT, "weights")).shared == ("words “weights”",)
+
+
+def test_another_type_differs() -> None:
+    other = Facts(number=1, error=ErrorFact(type="KeyError", message="x"))
+
+    assert "your error is ValueError; theirs KeyError" in why(other).differs
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "wanted"),
+    [
+        (("H100",), ("H100",), (("GPU H100",), ())),
+        (("H100",), ("A100", "H100"), (("GPU H100",), ())),
+        (("H100",), ("A100",), ((), ("your GPU is H100; theirs A100",))),
+        ((), ("A100",), ((), ())),
+        (("H100",), (), ((), ())),
+    ],
+)
+def test_hardware_is_compared(
+    ours: tuple[str, ...], theirs: tuple[str, ...], wanted: tuple[tuple[str, ...], tuple[str, ...]]
+) -> None:
+    found = why(THEIRS.model_copy(update={"gpus": theirs}), gpus=ours)
+
+    assert (
+        tuple(p for p in found.shared if "GPU" in p),
+        tuple(p for p in found.differs if "GPU" in p),
+    ) == wanted
+
+
+def test_a_model_is_the_same_under_another_owner_and_spelling() -> None:
+    found = why(THEIRS.model_copy(update={"models": ("org/M-7B",)}), models=("/models/m_7b",))
+
+    assert "model /models/m_7b" in found.shared
+
+
+@pytest.mark.parametrize(
+    ("theirs", "wanted"), [("0.9.1", (True, False)), ("0.8.5", (False, True)), (None, (False, False))]
+)
+def test_versions_are_compared(theirs: str | None, wanted: tuple[bool, bool]) -> None:
+    found = why(THEIRS.model_copy(update={"versions": {"vllm": theirs} if theirs else {}}))
+
+    assert ("vLLM 0.9.1" in found.shared, "you run vLLM 0.9.1; theirs 0.8.5" in found.differs) == wanted
+
+
+def test_no_more_than_a_few_phrases_are_given() -> None:
+    facts = THEIRS.model_copy(update={"gpus": ("H100",), "models": ("m",), "versions": {"vllm": "0.9.1"}})
+    found = why(
+        facts, (ERROR, "a"), (ERROR, "b"), (FRAME, "a.py:b"), (FRAME, "c.py:d"), gpus=("H100",), models=("m",)
+    )
+
+    assert len(found.shared) == MAX_PHRASES

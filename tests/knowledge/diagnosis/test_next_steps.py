@@ -1,0 +1,185 @@
+"""What to do when no stored issue is known to be the failure.
+
+Questions in words are told from logs.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from app.extract.reader import read_log
+from app.knowledge.diagnosis.next_steps import (
+    MAX_QUESTION_CHARS,
+    MAX_STEPS,
+    conditions_of,
+    is_question,
+    next_steps,
+    rows,
+)
+from tests.samples import FOREIGN_LOG, HEALTHY_LOG, a_traceback
+
+ASYNCHRONOUS = a_traceback("RuntimeError: CUDA error: device-side assert triggered", "vllm/x.py:y")
+WRAPPERS = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
+MEMORY = a_traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "vllm/x.py:y")
+NCCL = a_traceback("RuntimeError: NCCL error: unhandled system error", "vllm/x.py:y")
+MISSING = {"no_version", "no_gpu", "no_model", "environment_missing"}
+
+KNOWN_NAMES = {
+    "CUDA_LAUNCH_BLOCKING",
+    "GLOO_SOCKET_IFNAME",
+    "HF_HUB_OFFLINE",
+    "MAX_JOBS",
+    "NCCL_DEBUG",
+    "NCCL_P2P_DISABLE",
+    "NCCL_SOCKET_IFNAME",
+    "TORCHDYNAMO_VERBOSE",
+    "TORCH_CUDA_ARCH_LIST",
+    "VERBOSE",
+    "VLLM_COMPUTE_NANS_IN_LOGITS",
+    "VLLM_DISABLE_COMPILE_CACHE",
+    "VLLM_HOST_IP",
+    "VLLM_LOGGING_LEVEL",
+    "VLLM_PORT",
+    "VLLM_TRACE_FUNCTION",
+    "--attention-backend",
+    "--disable-custom-all-reduce",
+    "--distributed-executor-backend",
+    "--dtype",
+    "--enable-log-outputs",
+    "--enable-log-requests",
+    "--enable-lora",
+    "--enable-prefix-caching",
+    "--enforce-eager",
+    "--gpu-memory-utilization",
+    "--kv-cache-dtype",
+    "--limit-mm-per-prompt",
+    "--max-lora-rank",
+    "--max-model-len",
+    "--max-num-batched-tokens",
+    "--max-num-seqs",
+    "--max-parallel-loading-workers",
+    "--model-impl",
+    "--port",
+    "--profiler-config",
+    "--speculative-config",
+    "--structured-outputs-config",
+}
+"""Variables and flags of vLLM 0.33 and of what it runs on, read out of its packages."""
+PYTHON_S_OWN = {"PYTHONFAULTHANDLER"}
+
+STEPS = [pytest.param(row, id=f"{'+'.join(row['when']) or 'any'}-{at}") for at, row in enumerate(rows())]
+
+
+def commands_of_steps(log: str) -> list[str]:
+    return [step.text for step in next_steps(read_log(log))]
+
+
+@pytest.mark.parametrize("row", STEPS)
+def test_every_step_is_given_for_its_example(row: dict[str, Any]) -> None:
+    told = conditions_of(read_log(row["hit"]))
+
+    assert set(row["when"]) <= told
+    assert row["text"] in commands_of_steps(row["hit"]) or not row["when"]
+
+
+@pytest.mark.parametrize("row", STEPS)
+def test_no_step_is_given_for_what_it_is_not_about(row: dict[str, Any]) -> None:
+    if not row["when"]:
+        return
+    assert row["text"] not in commands_of_steps(row["miss"])
+
+
+def test_no_step_stands_there_twice() -> None:
+    assert len({(tuple(row["when"]), row["text"]) for row in rows()}) == len(rows())
+
+
+@pytest.mark.parametrize("row", STEPS)
+def test_a_command_names_only_variables_and_flags_that_there_are(row: dict[str, Any]) -> None:
+    command = row.get("command", "")
+    variables = set(re.findall(r"\b([A-Z][A-Z0-9_]{3,})=", command)) - PYTHON_S_OWN
+    served = command.partition("vllm serve ")[2].partition(";")[0]
+    flags = {flag.replace("--no-", "--") for flag in re.findall(r"--[a-z][a-z-]+", served)}
+
+    assert variables | flags <= KNOWN_NAMES
+
+
+@pytest.mark.parametrize(
+    ("log", "wanted"),
+    [
+        (HEALTHY_LOG, {"no_error", "no_gpu", "environment_missing"}),
+        ("hello", {"question", *MISSING}),
+        (WRAPPERS, {"only_wrappers"}),
+        (ASYNCHRONOUS, {"asynchronous"}),
+        (MEMORY, {"memory"}),
+        ("ValueError: No available memory for the cache blocks.", {"memory"}),
+        (NCCL, {"nccl"}),
+        (FOREIGN_LOG, set()),
+        ("vLLM hangs on two GPUs", {"question", "hang", *MISSING}),
+    ],
+)
+def test_conditions_are_told_from_the_log(log: str, wanted: set[str]) -> None:
+    told = conditions_of(read_log(log))
+
+    assert (told if wanted & MISSING else told - MISSING) == wanted
+
+
+@pytest.mark.parametrize(
+    ("log", "first"),
+    [
+        (WRAPPERS, "kubectl logs --previous --tail=-1 POD > crash.log"),
+        (ASYNCHRONOUS, "CUDA_LAUNCH_BLOCKING=1 vllm serve YOUR_ARGS"),
+        (MEMORY, "vllm serve YOUR_ARGS --max-model-len 4096"),
+        (NCCL, "NCCL_DEBUG=INFO vllm serve YOUR_ARGS"),
+        (FOREIGN_LOG, "vllm collect-env"),
+        ("hello", ""),
+    ],
+)
+def test_the_most_telling_step_comes_first(log: str, first: str) -> None:
+    assert next_steps(read_log(log))[0].command == first
+
+
+@pytest.mark.parametrize("log", [WRAPPERS, ASYNCHRONOUS, MEMORY, NCCL, FOREIGN_LOG, HEALTHY_LOG])
+def test_there_are_a_few_steps_and_none_twice(log: str) -> None:
+    steps = next_steps(read_log(log))
+
+    assert 1 <= len(steps) <= MAX_STEPS
+    assert len({step.text for step in steps}) == len(steps)
+
+
+def test_no_kind_of_failure_is_read_into_an_error_that_is_not_one_of_them() -> None:
+    assert conditions_of(read_log("KeyError: 'rope_scaling_factor'")) - MISSING == set()
+
+
+def test_a_kind_is_known_by_the_cause_and_not_by_what_wraps_it() -> None:
+    log = f"{ASYNCHRONOUS}\nWorker proc VllmWorker-3 died unexpectedly, shutting down executor."
+
+    assert conditions_of(read_log(log)) - MISSING == {"asynchronous"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "TTFT doubled on GB300 after the update",
+        "gibberish output with fp8 kv cache",
+        "Why does the server hang\nwhen I send two images?",
+    ],
+)
+def test_words_are_a_question(text: str) -> None:
+    assert is_question(read_log(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "KeyError: 'layers.0.bias'",
+        "INFO 04-01 12:00:00 [core.py:396] Initializing a V1 LLM engine (v0.9.1)",
+        "(EngineCore_DP0 pid=7) loading weights",
+        'Traceback (most recent call last):\n  File "a.py", line 1, in f',
+        "slow " * MAX_QUESTION_CHARS,
+    ],
+)
+def test_a_programs_output_is_no_question(text: str) -> None:
+    assert not is_question(read_log(text))

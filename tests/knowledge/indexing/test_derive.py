@@ -1,0 +1,245 @@
+"""From raw to known."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.extract.facts import Facts
+from app.extract.reader import RULES_VERSION, IssueReading, read_issue
+from app.extract.text.document import IssueText
+from app.knowledge.diagnosis.diagnose import diagnose
+from app.knowledge.indexing import derive
+from app.knowledge.indexing.derive import DeriveResult, derive_issues
+from app.knowledge.indexing.rederive import rederive_all
+from app.knowledge.indexing.starter_set import load_starter_set
+from app.store.derived.readings import count_faults, find_facts, links_from, stale_numbers
+from app.store.github.comments import save_comments
+from app.store.github.issues import add_repository, find_repository, save_issues
+from app.store.records import LinkRecord
+from app.store.session import Store
+from tests.knowledge.conftest import Keep
+from tests.samples import EARLY, LATE, REPO, a_comment, a_pull, an_issue, fenced, marlin_log, rope_log
+
+CARD = 39288
+
+
+def facts_of(store: Store, number: int) -> Facts:
+    with store.reading() as session:
+        return find_facts(session, 1, [number])[number]
+
+
+def links_of(store: Store, number: int) -> list[tuple[str, int, str]]:
+    with store.reading() as session:
+        return [(link.target_repo, link.target_number, link.kind) for link in links_from(session, 1, number)]
+
+
+def matches_of(store: Store, log: str) -> list[int]:
+    return [match.number for match in diagnose(store, log, repos=(REPO,)).matches]
+
+
+def test_facts_are_kept_with_the_rules_they_were_read_under(store: Store, keep: Keep) -> None:
+    keep(an_issue(1, body=fenced("See.", marlin_log())))
+
+    assert facts_of(store, 1).error.type == "ValueError"  # type: ignore[union-attr]
+    with store.reading() as session:
+        assert stale_numbers(session, 1, RULES_VERSION) == []
+
+
+def test_comments_are_read_with_who_said_them(store: Store, keep: Keep) -> None:
+    keep(
+        an_issue(1, author="reporter"),
+        a_comment(5, 1, "`--enforce-eager` works for me.", author_association="MEMBER"),
+    )
+
+    assert [(item.action, item.source, item.by) for item in facts_of(store, 1).workarounds] == [
+        ("--enforce-eager", "comment:5", "maintainer")
+    ]
+
+
+def test_how_many_were_read_is_told(store: Store) -> None:
+    with store.unit_of_work() as session:
+        repo_id = add_repository(session, REPO)
+        save_issues(session, repo_id, [an_issue(1), an_issue(2)])
+
+        assert derive_issues(session, repo_id, REPO, [1, 2, 404]) == DeriveResult(2, 0)
+
+
+def test_reading_again_changes_nothing(store: Store, keep: Keep) -> None:
+    issue = an_issue(1, body=fenced("Same as #2.", marlin_log()))
+    keep(issue)
+    before = (facts_of(store, 1), links_of(store, 1), matches_of(store, marlin_log()))
+    rederive_all(store, REPO, lambda _: None)
+
+    assert (facts_of(store, 1), links_of(store, 1), matches_of(store, marlin_log())) == before
+
+
+# A rule that throws
+
+
+@pytest.fixture
+def faulty(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(issue: IssueText) -> IssueReading:
+        if issue.number == 2:
+            raise RecursionError("a secret of the text")
+        return read_issue(issue)
+
+    monkeypatch.setattr(derive, "read_issue", read)
+
+
+@pytest.mark.usefixtures("faulty")
+def test_a_rule_that_throws_is_noted_and_stops_nothing(store: Store) -> None:
+    with store.unit_of_work() as session:
+        repo_id = add_repository(session, REPO)
+        save_issues(
+            session, repo_id, [an_issue(number, body=fenced("See.", marlin_log())) for number in (1, 2, 3)]
+        )
+
+        assert derive_issues(session, repo_id, REPO, [1, 2, 3]) == DeriveResult(3, 1)
+        assert sorted(find_facts(session, repo_id, [1, 2, 3])) == [1, 3]
+        assert count_faults(session, repo_id) == 1
+
+
+@pytest.mark.usefixtures("faulty")
+def test_an_issue_that_could_not_be_read_is_not_read_again_at_once(store: Store, keep: Keep) -> None:
+    keep(an_issue(2))
+
+    with store.reading() as session:
+        assert stale_numbers(session, 1, RULES_VERSION) == []
+
+
+@pytest.mark.usefixtures("faulty")
+def test_an_issue_that_can_no_longer_be_read_is_no_longer_found(store: Store, keep: Keep) -> None:
+    keep(an_issue(2, body=fenced("See.", marlin_log())))
+
+    assert matches_of(store, marlin_log()) == []
+
+
+# Links
+
+
+def test_named_issues_are_mentions(store: Store, keep: Keep) -> None:
+    keep(an_issue(1, body="Related to #12345 and flashinfer-ai/flashinfer#77."))
+
+    assert sorted(links_of(store, 1)) == [
+        ("flashinfer-ai/flashinfer", 77, "mentions"),
+        (REPO, 12345, "mentions"),
+    ]
+
+
+def test_a_culprit_is_what_introduced_it(store: Store, keep: Keep) -> None:
+    keep(an_issue(1, body="It worked until #12345: git bisect says the first bad commit is from #12345."))
+
+    assert links_of(store, 1) == [(REPO, 12345, "introduced_by")]
+
+
+def test_a_pull_request_fixes_what_it_closes_but_not_itself(store: Store, keep: Keep) -> None:
+    keep(a_pull(7, title="Fixes #1", body="Closes #2, fixes #7, see #3"))
+
+    assert sorted(links_of(store, 7)) == [(REPO, 1, "fixes"), (REPO, 2, "fixes")]
+
+
+def test_a_pull_request_is_never_a_match(store: Store, keep: Keep) -> None:
+    keep(a_pull(7, body=fenced("This log is mended.", marlin_log())))
+
+    assert matches_of(store, marlin_log()) == []
+
+
+# Cards
+
+
+@pytest.fixture
+def started(store: Store) -> Store:
+    load_starter_set(store)
+    return store
+
+
+def arrive(store: Store, **fields) -> None:
+    """GitHub's own row for the card's number, stored and read as a sync does it."""
+    with store.unit_of_work() as session:
+        repo_id = find_repository(session, REPO)
+        assert repo_id is not None
+        save_issues(session, repo_id, [an_issue(CARD, **fields)])
+        save_comments(
+            session, repo_id, [a_comment(5, CARD, "`--enforce-eager` works for me.", created_at=EARLY)]
+        )
+        derive_issues(session, repo_id, REPO, [CARD])
+
+
+def test_a_card_tells_all_while_github_was_not_asked(started: Store) -> None:
+    facts = facts_of(started, CARD)
+
+    assert [item.action for item in facts.workarounds] == ["--moe-backend triton"]
+    assert facts.regression is not None
+    assert (facts.gpus, facts.regression.culprit) == (("H100",), "#36286")
+    assert {item.source for item in facts.evidence} == {"card"}
+
+
+def test_the_card_s_remedy_survives_a_real_sync_of_its_number(started: Store) -> None:
+    arrive(started, title="[Bug]: GitHub's title", body="The server dies.")
+    facts = facts_of(started, CARD)
+
+    assert [(item.action, item.source) for item in facts.workarounds] == [
+        ("--moe-backend triton", "card"),
+        ("--enforce-eager", "comment:5"),
+    ]
+    assert [item.source for item in facts.evidence if item.value == "--moe-backend triton"] == ["card"]
+
+
+def test_what_github_s_text_says_replaces_what_the_card_said(started: Store) -> None:
+    arrive(started, body=fenced("On A100.", rope_log()))
+    facts = facts_of(started, CARD)
+
+    assert facts.error is not None
+    assert (facts.error.type, facts.gpus) == ("KeyError", ("A100",))
+
+
+def test_the_card_s_range_stays_where_github_s_text_has_none(started: Store) -> None:
+    arrive(started, body="The server dies.")
+
+    assert facts_of(started, CARD).regression.last_working == "0.18.1rc1.dev227"  # type: ignore[union-attr]
+
+
+def test_a_remedy_that_both_tell_stands_once(started: Store) -> None:
+    arrive(started, body="The server dies. With `--moe-backend triton` it works.")
+
+    assert [item.action for item in facts_of(started, CARD).workarounds].count("--moe-backend triton") == 1
+
+
+def test_a_card_s_words_still_find_it_after_a_real_sync(started: Store) -> None:
+    arrive(started, body="The server dies.")
+    log = "Failed: Cuda error /workspace/csrc/custom_all_reduce.cuh:455 'an illegal memory access was encountered' FlashInfer CUTLASS"
+
+    assert CARD in matches_of(started, log)
+
+
+# Everything again
+
+
+def test_all_are_read_again_in_batches(store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.knowledge.indexing.rederive.BATCH", 2)
+    keep(*(an_issue(number) for number in (1, 2, 3)), a_pull(4))
+    told = []
+
+    assert rederive_all(store, REPO, told.append) == DeriveResult(4, 0)
+    assert [(step.done, step.total) for step in told] == [(2, 4), (4, 4)]
+
+
+def test_links_that_no_text_says_outlive_reading_again(store: Store, keep: Keep) -> None:
+    from app.store.derived.readings import Reading, save_readings
+
+    keep(an_issue(1))
+    with store.unit_of_work() as session:
+        similar = LinkRecord(REPO, 2, "similar", "same frames", 0.8, "log")
+        save_readings(session, 1, [Reading(1, Facts(number=1), links=(similar,))], rules_version="old")
+    rederive_all(store, REPO, lambda _: None)
+
+    assert links_of(store, 1) == [(REPO, 2, "similar")]
+
+
+def test_an_issue_s_newer_text_is_what_is_found(store: Store, keep: Keep) -> None:
+    keep(an_issue(1, body=fenced("See.", marlin_log())))
+    keep(an_issue(1, body=fenced("See.", rope_log()), updated_at=LATE))
+
+    old, new = (diagnose(store, log, repos=(REPO,)).verdict for log in (marlin_log(), rope_log()))
+    assert old in {"related", "unknown"}
+    assert new in {"same", "likely"}

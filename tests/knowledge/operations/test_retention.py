@@ -1,0 +1,89 @@
+"""What is past its time goes: at a start, every hour, and with each round of the sync."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import time_machine
+
+from app.errors import StoreError
+from app.knowledge.operations import retention
+from app.knowledge.operations.retention import Forgotten, forget_old, forget_regularly
+from app.store.github.deliveries import add_delivery
+from app.store.github.issues import add_repository
+from app.store.github.sync_state import as_of, begin_run, end_run, last_runs
+from app.store.people.kept_logs import KeptLogRecord, add_kept_log, count_kept_logs
+from app.store.session import Store
+from tests.samples import REPO
+
+NOW = datetime.now(UTC)
+
+
+def put(store: Store, days_ago: int, outcome: str = "partial") -> None:
+    """A kept log, a delivery and a sync run of some days ago; the log's time is 30 days."""
+    day = NOW - timedelta(days=days_ago)
+    with time_machine.travel(day), store.unit_of_work() as session:
+        repo_id = add_repository(session, REPO)
+        add_delivery(session, f"delivery-{days_ago}", "issues")
+        record = KeptLogRecord(f"{days_ago:032}", "k", "log", {}, day, day + timedelta(days=30))
+        add_kept_log(session, record)
+        end_run(session, begin_run(session, repo_id), outcome=outcome)
+
+
+def outcomes(store: Store) -> list[str]:
+    with store.reading() as session:
+        return [run.outcome for run in last_runs(session, 100)]
+
+
+def test_what_is_past_its_time_goes_and_the_rest_stays(store: Store) -> None:
+    for days in (400, 100, 31, 29, 0):
+        put(store, days)
+
+    assert forget_old(store) == Forgotten(kept_logs=3, deliveries=3, sync_runs=2)
+    assert forget_old(store) == Forgotten(0, 0, 0)
+    with store.reading() as session:
+        assert count_kept_logs(session) == 2
+    assert len(outcomes(store)) == 3
+
+
+def test_the_last_complete_run_stays_however_old(store: Store) -> None:
+    put(store, 500, "complete")
+    put(store, 400, "complete")
+    put(store, 300)
+
+    forget_old(store)
+
+    assert outcomes(store) == ["complete"]
+    with store.reading() as session:
+        assert as_of(session) == pytest.approx(NOW - timedelta(days=400), abs=timedelta(minutes=1))
+
+
+def test_a_run_that_goes_on_stays(store: Store) -> None:
+    with time_machine.travel(NOW - timedelta(days=200)), store.unit_of_work() as session:
+        begin_run(session, add_repository(session, REPO))
+
+    forget_old(store)
+
+    assert outcomes(store) == ["running"]
+
+
+def test_rounds_go_on_after_one_that_failed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(store, 31)
+    stop, rounds = threading.Event(), 0
+
+    def forget(given: Store) -> Forgotten:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 1:
+            raise StoreError("it is locked")
+        stop.set()
+        return forget_old(given)
+
+    monkeypatch.setattr(retention, "forget_old", forget)
+    forget_regularly(store, stop, every_s=0.001)
+
+    assert rounds == 2
+    with store.reading() as session:
+        assert count_kept_logs(session) == 0

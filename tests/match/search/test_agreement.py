@@ -1,0 +1,97 @@
+"""How far surroundings and signatures of a log and an issue agree."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.extract.facts import Facts, Signature
+from app.extract.reader import LogReading, read_log
+from app.match.search.agreement import UNKNOWN, agreement_of, model_family
+
+LOG = """INFO 11-20 10:00:01 [api_server.py:1289] vLLM API server version 0.11.2
+(EngineCore pid=1) Traceback (most recent call last):
+(EngineCore pid=1)   File "/usr/lib/python3.12/site-packages/vllm/v1/core/kv_cache_utils.py", line 7, in check
+(EngineCore pid=1) ValueError: no memory left for the cache of 12 blocks
+"""
+
+
+def a_reading(model: str = "", gpu: str = "", attention: str = "") -> LogReading:
+    lines = [f"model='{model}'"] if model else []
+    lines += [f"INFO 11-20 10:00:00 [gpu.py:1] Device: NVIDIA {gpu}"] if gpu else []
+    lines += [f"INFO 11-20 10:00:00 [cuda.py:1] Using {attention} backend."] if attention else []
+    return read_log("\n".join([*lines, LOG]))
+
+
+def some_facts(**told: object) -> Facts:
+    return Facts.model_validate({"number": 7, "is_failure": True, "failure_kind": "crash", **told})
+
+
+def test_without_facts_nothing_is_known() -> None:
+    assert agreement_of(read_log(LOG), None) == UNKNOWN
+
+
+def test_what_one_of_the_two_does_not_tell_neither_agrees_nor_differs() -> None:
+    assert agreement_of(read_log(LOG), some_facts()) == UNKNOWN
+
+
+def test_a_signature_of_the_log_that_the_issue_has_too_agrees() -> None:
+    reading = read_log(LOG)
+
+    assert agreement_of(reading, some_facts(signatures=reading.signatures)).signature == 1
+
+
+def test_signatures_of_wrappers_do_not_count() -> None:
+    reading = read_log(LOG)
+    wrapped = [Signature(id=item.id, text=item.text, role="wrapper") for item in reading.signatures]
+
+    assert agreement_of(reading, some_facts(signatures=wrapped)).signature == 0
+
+
+@pytest.mark.parametrize(
+    ("theirs", "wanted"), [("Qwen/Qwen3-VL-8B", 1), ("meta-llama/Llama-3.1-8B", -1), ("", 0)]
+)
+def test_model_families_are_compared(theirs: str, wanted: float) -> None:
+    facts = some_facts(models=(theirs,) if theirs else ())
+
+    assert agreement_of(a_reading(model="Qwen/Qwen2.5-7B-Instruct"), facts).family == wanted
+
+
+@pytest.mark.parametrize(("theirs", "wanted"), [("0.11.0", 1.0), ("0.8.2", 0.0), ("1.0.0", -0.9)])
+def test_a_version_further_away_agrees_less(theirs: str, wanted: float) -> None:
+    told = agreement_of(read_log(LOG), some_facts(versions={"vllm": theirs})).version
+
+    assert told == pytest.approx(wanted, abs=0.06)
+
+
+@pytest.mark.parametrize("version", ["main", "nightly", ""])
+def test_a_version_without_numbers_is_not_compared(version: str) -> None:
+    assert agreement_of(read_log(LOG), some_facts(versions={"vllm": version})).version == 0
+
+
+@pytest.mark.parametrize(("theirs", "wanted"), [("H200", 1), ("A100", -1)])
+def test_cards_of_one_architecture_agree(theirs: str, wanted: float) -> None:
+    reading = a_reading(gpu="H100")
+
+    assert reading.surroundings.gpus == ("H100",)
+    assert agreement_of(reading, some_facts(gpus=(theirs,))).architecture == wanted
+
+
+@pytest.mark.parametrize(("theirs", "wanted"), [("flashinfer", 1), ("FLASH_ATTN", -1)])
+def test_backends_are_compared_without_regard_to_case(theirs: str, wanted: float) -> None:
+    reading = a_reading(attention="FlashInfer")
+
+    assert agreement_of(reading, some_facts(backends={"attention": (theirs,)})).backend == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("Qwen/Qwen2.5-72B-Instruct", "qwen"),
+        ("meta-llama/Meta-Llama-3.1-8B", "llama"),
+        ("/models/deepseek_r1/", "deepseek"),
+        ("123", ""),
+        ("", ""),
+    ],
+)
+def test_a_models_family_is_its_first_word(name: str, family: str) -> None:
+    assert model_family(name) == family

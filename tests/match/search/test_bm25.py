@@ -1,0 +1,101 @@
+"""Small bases weigh words as a full one does.
+
+What a search may read, and what terms tell.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.match.search.bm25 import (
+    ISSUES,
+    affordable,
+    count_of,
+    half_of,
+    information,
+    level_of,
+    load_background,
+    weighed,
+)
+from app.match.search.terms import ERROR, TEXT
+from app.store.derived.search_index import term_id
+
+COMMON, RARE = term_id(TEXT, "model"), term_id(TEXT, "quokkapouch")
+IDS = np.array(sorted([COMMON, RARE]), dtype=np.int64)
+
+
+def counts(held: int, size: int) -> dict[int, float]:
+    found, _ = weighed(IDS, np.full(2, held), size)
+    return dict(zip(IDS.tolist(), found.tolist(), strict=True))
+
+
+def test_a_full_base_is_weighed_by_itself_alone() -> None:
+    held = np.array([3, 7])
+
+    assert weighed(IDS, held, ISSUES) == (held, ISSUES)
+
+
+def test_in_a_small_base_a_common_word_is_common_and_a_rare_one_rare() -> None:
+    told = counts(1, 80)
+
+    assert told[COMMON] > 1_000
+    assert told[RARE] == 1
+
+
+def test_the_share_of_the_background_falls_as_the_base_grows() -> None:
+    told = [counts(1, size)[COMMON] for size in (0, 5_000, 10_000, ISSUES)]
+
+    assert told == sorted(told, reverse=True)
+    assert told[-1] == 1
+
+
+def test_a_small_base_counts_as_one_of_usual_size() -> None:
+    _, size = weighed(IDS, np.zeros(2), 80)
+
+    assert size >= ISSUES
+
+
+@given(st.lists(st.integers(1, 100_000), min_size=1, max_size=50))
+def test_a_count_is_kept_to_within_a_twentieth(values: list[int]) -> None:
+    kept = count_of(level_of(np.array(values, dtype=float)))
+
+    assert kept == pytest.approx(values, rel=0.05, abs=1)
+
+
+def test_the_shipped_counts_are_sorted_and_plausible() -> None:
+    background = load_background()
+
+    assert np.all(np.diff(background.halves) > 0)
+    assert background.counts.max() <= background.issues * 1.05
+    assert background.issues >= ISSUES
+
+
+def test_terms_of_one_text_in_two_channels_are_counted_apart() -> None:
+    ids = np.array([term_id(TEXT, "memory"), term_id(ERROR, "memory")])
+
+    one, other = load_background().counts_of(ids)
+
+    assert one > other > 0
+    assert len(set(half_of(ids).tolist())) == 2
+
+
+FREQUENCIES = {1: 2, 2: 3, 3: 5}
+
+
+@pytest.mark.parametrize(("most", "chosen"), [(10, [1, 2, 3]), (9, [1, 2]), (5, [1, 2]), (4, [1]), (0, [1])])
+def test_terms_are_taken_in_order_until_the_budget_is_spent(most: int, chosen: list[int]) -> None:
+    assert affordable([1, 2, 3], FREQUENCIES, most) == chosen
+
+
+def test_no_terms_cost_nothing() -> None:
+    assert affordable([], FREQUENCIES, 10) == []
+
+
+def test_a_rare_term_tells_more_than_a_common_one_and_an_impossible_one_nothing() -> None:
+    rare, common, everywhere, beyond = information(np.array([1, 50, 100, 101]), 100)
+
+    assert rare > common > everywhere > 0
+    assert beyond == 0

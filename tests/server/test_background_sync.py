@@ -1,0 +1,151 @@
+"""One background sync however many servers; a sync by hand waits a little, then goes on beside it."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from typing import Any
+
+import pytest
+
+from app.config import Settings
+from app.errors import GitHubError, StoreError
+from app.server import background_sync as syncing
+from app.server.background_sync import background_sync, sync_round, turn_to_sync
+from app.store.engine.sync_lock import sync_lock
+from app.store.session import Store
+
+REPOS = ("acme/engine", "acme/second")
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings(repo=REPOS, _env_file=None)  # type: ignore[call-arg]
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The repositories that were synced, in order."""
+    done: list[str] = []
+    monkeypatch.setattr(syncing, "sync_quietly", lambda _settings, _store, repo: done.append(repo))
+    return done
+
+
+def test_a_round_syncs_every_repository(store: Store, settings: Settings, synced: list[str]) -> None:
+    sync_round(settings, store, threading.Event())
+
+    assert synced == list(REPOS)
+
+
+def test_a_round_is_left_to_a_sync_that_runs(
+    store: Store, settings: Settings, synced: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with sync_lock(store):
+        sync_round(settings, store, threading.Event())
+
+    assert synced == []
+    assert "left to the sync that is running (process" in capsys.readouterr().err
+
+
+def test_servers_at_one_base_never_sync_at_once(
+    store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, most, guard = 0, 0, threading.Lock()
+    busy = threading.Event()
+
+    def work(*_: Any) -> None:
+        nonlocal running, most
+        with guard:
+            running += 1
+            most = max(most, running)
+        busy.wait(0.2)
+        with guard:
+            running -= 1
+
+    monkeypatch.setattr(syncing, "sync_quietly", work)
+    stop = threading.Event()
+    servers = [
+        threading.Thread(
+            target=background_sync(partial(sync_round, settings, store), 0.05, first=True), args=(stop,)
+        )
+        for _ in range(4)
+    ]
+    for server in servers:
+        server.start()
+    threading.Event().wait(1.5)
+    stop.set()
+    for server in servers:
+        server.join(20)
+
+    assert most == 1
+
+
+def test_a_stop_is_heeded_between_repositories(
+    store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = threading.Event()
+    done: list[str] = []
+
+    def work(_settings: Any, _store: Any, repo: str) -> None:
+        done.append(repo)
+        stop.set()
+
+    monkeypatch.setattr(syncing, "sync_quietly", work)
+    sync_round(settings, store, stop)
+
+    assert done == [REPOS[0]]
+
+
+@pytest.mark.parametrize("failure", [StoreError("the database refused"), KeyError("a fault of ours")])
+def test_no_failure_ends_the_rounds(
+    store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    rounds = 0
+    stop = threading.Event()
+
+    def work(*_: Any) -> None:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 2:
+            stop.set()
+        raise failure
+
+    monkeypatch.setattr(syncing, "sync_quietly", work)
+    background_sync(partial(sync_round, settings, store), 0.01, first=True)(stop)
+
+    assert rounds == 2
+
+
+def test_a_refusal_of_github_is_one_line(
+    sqlite_store: Store,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise GitHubError("GitHub refused")
+
+    monkeypatch.setattr(syncing, "sync", refuse)
+    syncing.sync_quietly(settings, sqlite_store, REPOS[0])
+
+    assert capsys.readouterr().err == "sync of acme/engine failed: GitHub refused\n"
+
+
+def test_a_sync_by_hand_says_that_another_runs_and_goes_on(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    went_on = False
+    with sync_lock(store), turn_to_sync(store, wait_s=0.6):
+        went_on = True
+
+    assert went_on
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("another sync is running (process ")
+    assert "beside it" in second
+
+
+def test_a_sync_by_hand_alone_says_nothing(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    with turn_to_sync(store), sync_lock(store) as other:
+        assert not other
+
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,149 @@
+"""Which issues a list shows, by what is told of them, on each engine."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from app.extract.facts import ErrorFact, Evidence, Facts, Workaround
+from app.store.derived.facets import (
+    find_estimated_dates,
+    find_titles,
+    issues_fixed_in,
+    listed_states,
+    newest_day,
+    numbers_labelled,
+    told_of_issues,
+    told_values_of,
+)
+from app.store.derived.readings import Reading, save_readings
+from app.store.github.issues import add_repository, save_issues
+from app.store.github.releases import save_releases
+from app.store.records import IssueRecord, LinkRecord
+from app.store.session import Store
+from tests.samples import EARLY, LATE, REPO, a_pull, a_release, an_issue
+
+
+def keep(store: Store, *issues: IssueRecord, repo: str = REPO, **facts: Any) -> int:
+    with store.unit_of_work() as session:
+        repo_id = add_repository(session, repo)
+        save_issues(session, repo_id, issues)
+        readings = [Reading(issue.number, Facts(number=issue.number, **facts)) for issue in issues]
+        save_readings(session, repo_id, readings, rules_version="r")
+    return repo_id
+
+
+def evidence(field: str, value: str) -> Evidence:
+    return Evidence(
+        field=field, value=value, quote=value, source="body", start=0, end=1, rule="r", confidence=1
+    )
+
+
+def test_pull_requests_gone_issues_and_other_repositories_are_not_listed(store: Store) -> None:
+    one = keep(store, an_issue(1), a_pull(2), an_issue(3, gone_at=LATE))
+    other = keep(store, an_issue(9), repo="other/thing")
+
+    with store.reading() as session:
+        assert listed_states(session, one) == [(1, "open")]
+        assert listed_states(session, other) == [(9, "open")]
+
+
+def test_issues_are_listed_with_their_state_from_a_moment_on(store: Store) -> None:
+    repo = keep(
+        store, an_issue(1, state="closed"), an_issue(2, created_at=LATE), an_issue(3, created_at=None)
+    )
+
+    with store.reading() as session:
+        assert sorted(listed_states(session, repo)) == [(1, "closed"), (2, "open"), (3, "open")]
+        assert listed_states(session, repo, since=LATE) == [(2, "open")]
+        assert sorted(listed_states(session, repo, since=EARLY)) == [(1, "closed"), (2, "open")]
+
+
+@pytest.mark.parametrize("label", ["Große Last", "große LAST"])
+def test_labels_are_found_whatever_their_case(store: Store, label: str) -> None:
+    repo = keep(store, an_issue(1, labels=("bug", "Große Last")), an_issue(2, labels=("Große",)), an_issue(3))
+
+    with store.reading() as session:
+        assert numbers_labelled(session, repo, label) == {1}
+
+
+def test_values_are_told_in_lower_case_with_their_issue(store: Store) -> None:
+    repo = keep(
+        store, an_issue(1), gpus=("H100",), evidence=(evidence("gpus", "H100"), evidence("models", "M-7B"))
+    )
+    keep(store, an_issue(1), repo="other/thing", evidence=(evidence("gpus", "A100"),))
+
+    with store.reading() as session:
+        assert told_values_of(session, repo, ["gpus"]) == [("gpus", "h100", 1)]
+        assert sorted(told_values_of(session, repo, ["gpus", "models"])) == [
+            ("gpus", "h100", 1),
+            ("models", "m-7b", 1),
+        ]
+
+
+def test_kind_error_type_and_remedy_stand_beside_the_facts(store: Store) -> None:
+    works, fails = (Workaround(action="x", kind="flag", outcome=outcome) for outcome in ("works", "fails"))
+    repo = keep(
+        store,
+        an_issue(1),
+        failure_kind="oom",
+        error=ErrorFact(type="E" * 200, message="m"),
+        workarounds=(works,),
+    )
+    keep(store, an_issue(2), failure_kind="hang", workarounds=(fails,))
+    with store.unit_of_work() as session:
+        save_issues(session, repo, [an_issue(3)])
+        save_readings(session, repo, [Reading(3, None, fault="KeyError")], rules_version="r")
+
+    with store.reading() as session:
+        assert sorted(told_of_issues(session, repo, "failure_kind")) == [("hang", 2), ("oom", 1)]
+        assert told_of_issues(session, repo, "error_type") == [("E" * 120, 1)]
+        assert [number for _, number in told_of_issues(session, repo, "has_remedy")] == [1]
+
+
+def test_estimated_dates_are_known_from_the_file_s_own_word(store: Store) -> None:
+    repo = keep(
+        store,
+        an_issue(1, raw={"x_dates_estimated": True}),
+        an_issue(2, raw={"x_dates_estimated": False}),
+        an_issue(3),
+    )
+
+    with store.reading() as session:
+        assert find_estimated_dates(session, repo, [1, 2, 3]) == {1}
+        assert find_estimated_dates(session, repo, []) == set()
+
+
+def test_the_newest_day_and_titles(store: Store) -> None:
+    repo = keep(
+        store,
+        an_issue(1, title="one"),
+        an_issue(2, created_at=LATE),
+        a_pull(3, created_at=datetime(2030, 1, 1, tzinfo=UTC)),
+    )
+
+    with store.reading() as session:
+        assert newest_day(session, repo) == LATE
+        assert newest_day(session, repo + 1) is None
+        assert find_titles(session, repo, [1, 77]) == {1: "one"}
+
+
+def test_issues_fixed_in_a_release_are_those_that_its_pull_requests_close(store: Store) -> None:
+    repo = keep(store, an_issue(1), an_issue(2), a_pull(10), a_pull(11))
+    with store.unit_of_work() as session:
+        save_releases(session, repo, [a_release("v1", 10), a_release("v2", 11)])
+        closes = [
+            Reading(
+                10,
+                Facts(number=10),
+                links=(LinkRecord(REPO, 1, "fixes", "said"), LinkRecord(REPO, 2, "mentions", "said")),
+            ),
+            Reading(11, Facts(number=11), links=(LinkRecord("other/thing", 2, "fixes", "said"),)),
+        ]
+        save_readings(session, repo, closes, rules_version="r")
+
+    with store.reading() as session:
+        assert issues_fixed_in(session, repo, REPO, "v1") == [1]
+        assert issues_fixed_in(session, repo, REPO, "v2") == []

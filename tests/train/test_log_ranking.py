@@ -1,0 +1,91 @@
+"""Learning the order, the chance and the bands from queries with known answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.match.search.agreement import Agreement
+from app.match.search.log_search import Candidate
+from app.match.search.ranking import ORDER_FEATURES, REFINE_FEATURES, rank_candidates
+from app.match.search.terms import CHANNELS
+from app.train.log_ranking import (
+    LIKELY_LEAST,
+    SAME_LEAST,
+    Example,
+    First,
+    above_all_but,
+    bands,
+    first_matches,
+    fit,
+    threshold,
+)
+
+
+def a_candidate(number: int, share: float) -> Candidate:
+    scores, shares = dict.fromkeys(CHANNELS, 50 * share), dict.fromkeys(CHANNELS, share)
+    return Candidate((1, number), scores, shares, (), rare=share, scarce=share)
+
+
+def an_example(group: int, *, is_known: bool) -> Example:
+    """A log among four issues; one holds nearly all of it if it is known, none much of it if not."""
+    tops = (0.9, 0.35, 0.3, 0.25) if is_known else (0.4, 0.35, 0.3, 0.25)
+    items = tuple(a_candidate(number, share - group % 7 / 100) for number, share in enumerate(tops, 1))
+    right = frozenset({(1, 1)}) if is_known else frozenset[tuple[int, int]]()
+    return Example(items, right, 1.0, {(1, 1): Agreement(signature=float(is_known))}, group)
+
+
+EXAMPLES = [an_example(group, is_known=group % 2 == 0) for group in range(40)]
+
+
+def firsts_of(*told: tuple[float, bool, bool]) -> list[First]:
+    return [First(*item) for item in told]
+
+
+def test_what_is_learned_puts_the_right_candidate_first() -> None:
+    weights = fit(EXAMPLES)
+
+    shuffled = replace(EXAMPLES[0], candidates=EXAMPLES[0].candidates[::-1])
+    assert rank_candidates(shuffled.candidates, shuffled.agreements, weights)[0].candidate.key == (1, 1)
+
+
+def test_no_feature_of_an_order_counts_against_a_candidate() -> None:
+    weights = fit(EXAMPLES)
+
+    assert min(*weights.order, *weights.refine) >= 0
+    assert (len(weights.order), len(weights.refine)) == (len(ORDER_FEATURES), len(REFINE_FEATURES))
+
+
+def test_a_known_log_is_told_a_higher_chance_than_one_that_is_not() -> None:
+    firsts = first_matches(EXAMPLES)
+
+    assert min(item.chance for item in firsts if item.is_known) > max(
+        item.chance for item in firsts if not item.is_known
+    )
+
+
+def test_a_threshold_keeps_its_precision() -> None:
+    right = [(0.9 - at / 100, True, True) for at in range(15)]
+    wrong = [(0.5 - at / 100, False, True) for at in range(15)]
+
+    assert threshold(firsts_of(*right, *wrong), 0.95) == pytest.approx(0.76)
+
+
+def test_a_threshold_is_not_judged_on_a_handful() -> None:
+    assert threshold(firsts_of(*[(0.9, True, True)] * 5), 0.95) == 1.1
+
+
+def test_a_band_lets_no_more_unknown_logs_in_than_it_may() -> None:
+    firsts = firsts_of(*((at / 100, False, False) for at in range(100)))
+
+    start = above_all_but(firsts, 0.05)
+
+    assert sum(item.chance >= start for item in firsts) == 5
+
+
+def test_bands_are_in_order_and_not_below_their_floors() -> None:
+    told = bands(first_matches(EXAMPLES))
+
+    assert told["related_from"] <= told["likely_from"] <= told["same_from"]
+    assert (told["same_from"] >= SAME_LEAST, told["likely_from"] >= LIKELY_LEAST) == (True, True)

@@ -1,0 +1,220 @@
+"""An answer fits its budget to the character, stays valid, and says what was left out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.web.answers.budget import (
+    MIN_CHARS,
+    TRUNCATED,
+    Emptied,
+    Entries,
+    Inside,
+    Shape,
+    Words,
+    cut_text,
+    dumps,
+    fit,
+)
+from app.web.answers.budget_rules import DIAGNOSIS, ISSUE, LIST, REPORT, VERSION_LIST
+from app.web.answers.openapi_examples import objects
+from app.web.answers.schemas import issue_document
+from tests.web.conftest import ISSUE as AN_ISSUE
+from tests.web.conftest import MATCHES, SAME, UNKNOWN
+
+LONG = SAME.model_copy(
+    update={
+        "matches": tuple(MATCHES[at % 3].model_copy(update={"number": 1000 + at}) for at in range(40)),
+        "workarounds": SAME.workarounds * 12,
+        "issue_draft": "### What happened\n" * 300,
+    }
+).model_dump(mode="json")
+LONG_ISSUE = issue_document(
+    AN_ISSUE.model_copy(update={"body": 'A line of the log, \\\\ "quoted" ✓\n' * 900})
+).model_dump(mode="json")
+LONG_REPORT = {
+    **objects()["Report"],
+    "body": "An issue's text. " * 2000,
+    "timeline": objects()["Report"]["timeline"] * 150,
+    "facts": objects()["Report"]["facts"] * 60,
+}
+LONG_LIST = {
+    **objects()["KnownIssueList"],
+    "items": objects()["KnownIssueList"]["items"] * 50,
+    "next_cursor": "x9",
+}
+ANSWERS = [
+    pytest.param(LONG, DIAGNOSIS, id="diagnosis"),
+    pytest.param(UNKNOWN.model_dump(mode="json"), DIAGNOSIS, id="unknown"),
+    pytest.param(LONG_ISSUE, ISSUE, id="issue"),
+    pytest.param(LONG_REPORT, REPORT, id="report"),
+    pytest.param(LONG_LIST, VERSION_LIST, id="known-issues"),
+    pytest.param(
+        {**objects()["RelatedList"], "items": objects()["RelatedList"]["items"] * 99}, LIST, id="related"
+    ),
+]
+
+
+@pytest.mark.parametrize(("answer", "shape"), ANSWERS)
+def test_no_budget_from_200_to_20000_is_exceeded(answer: dict[str, Any], shape: Shape) -> None:
+    before = json.dumps(answer)
+    for max_chars in [*range(200, 2000, 7), *range(2000, 20_001, 97), 20_000]:
+        told = fit(answer, shape, max_chars)
+        sent = dumps(told)
+        assert len(sent) <= max_chars
+        assert json.loads(sent) == told
+        assert set(shape.keeps) <= set(told)
+        if len(dumps(answer)) > max_chars:
+            assert told[TRUNCATED], max_chars
+            assert all(left > 0 for left in told[TRUNCATED].values())
+        else:
+            assert told == answer
+    assert json.dumps(answer) == before
+
+
+@pytest.mark.parametrize(("answer", "shape"), ANSWERS)
+def test_a_budget_is_used(answer: dict[str, Any], shape: Shape) -> None:
+    for max_chars in (4000, 8000, 20_000):
+        whole = len(dumps(answer))
+        assert len(dumps(fit(answer, shape, max_chars))) > min(max_chars, whole) * 0.6
+
+
+def test_a_larger_budget_never_tells_fewer_matches() -> None:
+    counts = [len(fit(LONG, DIAGNOSIS, chars).get("matches", ())) for chars in range(1000, 40_000, 250)]
+
+    assert counts == sorted(counts)
+
+
+def test_what_was_left_out_is_counted() -> None:
+    told = fit(LONG, DIAGNOSIS, 6000)
+
+    assert told[TRUNCATED]["issue_draft"] == len(LONG["issue_draft"])
+    assert told[TRUNCATED]["matches"] + len(told["matches"]) == len(LONG["matches"])
+    assert told["matches"] == [
+        {**match, "excerpt": [], "workarounds": [], "regression": told["matches"][at]["regression"]}
+        for at, match in enumerate(LONG["matches"][: len(told["matches"])])
+    ]
+
+
+def test_whole_fields_are_counted_when_they_go() -> None:
+    told = fit(LONG, DIAGNOSIS, 200)
+
+    assert told["verdict"] == "same"
+    assert told[TRUNCATED]["*"] + len(told) - 1 == len(LONG)
+
+
+def test_a_text_is_cut_at_the_end_of_a_line_and_spans_stay_true() -> None:
+    told = fit(LONG_ISSUE, ISSUE, 9000)
+
+    assert LONG_ISSUE["body"].startswith(told["body"])
+    assert told["body"].endswith("✓")
+    assert told[TRUNCATED]["body"] == len(LONG_ISSUE["body"]) - len(told["body"])
+
+
+def test_a_shortened_list_goes_on_where_it_was_cut() -> None:
+    items = [{"number": number, "title": "x" * 50} for number in range(100)]
+    whole = {"items": items, "next_cursor": "after-100", "total": 300}
+
+    told = fit(whole, LIST, 1000, cursor_at=lambda at: f"after-{at}")
+
+    assert told["next_cursor"] == f"after-{len(told['items'])}"
+    assert told[TRUNCATED] == {"items": 100 - len(told["items"])}
+    assert len(dumps(told)) <= 1000
+    assert fit(whole, LIST, 100_000, cursor_at=lambda at: f"after-{at}") == whole
+
+
+def test_a_list_whose_first_entry_is_too_long_says_so() -> None:
+    whole = {"items": [{"title": "x" * 500}], "next_cursor": None, "total": 1}
+
+    assert fit(whole, LIST, 200, cursor_at=lambda at: f"after-{at}") == {
+        "items": [],
+        "next_cursor": None,
+        "total": 1,
+        TRUNCATED: {"items": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "cut"),
+    [
+        ("one\ntwo three", 100, "one\ntwo three"),
+        ("one two\nthree four", 12, "one two"),
+        ("one two three", 9, "one two"),
+        ("onetwothree", 5, ""),
+        ("a\n" + "word " * 9, 20, "a\nword word word"),
+        ("one\ntwo", 3, "one"),
+        ("one\ntwo", 0, ""),
+    ],
+)
+def test_a_text_is_cut_between_words(text: str, limit: int, cut: str) -> None:
+    told = cut_text(text, limit)
+
+    assert told == cut
+    assert len(told) <= limit or text == told
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.text(max_size=60),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+ENTRIES = st.lists(
+    st.fixed_dictionaries(
+        {"number": st.integers(1, 10**6), "quotes": st.lists(st.text(max_size=30), max_size=4)}
+    ),
+    max_size=30,
+)
+MADE = st.fixed_dictionaries(
+    {
+        "verdict": st.sampled_from(["same", "unknown"]),
+        "matches": ENTRIES,
+        "body": st.text(max_size=1500),
+        "graph": st.fixed_dictionaries({"nodes": ENTRIES, "edges": ENTRIES}),
+        "draft": st.text(max_size=300),
+    },
+    optional={"other": VALUES, "fix": VALUES},
+)
+MADE_SHAPE = Shape(
+    keeps=("verdict",),
+    steps=(
+        Emptied("draft"),
+        Inside("matches.quotes"),
+        Words("body", keep=300),
+        Entries("graph.edges", keep=2),
+        Entries("matches", keep=3),
+        Words("body"),
+        Entries("graph.nodes", keep=1),
+        Entries("matches"),
+        Entries("absent"),
+        Inside("absent.quotes"),
+        Emptied("fix"),
+    ),
+    ranked=("matches", "graph", "body"),
+)
+
+
+@given(answer=MADE, max_chars=st.integers(MIN_CHARS, 3000))
+def test_any_answer_fits_any_budget(answer: dict[str, Any], max_chars: int) -> None:
+    told = fit(answer, MADE_SHAPE, max_chars)
+
+    sent = dumps(told)
+    assert len(sent) <= max_chars
+    assert json.loads(sent) == told
+    assert told["verdict"] == answer["verdict"]
+    whole = len(dumps(answer)) <= max_chars
+    assert (TRUNCATED in told) is not whole
+    gone = [name for name in answer if name not in told]
+    assert told.get(TRUNCATED, {}).get("*", 0) == len(gone)
+    if "matches" in told:
+        numbers = [match["number"] for match in told["matches"]]
+        assert numbers == [match["number"] for match in answer["matches"]][: len(numbers)]
+        left = told.get(TRUNCATED, {}).get("matches", 0)
+        assert len(numbers) + left == len(answer["matches"])
+    if "body" in told:
+        assert answer["body"].startswith(told["body"])
+        assert len(told["body"]) + told.get(TRUNCATED, {}).get("body", 0) == len(answer["body"])

@@ -1,0 +1,105 @@
+"""The client is who the nearest trusted proxy says it is, and nobody else's word counts."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from app.web.middleware.client import ForwardedClient, Visitor, parse_networks, visitor_of
+
+TRUSTED = parse_networks("10.0.0.0/8, 127.0.0.1, fd00::/8")
+
+
+def scope(peer: str | None, *headers: tuple[str, str]) -> dict[str, Any]:
+    return {
+        "type": "http",
+        "scheme": "http",
+        "client": (peer, 5) if peer is not None else None,
+        "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in headers],
+    }
+
+
+def seen(peer: str | None, *headers: tuple[str, str], trusted: Any = TRUSTED) -> tuple[Visitor, str]:
+    told: list[tuple[Visitor, str]] = []
+
+    async def app(inner: Any, _receive: Any, _send: Any) -> None:
+        told.append((visitor_of(inner), inner["scheme"]))
+
+    asyncio.run(ForwardedClient(app, trusted)(scope(peer, *headers), None, None))  # type: ignore[arg-type]
+    return told[0]
+
+
+FORWARDED = "X-Forwarded-For"
+
+
+@pytest.mark.parametrize(
+    ("peer", "chain", "client"),
+    [
+        ("203.0.113.9", None, "203.0.113.9"),
+        ("203.0.113.9", "198.51.100.1", "203.0.113.9"),
+        ("10.0.0.2", "198.51.100.1", "198.51.100.1"),
+        ("10.0.0.2", "1.1.1.1, 198.51.100.1, 10.9.9.9", "198.51.100.1"),
+        ("10.0.0.2", "203.0.113.5:4711", "203.0.113.5"),
+        ("10.0.0.2", "[2001:db8:1:2:3:4:5:6]:443", "2001:db8:1:2::/64"),
+        ("10.0.0.2", "not an address", "10.0.0.2"),
+        ("10.0.0.2", "198.51.100.1, unknown, 10.9.9.9", "10.9.9.9"),
+        ("10.0.0.2", "10.1.1.1, 10.2.2.2", "10.1.1.1"),
+        ("10.0.0.2", "", "10.0.0.2"),
+        ("2001:db8:1:2::77", None, "2001:db8:1:2::/64"),
+        ("::ffff:203.0.113.9", None, "203.0.113.9"),
+        ("fd00::1", "203.0.113.9", "203.0.113.9"),
+        ("127.0.0.1", "203.0.113.9", "203.0.113.9"),
+        ("fe80::1%eth0", None, "fe80::/64"),
+    ],
+)
+def test_the_rightmost_address_that_no_trusted_proxy_has_is_the_client(
+    peer: str, chain: str | None, client: str
+) -> None:
+    headers = [] if chain is None else [(FORWARDED, chain)]
+
+    assert seen(peer, *headers)[0].key == client
+
+
+def test_headers_that_come_in_parts_are_one_list() -> None:
+    assert seen("10.0.0.2", (FORWARDED, "198.51.100.1"), (FORWARDED, "10.3.3.3"))[0].key == "198.51.100.1"
+
+
+def test_a_long_chain_of_proxies_is_read_no_further_than_twenty_hops() -> None:
+    chain = ", ".join(["198.51.100.1", *["10.0.0.9"] * 40])
+
+    assert seen("10.0.0.2", (FORWARDED, chain))[0].key == "10.0.0.9"
+
+
+def test_only_a_trusted_proxy_says_that_the_client_came_by_https() -> None:
+    proto = ("X-Forwarded-Proto", "HTTPS")
+
+    assert seen("10.0.0.2", (FORWARDED, "198.51.100.1"), proto)[1] == "https"
+    assert seen("203.0.113.9", proto)[1] == "http"
+    assert seen("10.0.0.2", ("X-Forwarded-Proto", "javascript"))[1] == "http"
+
+
+@pytest.mark.parametrize(
+    ("peer", "headers", "trusted", "is_local"),
+    [
+        ("127.0.0.1", [], (), True),
+        ("::1", [], (), True),
+        ("127.8.8.8", [], (), True),
+        ("::ffff:127.0.0.1", [], (), True),
+        ("", [], (), True),
+        (None, [], (), True),
+        ("203.0.113.9", [], (), False),
+        ("10.0.0.2", [], TRUSTED, False),
+        ("127.0.0.1", [(FORWARDED, "127.0.0.1")], (), False),
+        ("127.0.0.1", [("X-Real-IP", "::1")], (), False),
+        ("127.0.0.1", [("Forwarded", "for=127.0.0.1")], (), False),
+        ("127.0.0.1", [(FORWARDED, "203.0.113.9")], TRUSTED, False),
+        ("127.0.0.1", [(FORWARDED, "127.0.0.1")], TRUSTED, True),
+        ("127.0.0.1", [], TRUSTED, True),
+    ],
+)
+def test_who_forwards_for_others_without_being_trusted_is_not_local(
+    peer: str | None, headers: list[tuple[str, str]], trusted: Any, is_local: bool
+) -> None:
+    assert seen(peer, *headers, trusted=trusted)[0].is_local is is_local

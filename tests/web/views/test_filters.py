@@ -1,0 +1,94 @@
+"""States, ages and figures are said in words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.extract.facts import Regression
+from app.knowledge.diagnosis.shapes import FixView
+from app.web.views.filters import (
+    age,
+    fix_advice,
+    fix_sign,
+    percent,
+    plural,
+    range_words,
+    rfc3339,
+    share,
+    stamp,
+    version,
+)
+
+NOW = datetime(2026, 6, 3, 6, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("ago", "words"),
+    [
+        (timedelta(seconds=-5), "just now"),
+        (timedelta(seconds=50), "50 seconds ago"),
+        (timedelta(minutes=42), "42 minutes ago"),
+        (timedelta(hours=1), "1 hour ago"),
+        (timedelta(days=3), "3 days ago"),
+        (timedelta(days=56), "8 weeks ago"),
+        (timedelta(days=100), "3 months ago"),
+        (timedelta(days=800), "2 years ago"),
+    ],
+)
+def test_ages_are_said_in_words(ago: timedelta, words: str) -> None:
+    assert age(NOW - ago, NOW) == words
+
+
+def test_times_without_a_zone_are_utc() -> None:
+    assert rfc3339(datetime(2026, 6, 3, 6)) == "2026-06-03T06:00:00Z"  # noqa: DTZ001
+    assert stamp(NOW) == "3 Jun 2026, 06:00 UTC"
+
+
+@pytest.mark.parametrize(
+    ("score", "words"),
+    [(0.0, "under 1"), (0.005, "under 1"), (0.092, "9"), (0.97, "97"), (0.999, "over 99"), (1.0, "over 99")],
+)
+def test_a_chance_is_never_a_flat_nothing_or_all(score: float, words: str) -> None:
+    assert percent(score) == f"{words}\u2009%"
+
+
+def test_versions_lose_their_v_and_words_keep_it() -> None:
+    assert (version("v0.19.0"), version("vllm-nightly"), version(None)) == ("0.19.0", "vllm-nightly", "")
+
+
+def test_fixed_names_its_pull_request_and_release() -> None:
+    fix = FixView(state="fixed", pr="#39064", released_in="v0.20.2", for_you="upgrade")
+
+    assert fix_sign(fix).word == "Fixed by #39064, in 0.20.2"
+    assert fix_advice(fix) == "Upgrade to 0.20.2: #39064 is in it."
+
+
+def test_no_fix_is_said_to_be_unknown() -> None:
+    assert fix_sign(None).word == "Fix unknown"
+    assert "Nothing stored tells" in fix_advice(None)
+
+
+def test_figures_agree_with_their_noun() -> None:
+    assert (plural(1, "issue"), plural(0, "issue"), plural(2, "remedy", "remedies")) == (
+        "1 issue",
+        "0 issues",
+        "2 remedies",
+    )
+
+
+@pytest.mark.parametrize(
+    ("part", "told"), [(0, "0\u2009%"), (0.005, "under 1\u2009%"), (0.346, "35\u2009%"), (1, "100\u2009%")]
+)
+def test_a_share_is_told_in_whole_percent(part: float, told: str) -> None:
+    assert share(part) == told
+
+
+def test_a_range_of_versions_is_told_in_one_line() -> None:
+    told = Regression(
+        last_working="v0.8.5", first_failing="0.9.0", still_failing=("0.9.1", "0.10.0"), culprit="#7"
+    )
+
+    assert range_words(told) == "works in 0.8.5, fails in 0.9.0, still in 0.9.1, 0.10.0, since #7"
+    assert range_words(Regression()) == ""
