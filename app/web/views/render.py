@@ -1,4 +1,4 @@
-"""Pages out of templates. The one module that knows jinja2; everything put in is escaped."""
+"""Pages out of templates. Everything put in is escaped."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from functools import lru_cache
 from typing import Any
 
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from app.knowledge.diagnosis.explain import issue_name
 from app.knowledge.labels import relation_words
-from app.paths import static_dir, templates_dir
+from app.paths import static_dir
+from app.render import make_environment
 from app.web.views import filters as words
 
 SOURCES = {"title": "title", "body": "issue text", "card": "starter card"}
@@ -25,46 +26,39 @@ _ASSETS = ("style.css", "app.js", "docs.css", "docs.css", "docs.js", "icon.svg")
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(templates_dir()),
-        auto_reload=False,  # else every page looks at each of its templates' files once more
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return make_environment(
+        filters={
+            "age": words.age,
+            "count": words.count,
+            "day": words.day,
+            "fix_advice": words.fix_advice,
+            "fix_sign": words.fix_sign,
+            "listed": words.listed,
+            "percent": words.percent,
+            "plural": words.plural,
+            "range_words": words.range_words,
+            "rfc3339": words.rfc3339,
+            "share": words.share,
+            "stamp": words.stamp,
+            "version": words.version,
+            "link_issue": link_issue,
+        },
+        names={
+            "bands": words.BAND_WORDS,
+            "speakers": words.SPEAKERS,
+            "outcomes": words.OUTCOMES,
+            "kinds": words.KINDS,
+            "backend_names": words.BACKENDS,
+            "version_names": words.VERSIONS,
+            "failure_names": words.FAILURES,
+            "signal_words": words.SIGNALS,
+            "page_address": page_address,
+            "issue_name": issue_name,
+            "assets": _asset_addresses(),
+            "relation_words": relation_words,
+            "source_names": SOURCES,
+        },
     )
-    environment.filters.update(
-        age=words.age,
-        count=words.count,
-        day=words.day,
-        fix_advice=words.fix_advice,
-        fix_sign=words.fix_sign,
-        listed=words.listed,
-        percent=words.percent,
-        plural=words.plural,
-        range_words=words.range_words,
-        rfc3339=words.rfc3339,
-        share=words.share,
-        stamp=words.stamp,
-        version=words.version,
-        link_issue=link_issue,
-    )
-    environment.globals.update(
-        bands=words.BAND_WORDS,
-        speakers=words.SPEAKERS,
-        outcomes=words.OUTCOMES,
-        kinds=words.KINDS,
-        backend_names=words.BACKENDS,
-        version_names=words.VERSIONS,
-        failure_names=words.FAILURES,
-        signal_words=words.SIGNALS,
-        page_address=page_address,
-        issue_name=issue_name,
-        assets=_asset_addresses(),
-        relation_words=relation_words,
-        source_names=SOURCES,
-    )
-    return environment
 
 
 def _asset_addresses() -> dict[str, str]:

@@ -1,0 +1,32 @@
+"""Markdown out of the templates of `templates/*.md`.
+
+A template passes every foreign text through one of the filters `code`, `escape`, `fenced` and `quotation`;
+what it writes without one must be ours.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import Environment
+
+from app.knowledge.text import quoting
+from app.render import make_environment
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    return make_environment(
+        filters={
+            "code": quoting.code,
+            "escape": quoting.escape,
+            "fenced": lambda lines: "\n".join(quoting.fenced(lines)),
+            "quotation": lambda text, source: "\n".join(quoting.quotation(text, source)),
+        },
+    )
+
+
+def render_markdown(template: str, **context: Any) -> str:
+    """The Markdown of a template of `templates/` for what it is to show."""
+    return _environment().get_template(template).render(**context)
