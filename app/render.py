@@ -15,7 +15,7 @@ def make_environment(
 ) -> Environment:
     """An environment whose templates know these filters and names.
 
-    HTML escapes all that is put in. Markdown does not: its templates pass every foreign text through a filter.
+    HTML escapes all that is put in; templates of Markdown pass every foreign text through a filter.
 
     Args:
         filters: by the name a template calls them.
