@@ -17,7 +17,7 @@ from app.extract.facts import Facts, Frozen
 from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import is_same, ordered
 from app.knowledge.cluster.growth import WEEKS_BEFORE, growth_of, whole_week
-from app.knowledge.diagnosis.shapes import FixView
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.knowledge.version.issues import Candidate, load_candidates
 from app.knowledge.version.known_issues import standing_of

@@ -11,12 +11,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from app.extract.facts import Conditions, Facts
+from app.extract.facts import Conditions, Facts, Frozen, Outcome, Speaker, WorkaroundKind
 from app.extract.rules.rules import load_rules
-from app.knowledge.diagnosis.shapes import Remedy
 
 OUTCOME_RANK = {"works": 0, "partial": 1, "fails": 2}
 SPEAKER_RANK = {"maintainer": 0, "reporter": 1, "other": 2}
+
+
+class Remedy(Frozen):
+    """A workaround with the issue it comes from."""
+
+    action: str
+    kind: WorkaroundKind
+    outcome: Outcome
+    conditions: Conditions = Conditions()
+    by: Speaker = "reporter"
+    confirmed_by: int = 0
+    refuted_by: int = 0
+    repo: str
+    number: int
+    url: str
 
 
 def remedies_of(facts: Facts, *, repo: str, url: str) -> tuple[Remedy, ...]:

@@ -15,7 +15,8 @@ from rich.text import Text
 
 from app.knowledge.diagnosis.explain import issue_name
 from app.knowledge.diagnosis.markdown import BAND_WORDS, FOR_YOU_WORDS, OUTCOME_WORDS, state_words
-from app.knowledge.diagnosis.shapes import Diagnosis, Match, Remedy
+from app.knowledge.diagnosis.shapes import Diagnosis, Match
+from app.knowledge.remedies import Remedy
 from app.knowledge.text.quoting import inert
 
 WIDTH_MAX, WIDTH_MIN = 96, 40

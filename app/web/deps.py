@@ -23,7 +23,7 @@ from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.diagnosis.excerpts import ExcerptLine, excerpt
 from app.knowledge.diagnosis.kept_logs import Kept, KeptLog, forget_log, keep_log, view_kept_log
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
-from app.knowledge.diagnosis.shapes import Diagnosis, IssueAnswer
+from app.knowledge.diagnosis.shapes import Diagnosis
 from app.knowledge.digest.digest import archive, make_digest
 from app.knowledge.digest.feed import FeedEntry, feed_entries
 from app.knowledge.digest.shapes import ArchivePage, Digest
@@ -36,7 +36,7 @@ from app.knowledge.issue.facets import IssuePage
 from app.knowledge.issue.markdown import issue_markdown, report_markdown
 from app.knowledge.issue.relations import RelatedItem, likeness_of, related
 from app.knowledge.issue.report import make_report
-from app.knowledge.issue.shapes import Report
+from app.knowledge.issue.shapes import IssueAnswer, Report
 from app.knowledge.issue.view import IssueSight, see_issue, view_issue
 from app.knowledge.issue.votes import IssueVotes, vote
 from app.knowledge.version.known_issues import known_issues

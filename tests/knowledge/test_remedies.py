@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.extract.facts import Conditions, Facts, Workaround
-from app.knowledge.diagnosis.shapes import Remedy
-from app.knowledge.remedies import OUTCOME_RANK, action_key, rank_actions, rank_remedies, remedies_of
+from app.knowledge.remedies import OUTCOME_RANK, Remedy, action_key, rank_actions, rank_remedies, remedies_of
 from tests.samples import REPO
 
 URL = f"https://github.com/{REPO}/issues/1"

@@ -11,7 +11,8 @@ from app.extract.facts import Fix
 from app.knowledge.cluster.judgements import judge
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.diagnosis.markdown import diagnosis_markdown, fix_words
-from app.knowledge.diagnosis.shapes import Diagnosis, FixElsewhere, FixView
+from app.knowledge.diagnosis.shapes import Diagnosis
+from app.knowledge.fix.shapes import FixElsewhere, FixView
 from app.knowledge.indexing import link as linking
 from app.knowledge.indexing.derive import derive_issues
 from app.knowledge.indexing.rederive import rederive_all

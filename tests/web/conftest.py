@@ -26,23 +26,22 @@ from app.knowledge.diagnosis.excerpts import ExcerptLine
 from app.knowledge.diagnosis.shapes import (
     Diagnosis,
     Environment,
-    FixView,
     IndexState,
-    IssueAnswer,
     Match,
     NextStep,
     OtherError,
     Redaction,
-    Remedy,
     RootCause,
     Why,
 )
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.freshness import Overview
 from app.knowledge.home import Home, NewFailure, ReleaseIssue, ReleaseNews, TrendingCluster
 from app.knowledge.issue.relations import RelatedItem
-from app.knowledge.issue.shapes import Graph, GraphEdge, GraphNode, Quote
+from app.knowledge.issue.shapes import Graph, GraphEdge, GraphNode, IssueAnswer, Quote
 from app.knowledge.issue.view import IssueSight
 from app.knowledge.issue.votes import SIGNALS, IssueVotes, VoteCount
+from app.knowledge.remedies import Remedy
 from app.main import create_app
 from app.store.session import Store
 from app.web.deps import Knowledge

@@ -17,7 +17,8 @@ from app.extract.reader import read_log
 from app.extract.redaction.redact import redact
 from app.knowledge.diagnosis.issue_draft import issue_draft
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
-from app.knowledge.diagnosis.shapes import Diagnosis, FixView, MatchLine
+from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.issue.markdown import issue_markdown, report_markdown
 from app.knowledge.issue.shapes import (
     Example,

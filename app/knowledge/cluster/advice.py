@@ -13,7 +13,7 @@ from app.extract.facts import FixState
 from app.extract.remedies.sentences import cost_of
 from app.extract.versions import is_before, is_same, ordered
 from app.knowledge.cluster.shapes import ClusterFix, ClusterRemedy
-from app.knowledge.diagnosis.shapes import FixView
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.remedies import RankedAction, rank_actions
 from app.knowledge.version.issues import Candidate, Words
 from app.knowledge.version.shapes import SaidRemedy

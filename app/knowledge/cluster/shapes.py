@@ -8,7 +8,8 @@ from typing import Literal
 from pydantic import Field
 
 from app.extract.facts import FailureKind, Frozen, Regression
-from app.knowledge.diagnosis.shapes import FixView, Remedy
+from app.knowledge.fix.shapes import FixView
+from app.knowledge.remedies import Remedy
 from app.knowledge.version.shapes import Said
 
 Role = Literal["canonical", "member"]

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from app.extract.versions import is_before, ordered
 from app.knowledge.cluster.shapes import ClosedButAlive, Period, Timeline, TimelineBucket
-from app.knowledge.diagnosis.shapes import FixView
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.version.issues import Candidate
 
 BUCKETS_MAX = 26

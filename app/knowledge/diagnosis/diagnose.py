@@ -29,7 +29,6 @@ from app.knowledge.diagnosis.shapes import (
     Environment,
     IndexState,
     Match,
-    MatchBand,
     OtherError,
     Redaction,
     RootCause,
@@ -49,6 +48,7 @@ from app.match.search.ranking import (
     rank_candidates,
     rank_prose,
 )
+from app.match.search.ranking import Band as MatchBand
 from app.match.search.terms import question_heading, terms_of, texts_of_log
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.search_index import Key

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from app.config import LOG_LIMIT_BYTES
 from app.errors import EmptyInputError, NotTextError, TooLargeError
+from app.knowledge.text.quoting import without_surrogates
 
 REPLACEMENT = "\ufffd"
 ODD_SHARE = 0.3
@@ -22,7 +23,6 @@ _CONTROL = {code: None for code in (*range(32), *range(127, 160)) if code not in
 _ODD_BYTES = bytes(code for code in (*range(32), 127) if code not in b"\t\n\r\x1b\x0b\x0c")
 """What speaks against a text; line and page feeds of old printers do not."""
 _ODD_WIDE = re.compile(f"[\x80-\x9f{REPLACEMENT}]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL_SIGN = re.compile("[" + "".join(f"\\x{code:02x}" for code in _CONTROL) + "]")
 _PART_CHARS = 1 << 16
 """A large text is encoded and cleaned in parts: what one sign of four bytes widens is one part, and what is
@@ -113,10 +113,3 @@ def _check_size(text: str) -> None:
     size = len(text) if text.isascii() else sum(len(part.encode(errors="replace")) for part in _parts(text))
     if size > LOG_LIMIT_BYTES:
         raise too_large(size)
-
-
-def without_surrogates(text: str) -> str:
-    """Two halves of a character joined; a lone one as U+FFFD."""
-    if text.isascii() or _SURROGATE.search(text) is None:
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from app.knowledge.diagnosis.explain import issue_name
-from app.knowledge.diagnosis.shapes import Diagnosis, FixView, Match, Remedy
+from app.knowledge.diagnosis.shapes import Diagnosis, Match
+from app.knowledge.fix.shapes import FixView
+from app.knowledge.remedies import Remedy
 from app.knowledge.text.quoting import NOTICE, code, escape, fenced
 
 MAX_WRAPPERS = 2

@@ -7,50 +7,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from app.extract.facts import (
-    Conditions,
-    Facts,
-    Fix,
-    Frozen,
-    Outcome,
-    Regression,
-    Signature,
-    Speaker,
-    WorkaroundKind,
-)
-from app.knowledge.issue.votes import Signal, VoteCount
+from app.extract.facts import Frozen, Regression, Signature
+from app.knowledge.fix.shapes import FixView
+from app.knowledge.remedies import Remedy
+from app.match.search.ranking import Band as MatchBand
 
 Band = Literal["same", "likely", "related", "unknown"]
-MatchBand = Literal["same", "likely", "related"]
 LineRole = Literal["error", "frame", "wrapper", "before"]
-ForYou = Literal["upgrade", "already_included", "not_fixed", "unknown"]
-
-
-class FixElsewhere(Frozen):
-    """A pull request of another repository that is said to be the fix; so is its release."""
-
-    repo: str
-    pr: str = Field(description="owner/name#number")
-    state: Literal["merged", "open", "closed", "unknown"] = Field(
-        description="unknown while it is not stored"
-    )
-    released_in: str | None = Field(None, description="first release of `repo` whose notes name it")
-
-
-class FixView(Fix):
-    """The fix of an issue, seen from the caller's version when one is known."""
-
-    for_you: ForYou | None = None
-    earliest_possible: str | None = Field(
-        None, description="merged, but no release is known to hold it: the first one that can"
-    )
-    also_in: tuple[str, ...] = Field((), description="further releases known to hold it, such as back-ports")
-    elsewhere: FixElsewhere | None = Field(
-        None,
-        description="where the fix is another repository's: `released_in` is then null, since no release of "
-        "this one is known to need it",
-    )
-    reason: str = Field("", description="one sentence: how this is known")
 
 
 class RootCause(Frozen):
@@ -89,21 +52,6 @@ class Why(Frozen):
 
     shared: tuple[str, ...] = ()
     differs: tuple[str, ...] = ()
-
-
-class Remedy(Frozen):
-    """A workaround with the issue it comes from."""
-
-    action: str
-    kind: WorkaroundKind
-    outcome: Outcome
-    conditions: Conditions = Conditions()
-    by: Speaker = "reporter"
-    confirmed_by: int = 0
-    refuted_by: int = 0
-    repo: str
-    number: int
-    url: str
 
 
 class MatchLine(Frozen):
@@ -174,54 +122,4 @@ class Diagnosis(Frozen):
         "",
         description="for `unknown` and `related`: Markdown for a new issue in the form of a bug report, with "
         "the log's telling part and its environment, secrets masked; empty otherwise",
-    )
-
-
-class GitHubFacts(Frozen):
-    """What GitHub tells of an issue; `body` is masked for display."""
-
-    repo: str
-    number: int
-    url: str
-    title: str
-    state: str
-    state_reason: str | None
-    is_pull_request: bool
-    origin: Literal["card", "github"]
-    author: str | None
-    labels: tuple[str, ...]
-    comments: int
-    reactions: int
-    created_at: datetime | None
-    updated_at: datetime | None
-    closed_at: datetime | None
-    fetched_at: datetime | None
-    gone_at: datetime | None = None
-    gone_reason: str | None = None
-    participants: int | None = Field(
-        None, description="people who wrote the issue and its comments; null unless all of them are stored"
-    )
-    dates_estimated: bool = Field(
-        False, description="whether the file it came from says that its dates are estimates"
-    )
-    body: str
-
-
-class ClusterLine(Frozen):
-    """The failure that an issue reports; `size` counts its reports, this one among them."""
-
-    id: str
-    text: str
-    canonical: int
-    size: int
-
-
-class IssueAnswer(GitHubFacts):
-    """One issue: GitHub's facts and ours, with evidence. All texts are masked for display."""
-
-    facts: Facts | None
-    fix: FixView
-    cluster: ClusterLine | None = Field(None, description="null for what reports no failure")
-    votes: dict[Signal, VoteCount] = Field(
-        default_factory=dict, description="for each signal how many visitors are for it, and against"
     )

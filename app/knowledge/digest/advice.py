@@ -14,9 +14,9 @@ from app.extract.redaction.redact import mask_secrets
 from app.extract.rules.patterns import pattern
 from app.extract.versions import is_before, ordered
 from app.knowledge.cluster.growth import GrowingCluster
-from app.knowledge.diagnosis.shapes import Remedy
 from app.knowledge.digest.shapes import Advice, ClusterNews, FixNews, UnremediedNews, VersionNews
 from app.knowledge.digest.week import Group, WeekIssues
+from app.knowledge.remedies import Remedy
 
 LINES_MAX = 5
 EACH_MAX = 2

@@ -21,7 +21,6 @@ from app.extract.facts import Facts
 from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import ordered, plain_version
 from app.knowledge.cluster.timeline import closed_but_alive
-from app.knowledge.diagnosis.shapes import FixView
 from app.knowledge.digest.shapes import (
     AliveNews,
     ClusterNews,
@@ -34,7 +33,7 @@ from app.knowledge.digest.shapes import (
     VersionNews,
 )
 from app.knowledge.digest.week import MENDED, Group, WeekIssues, shown_issue, shown_remedy
-from app.knowledge.fix.shapes import version_of
+from app.knowledge.fix.shapes import FixView, version_of
 from app.knowledge.fix.state import fix_states
 from app.knowledge.remedies import OUTCOME_RANK, remedies_of
 from app.store.derived.readings import find_facts_without_evidence

@@ -13,7 +13,8 @@ from pydantic import Field
 from app.extract.facts import FailureKind, Frozen, Regression
 from app.knowledge.cluster.growth import GrowingCluster
 from app.knowledge.cluster.shapes import ClosedButAlive
-from app.knowledge.diagnosis.shapes import FixView, Remedy
+from app.knowledge.fix.shapes import FixView
+from app.knowledge.remedies import Remedy
 
 AdviceKind = Literal["upgrade", "remedy", "stay", "watch"]
 Fixing = Literal["released", "merged"]

@@ -16,9 +16,9 @@ from app.extract.facts import Facts
 from app.extract.redaction.redact import mask_secrets
 from app.knowledge.cluster.advice import cluster_fix
 from app.knowledge.cluster.growth import WEEKS_BEFORE
-from app.knowledge.diagnosis.shapes import FixView, Remedy
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.iso_week import IsoWeek
-from app.knowledge.remedies import rank_remedies, remedies_of
+from app.knowledge.remedies import Remedy, rank_remedies, remedies_of
 from app.knowledge.version.issues import Candidate, load_candidates
 from app.store.derived.clusters import ClusterRecord, cluster_of, find_clusters, members_of
 from app.store.derived.weeks import Opened, opened_between

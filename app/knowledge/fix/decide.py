@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from app.knowledge.diagnosis.shapes import FixView
 from app.knowledge.fix.releases import calendar_of, first_possible, held_by, landing_of
-from app.knowledge.fix.shapes import FixCase, FixTruth, Held, Saying, version_of
+from app.knowledge.fix.shapes import FixCase, FixTruth, FixView, Held, Saying, version_of
 from app.store.github.fix_containment import History, Landed, PullHistory
 
 STALE_LABELS = frozenset({"stale"})

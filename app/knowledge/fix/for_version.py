@@ -11,8 +11,7 @@ import re
 
 from packaging.version import Version
 
-from app.knowledge.diagnosis.shapes import FixView, ForYou
-from app.knowledge.fix.shapes import FixTruth, Held, version_of
+from app.knowledge.fix.shapes import FixTruth, FixView, ForYou, Held, version_of
 
 _COMMIT = re.compile(r"(?:^|[+.\-])(?:g([0-9a-f]{7,40})|([0-9a-f]{40}))(?![0-9a-z])")
 """A build's commit: `+g73f48ce55` of a wheel, or the whole one in a nightly image's tag."""

@@ -9,12 +9,40 @@ from functools import lru_cache
 from typing import Literal
 
 from packaging.version import InvalidVersion, Version
+from pydantic import Field
 
-from app.extract.facts import Fix
-from app.knowledge.diagnosis.shapes import FixView
+from app.extract.facts import Fix, Frozen
 from app.store.github.fix_containment import History
 
+ForYou = Literal["upgrade", "already_included", "not_fixed", "unknown"]
 Authority = Literal["maintainer", "card", "other"]
+
+
+class FixElsewhere(Frozen):
+    """A pull request of another repository that is said to be the fix; so is its release."""
+
+    repo: str
+    pr: str = Field(description="owner/name#number")
+    state: Literal["merged", "open", "closed", "unknown"] = Field(
+        description="unknown while it is not stored"
+    )
+    released_in: str | None = Field(None, description="first release of `repo` whose notes name it")
+
+
+class FixView(Fix):
+    """The fix of an issue, seen from the caller's version when one is known."""
+
+    for_you: ForYou | None = None
+    earliest_possible: str | None = Field(
+        None, description="merged, but no release is known to hold it: the first one that can"
+    )
+    also_in: tuple[str, ...] = Field((), description="further releases known to hold it, such as back-ports")
+    elsewhere: FixElsewhere | None = Field(
+        None,
+        description="where the fix is another repository's: `released_in` is then null, since no release of "
+        "this one is known to need it",
+    )
+    reason: str = Field("", description="one sentence: how this is known")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,10 @@ from sqlmodel import Session
 
 from app.extract.facts import Facts
 from app.extract.text.blocks import MAINTAINER_ASSOCIATIONS
-from app.knowledge.diagnosis.shapes import FixView
 from app.knowledge.fix.decide import decide
 from app.knowledge.fix.for_version import not_comparable, seen_from
 from app.knowledge.fix.other_repositories import find_elsewhere, parse_pull, with_elsewhere
-from app.knowledge.fix.shapes import Authority, Claim, FixCase, FixTruth, Saying
+from app.knowledge.fix.shapes import Authority, Claim, FixCase, FixTruth, FixView, Saying
 from app.store.derived.readings import duplicates_of, find_facts_without_evidence, links_to, words_on_fixes
 from app.store.github.fix_containment import History, find_history
 from app.store.github.issues import find_heads

@@ -14,7 +14,7 @@ from sqlmodel import Session
 from app.errors import InputError
 from app.extract.facts import Facts
 from app.extract.redaction.redact import mask_secrets
-from app.knowledge.diagnosis.shapes import FixView
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.knowledge.issue.facets import (
     FACETS,

@@ -20,7 +20,7 @@ from sqlmodel import Session
 from app.extract.facts import BACKEND_KEYS, FailureKind, Frozen, Outcome
 from app.extract.fields.gpu_names import architecture_of, canonical_name
 from app.extract.versions import is_same, ordered
-from app.knowledge.diagnosis.shapes import FixView
+from app.knowledge.fix.shapes import FixView
 from app.match.search.agreement import model_family
 from app.store.derived.facets import (
     Listed,

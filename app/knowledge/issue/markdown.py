@@ -20,9 +20,8 @@ from app.knowledge.diagnosis.markdown import (
     OUTCOME_WORDS,
     fix_words,
 )
-from app.knowledge.diagnosis.shapes import IssueAnswer
 from app.knowledge.issue.quotes import figures_stand
-from app.knowledge.issue.shapes import GraphNode, Quote, Report, ReportFact, ReportRemedy
+from app.knowledge.issue.shapes import GraphNode, IssueAnswer, Quote, Report, ReportFact, ReportRemedy
 from app.knowledge.labels import FAILURES, SPEAKERS, relation_words
 from app.knowledge.text.quoting import NOTICE, code, escape, fenced, quotation
 

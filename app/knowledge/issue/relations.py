@@ -15,10 +15,10 @@ from sqlmodel import Session
 from app.errors import NotFoundError
 from app.extract.facts import Frozen
 from app.extract.redaction.redact import mask_secrets
-from app.knowledge.diagnosis.shapes import MatchBand
 from app.knowledge.indexing.link import score_pair
 from app.knowledge.issue.stored import LinkEnds, load_links
 from app.match.pairs.score import band_of_score
+from app.match.search.ranking import Band as MatchBand
 from app.store.derived.links import SIMILAR, find_repositories
 from app.store.github.issues import find_heads, find_repository
 from app.store.people.judgements import Verdict, judged_pairs

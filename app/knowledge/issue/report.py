@@ -12,14 +12,15 @@ from collections.abc import Iterator, Sequence
 from app.errors import PullRequestError
 from app.extract.facts import Evidence, Facts
 from app.extract.redaction.redact import mask_secrets
-from app.knowledge.diagnosis.shapes import GitHubFacts, IssueAnswer
 from app.knowledge.freshness import freshness
 from app.knowledge.issue.graph import graph_of
 from app.knowledge.issue.quotes import Sources, figures_stand
 from app.knowledge.issue.relations import relations
 from app.knowledge.issue.shapes import (
     Example,
+    GitHubFacts,
     Graph,
+    IssueAnswer,
     Moment,
     NotKnown,
     Quote,

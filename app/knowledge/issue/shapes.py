@@ -11,8 +11,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from app.extract.facts import Conditions, Frozen, Outcome, Speaker, WorkaroundKind
-from app.knowledge.diagnosis.shapes import FixView, GitHubFacts, MatchBand
+from app.extract.facts import Conditions, Facts, Frozen, Outcome, Speaker, WorkaroundKind
+from app.knowledge.fix.shapes import FixView
+from app.knowledge.issue.votes import Signal, VoteCount
+from app.match.search.ranking import Band as MatchBand
 
 EdgeKind = Literal[
     "duplicate", "same", "introduced_by", "fixed_by", "fixes", "similar", "mentions", "moved_to"
@@ -20,6 +22,56 @@ EdgeKind = Literal[
 """Read from `source` to `target`: #1 `introduced_by` #2."""
 Basis = Literal["said", "timeline", "likeness"]
 NodeKind = Literal["issue", "pull_request", "unknown"]
+
+
+class GitHubFacts(Frozen):
+    """What GitHub tells of an issue; `body` is masked for display."""
+
+    repo: str
+    number: int
+    url: str
+    title: str
+    state: str
+    state_reason: str | None
+    is_pull_request: bool
+    origin: Literal["card", "github"]
+    author: str | None
+    labels: tuple[str, ...]
+    comments: int
+    reactions: int
+    created_at: datetime | None
+    updated_at: datetime | None
+    closed_at: datetime | None
+    fetched_at: datetime | None
+    gone_at: datetime | None = None
+    gone_reason: str | None = None
+    participants: int | None = Field(
+        None, description="people who wrote the issue and its comments; null unless all of them are stored"
+    )
+    dates_estimated: bool = Field(
+        False, description="whether the file it came from says that its dates are estimates"
+    )
+    body: str
+
+
+class ClusterLine(Frozen):
+    """The failure that an issue reports; `size` counts its reports, this one among them."""
+
+    id: str
+    text: str
+    canonical: int
+    size: int
+
+
+class IssueAnswer(GitHubFacts):
+    """One issue: GitHub's facts and ours, with evidence. All texts are masked for display."""
+
+    facts: Facts | None
+    fix: FixView
+    cluster: ClusterLine | None = Field(None, description="null for what reports no failure")
+    votes: dict[Signal, VoteCount] = Field(
+        default_factory=dict, description="for each signal how many visitors are for it, and against"
+    )
 
 
 class Quote(Frozen):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.extract.facts import BACKEND_KEYS, VERSION_KEYS, Conditions, Facts
-from app.knowledge.diagnosis.shapes import FixView
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.issue.shapes import Graph, NotKnown
 from app.knowledge.labels import BACKENDS, REGRESSION, VERSIONS
 

@@ -14,12 +14,11 @@ from sqlmodel import Session
 
 from app.extract.facts import Evidence, Facts
 from app.extract.redaction.redact import mask_secrets
-from app.knowledge.diagnosis.shapes import ClusterLine, IssueAnswer
 from app.knowledge.fix.state import fix_states
 from app.knowledge.issue.graph import graph_of
 from app.knowledge.issue.quotes import Sources
 from app.knowledge.issue.relations import relations
-from app.knowledge.issue.shapes import Graph
+from app.knowledge.issue.shapes import ClusterLine, Graph, IssueAnswer
 from app.knowledge.issue.stored import StoredIssue, load_issue, load_links
 from app.knowledge.issue.votes import IssueVotes, own_votes, vote_counts
 from app.knowledge.text.masking import masked

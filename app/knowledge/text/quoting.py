@@ -7,10 +7,10 @@ zero-width, direction and tag characters) are taken out: they tell a program wha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 from app.extract.rules.patterns import pattern
-from app.knowledge.diagnosis.log_input import without_surrogates
 
 RUN_CHARS_MAX = 100
 """A longer run of backticks is cut: the fence around it must be longer still."""
@@ -45,6 +45,14 @@ _MARKUP = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|!~$"} | {"@": 
 _ENTITY = pattern(r"&(#?[0-9A-Za-z]{1,40};)")
 _BLOCK_START = pattern(r"^\d{0,9}(?:[-+#=]{1,200}|[.)])(?: |$)")
 _DIGITS = pattern(r"^\d+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def without_surrogates(text: str) -> str:
+    """Two halves of a character joined; a lone one as U+FFFD."""
+    if text.isascii() or _SURROGATE.search(text) is None:
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def inert(text: str) -> str:

@@ -14,7 +14,7 @@ from sqlmodel import Session
 
 from app.extract.facts import Evidence, Facts
 from app.extract.redaction.redact import mask_secrets
-from app.knowledge.diagnosis.shapes import FixView
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states, is_vllm
 from app.knowledge.issue.quotes import QUOTES_MAX, Sources
 from app.knowledge.remedies import remedies_of

@@ -8,8 +8,9 @@ from typing import Literal
 from pydantic import Field
 
 from app.extract.facts import Frozen, Regression
-from app.knowledge.diagnosis.shapes import FixView, Remedy
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.issue.shapes import Quote
+from app.knowledge.remedies import Remedy
 
 Basis = Literal["reported", "in_range", "since"]
 Standing = Literal["open", "fixed_later", "merged", "closed"]

@@ -13,11 +13,11 @@ from typing import Any
 
 from app.extract.facts import Facts
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
-from app.knowledge.diagnosis.shapes import Diagnosis, IssueAnswer
+from app.knowledge.diagnosis.shapes import Diagnosis
 from app.knowledge.digest.shapes import Digest
 from app.knowledge.digest.tables import digest_markdown
 from app.knowledge.issue.markdown import issue_markdown, report_markdown
-from app.knowledge.issue.shapes import Report
+from app.knowledge.issue.shapes import IssueAnswer, Report
 
 EXAMPLE_LOG = """\
 (APIServer pid=2101) INFO 04-20 09:12:03 [api_server.py:1351] vLLM API server version 0.19.0

@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.extract.facts import Facts, Frozen
-from app.knowledge.diagnosis.shapes import ClusterLine, FixView, GitHubFacts, IssueAnswer
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.freshness import Freshness
 from app.knowledge.issue.relations import RelatedItem
+from app.knowledge.issue.shapes import ClusterLine, GitHubFacts, IssueAnswer
 from app.knowledge.issue.votes import Signal, VoteCount
 
 LIMIT_DEFAULT = 10

@@ -24,9 +24,9 @@ from pydantic import BeforeValidator, Field, ValidationError
 from app import __version__
 from app.config import LOG_LIMIT_BYTES
 from app.errors import InputError, NotFoundError, SchemaError, StoreError, TriageError
-from app.knowledge.diagnosis.log_input import clean_words, without_surrogates
+from app.knowledge.diagnosis.log_input import clean_words
 from app.knowledge.issue.facets import IssueQuery
-from app.knowledge.text.quoting import NOTICE, cut_markdown
+from app.knowledge.text.quoting import NOTICE, cut_markdown, without_surrogates
 from app.web.answers.schemas import NUMBER_MAX
 from app.web.deps import Desk
 from app.web.mcp import tools as mcp_tools

@@ -12,9 +12,12 @@ from typing import Any, TypeVar
 from pydantic import Field
 
 from app.extract.facts import FailureKind, FixState, Frozen, Outcome, Regression, Speaker
-from app.knowledge.diagnosis.shapes import Band, FixView, ForYou, Match, MatchBand, Remedy, RootCause
+from app.knowledge.diagnosis.shapes import Band, Match, RootCause
+from app.knowledge.fix.shapes import FixView, ForYou
+from app.knowledge.remedies import Remedy
 from app.knowledge.text.quoting import inert
 from app.knowledge.version.shapes import Basis, Standing
+from app.match.search.ranking import Band as MatchBand
 
 Shape = TypeVar("Shape", bound=Frozen)
 

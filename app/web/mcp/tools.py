@@ -14,9 +14,10 @@ from app.extract.facts import Facts
 from app.extract.versions import ordered
 from app.knowledge.diagnosis.log_input import check_is_text, clean_log, clean_words
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
-from app.knowledge.diagnosis.shapes import Diagnosis, IssueAnswer
+from app.knowledge.diagnosis.shapes import Diagnosis
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.issue.facets import IssueQuery, ListedIssue
+from app.knowledge.issue.shapes import IssueAnswer
 from app.knowledge.remedies import remedies_of
 from app.knowledge.text.quoting import NOTICE
 from app.knowledge.version.shapes import KnownIssue

@@ -13,8 +13,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
 from app.errors import NotFoundError
-from app.knowledge.diagnosis.shapes import IssueAnswer
-from app.knowledge.issue.shapes import EdgeKind, Graph, GraphEdge
+from app.knowledge.issue.shapes import EdgeKind, Graph, GraphEdge, IssueAnswer
 from app.knowledge.issue.unknowns import unknowns
 from app.knowledge.issue.view import IssueSight
 from app.web.answers.budget_rules import ISSUE, RELATED

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from app.extract.facts import FixState, Outcome, Regression, Speaker, WorkaroundKind
-from app.knowledge.diagnosis.shapes import Band, FixElsewhere, FixView, ForYou
+from app.knowledge.diagnosis.shapes import Band
+from app.knowledge.fix.shapes import FixElsewhere, FixView, ForYou
 from app.knowledge.issue.votes import Signal
 
 THIN_SPACE = "\u2009"

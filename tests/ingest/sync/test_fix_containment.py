@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.knowledge.diagnosis.shapes import FixView
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.store.derived.readings import find_facts
 from app.store.github.fix_containment import find_history

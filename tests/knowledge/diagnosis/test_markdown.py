@@ -16,15 +16,15 @@ from app.knowledge.diagnosis.markdown import diagnosis_markdown, fix_words, reme
 from app.knowledge.diagnosis.shapes import (
     Diagnosis,
     Environment,
-    FixView,
     IndexState,
     Match,
     MatchLine,
     NextStep,
-    Remedy,
     RootCause,
     Why,
 )
+from app.knowledge.fix.shapes import FixView
+from app.knowledge.remedies import Remedy
 from app.knowledge.text.quoting import code, escape
 from tests.samples import REPO
 

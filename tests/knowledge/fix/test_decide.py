@@ -9,10 +9,9 @@ from itertools import product
 import pytest
 
 from app.extract.facts import Fix
-from app.knowledge.diagnosis.shapes import FixView
 from app.knowledge.fix.decide import decide
 from app.knowledge.fix.for_version import seen_from
-from app.knowledge.fix.shapes import Authority, Claim, FixCase, FixTruth, Saying
+from app.knowledge.fix.shapes import Authority, Claim, FixCase, FixTruth, FixView, Saying
 from app.store.github.fix_containment import History, Landed, PullHistory, ReleaseDay
 
 COMMIT = "73f48ce559b0455d3bbd8d1fc0e9b1ea3c4b1d2f"

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import event
 
 from app.extract.facts import Facts, Fix
-from app.knowledge.diagnosis.shapes import FixView
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.store.derived.readings import Reading, find_facts, save_readings
 from app.store.github.fix_containment import ContainmentAnswer, save_answers

@@ -6,8 +6,9 @@ import pytest
 from markdown_it import MarkdownIt
 
 from app.extract.facts import Cause, ErrorFact, Evidence, Facts, Workaround
-from app.knowledge.diagnosis.shapes import FixView, IssueAnswer
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.issue.markdown import issue_markdown
+from app.knowledge.issue.shapes import IssueAnswer
 from app.knowledge.text.quoting import NOTICE
 
 REPO = "vllm-project/vllm"

@@ -11,9 +11,8 @@ import pytest
 
 from app.errors import NotFoundError
 from app.extract.redaction.redact import BLOCK
-from app.knowledge.diagnosis.shapes import ClusterLine
 from app.knowledge.indexing.starter_set import load_starter_set
-from app.knowledge.issue.shapes import Graph
+from app.knowledge.issue.shapes import ClusterLine, Graph
 from app.knowledge.issue.stored import load_issue
 from app.knowledge.issue.view import ALIKE_MAX, issue_graph, see_issue, view_issue
 from app.knowledge.issue.votes import VoteCount, vote

@@ -14,10 +14,10 @@ from app.config import LOG_LIMIT_BYTES
 from app.errors import NotFoundError
 from app.extract.facts import Evidence
 from app.knowledge.diagnosis.excerpts import ExcerptLine
-from app.knowledge.diagnosis.shapes import ClusterLine, Diagnosis, MatchLine
+from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.knowledge.freshness import Overview, RunView
 from app.knowledge.home import Home
-from app.knowledge.issue.shapes import Graph
+from app.knowledge.issue.shapes import ClusterLine, Graph
 from tests.web.conftest import GRAPH, HOME, ISSUE, MATCHES, OVERVIEW, SAME, UNKNOWN, Room
 
 LOG = "RuntimeError: CUDA error: an illegal memory access was encountered"
