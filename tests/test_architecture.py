@@ -53,6 +53,7 @@ FENCES = {
     "mcp": {"app.web.mcp.server", "app.web.mcp.http"},
     "typer": {"app.cli", "app.commands"},
     "uvicorn": {"app.server.run", "app.server.timeouts", "app.server.workers"},
+    "packaging": {"app.extract.versions"},
     "re2": {"app.extract.rules.patterns"},
     "stamina": {"ingest"},
 }
@@ -149,6 +150,16 @@ def test_only_a_unit_of_work_commits(name: str, path: Path) -> None:
 @pytest.mark.parametrize(("name", "path"), MODULES)
 def test_every_module_says_what_it_is_for(name: str, path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), f"{name} has no docstring"
+
+
+@pytest.mark.parametrize(("name", "path"), MODULES)
+def test_versions_are_compared_in_one_module_only(name: str, path: Path) -> None:
+    """A `Version` is made by `app.extract.versions` alone, so that no placeholder is ever compared."""
+    if name == "app.extract.versions":
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        makes = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Version"
+        assert not makes, f"{name}: use app.extract.versions.ordered, which knows what has no place"
 
 
 def test_a_serving_process_loads_no_learner() -> None:

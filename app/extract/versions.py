@@ -1,33 +1,48 @@
-"""vLLM's versions in their order (PEP 440); what has no place in it is kept apart.
+"""The order of versions (PEP 440). Every comparison of two versions goes through this module.
 
-A commit, a branch such as `main`, and a build of a checkout without tags (`0.1.dev3151+g31c7178`, `0.0.0`)
-say nothing of what came before them: they are compared by their text alone.
+Some texts have no place in the order: a commit, a branch such as `main`, and the placeholder that a
+checkout without tags builds (`0.1.dev3151+g31c7178`, `0.0.0`). Whether one of them comes before or after
+another version is unknown: `is_before` is false both ways, and `is_same` compares the texts.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from packaging.version import InvalidVersion, Version
 
 from app.extract.facts import Regression
 
+__all__ = [
+    "Version",
+    "is_before",
+    "is_same",
+    "last_failing",
+    "newest",
+    "oldest",
+    "ordered",
+    "plain_version",
+    "sort_key",
+]
+
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_LOWEST = Version("0.dev0")
 
 
 @lru_cache(maxsize=8192)
 def ordered(text: str | None) -> Version | None:
     """The version without its local part (`+cu129`); None where it has no place in the order."""
-    plain = (text or "").strip().lower().removeprefix("v")
+    plain = plain_version(text or "")
     if _COMMIT.fullmatch(plain):
         return None
     try:
         version = Version(Version(plain).public)
     except InvalidVersion:
         return None
-    untagged = version.release[:2] == (0, 0) or (version.release == (0, 1) and version.is_devrelease)
-    return None if untagged else version
+    is_placeholder = not any(version.release) or (version.release == (0, 1) and version.is_devrelease)
+    return None if is_placeholder else version
 
 
 def is_same(one: str | None, other: str | None) -> bool:
@@ -51,7 +66,25 @@ def is_before(one: str | None, other: str | None) -> bool:
     return first is not None and second is not None and first < second
 
 
-def last_failing(told: Regression) -> str | None:
-    """The newest version that is said to fail."""
-    said = [item for item in (told.first_failing, *told.still_failing) if ordered(item) is not None]
-    return max(said, key=lambda item: ordered(item) or Version("0"), default=None)
+def sort_key(text: str) -> Version:
+    """A key that sorts versions; those without a place in the order come first."""
+    return ordered(text) or _LOWEST
+
+
+def newest(texts: Iterable[str | None]) -> str | None:
+    """The newest of those that have a place in the order; None if none has."""
+    return max(_placed(texts), key=sort_key, default=None)
+
+
+def oldest(texts: Iterable[str | None]) -> str | None:
+    """The oldest of those that have a place in the order; None if none has."""
+    return min(_placed(texts), key=sort_key, default=None)
+
+
+def last_failing(regression: Regression) -> str | None:
+    """The newest version that is known to fail."""
+    return newest((regression.first_failing, *regression.still_failing))
+
+
+def _placed(texts: Iterable[str | None]) -> list[str]:
+    return [text for text in texts if text and ordered(text) is not None]

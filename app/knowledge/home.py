@@ -10,12 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from packaging.version import Version
 from sqlmodel import Session
 
 from app.extract.facts import Facts, Frozen
 from app.extract.redaction.redact import mask_secrets
-from app.extract.versions import is_same, ordered
+from app.extract.versions import Version, is_same, ordered
 from app.knowledge.cluster.growth import WEEKS_BEFORE, growth_of, whole_week
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states

@@ -19,7 +19,7 @@ from app.extract.fields.failure_kind import is_titled_wish, is_wish
 from app.extract.fields.version_sources import DUMP_LABELS, FoundVersion, all_versions
 from app.extract.rules.patterns import pattern
 from app.extract.text.document import Document
-from app.extract.text.version_mentions import order_of
+from app.extract.versions import is_before
 
 ORDER: dict[str, tuple[str, ...]] = {
     "vllm": (
@@ -185,7 +185,8 @@ def _newest_listed(document: Document, ordered: list[FoundVersion], chosen: Foun
         between = document.sources[before.span[0]][before.span[2] : after.span[1]].strip(" v`*")
         if before.span[0] != after.span[0] or between not in _LISTED:
             break
-        chosen = max(chosen, after, key=lambda item: order_of(item.value))
+        if is_before(chosen.value, after.value):
+            chosen = after
     return chosen
 
 

@@ -23,7 +23,8 @@ from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rule_set
 from app.extract.text.document import Document
 from app.extract.text.sentences import Sentence, is_request, lower, read_sentences
-from app.extract.text.version_mentions import SpokenVersion, names_other, order_of, versions_in
+from app.extract.text.version_mentions import SpokenVersion, names_other, versions_in
+from app.extract.versions import is_before, is_same, newest, oldest, ordered, sort_key
 
 _LIST = load("regression")
 _FAILURE_WORDS: tuple[str, ...] = tuple(_LIST["failure_words"])
@@ -103,8 +104,6 @@ def _name_of(groups: tuple[str | None, ...], own: int) -> str | None:
     return None if sha is None or sha.isdigit() or sha.isalpha() else sha
 
 
-__all__ = ["find_regression", "order_of"]
-
 MAX_SENTENCES = 300
 """Sentences that name versions or changes and are read; nobody tells a regression in more."""
 
@@ -180,9 +179,9 @@ def _read_title(document: Document, said: _Said) -> None:
         said.works = [item for item in said.works if item[0] != versions[0].text or item[1].source == "title"]
     if not said.works or said.fails or said.changed:
         return
-    best = max(order_of(version) for version, _ in said.works)
+    best = newest(version for version, _ in said.works)
     for version in versions:
-        if order_of(version.text) > best:
+        if is_before(best, version.text):
             span = ("title", version.start, version.end)
             quote = cite(document, "regression.first_failing", version.text, span, "regression.title", 0.7)
             said.fails.append((version.text, quote))
@@ -246,13 +245,13 @@ def _assemble(said: _Said) -> tuple[Regression | None, tuple[Evidence, ...]]:
     fixed = said.fixed[0] if said.fixed else None
     culprit = said.culprit[0] if said.culprit else None
     last, bad = _range(said)
-    first = min(bad, key=lambda item: order_of(item[0])) if bad else None
+    first = min(bad, key=lambda item: (ordered(item[0]) is None, sort_key(item[0])), default=None)
     if first is None and said.commit_fails:
         first = said.commit_fails[0]
     known = {item[0] for item in (last, first) if item}
     rest = [*said.still, *said.commit_still]
     if first is not None:
-        rest.extend(item for item in bad if order_of(item[0]) > order_of(first[0]))
+        rest.extend(item for item in bad if not _is_up_to(item[0], first[0]))
     still: dict[str, Evidence] = {}
     for version, quote in rest:
         if version not in known and version not in still and (fixed is None or version != fixed[0]):
@@ -263,7 +262,7 @@ def _assemble(said: _Said) -> tuple[Regression | None, tuple[Evidence, ...]]:
     regression = Regression(
         last_working=last[0] if last else None,
         first_failing=first[0] if first else None,
-        still_failing=tuple(sorted(still, key=order_of)),
+        still_failing=tuple(sorted(still, key=sort_key)),
         fixed_in=fixed[0] if fixed else None,
         culprit=culprit[0] if culprit else None,
     )
@@ -273,9 +272,14 @@ def _assemble(said: _Said) -> tuple[Regression | None, tuple[Evidence, ...]]:
 def _range(said: _Said) -> tuple[_Claim | None, list[_Claim]]:
     """The version that worked last, and those that fail after it."""
     bad = [*said.fails, *said.changed]
-    worst = min((order_of(version) for version, _ in bad), default=None)
-    good = [item for item in said.works if worst is None or order_of(item[0]) < worst] or said.works
+    worst = oldest(version for version, _ in bad)
+    good = [item for item in said.works if worst is None or is_before(item[0], worst)] or said.works
     if good:
-        last = max(good, key=lambda item: order_of(item[0]))
-        return last, [item for item in bad if order_of(item[0]) > order_of(last[0])]
+        last = max(good, key=lambda item: sort_key(item[0]))
+        return last, [item for item in bad if not _is_up_to(item[0], last[0])]
     return (said.commit_works[0] if said.commit_works else None), said.changed
+
+
+def _is_up_to(version: str, last: str) -> bool:
+    """Whether a version is known to be the same as `last`, or to come before it."""
+    return is_same(version, last) or is_before(version, last)

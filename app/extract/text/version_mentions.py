@@ -1,4 +1,4 @@
-"""vLLM's versions in a sentence, and how versions sort.
+"""vLLM's versions in a sentence.
 
 In: a `Sentence`. Out: the versions that are vLLM's, with their places: `0.9.1` behind another package's name,
 a memory size, a sampling setting or an address is none.
@@ -20,7 +20,6 @@ _VERSION = pattern(
     r"(\d{1,2}\.\d{1,2}(?:\.\d{1,2}){0,2}(?:[._-]?(?:post|rc|dev|a|b)\d+)*(?:\.dev\d+)?(?:\+[\w.]*\w)?)(?:\b|xx)",
     ignore_case=True,
 )
-_NUMBERS = pattern(r"\d+")
 _UNITS = (" gb", " gi", " mb", " tok", " s ", "gb", " ms", "s)")
 _LISTED = frozenset([",", "and", "->", "to", "/", "or", "→", "=>", "~"])
 FIRST_RELEASE_OF_ONES = 1
@@ -34,17 +33,6 @@ class SpokenVersion:
     text: str
     start: int
     end: int
-
-
-def order_of(version: str) -> tuple[int, ...]:
-    """A key that sorts versions: `0.9.0` < `0.10.0rc1` < `0.10.0` < `0.10.0.post1`."""
-    base = version.lower().split("+")[0]
-    numbers = [int(number) for number in _NUMBERS.findall(base)]
-    release = numbers[: base.replace("rc", ".rc").count(".") + 1][:3] if "dev" not in base else numbers[:3]
-    while len(release) < 3:
-        release.append(0)
-    stage = -1 if "rc" in base or "dev" in base else 1 if "post" in base else 0
-    return (*release, stage, *numbers[3:])
 
 
 def versions_in(sentence: Sentence) -> list[SpokenVersion]:

@@ -11,10 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from packaging.version import Version
-
 from app.extract.facts import Regression
-from app.extract.versions import is_before, ordered
+from app.extract.versions import Version, is_before, ordered, sort_key
 from app.knowledge.cluster.shapes import RangeWitness
 from app.knowledge.version.issues import REPORTED, Candidate, Words
 from app.store.derived.versions import REGRESSION_FIELDS
@@ -25,7 +23,6 @@ EARLIER_MAX = 5
 """Reports from earlier versions that are named."""
 QUOTES_MAX = 2
 NO_VERSION = "names a change and no version"
-_UNPLACED = Version("0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +113,14 @@ def _agreed(agreeing: Sequence[_Told]) -> Regression:
     lows = [item for span in spans if (item := span.last_working)]
     fails = [item for span in spans for item in (span.first_failing, *span.still_failing) if item]
     ends = [item for span in spans if (item := span.fixed_in)]
-    first = min(fails, key=_key, default=None)
+    first = min(fails, key=sort_key, default=None)
     culprits = Counter(span.culprit for span in spans if span.culprit)
     later = {item for item in fails if is_before(first, item)}
     return Regression(
-        last_working=max(lows, key=_key, default=None),
+        last_working=max(lows, key=sort_key, default=None),
         first_failing=first,
-        still_failing=tuple(sorted(later, key=_key)),
-        fixed_in=min(ends, key=_key, default=None),
+        still_failing=tuple(sorted(later, key=sort_key)),
+        fixed_in=min(ends, key=sort_key, default=None),
         culprit=next((name for name, _ in culprits.most_common(1)), None),
     )
 
@@ -182,7 +179,3 @@ def _witness(one: _Told, words: Words, reason: str = "", *, agrees: bool = True)
 
 def _newest(told: Iterable[_Told]) -> list[_Told]:
     return sorted(told, key=lambda one: -one.one.issue.number)
-
-
-def _key(text: str) -> Version:
-    return ordered(text) or _UNPLACED

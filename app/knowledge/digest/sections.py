@@ -33,7 +33,7 @@ from app.knowledge.digest.shapes import (
     VersionNews,
 )
 from app.knowledge.digest.week import MENDED, Group, WeekIssues, shown_issue, shown_remedy
-from app.knowledge.fix.shapes import FixView, version_of
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.knowledge.remedies import OUTCOME_RANK, remedies_of
 from app.store.derived.readings import find_facts_without_evidence
@@ -103,10 +103,10 @@ def _pull(fix: FixView) -> int | None:
 
 def _released_at(fix: FixView, releases: Sequence[DatedRelease]) -> datetime | None:
     """When the first release that holds the fix came out."""
-    wanted = version_of(fix.released_in) if fix.released_in else None
+    wanted = ordered(fix.released_in)
     if wanted is None:
         return None
-    return next((item.published_at for item in releases if version_of(item.tag) == wanted), None)
+    return next((item.published_at for item in releases if ordered(item.tag) == wanted), None)
 
 
 def _how(span: Span, merged_at: datetime | None, released_at: datetime | None) -> Fixing | None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from app.extract.versions import ordered
 from app.knowledge.fix.releases import calendar_of, first_possible, held_by, landing_of
-from app.knowledge.fix.shapes import FixCase, FixTruth, FixView, Held, Saying, version_of
+from app.knowledge.fix.shapes import FixCase, FixTruth, FixView, Held, Saying
 from app.store.github.fix_containment import History, Landed, PullHistory
 
 STALE_LABELS = frozenset({"stale"})
@@ -74,7 +75,7 @@ def _merged(case: FixCase, standing: Iterable[Landed]) -> FixTruth:
     known = history.pulls.get(best.number, PullHistory())
     if held.full:
         first = held.full[0]
-        by_notes = any(version_of(tag) == first for tag in known.named_in)
+        by_notes = any(ordered(tag) == first for tag in known.named_in)
         how = f"named in the notes of {first}" if by_notes else f"found in {first} by GitHub's comparison"
         source = "release notes" if by_notes else "compare"
         view = FixView(
@@ -121,7 +122,7 @@ def _is_named(case: FixCase, number: int | None) -> bool:
 def _said(case: FixCase, said: Saying, held: Held | None = None) -> FixTruth:
     """By words alone: `fixed` only if a maintainer or a card names the release."""
     fix, words = said.fix, _speaker(said)
-    version = version_of(fix.released_in) if fix.released_in else None
+    version = ordered(fix.released_in)
     quoted = f'{words} says: "{_cut(said.quote)}".' if said.quote else f"{words} names {fix.pr}."
     if not said.is_trusted:
         reason = f"{quoted} That it is merged is not known."

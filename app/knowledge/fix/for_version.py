@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 
-from packaging.version import Version
-
-from app.knowledge.fix.shapes import FixTruth, FixView, ForYou, Held, version_of
+from app.extract.versions import Version, is_before, ordered, sort_key
+from app.knowledge.fix.shapes import FixTruth, FixView, ForYou, Held
 
 _COMMIT = re.compile(r"(?:^|[+.\-])(?:g([0-9a-f]{7,40})|([0-9a-f]{40}))(?![0-9a-z])")
 """A build's commit: `+g73f48ce55` of a wheel, or the whole one in a nightly image's tag."""
@@ -32,7 +31,7 @@ def seen_from(truth: FixTruth, vllm_version: str | None) -> FixView:
         update["reason"] = f"{truth.view.reason} {why}"
     if goal is not None and str(goal) != truth.view.released_in:
         others = {*truth.view.also_in, str(truth.view.released_in)} - {str(goal)}
-        update |= {"released_in": str(goal), "also_in": tuple(sorted(others, key=Version))}
+        update |= {"released_in": str(goal), "also_in": tuple(sorted(others, key=sort_key))}
     return truth.view.model_copy(update=update)
 
 
@@ -51,11 +50,10 @@ def _seen(truth: FixTruth, text: str) -> Seen:
     if view.elsewhere is not None:
         return "unknown", f"Whether {text} brings it is not known.", None
     by_commit = _by_commit(held, text)
-    mine = version_of(text)
+    mine = ordered(text)
     if mine is None or by_commit:
         why = "" if by_commit else "The version given cannot be ordered among the releases."
         return ("already_included" if by_commit else "unknown"), why, None
-    mine = Version(mine.public)
     if view.state == "merged_unreleased":
         return _of_unreleased(view, held, mine, lacks=by_commit is False)
     if by_commit is False:
@@ -84,7 +82,7 @@ def _of_unreleased(view: FixView, held: Held, mine: Version, *, lacks: bool) -> 
         return "already_included", "", None
     if lacks or mine in held.lacking:
         return "not_fixed", "", None
-    possible = version_of(view.earliest_possible) if view.earliest_possible else None
+    possible = ordered(view.earliest_possible) if view.earliest_possible else None
     floor = max((item for item in held.lacking if not item.is_prerelease), default=None)
     if possible is not None and mine >= possible:
         return "unknown", f"Whether {mine} holds it is not known.", None
@@ -132,7 +130,7 @@ def _of_build(held: Held, mine: Version) -> Seen:
     if first is None:
         return "unknown", f"{mine} is a build that may or may not hold it.", None
     last = max((item for item in held.released if item < first and item not in held.full), default=None)
-    if Version(mine.base_version) >= first or (last is not None and mine > last):
+    if not is_before(mine.base_version, str(first)) or (last is not None and mine > last):
         without = f"after {last}, which lacks it, and " if last is not None and mine > last else ""
         why = f"Your build {mine} came {without}before {first}, which has it: it may be either."
         return "unknown", why, None

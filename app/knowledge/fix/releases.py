@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from packaging.version import Version
-
-from app.knowledge.fix.shapes import Held, version_of
+from app.extract.versions import Version, ordered
+from app.knowledge.fix.shapes import Held
 from app.store.github.fix_containment import History, Landed, PullHistory, ReleaseDay
 
 
@@ -56,7 +55,7 @@ def first_possible(history: History, pull: Landed, held: Held) -> str | None:
         if _is_full(item)
         and item.published_at is not None
         and item.published_at >= merged_at
-        and version_of(item.tag) not in held.lacking
+        and ordered(item.tag) not in held.lacking
     ]
     first = min(after, key=lambda item: (item.published_at, item.tag), default=None)
     return _plain(first.tag) if first else None
@@ -74,7 +73,7 @@ class Calendar:
 @lru_cache(maxsize=64)
 def calendar_of(releases: tuple[ReleaseDay, ...]) -> Calendar:
     """The order of releases. A tag that is no version cannot be ordered and is left out of the versions."""
-    versions = {item.tag: version for item in releases if (version := version_of(item.tag)) is not None}
+    versions = {item.tag: version for item in releases if (version := ordered(item.tag)) is not None}
     full_tags = frozenset(item.tag for item in releases if _is_full(item))
     return Calendar(
         versions, full_tags, tuple(sorted({versions[tag] for tag in full_tags if tag in versions}))
@@ -105,7 +104,7 @@ def _ascending(versions: Mapping[str, Version], tags: Iterable[str]) -> tuple[Ve
 
 
 def _is_full(release: ReleaseDay) -> bool:
-    version = version_of(release.tag)
+    version = ordered(release.tag)
     return not release.is_prerelease and not (version is not None and version.is_prerelease)
 
 
@@ -114,5 +113,5 @@ def _is_before(release: ReleaseDay, merged_at: datetime) -> bool:
 
 
 def _plain(tag: str) -> str:
-    version = version_of(tag)
+    version = ordered(tag)
     return str(version) if version is not None else tag

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 from typing import Literal
 
-from packaging.version import InvalidVersion, Version
 from pydantic import Field
 
 from app.extract.facts import Fix, Frozen
+from app.extract.versions import Version
 from app.store.github.fix_containment import History
 
 ForYou = Literal["upgrade", "already_included", "not_fixed", "unknown"]
@@ -108,12 +107,3 @@ class Held:
 class FixTruth:
     view: FixView
     held: Held = Held()
-
-
-@lru_cache(maxsize=4096)
-def version_of(tag: str) -> Version | None:
-    """A tag or version as PEP 440 orders it; None if it is none."""
-    try:
-        return Version(tag)
-    except InvalidVersion:
-        return None

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from packaging.version import InvalidVersion, Version
-
 from app.extract.facts import Regression
+from app.extract.versions import is_before, ordered, sort_key
+from app.extract.versions import newest as newest_of
 from app.knowledge.diagnosis.shapes import Match
 from app.knowledge.issue.shapes import ReportFact
 from app.web.views.filters import version
@@ -85,9 +85,8 @@ def _told(regression: Regression) -> list[Station]:
     if regression.first_failing:
         told.append(Station("bad", "first failing", version(regression.first_failing), field="first_failing"))
     still = [version(item) for item in regression.still_failing]
-    order = {item: _parse(item) for item in still}
-    if all(order.values()):
-        still.sort(key=lambda item: order[item] or Version("0"))
+    if all(ordered(item) for item in still):
+        still.sort(key=sort_key)
     told.extend(Station("bad", "still failing", item, field="still_failing") for item in still)
     if regression.fixed_in:
         told.append(Station("good", "fixed in", version(regression.fixed_in), field="fixed_in"))
@@ -96,20 +95,20 @@ def _told(regression: Regression) -> list[Station]:
 
 def _with_you(told: list[Station], yours: str, regression: Regression) -> list[Station]:
     """Put the caller's version in its place; left out where it cannot be ordered."""
-    mine = _parse(yours)
+    mine = ordered(yours)
     if mine is None:
         return told
     # a culprit has no version and a version that cannot be read has no order: both stay where they are
     before = [
         index
         for index, station in enumerate(told)
-        if (theirs := _parse(station.version)) is not None and theirs <= mine
+        if (theirs := ordered(station.version)) is not None and theirs <= mine
     ]
     place = before[-1] + 1 if before else 0
-    first, fixed = _parse(regression.first_failing), _parse(regression.fixed_in)
+    first, fixed = ordered(regression.first_failing), ordered(regression.fixed_in)
     inside = first is not None and first <= mine and (fixed is None or mine < fixed)
     note = "inside the failing range" if inside else ""
-    last = _parse(regression.last_working)
+    last = ordered(regression.last_working)
     if last is not None and mine <= last:
         note = "before it began"
     elif fixed is not None and mine >= fixed:
@@ -119,15 +118,6 @@ def _with_you(told: list[Station], yours: str, regression: Regression) -> list[S
 
 def _gap(told: list[Station], newest: str | None) -> tuple[Station, ...]:
     """The stretch up to the newest known release, of which nobody spoke."""
-    last = max((found for station in told if (found := _parse(station.version))), default=None)
-    release = _parse(newest)
-    if last is None or release is None or newest is None or release <= last:
+    if not newest or not is_before(newest_of(station.version for station in told), newest):
         return ()
     return (Station("gap", "no report", f"up to {version(newest)}", note="nobody has said"),)
-
-
-def _parse(text: str | None) -> Version | None:
-    try:
-        return Version(version(text))
-    except InvalidVersion:
-        return None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.extract.prose.regression import find_regression, order_of
+from app.extract.prose.regression import find_regression
 from tests.extract.saying import NUMBER, an_issue
 
 
@@ -167,18 +167,11 @@ def test_an_upgrade_that_did_not_cure_is_still_failing() -> None:
     assert told("Upgraded to v0.20.2, but the crash persists.") == {"still_failing": ("0.20.2",)}
 
 
-def test_versions_sort_by_release_stage_and_number() -> None:
-    names = [
-        "0.9.0",
-        "0.10.0rc1",
-        "0.10.0",
-        "0.10.0.post1",
-        "0.10.1",
-        "0.18.1rc1.dev9",
-        "0.18.1rc1.dev227",
-        "0.18.1",
-    ]
-    assert sorted(sorted(names), key=order_of) == names
+def test_an_untagged_build_is_kept_and_never_ordered_against_a_release() -> None:
+    both = told("It worked in 0.9.0. It fails with vLLM 0.1.dev3151+g31c7178.")
+    assert both == {"last_working": "0.9.0", "first_failing": "0.1.dev3151+g31c7178"}
+    placed = told("It fails with vLLM 0.1.dev3151+g31c7178. It fails with 0.10.0. It worked in 0.9.0.")
+    assert placed["first_failing"] == "0.10.0"
 
 
 PIECES = st.sampled_from(

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from app.extract.facts import ErrorFact, Evidence, Facts, Fix, Regression, Workaround
-from app.extract.versions import is_before, is_same, ordered
 from app.knowledge.version.culprit_guess import FITTING_MAX, guess, names_of
 from app.knowledge.version.known_issues import basis_of, known_issues
 from app.knowledge.version.regressions import place_of, regression_versions, regressions
@@ -86,27 +85,6 @@ def known(store: Store, version: str, **options: Any) -> list[int]:
 
 
 SPAN = Regression(last_working="0.8.5", first_failing="0.9.0", fixed_in="0.10.1")
-
-
-# ---- the order of versions
-
-
-@pytest.mark.parametrize(
-    "text", ["main", "nightly", "0.1.dev3151+g31c7178", "0.0.0", "73f48ce55", "1234567", ""]
-)
-def test_a_commit_a_branch_and_an_untagged_build_have_no_place_in_the_order(text: str) -> None:
-    assert ordered(text) is None
-    assert not is_before(text, "0.9.0")
-    assert not is_before("0.9.0", text)
-
-
-def test_versions_are_ordered_by_pep_440_and_not_as_text() -> None:
-    assert is_before("0.9.2", "v0.10.0")
-    assert is_before("0.18.2rc1.dev54+g73f48ce55", "0.18.2")
-    assert is_before("0.6.3", "0.6.3.post1")
-    assert is_same("0.9", "v0.9.0")
-    assert is_same("0.9.0+cu129", "0.9.0")
-    assert not is_same("0.9.0rc1", "0.9.0")
 
 
 @pytest.mark.parametrize(
