@@ -3,12 +3,12 @@
     cases.jsonl      which span of which issue is a log, its right answers, the rewrites to ask
     questions.jsonl  questions without a log, with right answers; by those held out nothing was chosen
     foreign.jsonl    texts behind which no issue stands
-    twins.jsonl      groups of issues that report one failure, by reading
-    choose.py        picks the cases out of a synced base; the rest only reads what it wrote
-    rewrite.py       the same crash on another machine      cascade.py  as a server of today prints it
-    corpus.py        the reader's own texts, and which cases they still hold
-    rivals.py        TF-IDF, bm25s, FTS5                    run.py      asks all of them
-    score.py         figures                                table.py    Markdown and text of them
+    cases.py         these facts, the texts of the reader's own base, and which cases they still hold
+    rewrite.py       the same crash as another machine or version prints it (cascade.toml)
+    baselines.py     TF-IDF, bm25s, FTS5
+    run.py           asks all of them
+    report.py        figures, Markdown (templates/bench.md) and JSON
 
 Issue texts are never kept here, only facts about them: numbers, places, hashes.
+`tests/benchmarks/choose.py` picks the cases out of a synced base.
 """

@@ -1,8 +1,7 @@
-"""What a person would reach for instead: search libraries over the same texts, well set up.
+"""What a person would use instead: search libraries over the same texts, well set up.
 
 Each gets title and text of every issue; all but the plain one also the log's moving parts masked, which
-helps them. None of them knows an "unknown". FTS5 is asked in a base in memory that lives as long as the run;
-the archive is not touched.
+helps them. None of them knows an "unknown". FTS5 is asked in a base in memory; the own base is not touched.
 """
 
 from __future__ import annotations
@@ -11,128 +10,98 @@ import importlib
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from app.bench.cases import Document
+from app.bench.cases import SearchText
 
-PLAIN_WORD = r"[A-Za-z_][\w.]{2,}"
-MASKED_WORD = r"[a-z_]\w{2,}"
 RAREST = 16
 """Terms FTS5 is asked for: with all of them it is slower and no better."""
+_PLAIN_WORD = r"[A-Za-z_][\w.]{2,}"
+_MASKED_WORD = r"[a-z_]\w{2,}"
+_WORDS = re.compile(_MASKED_WORD)
 _PACKAGES = re.compile(r"[\w./\\+@~-]*(?:site|dist)-packages[/\\]")
 _POINTER = re.compile(r"0x[0-9a-f]+")
 _NUMBER = re.compile(r"\d+(?:[.:-]\d+)*")
-_WORDS = re.compile(MASKED_WORD)
+
+Rank = Callable[[str, frozenset[int], int], list[int]]
+"""The best numbers for a query, without the hidden ones, at most so many."""
+Builder = Callable[[Sequence[SearchText]], Rank]
 
 
-class Rival(Protocol):
-    """A search library with all texts in it."""
-
-    def rank(self, query: str, hidden: frozenset[int], limit: int) -> list[int]:
-        """The best numbers for a query, none of the hidden."""
-        ...
-
-
-Builder = Callable[[Sequence[Document]], Rival]
-
-
-def rivals() -> Iterator[tuple[str, Builder | None]]:
-    """Name and builder of each; None where the library is not installed."""
-    yield "TF-IDF, words", PlainTfidf
-    yield "TF-IDF, masked 1-2-grams", MaskedTfidf
-    yield "bm25s, masked", Bm25 if find_spec("bm25s") else None
-    yield f"SQLite FTS5, {RAREST} rarest masked terms", Fts5
+def baselines() -> dict[str, Builder | None]:
+    """The builder of each library by its name; None where the library is not installed."""
+    return {
+        "TF-IDF, words": lambda texts: _tfidf(texts, _PLAIN_WORD),
+        "TF-IDF, masked 1-2-grams": lambda texts: _tfidf(
+            texts, _MASKED_WORD, preprocessor=_masked, ngram_range=(1, 2)
+        ),
+        "bm25s, masked": _bm25 if find_spec("bm25s") else None,
+        f"SQLite FTS5, {RAREST} rarest masked terms": _fts5,
+    }
 
 
-def masked(text: str) -> str:
+def _masked(text: str) -> str:
     """Lower case, without install paths, pointers and numbers."""
     return _NUMBER.sub("0", _POINTER.sub("hex", _PACKAGES.sub("", text.lower())))
 
 
 def _words(text: str) -> list[str]:
-    return _WORDS.findall(masked(text))
+    return _WORDS.findall(_masked(text))
 
 
-class _Scores:
-    """Documents by number, and the best of a row of scores."""
+def _best_of(texts: Sequence[SearchText], scores_of: Callable[[str], np.ndarray]) -> Rank:
+    """The ranking by a score for each text, those above 0."""
+    numbers = np.array([text.number for text in texts])
 
-    def __init__(self, documents: Sequence[Document]) -> None:
-        self._numbers = np.array([document.number for document in documents])
-
-    def best(self, scores: np.ndarray, hidden: frozenset[int], limit: int) -> list[int]:
+    def rank(query: str, hidden: frozenset[int], limit: int) -> list[int]:
+        scores = scores_of(query)
         if hidden:
-            scores = np.where(np.isin(self._numbers, list(hidden)), -1.0, scores)
+            scores = np.where(np.isin(numbers, list(hidden)), -1.0, scores)
         top = np.argsort(-scores, kind="stable")[:limit]
-        return [int(self._numbers[at]) for at in top if scores[at] > 0]
+        return [int(numbers[at]) for at in top if scores[at] > 0]
+
+    return rank
 
 
-class _Tfidf:
-    def __init__(self, documents: Sequence[Document], **settings: Any) -> None:
-        self._scores = _Scores(documents)
-        self._vectoriser = TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **settings)
-        table = self._vectoriser.fit_transform(document.text for document in documents)
-        self._by_term = table.T.tocsr()
-
-    def rank(self, query: str, hidden: frozenset[int], limit: int) -> list[int]:
-        scores = (self._vectoriser.transform([query]) @ self._by_term).toarray()[0]
-        return self._scores.best(scores, hidden, limit)
+def _tfidf(texts: Sequence[SearchText], word: str, **settings: Any) -> Rank:
+    vectoriser = TfidfVectorizer(sublinear_tf=True, dtype=np.float32, token_pattern=word, **settings)
+    by_term = vectoriser.fit_transform(text.text for text in texts).T.tocsr()
+    return _best_of(texts, lambda query: (vectoriser.transform([query]) @ by_term).toarray()[0])
 
 
-class PlainTfidf(_Tfidf):
-    """Words as they stand."""
+def _bm25(texts: Sequence[SearchText]) -> Rank:
+    ids: dict[str, int] = {}
+    rows = [[ids.setdefault(word, len(ids)) for word in _words(text.text)] for text in texts]
+    index = importlib.import_module("bm25s").BM25()
+    index.index((rows, ids), show_progress=False)
 
-    def __init__(self, documents: Sequence[Document]) -> None:
-        super().__init__(documents, token_pattern=PLAIN_WORD)
+    def scores_of(query: str) -> np.ndarray:
+        known = [ids[word] for word in dict.fromkeys(_words(query)) if word in ids]
+        return np.asarray(index.get_scores(known)) if known else np.zeros(len(texts))
 
-
-class MaskedTfidf(_Tfidf):
-    """Masked words, alone and in pairs."""
-
-    def __init__(self, documents: Sequence[Document]) -> None:
-        super().__init__(documents, preprocessor=masked, token_pattern=MASKED_WORD, ngram_range=(1, 2))
-
-
-class Bm25:
-    """bm25s over masked words."""
-
-    def __init__(self, documents: Sequence[Document]) -> None:
-        self._scores = _Scores(documents)
-        self._ids: dict[str, int] = {}
-        rows = [[self._ids.setdefault(word, len(self._ids)) for word in _words(d.text)] for d in documents]
-        self._index = importlib.import_module("bm25s").BM25()
-        self._index.index((rows, self._ids), show_progress=False)
-
-    def rank(self, query: str, hidden: frozenset[int], limit: int) -> list[int]:
-        asked = [self._ids[word] for word in dict.fromkeys(_words(query)) if word in self._ids]
-        return self._scores.best(self._index.get_scores(asked), hidden, limit) if asked else []
+    return _best_of(texts, scores_of)
 
 
-class Fts5:
+def _fts5(texts: Sequence[SearchText]) -> Rank:
     """SQLite's full-text index over masked words, asked for a query's rarest."""
+    base = sqlite3.connect(":memory:")
+    base.execute("CREATE VIRTUAL TABLE page USING fts5(text, tokenize=\"unicode61 tokenchars '_'\")")
+    holders: Counter[str] = Counter()
+    for text in texts:
+        holders.update(set(_words(text.text)))
+        base.execute("INSERT INTO page(rowid, text) VALUES (?, ?)", (text.number, _masked(text.text)))
 
-    def __init__(self, documents: Sequence[Document]) -> None:
-        self._base = sqlite3.connect(":memory:")
-        words = "tokenize=\"unicode61 tokenchars '_'\""
-        self._base.execute(f"CREATE VIRTUAL TABLE page USING fts5(text, {words})")
-        self._holders: Counter[str] = Counter()
-        for document in documents:
-            self._holders.update(set(_words(document.text)))
-            row = (document.number, masked(document.text))
-            self._base.execute("INSERT INTO page(rowid, text) VALUES (?, ?)", row)
-
-    def rank(self, query: str, hidden: frozenset[int], limit: int) -> list[int]:
-        known = sorted({word for word in _words(query) if word in self._holders})
-        rarest = sorted(known, key=lambda word: self._holders[word])[:RAREST]
-        if not rarest:
-            return []
-        said = " OR ".join(f'"{word}"' for word in rarest)
-        found = self._base.execute(
-            "SELECT rowid FROM page WHERE page MATCH ? ORDER BY bm25(page) LIMIT ?",
-            (said, limit + len(hidden)),
-        )
+    def rank(query: str, hidden: frozenset[int], limit: int) -> list[int]:
+        known = sorted({word for word in _words(query) if word in holders})
+        rarest = sorted(known, key=lambda word: holders[word])[:RAREST]
+        words = " OR ".join(f'"{word}"' for word in rarest)
+        question = "SELECT rowid FROM page WHERE page MATCH ? ORDER BY bm25(page) LIMIT ?"
+        found = base.execute(question, (words, limit + len(hidden))) if words else ()
         return [number for (number,) in found if number not in hidden][:limit]
+
+    return rank

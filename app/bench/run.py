@@ -2,7 +2,7 @@
 
 A query is a pinned log, rewritten, in a view of the base: *plain* sees all issues; *temporal* only those
 that were there when the log's own issue was written; *unknown* sees neither the log's issue nor its known
-twins, so that nothing is right; *older twins* asks what of the past a newcomer would have been shown.
+twins, so that nothing is right; *older twins* only issues older than the log's own.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
-from app.bench.baselines import Rival, rivals
-from app.bench.cases import Case, Document, Foreign, Found, Pinned, Question, find_logs, read_documents
+from app.bench.baselines import baselines
+from app.bench.cases import Pinned, SearchText, StoredCases, find_logs, read_texts
 from app.bench.rewrite import Form, rewrite
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.diagnosis.shapes import Band
@@ -24,6 +23,7 @@ from app.store.session import Store
 OURS = "vLLM Triage"
 LIMIT = 10
 WARM_UP = 3
+NOTHING: frozenset[int] = frozenset()
 
 Split = Literal[
     "plain",
@@ -41,131 +41,112 @@ KNOWN: tuple[Split, ...] = ("plain", "temporal", "older twins", "question", "que
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A text to ask, what it may see, and what is right."""
+    """A text to ask, what it may not see, and what is right."""
 
     text: str
     split: Split
     form: Form | None
     right: frozenset[int]
-    hidden: frozenset[int]
+    hidden: frozenset[int] = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a system said: numbers, best first; how sure it is, where it tells that."""
-
-    numbers: tuple[int, ...]
-    verdict: Band | None = None
-    chance: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A query and its answer."""
+class AnsweredQuery:
+    """A query, the numbers a system gave, best first, and how sure it is, where it says so."""
 
     query: Query
-    answer: Answer
+    numbers: tuple[int, ...]
     took_ms: float
+    verdict: Band | None = None
+    chance: float | None = None
 
     @property
     def rank(self) -> int:
         """Where the first right answer stands, from 1; 0 if nowhere."""
-        places = (at for at, number in enumerate(self.answer.numbers, 1) if number in self.query.right)
+        places = (at for at, number in enumerate(self.numbers, 1) if number in self.query.right)
         return next(places, 0)
 
 
-Ask = Callable[[Query], Answer]
-
-
 @dataclass(frozen=True, slots=True)
-class Run:
+class BenchRun:
     """All that was asked: by system, None where a library is not installed."""
 
     issues: int
-    found: Found
-    asked: dict[str, list[Asked] | None]
+    found: StoredCases
+    answers: dict[str, list[AnsweredQuery] | None]
 
 
-def run(store: Store, repo: str, pinned: Pinned, tell: Callable[[str], None]) -> Run:
+def run(store: Store, repo: str, pinned: Pinned, report: Callable[[str], None]) -> BenchRun:
     """Ask everything of everyone.
 
     Args:
-        tell: takes lines on how far it is.
+        report: takes lines on how far it is.
 
     Raises:
         InputError: nothing of `repo` is stored.
-        StoreError: the archive cannot be read.
+        StoreError: the base cannot be read.
     """
-    documents = read_documents(store, repo)
-    found = find_logs(documents, pinned.cases)
-    queries = [*log_queries(documents, found), *other_queries(pinned.questions, pinned.foreign)]
-    asked: dict[str, list[Asked] | None] = {}
-    tell(f"{OURS}: {len(queries)} queries over {len(documents)} issues")
-    asked[OURS] = ask_all(partial(_ask_ours, store, repo), queries)
+    texts = read_texts(store, repo)
+    found = find_logs(texts, pinned.cases)
+    queries = [*log_queries(texts, found), *other_queries(pinned)]
     known = [query for query in queries if query.split in KNOWN]
-    for name, build in rivals():
+
+    def ask(query: Query) -> AnsweredQuery:
+        began = time.perf_counter()
+        answer = diagnose(store, query.text, repos=(repo,), limit=LIMIT, exclude=query.hidden)
+        took_ms = (time.perf_counter() - began) * 1000
+        numbers = tuple(match.number for match in answer.matches)
+        chance = answer.matches[0].score if answer.matches else None
+        return AnsweredQuery(query, numbers, took_ms, answer.verdict, chance)
+
+    report(f"{OURS}: {len(queries)} queries over {len(texts)} issues")
+    answers: dict[str, list[AnsweredQuery] | None] = {OURS: _ask_all(ask, queries)}
+    for name, build in baselines().items():
         if build is None:
-            asked[name] = None
+            answers[name] = None
             continue
-        tell(f"{name}: {len(known)} queries")
-        rival = build(documents)
-        asked[name] = ask_all(partial(_ask_rival, rival), known)
-        del rival
+        report(f"{name}: {len(known)} queries")
+        rank = build(texts)
+
+        def ask_library(query: Query, rank: Callable[..., list[int]] = rank) -> AnsweredQuery:
+            began = time.perf_counter()
+            numbers = tuple(rank(query.text, query.hidden, LIMIT))
+            return AnsweredQuery(query, numbers, (time.perf_counter() - began) * 1000)
+
+        answers[name] = _ask_all(ask_library, known)
+        del rank, ask_library
         gc.collect()  # an index takes as much memory as all texts: one at a time
-    return Run(len(documents), found, asked)
+    return BenchRun(len(texts), found, answers)
 
 
-def log_queries(documents: Sequence[Document], found: Found) -> Iterator[Query]:
+def _ask_all(ask: Callable[[Query], AnsweredQuery], queries: Sequence[Query]) -> list[AnsweredQuery]:
+    """The answers; the first few queries are asked twice, so that caches are warm."""
+    for query in queries[:WARM_UP]:
+        ask(query)
+    return [ask(query) for query in queries]
+
+
+def log_queries(texts: Sequence[SearchText], found: StoredCases) -> Iterator[Query]:
     """The rewritten logs, in each split they fit."""
-    created = {document.number: document.created_at for document in documents}
-    for log in found.logs:
-        case, own = log.case, created[log.case.number]
+    created = {text.number: text.created_at for text in texts}
+    for case, log in found.logs:
+        own, right = created[case.number], frozenset(case.right)
         newer = frozenset(number for number, day in created.items() if day > own)
         not_older = frozenset(number for number, day in created.items() if day >= own)
         for way in case.rewrites:
-            text = rewrite(log.log, way.seed, way.form)
-            yield from _views(case, text, way.form, newer, not_older)
+            text = rewrite(log, way.seed, way.form)
+            yield Query(text, "plain", way.form, right)
+            yield Query(text, "temporal", way.form, right - newer, newer)
+            yield Query(text, "unknown", way.form, NOTHING, right)
+            yield Query(text, "unknown, temporal", way.form, NOTHING, right | newer)
+            if right - not_older:
+                yield Query(text, "older twins", way.form, right - not_older, not_older)
 
 
-def _views(
-    case: Case, text: str, form: Form, newer: frozenset[int], not_older: frozenset[int]
-) -> Iterator[Query]:
-    right = frozenset(case.right)
-    yield Query(text, "plain", form, right, frozenset())
-    yield Query(text, "temporal", form, right - newer, newer)
-    yield Query(text, "unknown", form, frozenset(), right)
-    yield Query(text, "unknown, temporal", form, frozenset(), right | newer)
-    if right - not_older:
-        yield Query(text, "older twins", form, right - not_older, not_older)
-
-
-def other_queries(questions: Sequence[Question], foreign: Sequence[Foreign]) -> Iterator[Query]:
+def other_queries(pinned: Pinned) -> Iterator[Query]:
     """Questions without a log, and texts behind which nothing stands."""
-    nothing: frozenset[int] = frozenset()
-    for question in questions:
+    for question in pinned.questions:
         split: Split = "question, held out" if question.held_out else "question"
-        yield Query(question.text, split, None, frozenset(question.right), nothing)
-    for item in foreign:
-        yield Query(item.text, "foreign", None, nothing, nothing)
-
-
-def ask_all(ask: Ask, queries: Sequence[Query]) -> list[Asked]:
-    """Each query and its answer, timed; the first few are asked twice, so that caches are warm."""
-    for query in queries[:WARM_UP]:
-        ask(query)
-    asked = []
-    for query in queries:
-        began = time.perf_counter()
-        answer = ask(query)
-        asked.append(Asked(query, answer, (time.perf_counter() - began) * 1000))
-    return asked
-
-
-def _ask_rival(rival: Rival, query: Query) -> Answer:
-    return Answer(tuple(rival.rank(query.text, query.hidden, LIMIT)))
-
-
-def _ask_ours(store: Store, repo: str, query: Query) -> Answer:
-    told = diagnose(store, query.text, repos=(repo,), limit=LIMIT, exclude=query.hidden)
-    first = told.matches[0].score if told.matches else None
-    return Answer(tuple(match.number for match in told.matches), told.verdict, first)
+        yield Query(question.text, split, None, frozenset(question.right))
+    for item in pinned.foreign:
+        yield Query(item.text, "foreign", None, NOTHING)

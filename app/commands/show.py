@@ -25,7 +25,7 @@ def bench_diagnose(
 
     settings = load_settings()
     store = current_store(settings)
-    emit(measure(store, settings.default_repo, tell=say, as_json=as_json, write=write))
+    emit(measure(store, settings.default_repo, report=say, as_json=as_json, write=write))
 
 
 def status() -> None:

@@ -6,12 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from app.bench.cases import Case, Foreign, Pinned, Question, Rewrite, plain_lines, sha256_of
-from app.bench.choose import log_span
+from app.bench.cases import Case, Foreign, Pinned, Question, Rewrite, plain_lines
 from app.knowledge.indexing.derive import derive_issues
 from app.store.github.issues import add_repository, save_issues
 from app.store.records import IssueRecord
 from app.store.session import Store
+from tests.benchmarks.choose import a_case as make_case
+from tests.benchmarks.choose import log_span
 from tests.samples import EARLY, FOREIGN_LOG, REPO, a_traceback, an_issue, fenced, marlin_log, rope_log
 
 MARLIN = an_issue(11, title="[Bug]: AWQ model does not load", body=fenced("It fails.", marlin_log()))
@@ -44,8 +45,8 @@ def a_case(issue: IssueRecord, *right: int) -> Case:
     body = plain_lines(issue.body)
     span = log_span(body)
     assert span is not None
-    ways = (Rewrite("whole", 1), Rewrite("cascade", 2))
-    return Case(issue.number, *span, sha256_of(body[slice(*span)]), (issue.number, *right), ways)
+    ways = (Rewrite(form="whole", seed=1), Rewrite(form="cascade", seed=2))
+    return make_case(issue.number, span, body[slice(*span)], (issue.number, *right), ways)
 
 
 @pytest.fixture
@@ -53,10 +54,10 @@ def pinned() -> Pinned:
     return Pinned(
         [a_case(MARLIN, 13), a_case(ROPE), a_case(TWIN, 11)],
         [
-            Question("q1", "first token takes twice as long", (14,)),
-            Question("q2", "twice as long until the first token", (14,), held_out=True),
+            Question(id="q1", text="first token takes twice as long", right=(14,)),
+            Question(id="q2", text="twice as long until the first token", right=(14,), held_out=True),
         ],
-        [Foreign("f1", FOREIGN_LOG, "a web application")],
+        [Foreign(id="f1", text=FOREIGN_LOG, why="a web application")],
     )
 
 

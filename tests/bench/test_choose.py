@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from app.bench import choose as module
-from app.bench.cases import read_documents
-from app.bench.choose import choose, log_span, tied
+from app.bench.cases import read_texts
 from app.store.session import Store
+from tests.benchmarks import choose as module
+from tests.benchmarks.choose import choose, load_twins, log_span, tied
 from tests.samples import REPO, a_traceback, fenced
 
 LOG = a_traceback("KeyError: 'a'", "vllm/a.py:f", "vllm/b.py:g") + "\n"
@@ -50,7 +50,7 @@ def test_groups_that_share_a_number_are_one() -> None:
 
 
 def test_cases_follow_from_the_base_alone(base: Store) -> None:
-    documents = read_documents(base, REPO)
+    documents = read_texts(base, REPO)
     cases = choose(documents, [frozenset({11, 13, 999})], frozenset({12}))
 
     assert cases == choose(list(documents), [frozenset({11, 13, 999})], frozenset({12}))
@@ -61,7 +61,7 @@ def test_cases_follow_from_the_base_alone(base: Store) -> None:
 
 def test_above_the_limit_those_with_twins_stay(base: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CASES_MAX", 3)
-    cases = choose(read_documents(base, REPO), [frozenset({11, 13})], frozenset())
+    cases = choose(read_texts(base, REPO), [frozenset({11, 13})], frozenset())
 
     assert {11, 13} < {case.number for case in cases}
     assert len(cases) == 3
@@ -83,3 +83,7 @@ def test_the_command_writes_the_cases(base: Store, tmp_path: Path, monkeypatch: 
 
     assert len(written) == 7
     assert '"right": [102, 103]' in written[3]
+
+
+def test_twins_are_groups_of_several() -> None:
+    assert all(len(group) > 1 for group in load_twins())

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from app.bench.cascade import Dice, first_traceback
-from app.bench.rewrite import FORMS, MACHINE_FORMS, rewrite
+from app.bench.rewrite import FORMS, MACHINE_FORMS, Dice, first_traceback, rewrite
 from tests.samples import a_traceback, marlin_log
 
 ERROR = "ValueError: Weight output_size_per_partition"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from app.bench import baselines as rivals_module
+from app.bench import baselines as baselines_module
 from app.bench import report as command
-from app.bench.cases import Pinned, find_logs, load_pinned, load_twins, read_documents
+from app.bench.cases import Pinned, find_logs, load_pinned, read_texts
 from app.bench.report import BEGIN, END, bench_diagnose, figures_of, markdown, recall_of, write_between_marks
-from app.bench.run import OURS, Answer, Asked, Query, Run, log_queries, run
+from app.bench.run import OURS, AnsweredQuery, BenchRun, Query, log_queries, run
 from app.errors import InputError
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
@@ -23,21 +23,21 @@ NOBODY: frozenset[int] = frozenset()
 
 
 def queries(base: Store, pinned: Pinned, number: int) -> dict[tuple[str, str | None], Query]:
-    documents = read_documents(base, REPO)
+    documents = read_texts(base, REPO)
     found = find_logs(documents, [case for case in pinned.cases if case.number == number])
     return {(query.split, query.form): query for query in log_queries(documents, found)}
 
 
 @pytest.fixture
-def ran(base: Store, pinned: Pinned) -> Run:
-    return run(base, REPO, pinned, tell=lambda _: None)
+def ran(base: Store, pinned: Pinned) -> BenchRun:
+    return run(base, REPO, pinned, report=lambda _: None)
 
 
 def test_line_ends_do_not_move_a_span(base: Store, pinned: Pinned) -> None:
-    found = find_logs(read_documents(base, REPO), pinned.cases)
+    found = find_logs(read_texts(base, REPO), pinned.cases)
 
-    assert [log.case.number for log in found.logs] == [11, 12, 13]
-    assert found.logs[1].log.startswith("(EngineCore_DP0")
+    assert [case.number for case, _ in found.logs] == [11, 12, 13]
+    assert found.logs[1][1].startswith("(EngineCore_DP0")
     assert (found.missing, found.changed) == ((), ())
 
 
@@ -45,10 +45,10 @@ def test_missing_and_changed_texts_are_told_and_left_out(base: Store, pinned: Pi
     with base.unit_of_work() as session:
         edited = replace(MARLIN, body=MARLIN.body.replace("4544", "9"), raw={"number": 11, "edited": True})
         save_issues(session, add_repository(session, REPO), [edited])
-    cases = [*pinned.cases, replace(pinned.cases[0], number=7)]
-    found = find_logs(read_documents(base, REPO), cases)
+    cases = [*pinned.cases, pinned.cases[0].model_copy(update={"number": 7})]
+    found = find_logs(read_texts(base, REPO), cases)
 
-    assert ([log.case.number for log in found.logs], found.missing, found.changed) == ([12, 13], (7,), (11,))
+    assert ([case.number for case, _ in found.logs], found.missing, found.changed) == ([12, 13], (7,), (11,))
 
 
 def test_a_temporal_query_sees_nothing_newer(base: Store, pinned: Pinned) -> None:
@@ -73,22 +73,22 @@ def test_older_twins_are_asked_for_where_there_are_any(base: Store, pinned: Pinn
     assert ("older twins", "whole") not in queries(base, pinned, 11)
 
 
-def test_every_system_answers_and_hides_what_is_hidden(ran: Run) -> None:
-    for name, asked in ran.asked.items():
+def test_every_system_answers_and_hides_what_is_hidden(ran: BenchRun) -> None:
+    for name, asked in ran.answers.items():
         assert asked or name.startswith("bm25s"), name
         for item in asked or []:
-            assert not item.query.hidden & set(item.answer.numbers), (name, item.query.split)
+            assert not item.query.hidden & set(item.numbers), (name, item.query.split)
 
 
-def test_a_known_log_is_found_and_a_foreign_text_is_not(ran: Run) -> None:
-    ours = ran.asked[OURS] or []
+def test_a_known_log_is_found_and_a_foreign_text_is_not(ran: BenchRun) -> None:
+    ours = ran.answers[OURS] or []
 
     assert all(item.rank == 1 for item in ours if item.query.split == "plain")
-    assert [item.answer.verdict for item in ours if item.query.split == "foreign"] == ["unknown"]
+    assert [item.verdict for item in ours if item.query.split == "foreign"] == ["unknown"]
 
 
-def test_libraries_are_not_asked_what_they_cannot_know(ran: Run) -> None:
-    splits = {item.query.split for name, asked in ran.asked.items() if name != OURS for item in asked or []}
+def test_libraries_are_not_asked_what_they_cannot_know(ran: BenchRun) -> None:
+    splits = {item.query.split for name, asked in ran.answers.items() if name != OURS for item in asked or []}
 
     assert splits == {"plain", "temporal", "older twins", "question", "question, held out"}
 
@@ -96,30 +96,32 @@ def test_libraries_are_not_asked_what_they_cannot_know(ran: Run) -> None:
 def test_a_missing_library_is_a_row_that_says_so(
     base: Store, pinned: Pinned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rivals_module, "find_spec", lambda _: None)
-    figures = figures_of(run(base, REPO, pinned, tell=lambda _: None))
+    monkeypatch.setattr(baselines_module, "find_spec", lambda _: None)
+    figures = figures_of(run(base, REPO, pinned, report=lambda _: None))
 
     assert "| bm25s, masked | not installed | – | – | – | – | – |" in markdown(figures)
 
 
 def test_an_empty_base_is_refused_with_what_to_do(sqlite_store: Store, pinned: Pinned) -> None:
     with pytest.raises(InputError, match="no issue of vllm-project/vllm is stored"):
-        run(sqlite_store, REPO, pinned, tell=lambda _: None)
+        run(sqlite_store, REPO, pinned, report=lambda _: None)
 
 
 def test_pull_requests_are_no_documents(base: Store) -> None:
     with base.unit_of_work() as session:
         save_issues(session, add_repository(session, REPO), [an_issue(900, is_pull_request=True)])
 
-    assert 900 not in {document.number for document in read_documents(base, REPO)}
+    assert 900 not in {document.number for document in read_texts(base, REPO)}
 
 
 # Figures
 
 
-def an_answer(*numbers: int, chance: float | None = None, right: int = 1, took_ms: float = 1.0) -> Asked:
+def an_answer(
+    *numbers: int, chance: float | None = None, right: int = 1, took_ms: float = 1.0
+) -> AnsweredQuery:
     query = Query("x", "plain", "whole", frozenset({right}), NOBODY)
-    return Asked(query, Answer(numbers, "same", chance), took_ms)
+    return AnsweredQuery(query, numbers, took_ms, "same", chance)
 
 
 def test_recall_and_reciprocal_rank() -> None:
@@ -136,15 +138,15 @@ def test_no_queries_no_division_by_zero() -> None:
 
 
 def test_reliability_counts_what_was_said_against_what_was_right(base: Store, pinned: Pinned) -> None:
-    found = find_logs(read_documents(base, REPO), pinned.cases)
+    found = find_logs(read_texts(base, REPO), pinned.cases)
     answers = [an_answer(1, chance=0.92), an_answer(2, chance=0.94), an_answer(1, chance=1.0)]
-    rows = {row.low: row for row in figures_of(Run(9, found, {OURS: answers})).reliability}
+    rows = {row.low: row for row in figures_of(BenchRun(9, found, {OURS: answers})).reliability}
 
     assert (rows[0.9].queries, rows[0.9].said, rows[0.9].right) == (2, 0.93, 0.5)
     assert (rows[0.95].queries, rows[0.95].right) == (1, 1.0)
 
 
-def test_the_figures_name_no_host_and_no_path(ran: Run) -> None:
+def test_the_figures_name_no_host_and_no_path(ran: BenchRun) -> None:
     told = figures_of(ran).machine
 
     assert "core" in told
@@ -160,7 +162,7 @@ def test_the_table_goes_between_the_marks(
     monkeypatch.setattr(command, "load_pinned", lambda: pinned)
     page = tmp_path / "README.md"
     page.write_text(f"# Head\n{BEGIN}\nold\n{END}\nfoot\n", encoding="utf-8")
-    told = json.loads(bench_diagnose(base, REPO, tell=lambda _: None, as_json=True, write=page))
+    told = json.loads(bench_diagnose(base, REPO, report=lambda _: None, as_json=True, write=page))
     text = page.read_text(encoding="utf-8")
 
     assert told["cases"] == 3
@@ -193,7 +195,6 @@ def test_the_pinned_facts_are_whole() -> None:
     assert [question.held_out for question in pinned.questions] == [False] * 40 + [True] * 40
     assert all(question.right for question in pinned.questions)
     assert len(pinned.foreign) >= 15
-    assert all(len(group) > 1 for group in load_twins())
 
 
 def test_cases_hold_facts_only() -> None:
@@ -204,4 +205,4 @@ def test_cases_hold_facts_only() -> None:
 
 
 def test_a_case_made_here_is_found_here(base: Store) -> None:
-    assert len(find_logs(read_documents(base, REPO), [a_case(MARLIN)]).logs) == 1
+    assert len(find_logs(read_texts(base, REPO), [a_case(MARLIN)]).logs) == 1

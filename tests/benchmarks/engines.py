@@ -17,7 +17,7 @@ from contextlib import contextmanager
 import numpy as np
 from sqlalchemy import event
 
-from app.bench.cases import find_logs, load_pinned, read_documents
+from app.bench.cases import find_logs, load_pinned, read_texts
 from app.bench.rewrite import rewrite
 from app.bench.run import Query
 from app.knowledge.diagnosis.diagnose import diagnose
@@ -32,12 +32,12 @@ SERVER = ("shared_buffers=512MB", "max_wal_size=4GB")
 
 def queries_of(store: Store, repo: str, count: int) -> list[Query]:
     """Pinned logs as another machine prints them."""
-    found = find_logs(read_documents(store, repo), load_pinned().cases)
+    found = find_logs(read_texts(store, repo), load_pinned().cases)
     queries = []
-    for item in found.logs[:count]:
-        form = item.case.rewrites[0]
-        text = rewrite(item.log, form.seed, form.form)
-        queries.append(Query(text, "plain", form.form, frozenset(item.case.right), frozenset()))
+    for case, log in found.logs[:count]:
+        form = case.rewrites[0]
+        text = rewrite(log, form.seed, form.form)
+        queries.append(Query(text, "plain", form.form, frozenset(case.right)))
     return queries
 
 

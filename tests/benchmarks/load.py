@@ -33,7 +33,7 @@ from pathlib import Path
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
-from app.bench.cases import find_logs, load_pinned, read_documents
+from app.bench.cases import find_logs, load_pinned, read_texts
 from app.bench.run import log_queries
 from app.config import load_settings
 from app.store.github.issues import find_repository
@@ -213,10 +213,10 @@ async def watching_memory(pid: int, figures: Figures) -> AsyncIterator[None]:
 def read_logs(url: str) -> list[str]:
     """The logs to ask."""
     store = open_store(url)
-    documents = read_documents(store, load_settings().default_repo)
+    texts = read_texts(store, load_settings().default_repo)
     store.close()
-    found = find_logs(documents, load_pinned().cases)
-    return [query.text for query in log_queries(documents, found) if query.split == "plain"]
+    found = find_logs(texts, load_pinned().cases)
+    return [query.text for query in log_queries(texts, found) if query.split == "plain"]
 
 
 def read_numbers(store: Store) -> list[int]:

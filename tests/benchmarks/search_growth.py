@@ -32,7 +32,7 @@ from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.engine import make_url
 from sqlmodel import Session
 
-from app.bench.cases import find_logs, load_cases, read_documents
+from app.bench.cases import find_logs, load_pinned, read_texts
 from app.bench.run import Query, log_queries
 from app.store.derived.search_index import BYTES_PER_TERM
 from app.store.github.counts import correct_tally, find_tallies
@@ -246,9 +246,9 @@ def _counts(connection: Connection) -> tuple[int, int]:
 
 def read_queries(store: Store) -> list[Query]:
     """The benchmark's logs that a base holds, as another machine prints them."""
-    documents = read_documents(store, REPO)
-    found = find_logs(documents, load_cases())
-    return [query for query in log_queries(documents, found) if query.split == "plain"]
+    texts = read_texts(store, REPO)
+    found = find_logs(texts, load_pinned().cases)
+    return [query for query in log_queries(texts, found) if query.split == "plain"]
 
 
 def run(base: Path, folder: Path, sizes: Sequence[int], share: float, keep: Path | None) -> None:

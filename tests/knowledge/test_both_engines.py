@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.bench.cases import find_logs, load_pinned, read_documents
+from app.bench.cases import find_logs, load_pinned, read_texts
 from app.bench.rewrite import rewrite
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.indexing.starter_set import load_starter_set
@@ -71,8 +71,8 @@ def test_both_engines_answer_pinned_logs_alike(
     path.write_text("".join(corpus_part(shared)), encoding="utf-8")
     import_paths(sqlite_store, [path], REPO, kind="issues")
     copy_base(sqlite_store, postgresql_store)
-    found = find_logs(read_documents(sqlite_store, REPO), load_pinned().cases).logs[:LOGS]
-    logs = [rewrite(one.log, one.case.rewrites[0].seed, one.case.rewrites[0].form) for one in found]
+    found = find_logs(read_texts(sqlite_store, REPO), load_pinned().cases).logs[:LOGS]
+    logs = [rewrite(log, case.rewrites[0].seed, case.rewrites[0].form) for case, log in found]
 
     pairs = list(zip(answers(sqlite_store, logs), answers(postgresql_store, logs), strict=True))
 

@@ -1,6 +1,6 @@
 """Chooses the cases of the benchmark out of a synced base and writes `cases.jsonl`.
 
-    python -m app.bench.choose --database sqlite:///triage.db [--leave-out FILE.jsonl…] [--same FILE.jsonl…]
+    python -m tests.benchmarks.choose --database sqlite:///triage.db [--leave-out FILE.jsonl…] [--same FILE.jsonl…]
 
 Every issue whose text holds a traceback is a case: the longest fenced block with one, else the longest run
 of lines that starts with one. A file of `--leave-out` holds lines with `expected` and `exclude` numbers that
@@ -17,13 +17,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from app.bench.cascade import Dice
-from app.bench.cases import Case, Document, Rewrite, load_twins, read_documents, save_cases, sha256_of
-from app.bench.rewrite import MACHINE_FORMS, Form, rewrite
+from app.bench import cases as pinned
+from app.bench.cases import Case, Rewrite, SearchText, read_texts, sha256_of
+from app.bench.rewrite import MACHINE_FORMS, Dice, Form, rewrite
 from app.store.session import open_store
 from app.terminal.console import say
 
-CASES = Path(__file__).with_name("cases.jsonl")
+CASES = Path(pinned.__file__).with_name("cases.jsonl")
+TWINS = Path(__file__).with_name("twins.jsonl")
 CASES_MAX = 200
 LINES_MIN = 3
 CHARS_MAX = 60_000
@@ -54,7 +55,7 @@ def _is_log(text: str) -> bool:
 
 
 def choose(
-    documents: Sequence[Document], groups: Iterable[frozenset[int]], left_out: frozenset[int]
+    documents: Sequence[SearchText], groups: Iterable[frozenset[int]], left_out: frozenset[int]
 ) -> list[Case]:
     """The cases, by number."""
     ties = tied(groups)
@@ -68,16 +69,29 @@ def choose(
         ways = _ways(document.number, log)
         right = sorted({document.number} | (ties.get(document.number, frozenset()) & known))
         if ways:
-            cases.append(Case(document.number, *span, sha256_of(log), tuple(right), ways))
+            cases.append(a_case(document.number, span, log, right, ways))
     # Past the limit a draw decides that depends on the number alone, not on what else is stored.
     drawn = sorted(cases, key=lambda case: (len(case.right) == 1, Dice("draw", case.number).below(10**12)))
     return sorted(drawn[:CASES_MAX], key=lambda case: case.number)
 
 
+def a_case(
+    number: int, span: tuple[int, int], log: str, right: Iterable[int], ways: tuple[Rewrite, ...]
+) -> Case:
+    """A case with the hash of its log."""
+    start, end = span
+    return Case(number=number, start=start, end=end, sha256=sha256_of(log), right=tuple(right), rewrites=ways)
+
+
+def load_twins() -> list[frozenset[int]]:
+    """Groups of issues that report the same failure."""
+    return [frozenset(_numbers(row["numbers"])) for row in _rows([TWINS])]
+
+
 def _ways(number: int, log: str) -> tuple[Rewrite, ...]:
     """One form of another machine and one of a server of today, as far as the log gives them."""
     forms: tuple[Form, ...] = (Dice("form", number).pick(MACHINE_FORMS), "cascade")
-    ways = [Rewrite(form, number * 10 + position) for position, form in enumerate(forms)]
+    ways = [Rewrite(form=form, seed=number * 10 + position) for position, form in enumerate(forms)]
     return tuple(way for way in ways if len(rewrite(log, way.seed, way.form)) >= REWRITE_MIN)
 
 
@@ -119,8 +133,9 @@ def main() -> None:
         if row.get("label") == "same_failure"
     ]
     store = open_store(asked.database)
-    cases = choose(read_documents(store, asked.repo), [*load_twins(), *judged], left_out)
-    save_cases(cases, CASES)
+    cases = choose(read_texts(store, asked.repo), [*load_twins(), *judged], left_out)
+    lines = (json.dumps(case.model_dump(mode="json")) + "\n" for case in cases)
+    CASES.write_text("".join(lines), encoding="utf-8")
     ways = sum(len(case.rewrites) for case in cases)
     say(f"{len(cases)} cases, {ways} rewrites, {sum(len(case.right) > 1 for case in cases)} with known twins")
 
