@@ -20,8 +20,8 @@ from app.paths import static_dir
 from app.store.engine.data_version import Stamp
 from app.store.session import Store, open_store
 from app.web.answers import openapi, problems
-from app.web.cache import Memory
-from app.web.deps import Desk, Knowledge
+from app.web.cache import AnswerCache
+from app.web.deps import Services
 from app.web.mcp import http as mcp_http
 from app.web.middleware import metrics
 from app.web.middleware.body_limits import LimitReceiving
@@ -97,7 +97,6 @@ def create_app(
     background: Background | None = None,
     take: TakeDelivery = take_delivery,
     fetch: FetchIssue = fetch_now,
-    knowledge: Knowledge | None = None,
 ) -> FastAPI:
     """The application, ready for a server.
 
@@ -107,7 +106,6 @@ def create_app(
         background: runs beside the server in a thread of its own until the event is set.
         take: stores what a webhook delivery brings.
         fetch: brings an issue that is asked for and not stored.
-        knowledge: the room behind the desk; a test puts another in its place.
     """
 
     @asynccontextmanager
@@ -115,9 +113,8 @@ def create_app(
         current_default_thread_limiter().total_tokens = THREADS
         opened = store or open_store(settings.database_url)
         try:
-            known = knowledge or Knowledge()
-            with _at_work(app, opened, known, take, fetch) as desk, _beside(opened, background):
-                async with mcp_http.speaking(desk) as app.state.mcp:
+            with _at_work(app, opened, take, fetch) as services, _beside(opened, background):
+                async with mcp_http.speaking(services) as app.state.mcp:
                     yield
         finally:
             if store is None:
@@ -157,18 +154,16 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
 
 
 @contextmanager
-def _at_work(
-    app: FastAPI, store: Store, knowledge: Knowledge, take: TakeDelivery, fetch: FetchIssue
-) -> Iterator[Desk]:
-    """The desk over an open archive, with all that its endpoints find in the application's state."""
+def _at_work(app: FastAPI, store: Store, take: TakeDelivery, fetch: FetchIssue) -> Iterator[Services]:
+    """The services over an open store, with all that the endpoints find in the application's state."""
     state, settings = app.state, app.state.settings
     stamp = Stamp(store)
-    state.desk = Desk(settings, store, Memory(stamp).remembering(knowledge), state.metrics.count_verdict)
+    state.services = Services(settings, store, AnswerCache(stamp.now), state.metrics.count_verdict)
     state.intake = Intake(partial(take, store, settings.repo))
     state.fetcher = Fetcher(partial(fetch, settings, store))
     state.metrics.watch(store, settings.repo, state.intake.waiting_bytes)
     try:
-        yield state.desk
+        yield state.services
     finally:
         state.intake.close()
         stamp.close()

@@ -79,7 +79,7 @@ def mcp() -> None:
     """Speak MCP on stdin and stdout: the tools of a chatbot that runs on this machine."""
     from app.commands.database import current_store
     from app.knowledge.freshness import overview
-    from app.web.deps import Desk, Knowledge
+    from app.web.deps import Services
     from app.web.mcp.server import build_server
 
     settings = load_settings()
@@ -87,6 +87,6 @@ def mcp() -> None:
     if not overview(store, settings.default_repo).issues:
         say("nothing is stored yet: `triage up` loads the starter cards, `triage sync` the rest")
     try:
-        build_server(Desk(settings, store, Knowledge())).run("stdio")
+        build_server(Services(settings, store)).run("stdio")
     finally:
         store.close()

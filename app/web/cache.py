@@ -1,75 +1,52 @@
-"""Answers that cost much and are asked often, kept until anything is written to the archive.
+"""Answers that cost much and are asked often, kept until anything is written to the store.
 
 Lists, counts and weeks are the same for everybody as long as the data is. A diagnosis is never kept.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from app.store.engine.data_version import Stamp
-from app.store.session import Store
-from app.web.deps import Knowledge
+Answer = TypeVar("Answer")
 
-KEPT_ANSWERS = (
-    "overview",
-    "home",
-    "browse",
-    "regressions",
-    "regression_versions",
-    "known_issues",
-    "clusters",
-    "view_cluster",
-    "digest",
-    "digest_archive",
-    "newest_week",
-    "feed_entries",
-)
-"""Questions of `Knowledge` whose answers are kept: they depend on their arguments and the archive only."""
-AGING = frozenset({"overview"})
-"""Those that tell how old the data is, which time alone changes."""
 ENTRIES_MAX = 256
 """Some tens of megabytes of the largest answers."""
-AGE_MAX_S = 60.0
-
-_Entry = tuple[str, float, Any]
 
 
-class Memory:
-    """The answers of one process over one archive; the one that was not asked for longest goes first."""
+class AnswerCache:
+    """The answers of one process over one store; the one that was not asked for longest goes first.
 
-    def __init__(self, stamp: Stamp, *, entries_max: int = ENTRIES_MAX, age_max_s: float = AGE_MAX_S) -> None:
-        self._stamp = stamp
+    Args:
+        data_version: gives a token that changes with every commit, see `app.store.engine.data_version`.
+        entries_max: how many answers are kept.
+    """
+
+    def __init__(self, data_version: Callable[[], str], *, entries_max: int = ENTRIES_MAX) -> None:
+        self._data_version = data_version
         self._entries_max = entries_max
-        self._age_max_s = age_max_s
-        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
-        self._guard = threading.Lock()
+        self._entries: OrderedDict[Hashable, tuple[str, float, Any]] = OrderedDict()
+        self._lock = threading.Lock()
 
-    def remembering(self, knowledge: Knowledge) -> Knowledge:
-        """The same questions, those of `KEPT_ANSWERS` answered from here where they can be."""
-        return replace(
-            knowledge,
-            **{name: partial(self._ask, name in AGING, getattr(knowledge, name)) for name in KEPT_ANSWERS},
-        )
-
-    def _ask(self, ages: bool, question: Callable[..., Any], store: Store, *told: Any, **named: Any) -> Any:
-        key = (question, told, tuple(sorted(named.items())))
-        stamp, now = self._stamp.now(), time.monotonic()  # before the answer: what comes meanwhile ends it
-        with self._guard:
-            found = self._entries.get(key)
-            if found is not None and found[0] == stamp and (not ages or now - found[1] < self._age_max_s):
+    def answer(self, question: partial[Answer], *, max_age_s: float = math.inf) -> Answer:
+        """What the question answers; its function and arguments, which must be hashable, are the key."""
+        key = (question.func, question.args, tuple(sorted(question.keywords.items())))
+        version, now = self._data_version(), time.monotonic()  # read before the answer is made
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None and entry[0] == version and now - entry[1] < max_age_s:
                 self._entries.move_to_end(key)
-                return found[2]
-        answer = question(store, *told, **named)
-        with self._guard:
-            self._entries[key] = (stamp, now, answer)
+                found: Answer = entry[2]
+                return found
+        found = question()
+        with self._lock:
+            self._entries[key] = (version, now, found)
             self._entries.move_to_end(key)
             while len(self._entries) > self._entries_max:
                 self._entries.popitem(last=False)
-        return answer
+        return found

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,7 +23,9 @@ from app.extract.facts import (
     Signature,
     Workaround,
 )
-from app.knowledge.diagnosis.excerpts import ExcerptLine
+from app.knowledge.diagnosis.diagnose import diagnose
+from app.knowledge.diagnosis.excerpts import ExcerptLine, excerpt
+from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import (
     Diagnosis,
     Environment,
@@ -36,15 +39,15 @@ from app.knowledge.diagnosis.shapes import (
 )
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.freshness import Overview
-from app.knowledge.home import Home, NewFailure, ReleaseIssue, ReleaseNews, TrendingCluster
-from app.knowledge.issue.relations import RelatedItem
+from app.knowledge.home import Home, NewFailure, ReleaseIssue, ReleaseNews, TrendingCluster, home
+from app.knowledge.issue.relations import RelatedItem, likeness_of, related
 from app.knowledge.issue.shapes import Graph, GraphEdge, GraphNode, IssueAnswer, Quote
-from app.knowledge.issue.view import IssueSight
+from app.knowledge.issue.view import IssueSight, see_issue, view_issue
 from app.knowledge.issue.votes import SIGNALS, IssueVotes, VoteCount
 from app.knowledge.remedies import Remedy
 from app.main import create_app
 from app.store.session import Store
-from app.web.deps import Knowledge
+from app.web import deps
 from tests.conftest import ENGINES
 
 with warnings.catch_warnings():
@@ -383,6 +386,15 @@ HOME = Home(
 )
 
 
+def answer_instead(monkeypatch: pytest.MonkeyPatch, function: Any, other: Any) -> None:
+    """Put another function in a function's place, in every module of `app.web` that imports it."""
+    for module_name, module in tuple(sys.modules.items()):
+        if module_name.startswith("app.web."):
+            for name, value in tuple(vars(module).items()):
+                if value is function:
+                    monkeypatch.setattr(module, name, other)
+
+
 @dataclass
 class Room:
     """What the room behind the desk answers, and what it was asked."""
@@ -396,19 +408,17 @@ class Room:
     failure: Exception | None = None
     asked: list[dict[str, Any]] = field(default_factory=list)
 
-    def knowledge(self) -> Knowledge:
-        return replace(
-            Knowledge(),
-            diagnose=self._diagnose,
-            view_issue=self._view_issue,
-            overview=lambda _s, _r: self.overview,
-            home=lambda _s, _r: self.home,
-            see_issue=self._see_issue,
-            related=self._related,
-            likeness_of=self._likeness_of,
-            excerpt=lambda _log, _d: EXCERPT,
-            markdown=lambda d: f"**{d.headline}**\n",
-        )
+    def furnish(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Put these answers in place of the knowledge that `app.web` calls."""
+        answer_instead(monkeypatch, diagnose, self._diagnose)
+        answer_instead(monkeypatch, view_issue, self._view_issue)
+        monkeypatch.setattr(deps, "overview", lambda _s, _r: self.overview)
+        answer_instead(monkeypatch, home, lambda _s, _r: self.home)
+        answer_instead(monkeypatch, see_issue, self._see_issue)
+        answer_instead(monkeypatch, related, self._related)
+        answer_instead(monkeypatch, likeness_of, self._likeness_of)
+        answer_instead(monkeypatch, excerpt, lambda _log, _d: EXCERPT)
+        answer_instead(monkeypatch, diagnosis_markdown, lambda d: f"**{d.headline}**\n")
 
     def _diagnose(self, _store: Store, log: str, **options: Any) -> Diagnosis:
         self.asked.append({"log": log, **options})
@@ -477,7 +487,10 @@ def room() -> Room:
 
 
 @pytest.fixture
-def client(settings: Settings, store: Store, room: Room) -> Iterator[TestClient]:
-    app = create_app(settings, store, knowledge=room.knowledge())
+def client(
+    settings: Settings, store: Store, room: Room, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[TestClient]:
+    room.furnish(monkeypatch)
+    app = create_app(settings, store)
     with TestClient(app, raise_server_exceptions=False, follow_redirects=False) as opened:
         yield opened

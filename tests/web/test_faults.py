@@ -102,7 +102,7 @@ def locked(url: str, _client: TestClient) -> Iterator[None]:
 @contextmanager
 def full(_url: str, client: TestClient) -> Iterator[None]:
     """No page can be added to the base, nor one taken from those that are free."""
-    engine = client.app.state.desk.store.engine  # type: ignore[attr-defined]
+    engine = client.app.state.services.store.engine  # type: ignore[attr-defined]
     pages = {"limit": 1}
 
     def limit(connection: sqlite3.Connection, _record: object) -> None:
@@ -159,7 +159,7 @@ def test_a_damaged_base_answers_503_on_every_route_that_reads_it(url: str) -> No
     path = Path(url.removeprefix("sqlite:///"))
     with serving(url) as client:
         assert read_all(client) == {200}
-        client.app.state.desk.store.engine.dispose()  # type: ignore[attr-defined]  # what it had read is gone
+        client.app.state.services.store.engine.dispose()  # type: ignore[attr-defined]  # what it had read is gone
         with path.open("r+b") as file:
             file.seek(4096)
             file.write(b"\xee" * (path.stat().st_size - 4096))

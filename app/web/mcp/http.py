@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.web.answers.problems import PROBLEM_TYPE
 from app.web.answers.schemas import Problem
-from app.web.deps import Desk
+from app.web.deps import Services
 from app.web.mcp.server import build_server
 
 PATH = "/mcp"
@@ -83,14 +83,14 @@ ROUTE = Route(PATH, endpoint=McpDoor(), include_in_schema=False)
 
 
 @asynccontextmanager
-async def speaking(desk: Desk) -> AsyncIterator[ASGIApp]:
+async def speaking(services: Services) -> AsyncIterator[ASGIApp]:
     """The server at work for as long as the context lasts; what it gives goes to `app.state.mcp`."""
-    server = build_server(desk)
+    server = build_server(services)
     server.streamable_http_app(
         stateless_http=True,
         json_response=True,
         max_request_body_size=BODY_LIMIT_BYTES,
-        transport_security=allowed(desk.settings.public_hosts),
+        transport_security=allowed(services.settings.public_hosts),
     )
     async with server.session_manager.run():
         yield StreamableHTTPASGIApp(server.session_manager)

@@ -1,6 +1,6 @@
 """The MCP server: five read-only tools and the resources, as the protocol's library wants them.
 
-In: a desk. Out: a server that speaks over HTTP (`mcp_http`) or stdio (`triage mcp`). What a tool refuses
+In: a services. Out: a server that speaks over HTTP (`mcp_http`) or stdio (`triage mcp`). What a tool refuses
 comes back as a tool error of one line, which the model can act on; what breaks is logged, and nothing of it
 is told. The library runs the tools in the thread pool, so that none holds up the event loop.
 """
@@ -28,7 +28,7 @@ from app.knowledge.diagnosis.log_input import clean_words
 from app.knowledge.issue.facets import IssueQuery
 from app.knowledge.text.quoting import NOTICE, cut_markdown, without_surrogates
 from app.web.answers.schemas import NUMBER_MAX
-from app.web.deps import Desk
+from app.web.deps import Services
 from app.web.mcp import tools as mcp_tools
 from app.web.mcp.budget import DEFAULT_ANSWER_CHARS, MAX_ANSWER_CHARS, MIN_ANSWER_CHARS, Fitted
 from app.web.mcp.shapes import DiagnosisAnswer, FixAnswer, IssueShort, KnownAnswer, SearchAnswer
@@ -156,7 +156,7 @@ def _result(answer: Fitted) -> CallToolResult:
 class Tools:
     """The tools, each with the signature and the description that a model sees."""
 
-    desk: Desk
+    services: Services
 
     def diagnose_log(
         self,
@@ -167,7 +167,7 @@ class Tools:
         max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
     ) -> Annotated[CallToolResult, DiagnosisAnswer]:
         hints = mcp_tools.Hints(vllm_version, gpu, model)
-        return _result(mcp_tools.diagnose_log(self.desk, log, hints, max_chars))
+        return _result(mcp_tools.diagnose_log(self.services, log, hints, max_chars))
 
     def search_issues(
         self,
@@ -188,12 +188,12 @@ class Tools:
             backend=backend or None,
             vllm_version=version or None,
         )
-        return _result(mcp_tools.search_issues(self.desk, asked, limit, max_chars))
+        return _result(mcp_tools.search_issues(self.services, asked, limit, max_chars))
 
     def get_issue(
         self, number: Number, repo: RepoName = None, max_chars: MaxChars = DEFAULT_ANSWER_CHARS
     ) -> Annotated[CallToolResult, IssueShort]:
-        return _result(mcp_tools.get_issue(self.desk, number, repo, max_chars))
+        return _result(mcp_tools.get_issue(self.services, number, repo, max_chars))
 
     def get_fix_status(
         self,
@@ -202,7 +202,7 @@ class Tools:
         repo: RepoName = None,
         max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
     ) -> Annotated[CallToolResult, FixAnswer]:
-        return _result(mcp_tools.get_fix_status(self.desk, number, vllm_version, repo, max_chars))
+        return _result(mcp_tools.get_fix_status(self.services, number, vllm_version, repo, max_chars))
 
     def known_issues_of_version(
         self,
@@ -210,7 +210,7 @@ class Tools:
         limit: Limit = 10,
         max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
     ) -> Annotated[CallToolResult, KnownAnswer]:
-        return _result(mcp_tools.known_issues_of_version(self.desk, version, limit, max_chars))
+        return _result(mcp_tools.known_issues_of_version(self.services, version, limit, max_chars))
 
 
 DESCRIPTIONS: Mapping[str, tuple[str, str]] = {
@@ -246,8 +246,8 @@ DESCRIPTIONS: Mapping[str, tuple[str, str]] = {
 """Title and description of each tool, as a model reads them."""
 
 
-def build_server(desk: Desk) -> TriageServer:
-    """The server over a desk; it holds no state of its own."""
+def build_server(services: Services) -> TriageServer:
+    """The server over a services; it holds no state of its own."""
     server = TriageServer(
         NAME,
         title="vLLM Triage",
@@ -257,7 +257,7 @@ def build_server(desk: Desk) -> TriageServer:
         subscriptions=False,
         log_level="WARNING",
     )
-    tools = Tools(desk)
+    tools = Tools(services)
     for name, (title, description) in DESCRIPTIONS.items():
         server.add_tool(
             getattr(tools, name),
@@ -266,7 +266,7 @@ def build_server(desk: Desk) -> TriageServer:
             description=_one_paragraph(description),
             annotations=READS_ONLY,
         )
-    _add_resources(server, desk)
+    _add_resources(server, services)
     return server
 
 
@@ -274,7 +274,7 @@ def _one_paragraph(text: str) -> str:
     return " ".join(text.split())
 
 
-def _add_resources(server: TriageServer, desk: Desk) -> None:
+def _add_resources(server: TriageServer, services: Services) -> None:
     @server.resource(
         "vllm-triage://issues/{number}",
         name="issue",
@@ -283,7 +283,7 @@ def _add_resources(server: TriageServer, desk: Desk) -> None:
         description="All that is known of an issue of the default repository, with quotes, as Markdown.",
     )
     def issue(number: ResourceNumber) -> str:
-        return _shown(mcp_tools.issue_report(desk, None, number))
+        return _shown(mcp_tools.issue_report(services, None, number))
 
     @server.resource(
         "vllm-triage://repos/{owner}/{name}/issues/{number}",
@@ -293,7 +293,7 @@ def _add_resources(server: TriageServer, desk: Desk) -> None:
         description="The same for another repository.",
     )
     def repo_issue(owner: str, name: str, number: ResourceNumber) -> str:
-        return _shown(mcp_tools.issue_report(desk, f"{owner}/{name}", number))
+        return _shown(mcp_tools.issue_report(services, f"{owner}/{name}", number))
 
     @server.resource(
         "vllm-triage://digest/{week}",
@@ -303,7 +303,7 @@ def _add_resources(server: TriageServer, desk: Desk) -> None:
         description="What broke, what got fixed and what to do in an ISO week such as 2026-W46, as Markdown.",
     )
     def digest(week: Hint) -> str:
-        return _shown(mcp_tools.week_digest(desk, week))
+        return _shown(mcp_tools.week_digest(services, week))
 
 
 def _shown(text: str) -> str:

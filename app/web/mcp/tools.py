@@ -1,4 +1,4 @@
-"""What the five tools do: check what they are given, ask the room behind the desk, make the answer short.
+"""What the five tools do: check what they are given, ask `knowledge`, make the answer short.
 
 In: arguments as the protocol's library has checked them against the tool's schema. Out: a `Fitted` answer.
 Raises the errors of `app.errors`, whose messages are fit for a model to read and act on.
@@ -12,16 +12,24 @@ from dataclasses import dataclass
 from app.errors import InputError, NotFoundError
 from app.extract.facts import Facts
 from app.extract.versions import ordered
+from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.diagnosis.log_input import check_is_text, clean_log, clean_words
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import Diagnosis
+from app.knowledge.digest.digest import make_digest
+from app.knowledge.digest.tables import digest_markdown
 from app.knowledge.iso_week import IsoWeek
+from app.knowledge.issue.browse import browse
 from app.knowledge.issue.facets import IssueQuery, ListedIssue
+from app.knowledge.issue.markdown import report_markdown
+from app.knowledge.issue.report import make_report
 from app.knowledge.issue.shapes import IssueAnswer
+from app.knowledge.issue.view import view_issue
 from app.knowledge.remedies import remedies_of
 from app.knowledge.text.quoting import NOTICE
+from app.knowledge.version.known_issues import known_issues
 from app.knowledge.version.shapes import KnownIssue
-from app.web.deps import Desk
+from app.web.deps import Services
 from app.web.mcp.budget import Fitted, fitted
 from app.web.mcp.shapes import (
     DiagnosisAnswer,
@@ -58,17 +66,17 @@ class Hints:
     model: str | None = None
 
 
-def diagnose_log(desk: Desk, log: str, hints: Hints, max_chars: int) -> Fitted:
+def diagnose_log(services: Services, log: str, hints: Hints, max_chars: int) -> Fitted:
     """The known issue behind a crash log.
 
     Raises:
         InputError: the log is empty, too large or no text; or the version is none.
     """
     check_is_text(log)
-    found = desk.knowledge.diagnose(
-        desk.store,
+    found = diagnose(
+        services.store,
         clean_log(log),
-        repos=desk.settings.repo,
+        repos=services.settings.repo,
         vllm_version=known_version(hints.vllm_version),
         gpu=_words(hints.gpu),
         model=_words(hints.model),
@@ -90,7 +98,7 @@ def _diagnosis(found: Diagnosis) -> DiagnosisAnswer:
     )
 
 
-def search_issues(desk: Desk, query: IssueQuery, limit: int, max_chars: int) -> Fitted:
+def search_issues(services: Services, query: IssueQuery, limit: int, max_chars: int) -> Fitted:
     """Issues by words and facts, best first.
 
     Raises:
@@ -99,7 +107,7 @@ def search_issues(desk: Desk, query: IssueQuery, limit: int, max_chars: int) -> 
     known_version(query.vllm_version)
     if query == IssueQuery(q=query.q) and not query.q.strip():
         raise InputError("query: give words to search by, or a gpu, model, backend or version.")
-    page = desk.knowledge.browse(desk.store, desk.settings.default_repo, query, limit=limit)
+    page = services.cached(browse, services.default_repo, query, limit=limit)
     answer = SearchAnswer(
         items=tuple(_hit(item) for item in page.items), total=page.total, ignored_words=page.ignored_words
     )
@@ -122,13 +130,13 @@ def _hit(item: ListedIssue) -> IssueHit:
     )
 
 
-def get_issue(desk: Desk, number: int, repo: str | None, max_chars: int) -> Fitted:
+def get_issue(services: Services, number: int, repo: str | None, max_chars: int) -> Fitted:
     """What is known of one issue.
 
     Raises:
         NotFoundError: it is not stored, or the repository is not known here.
     """
-    found = desk.knowledge.view_issue(desk.store, known_repo(desk, repo), number)
+    found = view_issue(services.store, known_repo(services, repo), number)
     answer = _issue(found)
     return fitted(answer, issue_text(answer), max_chars)
 
@@ -171,7 +179,7 @@ def _remedies(found: IssueAnswer) -> tuple[RemedyShort, ...]:
 
 
 def get_fix_status(
-    desk: Desk, number: int, vllm_version: str | None, repo: str | None, max_chars: int
+    services: Services, number: int, vllm_version: str | None, repo: str | None, max_chars: int
 ) -> Fitted:
     """The fix of an issue, seen from a version where one is given.
 
@@ -180,12 +188,12 @@ def get_fix_status(
         InputError: the version is none.
     """
     version = known_version(vllm_version)
-    found = desk.knowledge.view_issue(
-        desk.store,
-        known_repo(desk, repo),
+    found = view_issue(
+        services.store,
+        known_repo(services, repo),
         number,
         vllm_version=version,
-        versions_of=desk.settings.default_repo,
+        versions_of=services.default_repo,
     )
     answer = FixAnswer(
         number=number,
@@ -200,7 +208,7 @@ def get_fix_status(
     return fitted(answer, fix_text(answer), max_chars)
 
 
-def known_issues_of_version(desk: Desk, version: str, limit: int, max_chars: int) -> Fitted:
+def known_issues_of_version(services: Services, version: str, limit: int, max_chars: int) -> Fitted:
     """What fails in a version.
 
     Raises:
@@ -209,7 +217,7 @@ def known_issues_of_version(desk: Desk, version: str, limit: int, max_chars: int
     asked = known_version(version)
     if asked is None:
         raise InputError("version: give a vLLM release such as 0.19.0, a build, or a commit.")
-    page = desk.knowledge.known_issues(desk.store, desk.settings.default_repo, asked, limit=limit)
+    page = services.cached(known_issues, services.default_repo, asked, limit=limit)
     if not page.items and ordered(asked) is None:
         raise InputError(f"version: no stored issue names {asked}. Give a vLLM release such as 0.19.0.")
     answer = KnownAnswer(
@@ -235,38 +243,38 @@ def _known(item: KnownIssue) -> KnownShort:
     )
 
 
-def issue_report(desk: Desk, repo: str | None, number: int) -> str:
+def issue_report(services: Services, repo: str | None, number: int) -> str:
     """The whole report on an issue as Markdown.
 
     Raises:
         NotFoundError: it is not stored.
         PullRequestError: it is a pull request.
     """
-    told = desk.knowledge.report(desk.store, known_repo(desk, repo), number)
-    return f"{NOTICE}\n\n{desk.knowledge.report_markdown(told)}"
+    told = make_report(services.store, known_repo(services, repo), number)
+    return f"{NOTICE}\n\n{report_markdown(told)}"
 
 
-def week_digest(desk: Desk, week: str) -> str:
+def week_digest(services: Services, week: str) -> str:
     """The digest of an ISO week of the default repository as Markdown.
 
     Raises:
         WeekError: it is no week.
     """
-    told = desk.knowledge.digest(desk.store, desk.settings.default_repo, IsoWeek.parse(week))
-    return desk.knowledge.digest_markdown(told)
+    told = services.cached(make_digest, services.default_repo, IsoWeek.parse(week))
+    return digest_markdown(told)
 
 
-def known_repo(desk: Desk, repo: str | None) -> str:
+def known_repo(services: Services, repo: str | None) -> str:
     """The repository that is meant, as it is written here.
 
     Raises:
         NotFoundError: it is not one of the configured ones.
     """
     if not repo:
-        return desk.settings.default_repo
-    found = next((name for name in desk.settings.repo if name.lower() == repo.strip().lower()), None)
+        return services.default_repo
+    found = next((name for name in services.settings.repo if name.lower() == repo.strip().lower()), None)
     if found is None:
-        raise NotFoundError(f"repo: only issues of {', '.join(desk.settings.repo)} are known here.")
+        raise NotFoundError(f"repo: only issues of {', '.join(services.settings.repo)} are known here.")
     return found
 
 

@@ -15,11 +15,12 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import AfterValidator
 
 from app.knowledge.cluster.shapes import ClusterDetail, ClusterPage
+from app.knowledge.cluster.view import clusters, current_id, view_cluster
 from app.web.answers.budget_rules import CLUSTER, LIST
 from app.web.answers.cursors import CursorText, next_cursor, read_cursor, write_cursor
 from app.web.answers.negotiate import MaxChars, answer
 from app.web.answers.openapi import problems
-from app.web.deps import Desk, DeskDep
+from app.web.deps import Services, ServicesDep
 from app.web.routes.judgements import RepoName
 from app.web.views.links import repo_switch
 from app.web.views.pictures import draw_timeline
@@ -53,7 +54,7 @@ class ClusterList(ClusterPage):
 )
 def get_signatures(
     request: Request,
-    desk: DeskDep,
+    services: ServicesDep,
     q: Annotated[
         str, Query(max_length=200, description="words of the text or title, an id, or an issue's number")
     ] = "",
@@ -68,9 +69,9 @@ def get_signatures(
     """List failures by how many reports each has, by its newest report, or by how it grows."""
     kind = f"{_KIND}.{sort}"
     after = read_cursor(kind, cursor) or 0
-    page = desk.knowledge.clusters(
-        desk.store,
-        repo or desk.settings.default_repo,
+    page = services.cached(
+        clusters,
+        repo or services.default_repo,
         q=q,
         min_size=min_size,
         alive=alive,
@@ -92,71 +93,75 @@ def get_signatures(
 )
 def get_signature(
     request: Request,
-    desk: DeskDep,
+    services: ServicesDep,
     signature_id: SignatureId,
     repo: RepoQuery = None,
     via: Via = None,
     max_chars: MaxChars = None,
 ) -> Response:
     """Tell all that is known of a failure: its reports, their versions and hardware, remedies, fix, range."""
-    where = repo or desk.settings.default_repo
-    current = desk.knowledge.current_cluster_id(desk.store, where, signature_id)
+    where = repo or services.default_repo
+    current = current_id(services.store, where, signature_id)
     if current != signature_id:
         return _moved("/api/v1/signatures/", current, signature_id, repo)
-    detail = desk.knowledge.view_cluster(desk.store, where, current, via=via)
+    detail = services.cached(view_cluster, where, current, via=via)
     return answer(request, detail, CLUSTER, max_chars)
 
 
 @router.api_route("/signatures", methods=["GET", "HEAD"], include_in_schema=False)
 def signatures_page(
-    desk: DeskDep,
+    services: ServicesDep,
     q: Annotated[str, Query(max_length=200), AfterValidator(str.strip)] = "",
     repo: RepoQuery = None,
 ) -> HTMLResponse:
     """The biggest, the newest and those that go on after they were closed; or what a search finds."""
-    where = repo or desk.settings.default_repo
-    ask, store = desk.knowledge.clusters, desk.store
+    where = repo or services.default_repo
     if q:
-        parts = [("found", "Found", "biggest first", ask(store, where, q=q, limit=PAGE_FOUND))]
+        parts = [("found", "Found", "biggest first", services.cached(clusters, where, q=q, limit=PAGE_FOUND))]
     else:
         parts = [
-            ("biggest", "Biggest", "by reports", ask(store, where, min_size=2, limit=PAGE_CLUSTERS)),
+            (
+                "biggest",
+                "Biggest",
+                "by reports",
+                services.cached(clusters, where, min_size=2, limit=PAGE_CLUSTERS),
+            ),
             (
                 "newest",
                 "Newest",
                 "by their newest report",
-                ask(store, where, min_size=2, sort="recent", limit=PAGE_CLUSTERS),
+                services.cached(clusters, where, min_size=2, sort="recent", limit=PAGE_CLUSTERS),
             ),
             (
                 "alive",
                 "Closed but alive",
                 "reported again after the canonical issue was closed",
-                ask(store, where, alive=True, limit=PAGE_CLUSTERS),
+                services.cached(clusters, where, alive=True, limit=PAGE_CLUSTERS),
             ),
         ]
     return render_page(
         "signatures.html",
         q=q,
         parts=parts,
-        overview=desk.knowledge.overview(store, where),
+        overview=services.overview(where),
         repo=where,
-        suffix=_suffix(desk, where),
-        default_repo=desk.settings.default_repo,
-        repos=repo_switch(desk.settings, "/signatures", where, q=q),
+        suffix=_suffix(services, where),
+        default_repo=services.default_repo,
+        repos=repo_switch(services.settings, "/signatures", where, q=q),
     )
 
 
 @router.api_route("/signatures/{signature_id}", methods=["GET", "HEAD"], include_in_schema=False)
 def signature_page(
-    desk: DeskDep, signature_id: SignatureId, repo: RepoQuery = None, via: Via = None
+    services: ServicesDep, signature_id: SignatureId, repo: RepoQuery = None, via: Via = None
 ) -> Response:
     """One failure with all its reports."""
-    where = repo or desk.settings.default_repo
-    current = desk.knowledge.current_cluster_id(desk.store, where, signature_id)
+    where = repo or services.default_repo
+    current = current_id(services.store, where, signature_id)
     if current != signature_id:
         return _moved("/signatures/", current, signature_id, repo)
-    detail = desk.knowledge.view_cluster(desk.store, where, current, via=via)
-    overview = desk.knowledge.overview(desk.store, where)
+    detail = services.cached(view_cluster, where, current, via=via)
+    overview = services.overview(where)
     tried = [item for item in detail.workarounds if item.outcome != "fails"]
     return render_page(
         "signature.html",
@@ -169,8 +174,8 @@ def signature_page(
         shown=REPORTS_SHOWN,
         overview=overview,
         repo=where,
-        suffix=_suffix(desk, where),
-        default_repo=desk.settings.default_repo,
+        suffix=_suffix(services, where),
+        default_repo=services.default_repo,
     )
 
 
@@ -181,6 +186,6 @@ def _moved(path: str, current: str, asked: str, repo: str | None) -> RedirectRes
     return RedirectResponse(f"{path}{current}" + (f"?{told}" if told else ""), status_code=301)
 
 
-def _suffix(desk: Desk, repo: str) -> str:
+def _suffix(services: Services, repo: str) -> str:
     """What an address needs behind it for a repository other than the default one."""
-    return "" if repo == desk.settings.default_repo else "?" + urlencode({"repo": repo})
+    return "" if repo == services.default_repo else "?" + urlencode({"repo": repo})

@@ -14,15 +14,18 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import Field, ValidationError
 
 from app.extract.facts import Frozen
-from app.knowledge.diagnosis.excerpts import side_by_side
+from app.knowledge.diagnosis.diagnose import diagnose
+from app.knowledge.diagnosis.excerpts import excerpt, side_by_side
 from app.knowledge.diagnosis.issue_draft import new_issue_address
+from app.knowledge.diagnosis.kept_logs import forget_log, keep_log, view_kept_log
+from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import Diagnosis
 from app.web.answers.budget_rules import DIAGNOSIS
 from app.web.answers.negotiate import MaxChars, answer
 from app.web.answers.openapi import diagnose_body, markdown_too, problems
 from app.web.answers.schemas import NUMBER_MAX, DiagnoseOptions, DiagnoseRequest
 from app.web.body import JSON_TYPE, RawBody, parse_body, read_json_or_text
-from app.web.deps import Desk, DeskDep
+from app.web.deps import Services, ServicesDep
 from app.web.views.render import render_page
 from app.web.views.version_line import match_stations
 
@@ -45,14 +48,14 @@ class KeptDiagnosis(Diagnosis):
     kept: KeptLinks
 
 
-def keep_answer(desk: Desk, asked: DiagnoseRequest, diagnosis: Diagnosis) -> KeptLinks:
+def keep_answer(services: Services, asked: DiagnoseRequest, diagnosis: Diagnosis) -> KeptLinks:
     """Keep a log and its answer as its owner wishes."""
-    kept = desk.knowledge.keep_log(
-        desk.store,
+    kept = keep_log(
+        services.store,
         asked.log,
         diagnosis,
-        desk.knowledge.excerpt(asked.log, diagnosis),
-        days=desk.settings.keep_days,
+        excerpt(asked.log, diagnosis),
+        days=services.settings.keep_days,
         yours=asked.vllm_version,
     )
     url = f"/d/{kept.id}"
@@ -60,13 +63,13 @@ def keep_answer(desk: Desk, asked: DiagnoseRequest, diagnosis: Diagnosis) -> Kep
 
 
 @router.api_route("/d/{key}", methods=["GET", "HEAD"], include_in_schema=False)
-def kept_page(key: str, desk: DeskDep) -> HTMLResponse:
+def kept_page(key: str, services: ServicesDep) -> HTMLResponse:
     """A kept log and the answer it got."""
-    kept = desk.knowledge.view_kept_log(desk.store, key)
+    kept = view_kept_log(services.store, key)
     diagnosis = kept.diagnosis
     best = diagnosis.matches[0] if diagnosis.matches else None
     yours = kept.yours or diagnosis.environment.versions.get("vllm")
-    overview = desk.knowledge.overview(desk.store, desk.settings.default_repo)
+    overview = services.overview(services.default_repo)
     return render_page(
         "diagnosis.html",
         headers=HEADERS,
@@ -75,31 +78,31 @@ def kept_page(key: str, desk: DeskDep) -> HTMLResponse:
         yours=yours,
         excerpt=kept.excerpt,
         sides=side_by_side(kept.excerpt, best),
-        report_address=new_issue_address(desk.settings.default_repo, diagnosis),
+        report_address=new_issue_address(services.default_repo, diagnosis),
         line_count=kept.line_count,
-        stations=match_stations(best, desk.settings.default_repo, yours, overview.newest_release),
-        markdown=desk.knowledge.markdown(diagnosis),
+        stations=match_stations(best, services.default_repo, yours, overview.newest_release),
+        markdown=diagnosis_markdown(diagnosis),
         curl="",
         kept=kept,
         links=None,
         overview=overview,
-        repo=desk.settings.default_repo,
+        repo=services.default_repo,
     )
 
 
 @router.api_route("/d/{key}/delete/{secret}", methods=["GET", "HEAD"], include_in_schema=False)
-def ask_to_delete(key: str, secret: str, desk: DeskDep) -> HTMLResponse:
+def ask_to_delete(key: str, secret: str, services: ServicesDep) -> HTMLResponse:
     """The button behind the delete link: a link alone may be opened by a program that only looks."""
-    kept = desk.knowledge.view_kept_log(desk.store, key)
+    kept = view_kept_log(services.store, key)
     return render_page(
         "kept_delete.html", headers=HEADERS, kept=kept, action=f"/d/{kept.id}/delete/{secret}", is_gone=False
     )
 
 
 @router.post("/d/{key}/delete/{secret}", include_in_schema=False)
-def delete(key: str, secret: str, desk: DeskDep) -> HTMLResponse:
+def delete(key: str, secret: str, services: ServicesDep) -> HTMLResponse:
     """Delete a kept log."""
-    desk.knowledge.forget_log(desk.store, key, secret)
+    forget_log(services.store, key, secret)
     return render_page("kept_delete.html", headers=HEADERS, kept=None, action="", is_gone=True)
 
 
@@ -128,7 +131,7 @@ def post_diagnose(
     request: Request,
     body: Annotated[RawBody, Depends(read_json_or_text)],
     query: Annotated[DiagnoseOptions, Query(description="with a text/plain body")],
-    desk: DeskDep,
+    services: ServicesDep,
     max_chars: MaxChars = None,
 ) -> Response:
     """Find the known failure behind a crash log, what helps now, and whether a release fixes it.
@@ -145,11 +148,11 @@ def post_diagnose(
         asked = validate_request(fields, strict=True)
     else:
         asked = DiagnoseRequest(log=fields["log"], **query.model_dump())
-    diagnosis = ask(asked, desk)
-    links = keep_answer(desk, asked, diagnosis) if asked.keep else None
+    diagnosis = ask(asked, services)
+    links = keep_answer(services, asked, diagnosis) if asked.keep else None
 
     def markdown() -> str:
-        text = desk.knowledge.markdown(diagnosis)
+        text = diagnosis_markdown(diagnosis)
         if links:
             until = f"{links.expires_at:%Y-%m-%d}"
             text = f"Kept until {until}: {links.url}. To delete it: {links.delete_url}\n\n{text}"
@@ -171,17 +174,17 @@ def validate_request(fields: dict[str, Any], *, strict: bool) -> DiagnoseRequest
         raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
 
 
-def ask(asked: DiagnoseRequest, desk: Desk) -> Diagnosis:
-    """Put a request to the room behind the desk, and count what came of it."""
-    diagnosis = desk.knowledge.diagnose(
-        desk.store,
+def ask(asked: DiagnoseRequest, services: Services) -> Diagnosis:
+    """Diagnose what is asked, and count the verdict."""
+    diagnosis = diagnose(
+        services.store,
         asked.log,
-        repos=desk.settings.repo,
+        repos=services.settings.repo,
         vllm_version=asked.vllm_version,
         gpu=asked.gpu,
         model=asked.model,
         limit=asked.limit,
         exclude=frozenset(asked.exclude),
     )
-    desk.count_verdict(diagnosis.verdict)
+    services.count_verdict(diagnosis.verdict)
     return diagnosis

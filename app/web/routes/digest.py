@@ -9,10 +9,13 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from app.knowledge.cluster.growth import newest_whole_week
+from app.knowledge.digest.digest import archive, make_digest
 from app.knowledge.digest.shapes import AreaCount, Digest
 from app.knowledge.digest.tables import (
     cluster_words,
     condition_words,
+    digest_markdown,
     digest_parts,
     field_words,
     fixed_words,
@@ -27,7 +30,7 @@ from app.knowledge.iso_week import WEEK_PATTERN, IsoWeek
 from app.web.answers.budget_rules import DIGEST
 from app.web.answers.negotiate import VARY, MaxChars, answer, markdown_answer, wants_markdown
 from app.web.answers.openapi import markdown_too, problems
-from app.web.deps import Desk, DeskDep
+from app.web.deps import Services, ServicesDep
 from app.web.routes.versions import RepoQuery
 from app.web.views.links import repo_switch, with_repo
 from app.web.views.pictures import columns, levels
@@ -48,7 +51,11 @@ WeekPath = Annotated[str, Path(pattern=WEEK_PATTERN, description="an ISO week in
     responses=problems(404, 422, 503) | markdown_too(),
 )
 def get_digest(
-    request: Request, desk: DeskDep, week: WeekPath, repo: RepoQuery = None, max_chars: MaxChars = None
+    request: Request,
+    services: ServicesDep,
+    week: WeekPath,
+    repo: RepoQuery = None,
+    max_chars: MaxChars = None,
 ) -> Response:
     """Tell a week: new failures by cluster, what grows, regressions, fixes, remedies, and what to do.
 
@@ -56,60 +63,62 @@ def get_digest(
     were opened; `data` says whether the week is stored to its end and how many dates are estimates. The same
     week and data give the same answer. With `Accept: text/markdown` it is Markdown.
     """
-    digest = desk.knowledge.digest(desk.store, repo or desk.settings.default_repo, IsoWeek.parse(week))
-    return answer(request, digest, DIGEST, max_chars, markdown=lambda: desk.knowledge.digest_markdown(digest))
+    digest = services.cached(make_digest, repo or services.default_repo, IsoWeek.parse(week))
+    return answer(request, digest, DIGEST, max_chars, markdown=lambda: digest_markdown(digest))
 
 
 @router.api_route("/digest", methods=_READ, include_in_schema=False)
-def newest(desk: DeskDep, repo: RepoQuery = None) -> Response:
+def newest(services: ServicesDep, repo: RepoQuery = None) -> Response:
     """To the newest week that is stored to its end; to the list of weeks where none is."""
-    where = repo or desk.settings.default_repo
-    page = desk.knowledge.newest_week(desk.store, where)
-    return RedirectResponse(with_repo(desk.settings, f"/digest/{page or 'archive'}", where), status_code=302)
+    where = repo or services.default_repo
+    page = services.cached(newest_whole_week, where)
+    return RedirectResponse(
+        with_repo(services.settings, f"/digest/{page or 'archive'}", where), status_code=302
+    )
 
 
 @router.api_route("/digest/archive", methods=_READ, include_in_schema=False)
-def archive_page(desk: DeskDep, repo: RepoQuery = None) -> HTMLResponse:
+def archive_page(services: ServicesDep, repo: RepoQuery = None) -> HTMLResponse:
     """All weeks with issues, by year."""
-    where = repo or desk.settings.default_repo
-    page = desk.knowledge.digest_archive(desk.store, where)
+    where = repo or services.default_repo
+    page = services.cached(archive, where)
     years = [(year, list(weeks)) for year, weeks in groupby(page.weeks, key=lambda one: one.week[:4])]
     return render_page(
         "digest_archive.html",
         page=page,
         years=years,
-        at=partial(with_repo, desk.settings, repo=where),
-        repos=repo_switch(desk.settings, "/digest/archive", where),
+        at=partial(with_repo, services.settings, repo=where),
+        repos=repo_switch(services.settings, "/digest/archive", where),
         repo=where,
-        overview=desk.knowledge.overview(desk.store, where),
+        overview=services.overview(where),
     )
 
 
 @router.api_route("/digest/{week}.md", methods=_READ, include_in_schema=False)
-def markdown_page(desk: DeskDep, week: PageWeek, repo: RepoQuery = None) -> Response:
+def markdown_page(services: ServicesDep, week: PageWeek, repo: RepoQuery = None) -> Response:
     """The digest as Markdown."""
-    return markdown_answer(desk.knowledge.digest_markdown(_digest(desk, week, repo)), None)
+    return markdown_answer(digest_markdown(_digest(services, week, repo)), None)
 
 
 @router.api_route("/digest/{week}/email", methods=_READ, include_in_schema=False)
-def email_page(desk: DeskDep, week: PageWeek, repo: RepoQuery = None) -> HTMLResponse:
+def email_page(services: ServicesDep, week: PageWeek, repo: RepoQuery = None) -> HTMLResponse:
     """The digest as it can be sent by mail: tables only, nothing to load."""
-    return HTMLResponse(digest_email(_digest(desk, week, repo)))
+    return HTMLResponse(digest_email(_digest(services, week, repo)))
 
 
 @router.api_route("/digest/{week}", methods=_READ, include_in_schema=False)
-def digest_page(request: Request, desk: DeskDep, week: PageWeek, repo: RepoQuery = None) -> Response:
+def digest_page(request: Request, services: ServicesDep, week: PageWeek, repo: RepoQuery = None) -> Response:
     """The digest of a week. With `Accept: text/markdown` it is Markdown."""
-    digest = _digest(desk, week, repo)
+    digest = _digest(services, week, repo)
     if wants_markdown(request.headers.get("accept", "")):
-        return markdown_answer(desk.knowledge.digest_markdown(digest), None)
+        return markdown_answer(digest_markdown(digest), None)
     return render_page(
         "digest.html",
         headers=VARY,
         digest=digest,
-        default_repo=desk.settings.default_repo,
-        repos=repo_switch(desk.settings, f"/digest/{digest.week}", digest.repo),
-        at=partial(with_repo, desk.settings, repo=digest.repo),
+        default_repo=services.default_repo,
+        repos=repo_switch(services.settings, f"/digest/{digest.week}", digest.repo),
+        at=partial(with_repo, services.settings, repo=digest.repo),
         notes=notes(digest),
         growth=growth_words(digest),
         clusters=cluster_words(digest),
@@ -123,8 +132,8 @@ def digest_page(request: Request, desk: DeskDep, week: PageWeek, repo: RepoQuery
     )
 
 
-def _digest(desk: Desk, week: str, repo: str | None) -> Digest:
-    return desk.knowledge.digest(desk.store, repo or desk.settings.default_repo, IsoWeek.parse(week))
+def _digest(services: Services, week: str, repo: str | None) -> Digest:
+    return services.cached(make_digest, repo or services.default_repo, IsoWeek.parse(week))
 
 
 def area_rows(areas: tuple[AreaCount, ...]) -> list[tuple[str, list[dict[str, str | int]]]]:

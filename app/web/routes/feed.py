@@ -15,8 +15,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from app import __version__
-from app.knowledge.digest.feed import FeedEntry
-from app.web.deps import DeskDep
+from app.knowledge.digest.feed import FeedEntry, feed_entries
+from app.web.deps import ServicesDep
 from app.web.views.filters import rfc3339
 from app.web.views.links import base_address
 
@@ -29,10 +29,10 @@ router = APIRouter()
 
 
 @router.api_route("/feed.atom", methods=["GET", "HEAD"], include_in_schema=False)
-def feed(request: Request, desk: DeskDep) -> Response:
+def feed(request: Request, services: ServicesDep) -> Response:
     """The newest weeks, failures and fixes of the default repository."""
-    repo = desk.settings.default_repo
-    entries = desk.knowledge.feed_entries(desk.store, repo)
+    repo = services.default_repo
+    entries = services.cached(feed_entries, repo)
     return Response(atom(entries, repo, base_address(request)), media_type=ATOM_TYPE)
 
 

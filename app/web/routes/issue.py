@@ -13,14 +13,16 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
 from app.errors import NotFoundError
+from app.knowledge.issue.markdown import issue_markdown
+from app.knowledge.issue.relations import likeness_of, related
 from app.knowledge.issue.shapes import EdgeKind, Graph, GraphEdge, IssueAnswer
 from app.knowledge.issue.unknowns import unknowns
-from app.knowledge.issue.view import IssueSight
+from app.knowledge.issue.view import IssueSight, see_issue, view_issue
 from app.web.answers.budget_rules import ISSUE, RELATED
 from app.web.answers.negotiate import VARY, MaxChars, answer, markdown_answer, wants_markdown
 from app.web.answers.openapi import markdown_too, problems
 from app.web.answers.schemas import NUMBER_MAX, IssueDocument, RelatedList, issue_document
-from app.web.deps import Desk, DeskDep
+from app.web.deps import Services, ServicesDep
 from app.web.middleware.client import Visitor, visitor
 from app.web.middleware.origins import OWN_REFERRER
 from app.web.routes.diagnose import NamedRepo, Number, Version
@@ -46,7 +48,11 @@ With = Annotated[
     responses=problems(404, 422, 503) | markdown_too(),
 )
 def get_issue(
-    request: Request, number: Number, desk: DeskDep, vllm_version: Version = None, max_chars: MaxChars = None
+    request: Request,
+    number: Number,
+    services: ServicesDep,
+    vllm_version: Version = None,
+    max_chars: MaxChars = None,
 ) -> Response:
     """Tell what one issue reports.
 
@@ -55,8 +61,8 @@ def get_issue(
     With `vllm_version` the fix is seen from that version (`fix.for_you`). With `Accept: text/markdown`, or at
     `/issues/{number}.md`, the answer is Markdown.
     """
-    issue = _view(desk, desk.settings.default_repo, number, vllm_version)
-    return _answer(request, desk, issue, max_chars)
+    issue = _view(services, services.default_repo, number, vllm_version)
+    return _answer(request, issue, max_chars)
 
 
 @router.get(
@@ -70,13 +76,13 @@ def get_repo_issue(
     request: Request,
     repo: NamedRepo,
     number: Number,
-    desk: DeskDep,
+    services: ServicesDep,
     vllm_version: Version = None,
     max_chars: MaxChars = None,
 ) -> Response:
     """Tell what one issue reports, as `get_issue` does, for a repository that is named."""
-    issue = _view(desk, repo, number, vllm_version)
-    return _answer(request, desk, issue, max_chars)
+    issue = _view(services, repo, number, vllm_version)
+    return _answer(request, issue, max_chars)
 
 
 @router.get(
@@ -89,7 +95,7 @@ def get_repo_issue(
 def get_related(
     request: Request,
     number: Number,
-    desk: DeskDep,
+    services: ServicesDep,
     limit: Limit = 20,
     with_: With = None,
     max_chars: MaxChars = None,
@@ -99,7 +105,7 @@ def get_related(
     `band` and `score` stand only where `kind` is `similar`: there a score is the calibrated chance that both
     are the same failure. `with` asks for one pair, whether it is linked or not.
     """
-    return _related(request, desk, desk.settings.default_repo, number, limit, with_, max_chars)
+    return _related(request, services, services.default_repo, number, limit, with_, max_chars)
 
 
 @router.get(
@@ -113,61 +119,65 @@ def get_repo_related(
     request: Request,
     repo: NamedRepo,
     number: Number,
-    desk: DeskDep,
+    services: ServicesDep,
     limit: Limit = 20,
     with_: With = None,
     max_chars: MaxChars = None,
 ) -> Response:
     """List what belongs to an issue, as `list_related_issues` does, for a repository that is named."""
-    return _related(request, desk, repo, number, limit, with_, max_chars)
+    return _related(request, services, repo, number, limit, with_, max_chars)
 
 
 @router.get("/issues/{number}.md", include_in_schema=False)
 def issue_as_markdown(
-    number: Number, desk: DeskDep, vllm_version: Version = None, max_chars: MaxChars = None
+    number: Number, services: ServicesDep, vllm_version: Version = None, max_chars: MaxChars = None
 ) -> Response:
     """The Markdown twin of an issue's page."""
-    issue = _view(desk, desk.settings.default_repo, number, vllm_version)
-    return markdown_answer(desk.knowledge.issue_markdown(issue), max_chars)
+    issue = _view(services, services.default_repo, number, vllm_version)
+    return markdown_answer(issue_markdown(issue), max_chars)
 
 
 @router.get("/r/{owner}/{name}/issues/{number}.md", include_in_schema=False)
 def repo_issue_as_markdown(
     repo: NamedRepo,
     number: Number,
-    desk: DeskDep,
+    services: ServicesDep,
     vllm_version: Version = None,
     max_chars: MaxChars = None,
 ) -> Response:
     """The Markdown twin of an issue's page, for a repository that is named."""
-    issue = _view(desk, repo, number, vllm_version)
-    return markdown_answer(desk.knowledge.issue_markdown(issue), max_chars)
+    issue = _view(services, repo, number, vllm_version)
+    return markdown_answer(issue_markdown(issue), max_chars)
 
 
-def _view(desk: Desk, repo: str, number: int, vllm_version: str | None) -> IssueAnswer:
+def _view(services: Services, repo: str, number: int, vllm_version: str | None) -> IssueAnswer:
     yours = (vllm_version or "").strip() or None
-    return desk.knowledge.view_issue(
-        desk.store, repo, number, vllm_version=yours, versions_of=desk.settings.default_repo
-    )
+    return view_issue(services.store, repo, number, vllm_version=yours, versions_of=services.default_repo)
 
 
-def _answer(request: Request, desk: Desk, issue: IssueAnswer, max_chars: int | None) -> Response:
+def _answer(request: Request, issue: IssueAnswer, max_chars: int | None) -> Response:
     return answer(
         request,
         issue_document(issue),
         ISSUE,
         max_chars,
-        markdown=lambda: desk.knowledge.issue_markdown(issue),
+        markdown=lambda: issue_markdown(issue),
     )
 
 
 def _related(
-    request: Request, desk: Desk, repo: str, number: int, limit: int, other: int | None, max_chars: int | None
+    request: Request,
+    services: Services,
+    repo: str,
+    number: int,
+    limit: int,
+    other: int | None,
+    max_chars: int | None,
 ) -> Response:
     if other is not None:
-        items = desk.knowledge.likeness_of(desk.store, repo, number, other)
+        items = likeness_of(services.store, repo, number, other)
     else:
-        items = desk.knowledge.related(desk.store, repo, number, limit=limit)
+        items = related(services.store, repo, number, limit=limit)
     return answer(request, RelatedList(items=items, total=len(items)), RELATED, max_chars)
 
 
@@ -179,10 +189,10 @@ VisitorDep = Annotated[Visitor, Depends(visitor)]
 
 @router.api_route("/issues/{number}", methods=_READ, include_in_schema=False)
 def issue_page(
-    request: Request, number: Number, desk: DeskDep, visitor: VisitorDep, vllm_version: Version = None
+    request: Request, number: Number, services: ServicesDep, visitor: VisitorDep, vllm_version: Version = None
 ) -> Response:
     """One issue of the default repository."""
-    return _issue(request, desk, desk.settings.default_repo, number, visitor, vllm_version)
+    return _issue(request, services, services.default_repo, number, visitor, vllm_version)
 
 
 @router.api_route("/r/{owner}/{name}/issues/{number}", methods=_READ, include_in_schema=False)
@@ -190,37 +200,37 @@ def repo_issue_page(
     request: Request,
     repo: NamedRepo,
     number: Number,
-    desk: DeskDep,
+    services: ServicesDep,
     visitor: VisitorDep,
     vllm_version: Version = None,
 ) -> Response:
     """One issue of any stored repository."""
-    return _issue(request, desk, repo, number, visitor, vllm_version)
+    return _issue(request, services, repo, number, visitor, vllm_version)
 
 
 def _issue(
-    request: Request, desk: Desk, repo: str, number: int, visitor: Visitor, vllm_version: str | None
+    request: Request, services: Services, repo: str, number: int, visitor: Visitor, vllm_version: str | None
 ) -> Response:
     yours = (vllm_version or "").strip() or None
-    asked = {"vllm_version": yours, "versions_of": desk.settings.default_repo}
+    asked = {"vllm_version": yours, "versions_of": services.default_repo}
     try:
         if wants_markdown(request.headers.get("accept", "")):
-            told = desk.knowledge.view_issue(desk.store, repo, number, **asked)
-            return markdown_answer(desk.knowledge.issue_markdown(told), None)
-        seen = desk.knowledge.see_issue(desk.store, repo, number, client=visitor.key, **asked)
+            told = view_issue(services.store, repo, number, **asked)
+            return markdown_answer(issue_markdown(told), None)
+        seen = see_issue(services.store, repo, number, client=visitor.key, **asked)
     except NotFoundError:
         raise NotFoundError(
             f"#{number} of {repo} is not stored. Run `triage sync`, or load it with `triage import`."
         ) from None
-    return _page(desk, repo, seen, yours)
+    return _page(services, repo, seen, yours)
 
 
-def _page(desk: Desk, repo: str, seen: IssueSight, yours: str | None) -> Response:
+def _page(services: Services, repo: str, seen: IssueSight, yours: str | None) -> Response:
     issue, linked = seen.issue, seen.graph
-    overview = desk.knowledge.overview(desk.store, repo)
-    address = page_address(issue.repo, issue.number, desk.settings.default_repo)
+    overview = services.overview(repo)
+    address = page_address(issue.repo, issue.number, services.default_repo)
     facts = issue.facts
-    mine = yours if repo == desk.settings.default_repo else None  # it has no place among other versions
+    mine = yours if repo == services.default_repo else None  # it has no place among other versions
     return render_page(
         "issue.html",
         headers={**VARY, **OWN_REFERRER},
@@ -231,16 +241,16 @@ def _page(desk: Desk, repo: str, seen: IssueSight, yours: str | None) -> Respons
         stations=version_line(facts.regression, mine, overview.newest_release) if facts else (),
         missing=unknowns(facts, issue.fix) if facts and facts.is_failure else (),
         linked=linked,
-        picture=draw(linked, desk.settings.repo),
+        picture=draw(linked, services.settings.repo),
         relations=_relations(linked),
         votes=seen.votes,
         vote_address=f"{address}/votes",
-        json_address=_json_address(issue, desk.settings.default_repo),
+        json_address=_json_address(issue, services.default_repo),
         markdown_address=f"{address}.md",
         overview=overview,
         repo=repo,
-        default_repo=desk.settings.default_repo,
-        at=partial(with_repo, desk.settings, repo=repo),
+        default_repo=services.default_repo,
+        at=partial(with_repo, services.settings, repo=repo),
     )
 
 

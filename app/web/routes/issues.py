@@ -14,6 +14,7 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from app.extract.facts import FailureKind, Frozen
+from app.knowledge.issue.browse import browse
 from app.knowledge.issue.facets import (
     Facet,
     FacetName,
@@ -28,7 +29,7 @@ from app.web.answers.budget_rules import ISSUE_LIST
 from app.web.answers.cursors import read_cursor, write_cursor
 from app.web.answers.negotiate import MaxChars, answer
 from app.web.answers.openapi import problems
-from app.web.deps import Desk, DeskDep
+from app.web.deps import Services, ServicesDep
 from app.web.routes.judgements import RepoName
 from app.web.views.filters import FAILURES
 from app.web.views.links import repo_switch
@@ -122,7 +123,7 @@ class IssueFilters(BaseModel):
     )
 
     def query(self) -> IssueQuery:
-        """What the room behind the desk is asked."""
+        """The query that these filters make."""
         told = self.model_dump(include=set(IssueQuery.model_fields))
         return IssueQuery(**told)
 
@@ -163,13 +164,15 @@ class IssueList(Frozen):
     response_model=IssueList,
     responses=problems(422, 503),
 )
-def list_issues(request: Request, desk: DeskDep, asked: Annotated[IssueListOptions, Query()]) -> Response:
+def list_issues(
+    request: Request, services: ServicesDep, asked: Annotated[IssueListOptions, Query()]
+) -> Response:
     """List issues that pass all filters; a value that stands nowhere finds nothing.
 
     With `q` those that hold all its telling words, by relevance, else the newest first. With `facets=true`
     the most frequent values of each filter are counted beside all other filters.
     """
-    page = _ask(desk, asked, limit=asked.limit, facets=asked.facets)
+    page = _ask(services, asked, limit=asked.limit, facets=asked.facets)
     told = IssueList(
         items=page.items,
         total=page.total,
@@ -187,10 +190,10 @@ def list_issues(request: Request, desk: DeskDep, asked: Annotated[IssueListOptio
 
 
 @router.api_route("/issues", methods=["GET", "HEAD"], include_in_schema=False)
-def issues_page(desk: DeskDep, asked: Annotated[IssueFilters, Query()]) -> HTMLResponse:
+def issues_page(services: ServicesDep, asked: Annotated[IssueFilters, Query()]) -> HTMLResponse:
     """The list with the filters in force, each to be taken off, and facets that lead on."""
-    repo = asked.repo or desk.settings.default_repo
-    page = _ask(desk, asked, limit=PAGE_ISSUES, facets=True)
+    repo = asked.repo or services.default_repo
+    page = _ask(services, asked, limit=PAGE_ISSUES, facets=True)
     addresses = Addresses(asked)
     return render_page(
         "issues.html",
@@ -201,16 +204,16 @@ def issues_page(desk: DeskDep, asked: Annotated[IssueFilters, Query()]) -> HTMLR
         addresses=addresses,
         json_address=f"/api/v1{addresses.without()}",
         repo=repo,
-        default_repo=desk.settings.default_repo,
-        repos=repo_switch(desk.settings, "/issues", repo, **addresses.carried()),
-        overview=desk.knowledge.overview(desk.store, repo),
+        default_repo=services.default_repo,
+        repos=repo_switch(services.settings, "/issues", repo, **addresses.carried()),
+        overview=services.overview(repo),
     )
 
 
-def _ask(desk: Desk, asked: IssueFilters, *, limit: int, facets: bool) -> IssuePage:
-    return desk.knowledge.browse(
-        desk.store,
-        asked.repo or desk.settings.default_repo,
+def _ask(services: Services, asked: IssueFilters, *, limit: int, facets: bool) -> IssuePage:
+    return services.cached(
+        browse,
+        asked.repo or services.default_repo,
         asked.query(),
         after=read_cursor(_KIND, asked.cursor),
         limit=limit,

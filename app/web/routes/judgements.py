@@ -11,13 +11,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from app.config import REPO_NAME
 from app.errors import NotFoundError, NotTextError, TooLargeError
 from app.extract.facts import Frozen
-from app.knowledge.cluster.judgements import Judgement
+from app.knowledge.cluster.judgements import Judgement, judge, judgements, undo
 from app.store.people.judgements import Verdict
 from app.web.answers.cursors import CursorText, read_cursor, write_cursor
 from app.web.answers.openapi import problems
 from app.web.answers.schemas import NUMBER_MAX, IssueNumber
 from app.web.body import JSON_TYPE, RawBody, parse_body
-from app.web.deps import DeskDep, require_admin
+from app.web.deps import ServicesDep, require_admin
 
 BODY_LIMIT_BYTES = 64 * 1024
 _KIND = "judgements"
@@ -75,16 +75,18 @@ async def _read(request: Request, _admin: Annotated[None, Depends(require_admin)
         }
     },
 )
-def post_judgement(body: Annotated[RawBody, Depends(_read)], desk: DeskDep, response: Response) -> Judgement:
+def post_judgement(
+    body: Annotated[RawBody, Depends(_read)], services: ServicesDep, response: Response
+) -> Judgement:
     """Put a judgement in force, in place of the pair's former one."""
     try:
         asked = JudgementRequest.model_validate(parse_body(body), strict=True)
     except ValidationError as error:
         raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
-    repo = asked.repo or desk.settings.default_repo
-    if repo not in desk.settings.repo:
+    repo = asked.repo or services.default_repo
+    if repo not in services.settings.repo:
         raise NotFoundError(f"{repo} is not one of the repositories kept here.")
-    judgement, is_new = desk.knowledge.judge(desk.store, repo, asked.a, asked.b, asked.verdict, asked.note)
+    judgement, is_new = judge(services.store, repo, asked.a, asked.b, asked.verdict, asked.note)
     response.status_code = 201 if is_new else 200
     return judgement
 
@@ -97,16 +99,16 @@ def post_judgement(body: Annotated[RawBody, Depends(_read)], desk: DeskDep, resp
     dependencies=[Depends(require_admin)],
 )
 def get_judgements(
-    desk: DeskDep,
+    services: ServicesDep,
     repo: Annotated[RepoName, Query(description="owner/name; the default repository without it")] = None,
     ended: Annotated[bool, Query(description="also those undone or replaced")] = False,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: CursorText = None,
 ) -> JudgementList:
     """Judgements of one repository."""
-    found = desk.knowledge.judgements(
-        desk.store,
-        repo or desk.settings.default_repo,
+    found = judgements(
+        services.store,
+        repo or services.default_repo,
         below=read_cursor(_KIND, cursor),
         limit=limit + 1,
         ended=ended,
@@ -123,7 +125,7 @@ def get_judgements(
     dependencies=[Depends(require_admin)],
 )
 def delete_judgement(
-    judgement_id: Annotated[int, Path(alias="id", ge=1, le=NUMBER_MAX)], desk: DeskDep
+    judgement_id: Annotated[int, Path(alias="id", ge=1, le=NUMBER_MAX)], services: ServicesDep
 ) -> Judgement:
     """The judgement as it ended; undoing it again changes nothing."""
-    return desk.knowledge.undo(desk.store, desk.settings.repo, judgement_id)
+    return undo(services.store, services.settings.repo, judgement_id)

@@ -30,12 +30,15 @@ from app.errors import (
     TriageError,
 )
 from app.knowledge.issue.address import ADDRESS_CHARS, IssueAddress, parse_issue_address
+from app.knowledge.issue.markdown import report_markdown
+from app.knowledge.issue.report import make_report
 from app.knowledge.issue.shapes import Report
+from app.knowledge.issue.view import view_issue
 from app.store.session import Store
 from app.web.answers.budget_rules import REPORT
 from app.web.answers.negotiate import MaxChars, answer, markdown_answer, wants_markdown
 from app.web.answers.openapi import markdown_too, problems
-from app.web.deps import Desk, DeskDep
+from app.web.deps import Services, ServicesDep
 from app.web.routes.diagnose import NamedRepo, Number, Version
 from app.web.views.pictures import draw
 from app.web.views.render import render_page
@@ -123,33 +126,33 @@ Address = Annotated[str, Query(alias="url", max_length=4000)]
 @router.api_route("/report", methods=_READ, include_in_schema=False)
 def report_page(
     request: Request,
-    desk: DeskDep,
+    services: ServicesDep,
     url: Address = "",
     vllm_version: Version = None,
     max_chars: MaxChars = None,
 ) -> Response:
     """The field for an issue's address, and below it the report if one was given; Markdown on request."""
     if not url.strip():
-        return _page(desk, url)
+        return _page(services, url)
     try:
-        asked = parse_issue_address(url, desk.settings.repo)
+        asked = parse_issue_address(url, services.settings.repo)
     except AddressError as error:
-        return _page(desk, url, status=error.status, fault=error.message)
+        return _page(services, url, status=error.status, fault=error.message)
     try:
-        report = desk.knowledge.report(
-            desk.store,
+        report = make_report(
+            services.store,
             asked.repo,
             asked.number,
             vllm_version=(vllm_version or "").strip() or None,
-            versions_of=desk.settings.default_repo,
+            versions_of=services.default_repo,
         )
     except PullRequestError as error:
-        return _page(desk, url, status=error.status, fault=error.message)
+        return _page(services, url, status=error.status, fault=error.message)
     except NotFoundError:
-        return _page(desk, url, status=404, fault=f"#{asked.number} is not stored.", wanted=asked)
+        return _page(services, url, status=404, fault=f"#{asked.number} is not stored.", wanted=asked)
     if wants_markdown(request.headers.get("accept", "")):
-        return markdown_answer(desk.knowledge.report_markdown(report), max_chars)
-    return _page(desk, url, report=report)
+        return markdown_answer(report_markdown(report), max_chars)
+    return _page(services, url, report=report)
 
 
 async def read_address(request: Request, url: Address = "") -> str:
@@ -175,42 +178,42 @@ async def fetcher(request: Request) -> Fetcher:
 
 @router.post("/report", include_in_schema=False)
 def fetch_page(
-    desk: DeskDep,
+    services: ServicesDep,
     url: Annotated[str, Depends(read_address)],
     fetcher: Annotated[Fetcher, Depends(fetcher)],
 ) -> Response:
     """Fetch an issue of a configured repository from GitHub, then show its report."""
     try:
-        asked = parse_issue_address(url, desk.settings.repo)
+        asked = parse_issue_address(url, services.settings.repo)
     except AddressError as error:
-        return _page(desk, url, status=error.status, fault=error.message)
+        return _page(services, url, status=error.status, fault=error.message)
     try:
         found = fetcher.fetch(asked.repo, asked.number)
     except StoreError:
         raise  # its words are not for a page
     except TriageError as error:
-        return _page(desk, url, status=error.status, fault=error.message, wanted=asked)
-    if not found and not _is_stored(desk, asked):
+        return _page(services, url, status=error.status, fault=error.message, wanted=asked)
+    if not found and not _is_stored(services, asked):
         fault = f"GitHub has no #{asked.number} in {asked.repo}: deleted, transferred or never was."
-        return _page(desk, url, status=GoneError.status, fault=fault)
-    return RedirectResponse(f"/report?{urlencode({'url': _short(desk, asked)})}", status_code=303)
+        return _page(services, url, status=GoneError.status, fault=fault)
+    return RedirectResponse(f"/report?{urlencode({'url': _short(services, asked)})}", status_code=303)
 
 
-def _is_stored(desk: Desk, asked: IssueAddress) -> bool:
+def _is_stored(services: Services, asked: IssueAddress) -> bool:
     try:
-        desk.knowledge.view_issue(desk.store, asked.repo, asked.number)
+        view_issue(services.store, asked.repo, asked.number)
     except NotFoundError:
         return False
     return True
 
 
-def _short(desk: Desk, asked: IssueAddress) -> str:
-    is_default = asked.repo == desk.settings.default_repo
+def _short(services: Services, asked: IssueAddress) -> str:
+    is_default = asked.repo == services.default_repo
     return str(asked.number) if is_default else f"{asked.repo}#{asked.number}"
 
 
 def _page(
-    desk: Desk,
+    services: Services,
     url: str,
     *,
     status: int = 200,
@@ -219,9 +222,9 @@ def _page(
     wanted: IssueAddress | None = None,
 ) -> HTMLResponse:
     """The page in any of its states; `wanted` is an issue that a button may fetch."""
-    repo = report.repo if report else desk.settings.default_repo
-    overview = desk.knowledge.overview(desk.store, repo)
-    markdown = desk.knowledge.report_markdown(report) if report else ""
+    repo = report.repo if report else services.default_repo
+    overview = services.overview(repo)
+    markdown = report_markdown(report) if report else ""
     return render_page(
         "report.html",
         status=status,
@@ -232,17 +235,17 @@ def _page(
         wanted=f"{wanted.repo}#{wanted.number}" if wanted else "",
         markdown=markdown if len(markdown) <= COPIED_CHARS else "",
         edges=report.graph.edges[:EDGES_SHOWN] if report else (),
-        picture=draw(report.graph, desk.settings.repo) if report else None,
+        picture=draw(report.graph, services.settings.repo) if report else None,
         stations=report_stations(report.regression, overview.newest_release) if report else (),
-        json_address=f"{_json_address(desk, report)}/report" if report else "",
+        json_address=f"{_json_address(services, report)}/report" if report else "",
         overview=overview,
         repo=repo,
-        repos=desk.settings.repo,
+        repos=services.settings.repo,
     )
 
 
-def _json_address(desk: Desk, report: Report) -> str:
-    short = report.repo == desk.settings.default_repo
+def _json_address(services: Services, report: Report) -> str:
+    short = report.repo == services.default_repo
     return f"/api/v1/{'' if short else f'repos/{report.repo}/'}issues/{report.number}"
 
 
@@ -257,7 +260,11 @@ _ANSWERS = problems(404, 422, 503) | markdown_too()
     responses=_ANSWERS,
 )
 def get_report(
-    request: Request, number: Number, desk: DeskDep, vllm_version: Version = None, max_chars: MaxChars = None
+    request: Request,
+    number: Number,
+    services: ServicesDep,
+    vllm_version: Version = None,
+    max_chars: MaxChars = None,
 ) -> Response:
     """Report on a stored issue, every part with the words it rests on and their address.
 
@@ -265,7 +272,7 @@ def get_report(
     code examples, and what is not known.
     With `Accept: text/markdown` the report is Markdown, fit to be posted.
     """
-    return _answer(request, desk, desk.settings.default_repo, number, vllm_version, max_chars)
+    return _answer(request, services, services.default_repo, number, vllm_version, max_chars)
 
 
 @router.get(
@@ -279,25 +286,25 @@ def get_repo_report(
     request: Request,
     repo: NamedRepo,
     number: Number,
-    desk: DeskDep,
+    services: ServicesDep,
     vllm_version: Version = None,
     max_chars: MaxChars = None,
 ) -> Response:
     """Report on a stored issue, as `get_issue_report` does, for a repository that is named."""
-    return _answer(request, desk, repo, number, vllm_version, max_chars)
+    return _answer(request, services, repo, number, vllm_version, max_chars)
 
 
 def _answer(
-    request: Request, desk: Desk, repo: str, number: int, version: str | None, max_chars: int | None
+    request: Request, services: Services, repo: str, number: int, version: str | None, max_chars: int | None
 ) -> Response:
     yours = (version or "").strip() or None
     try:
-        report = desk.knowledge.report(
-            desk.store, repo, number, vllm_version=yours, versions_of=desk.settings.default_repo
+        report = make_report(
+            services.store, repo, number, vllm_version=yours, versions_of=services.default_repo
         )
     except NotFoundError:
         raise NotFoundError(
             f"#{number} is not stored. `triage report` or the button on /report fetches an issue of a "
             "configured repository."
         ) from None
-    return answer(request, report, REPORT, max_chars, markdown=lambda: desk.knowledge.report_markdown(report))
+    return answer(request, report, REPORT, max_chars, markdown=lambda: report_markdown(report))

@@ -25,7 +25,7 @@ from app.store.engine.sync_lock import sync_holder
 from app.store.schema import check_current
 from app.web.answers.openapi import problems
 from app.web.answers.schemas import Alive, Ready
-from app.web.deps import DeskDep
+from app.web.deps import ServicesDep
 from app.web.middleware.headers import SECURITY_HEADERS
 from app.web.views.links import base_address
 from app.web.views.render import render_page
@@ -78,20 +78,20 @@ def healthz() -> Alive:
     summary="The database answers, its schema is current, and how fresh it is",
     responses=problems(503),
 )
-def readyz(desk: DeskDep) -> Ready:
+def readyz(services: ServicesDep) -> Ready:
     """Ready to answer.
 
     Raises:
         SchemaError: the schema is older or newer than the program.
         StoreError: the database cannot be read.
     """
-    check_current(desk.store)
-    found = tuple(freshness(desk.store, repo) for repo in desk.settings.repo)
+    check_current(services.store)
+    found = tuple(freshness(services.store, repo) for repo in services.settings.repo)
     return Ready(
         as_of=found[0].as_of,
         age_s=found[0].age_s,
         is_stale=found[0].is_stale,
-        is_syncing=sync_holder(desk.store) is not None,
+        is_syncing=sync_holder(services.store) is not None,
         repositories=found,
     )
 
@@ -153,7 +153,7 @@ def favicon() -> RedirectResponse:
 
 
 @router.api_route("/llms.txt", methods=_READ, include_in_schema=False)
-def llms(request: Request, desk: DeskDep) -> PlainTextResponse:
+def llms(request: Request, services: ServicesDep) -> PlainTextResponse:
     """What a model should know before it asks."""
     base = base_address(request)
-    return PlainTextResponse(LLMS.format(base=base, repos=", ".join(desk.settings.repo)))
+    return PlainTextResponse(LLMS.format(base=base, repos=", ".join(services.settings.repo)))

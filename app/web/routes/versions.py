@@ -10,12 +10,14 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import AfterValidator
 
 from app.extract.versions import ordered
+from app.knowledge.version.known_issues import known_issues
+from app.knowledge.version.regressions import regression_versions, regressions
 from app.knowledge.version.shapes import KnownPage, RegressionPage
 from app.web.answers.budget_rules import VERSION_LIST
 from app.web.answers.cursors import CursorText, next_cursor, read_cursor, write_cursor
 from app.web.answers.negotiate import MaxChars, answer
 from app.web.answers.openapi import problems
-from app.web.deps import DeskDep
+from app.web.deps import ServicesDep
 from app.web.routes.judgements import RepoName
 from app.web.views.links import repo_switch, with_repo
 from app.web.views.render import render_page
@@ -59,7 +61,7 @@ class KnownIssueList(KnownPage):
 )
 def get_regressions(
     request: Request,
-    desk: DeskDep,
+    services: ServicesDep,
     version: VersionQuery = None,
     repo: RepoQuery = None,
     limit: Limit = 50,
@@ -72,8 +74,8 @@ def get_regressions(
     `culprit_guesses` entry is a guess: nobody said so.
     """
     after = read_cursor(_REGRESSIONS, cursor) or 0
-    where = repo or desk.settings.default_repo
-    page = desk.knowledge.regressions(desk.store, where, version, after=after, limit=limit)
+    where = repo or services.default_repo
+    page = services.cached(regressions, where, version, after=after, limit=limit)
     told = RegressionList(**dict(page), next_cursor=next_cursor(_REGRESSIONS, after + limit, page.total))
     return answer(
         request, told, VERSION_LIST, max_chars, cursor_at=lambda at: write_cursor(_REGRESSIONS, after + at)
@@ -89,7 +91,7 @@ def get_regressions(
 )
 def get_known_issues(
     request: Request,
-    desk: DeskDep,
+    services: ServicesDep,
     version: Annotated[str, Path(max_length=100, pattern=VERSION)],
     repo: RepoQuery = None,
     closed: Annotated[bool, Query(description="also those closed without a known fix")] = False,
@@ -103,8 +105,8 @@ def get_known_issues(
     many reports it has. An empty list is no proof that nothing fails.
     """
     after = read_cursor(_KNOWN, cursor) or 0
-    where = repo or desk.settings.default_repo
-    page = desk.knowledge.known_issues(desk.store, where, version, closed=closed, after=after, limit=limit)
+    where = repo or services.default_repo
+    page = services.cached(known_issues, where, version, closed=closed, after=after, limit=limit)
     told = KnownIssueList(**dict(page), next_cursor=next_cursor(_KNOWN, after + limit, page.total))
     return answer(
         request, told, VERSION_LIST, max_chars, cursor_at=lambda at: write_cursor(_KNOWN, after + at)
@@ -113,19 +115,19 @@ def get_known_issues(
 
 @router.api_route("/regressions", methods=["GET", "HEAD"], include_in_schema=False)
 def regressions_page(
-    desk: DeskDep,
+    services: ServicesDep,
     version: PageVersion = None,
     closed: Annotated[str, Query(max_length=5)] = "",
     repo: RepoQuery = None,
 ) -> HTMLResponse:
     """Regressions and known issues of a version; without one the newest, and versions to choose from."""
-    where = repo or desk.settings.default_repo
-    overview = desk.knowledge.overview(desk.store, where)
-    page = desk.knowledge.regressions(desk.store, where, version, limit=PAGE_REGRESSIONS)
+    where = repo or services.default_repo
+    overview = services.overview(where)
+    page = services.cached(regressions, where, version, limit=PAGE_REGRESSIONS)
     known = None
     if version:
-        known = desk.knowledge.known_issues(desk.store, where, version, closed=bool(closed), limit=PAGE_KNOWN)
-    counts = () if version else desk.knowledge.regression_versions(desk.store, where)
+        known = services.cached(known_issues, where, version, closed=bool(closed), limit=PAGE_KNOWN)
+    counts = () if version else services.cached(regression_versions, where)
     return render_page(
         "regressions.html",
         version=page.version,
@@ -137,9 +139,9 @@ def regressions_page(
         builds=[count for count in counts if not _is_release(count.version)][:VERSIONS_SHOWN],
         overview=overview,
         repo=where,
-        default_repo=desk.settings.default_repo,
-        repos=repo_switch(desk.settings, "/regressions", where, version=version),
-        at=partial(with_repo, desk.settings, repo=where),
+        default_repo=services.default_repo,
+        repos=repo_switch(services.settings, "/regressions", where, version=version),
+        at=partial(with_repo, services.settings, repo=where),
     )
 
 

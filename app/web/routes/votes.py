@@ -11,10 +11,10 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from app.errors import InputError, NotTextError, TooLargeError
-from app.knowledge.issue.votes import SIGNALS, IssueVotes, Signal, Vote
+from app.knowledge.issue.votes import SIGNALS, IssueVotes, Signal, Vote, vote
 from app.web.answers.openapi import problems
 from app.web.body import JSON_TYPE, RawBody, parse_body
-from app.web.deps import Desk, DeskDep
+from app.web.deps import Services, ServicesDep
 from app.web.middleware.client import Visitor, visitor
 from app.web.middleware.origins import require_same_origin
 from app.web.routes.diagnose import NamedRepo, Number
@@ -89,12 +89,12 @@ _BODY = {
     responses=_RESPONSES,
     openapi_extra=_BODY,
 )
-def post_vote(number: Number, desk: DeskDep, sent: JsonVote, visitor: VisitorDep) -> IssueVotes:
+def post_vote(number: Number, services: ServicesDep, sent: JsonVote, visitor: VisitorDep) -> IssueVotes:
     """Vote on a stored issue, one vote for each visitor and signal; the answer counts all votes.
 
     A visitor is told from others by the address, of which a keyed hash is kept.
     """
-    return _vote(desk, desk.settings.default_repo, number, sent, visitor)
+    return _vote(services, services.default_repo, number, sent, visitor)
 
 
 @router.post(
@@ -105,16 +105,16 @@ def post_vote(number: Number, desk: DeskDep, sent: JsonVote, visitor: VisitorDep
     openapi_extra=_BODY,
 )
 def post_repo_vote(
-    repo: NamedRepo, number: Number, desk: DeskDep, sent: JsonVote, visitor: VisitorDep
+    repo: NamedRepo, number: Number, services: ServicesDep, sent: JsonVote, visitor: VisitorDep
 ) -> IssueVotes:
     """Vote on a stored issue, as `vote` does, for a repository that is named."""
-    return _vote(desk, repo, number, sent, visitor)
+    return _vote(services, repo, number, sent, visitor)
 
 
 @router.post("/issues/{number}/votes", include_in_schema=False, dependencies=[Depends(require_same_origin)])
-def send_vote(number: Number, desk: DeskDep, sent: FormVote, visitor: VisitorDep) -> RedirectResponse:
+def send_vote(number: Number, services: ServicesDep, sent: FormVote, visitor: VisitorDep) -> RedirectResponse:
     """The button below an issue of the default repository."""
-    return _vote_and_return(desk, desk.settings.default_repo, number, sent, visitor)
+    return _vote_and_return(services, services.default_repo, number, sent, visitor)
 
 
 @router.post(
@@ -123,19 +123,19 @@ def send_vote(number: Number, desk: DeskDep, sent: FormVote, visitor: VisitorDep
     dependencies=[Depends(require_same_origin)],
 )
 def send_repo_vote(
-    repo: NamedRepo, number: Number, desk: DeskDep, sent: FormVote, visitor: VisitorDep
+    repo: NamedRepo, number: Number, services: ServicesDep, sent: FormVote, visitor: VisitorDep
 ) -> RedirectResponse:
     """The button below an issue of any repository."""
-    return _vote_and_return(desk, repo, number, sent, visitor)
+    return _vote_and_return(services, repo, number, sent, visitor)
 
 
 def _vote_and_return(
-    desk: Desk, repo: str, number: int, sent: VoteRequest, visitor: Visitor
+    services: Services, repo: str, number: int, sent: VoteRequest, visitor: Visitor
 ) -> RedirectResponse:
-    _vote(desk, repo, number, sent, visitor)
-    address = page_address(repo, number, desk.settings.default_repo)
+    _vote(services, repo, number, sent, visitor)
+    address = page_address(repo, number, services.default_repo)
     return RedirectResponse(f"{address}#vote", status_code=303)
 
 
-def _vote(desk: Desk, repo: str, number: int, sent: VoteRequest, visitor: Visitor) -> IssueVotes:
-    return desk.knowledge.vote(desk.store, repo, number, sent.signal, sent.value, client=visitor.key)
+def _vote(services: Services, repo: str, number: int, sent: VoteRequest, visitor: Visitor) -> IssueVotes:
+    return vote(services.store, repo, number, sent.signal, sent.value, client=visitor.key)

@@ -19,7 +19,8 @@ from mcp.types import CallToolResult
 from app.config import Settings
 from app.store.session import Store, open_store
 from app.web.answers.budget import dumps
-from app.web.deps import Desk, Knowledge
+from app.web.deps import Services
+from app.web.mcp import tools
 from app.web.mcp.budget import MIN_ANSWER_CHARS
 from app.web.mcp.server import RESOURCE_CHARS_MAX, build_server
 from tests.served import CRASH, CRASH_NUMBER, served, starter_settings
@@ -67,7 +68,7 @@ def store(settings: Settings) -> Iterator[Store]:
 @pytest.fixture(scope="module")
 def ask(settings: Settings, store: Store) -> Callable[..., CallToolResult]:
     """Calls a tool of a server in memory."""
-    server = build_server(Desk(settings, store, Knowledge()))
+    server = build_server(Services(settings, store))
 
     async def call(name: str, arguments: dict[str, Any]) -> CallToolResult:
         async with Client(server) as client:
@@ -304,16 +305,15 @@ def test_null_means_not_given(ask: Callable[..., CallToolResult]) -> None:
 
 
 def test_a_fault_of_the_program_is_not_told(
-    settings: Settings, store: Store, caplog: pytest.LogCaptureFixture
+    settings: Settings, store: Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("the secret of the house")
 
-    room = Knowledge()
-    object.__setattr__(room, "view_issue", broken)
+    monkeypatch.setattr(tools, "view_issue", broken)
 
     async def run() -> CallToolResult:
-        async with Client(build_server(Desk(settings, store, room))) as client:
+        async with Client(build_server(Services(settings, store))) as client:
             return await client.call_tool("get_issue", {"number": 1})
 
     answer = asyncio.run(run())
@@ -324,7 +324,7 @@ def test_a_fault_of_the_program_is_not_told(
 
 def test_resources_are_reports(settings: Settings, store: Store) -> None:
     async def run() -> tuple[set[str], list[str]]:
-        async with Client(build_server(Desk(settings, store, Knowledge()))) as client:
+        async with Client(build_server(Services(settings, store))) as client:
             templates = (await client.list_resource_templates()).resource_templates
             read = [
                 (await client.read_resource(address)).contents[0].text
@@ -361,7 +361,7 @@ def test_a_resource_that_is_not_there_is_told_in_one_line(
     settings: Settings, store: Store, address: str, said: str
 ) -> None:
     async def run() -> None:
-        async with Client(build_server(Desk(settings, store, Knowledge()))) as client:
+        async with Client(build_server(Services(settings, store))) as client:
             with pytest.raises(MCPError, match=said):
                 await client.read_resource(address)
 
