@@ -11,7 +11,8 @@ from app.extract.facts import Regression
 from app.knowledge.cluster.shapes import Timeline
 from app.knowledge.cluster.timeline import timeline
 from app.store.session import Store
-from app.web.views.pictures import WIDTH, draw_timeline
+from app.web.views.pictures import WIDTH_TIMELINE_PICTURE as WIDTH
+from app.web.views.pictures import draw_timeline
 from tests.knowledge.made_clusters import BODY, OLD, ONE, SOLE, TWO, facts_of, group, link, put, report
 from tests.samples import EARLY, REPO
 from tests.web.routes.test_home import HOSTILE, Page
