@@ -8,6 +8,7 @@ import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck
@@ -20,6 +21,7 @@ from app.store.tables import metadata
 from tests.postgresql import CannotStartError, PostgreSQL, set_up_server
 
 ENGINES = ("sqlite", "postgresql")
+SERVER = pytest.StashKey[PostgreSQL | CannotStartError]()
 LONG_SHARE = 0.34
 """How many of the tests marked `long` a sample holds; three commits see nearly all of them."""
 
@@ -51,16 +53,52 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=dropped)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Before a worker of pytest-xdist starts: one PostgreSQL server serves all of them."""
+    stash = node.config.stash
+    if SERVER not in stash:
+        try:
+            server = set_up_server()
+            server.start()
+        except CannotStartError as error:
+            stash[SERVER] = error
+        else:
+            stash[SERVER] = server
+    kept = stash[SERVER]
+    if isinstance(kept, PostgreSQL):
+        node.workerinput["postgresql"] = (str(kept.binaries), str(kept.folder))
+    else:
+        node.workerinput["no_postgresql"] = str(kept)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    server = config.stash.get(SERVER, None)
+    if isinstance(server, PostgreSQL):
+        server.remove()
+
+
+def _without_postgresql(reason: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(f"{reason}; install Debian's package postgresql")
+    pytest.skip(reason)
+
+
 @pytest.fixture(scope="session")
-def postgresql() -> Iterator[PostgreSQL]:
-    """One server for all tests of the session."""
+def postgresql(request: pytest.FixtureRequest) -> Iterator[PostgreSQL]:
+    """One server for all tests of the session, shared by the workers of pytest-xdist."""
+    given = getattr(request.config, "workerinput", {})
+    if "postgresql" in given:
+        binaries, folder = map(Path, given["postgresql"])
+        yield PostgreSQL(binaries, folder, identity={}, prefix=given["workerid"])
+        return
+    if "no_postgresql" in given:
+        _without_postgresql(given["no_postgresql"])
     try:
         server = set_up_server()
         server.start()
     except CannotStartError as error:
-        if os.environ.get("CI"):
-            pytest.fail(f"{error}; install Debian's package postgresql")
-        pytest.skip(str(error))
+        _without_postgresql(str(error))
     yield server
     server.remove()
 

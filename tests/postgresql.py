@@ -39,13 +39,15 @@ class PostgreSQL:
     settings: tuple[str, ...] = _NOT_SYNCED
     names: Iterator[int] = field(default_factory=count)
     process: subprocess.Popen[bytes] | None = None
+    prefix: str = "made"
+    """Keeps apart the databases of several test processes on one server."""
 
     def url(self, database: str) -> str:
         return f"postgresql+psycopg://triage@/{database}?host={self.folder}"
 
     def new_database(self, template: str = "template0") -> str:
         """The address of a database of its own: empty, or a copy of another one that nobody has open."""
-        name = f"made_{next(self.names)}"
+        name = f"{self.prefix}_{next(self.names)}"
         self.run_as_admin(f"CREATE DATABASE {name} TEMPLATE {template}")
         return self.url(name)
 

@@ -18,6 +18,7 @@ from app.paths import cards_dir
 from app.starter.cards import REPO, Card, CardError, card_facts, parse_card, read_card, read_cards
 from app.store.schema import migrate
 from app.store.session import Store, open_store
+from tests.rows import over_rows
 
 CARDS = read_cards(cards_dir())
 LINES: dict[str, dict[str, str]] = tomllib.loads(
@@ -27,7 +28,7 @@ LINES: dict[str, dict[str, str]] = tomllib.loads(
 SEEDS = (1, 2, 3, 4)
 HUMAN = re.compile(r"\b(I|we|my|our|me)\b", re.I)
 
-every_card = pytest.mark.parametrize("card", CARDS, ids=lambda card: str(card.number))
+every_card = over_rows("card", CARDS, label=lambda card: str(card.number))
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +81,7 @@ def test_a_card_s_log_from_another_machine_finds_it_first(base: Store, card: Car
 
 
 @every_card
-@pytest.mark.parametrize("seed", SEEDS)
+@over_rows("seed", SEEDS)
 def test_a_card_s_log_as_the_evaluation_rewrites_it_finds_it_first(
     base: Store, mutate: Callable[[str, int], str], card: Card, seed: int
 ) -> None:

@@ -88,7 +88,7 @@ def test_two_threads_that_write_wait_for_each_other(store: Store) -> None:
                 with store.unit_of_work() as session:
                     seen = find_issue(session, repo_id, number - 1)
                     save_issues(session, repo_id, [an_issue(number, comments=0 if seen is None else 1)])
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             faults.append(error)
 
     threads = [threading.Thread(target=write, args=(first,)) for first in (1, 101)]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from html.parser import HTMLParser
 
-import pytest
-
 from app.web.views.evidence import SHOWN_BYTES, TEXT_LIMIT, Span, mark_text, render_markdown, shown_part
+from tests.rows import over_rows
 from tests.web.attacks import ATTACKS, MARK, MARKUP, NESTINGS
 
 ALLOWED = {
@@ -84,7 +83,7 @@ def test_there_are_forty_of_them() -> None:
     assert len(set(ATTACKS.values())) == len(ATTACKS)
 
 
-@pytest.mark.parametrize("name", MARKUP)
+@over_rows("name", MARKUP)
 def test_as_markdown_nothing_is_left_that_runs_or_loads(name: str) -> None:
     began = time.perf_counter()
     found = read(str(render_markdown(MARKUP[name])))
@@ -94,7 +93,7 @@ def test_as_markdown_nothing_is_left_that_runs_or_loads(name: str) -> None:
     assert time.perf_counter() - began < RENDERED_WITHIN_S
 
 
-@pytest.mark.parametrize("name", MARKUP)
+@over_rows("name", MARKUP)
 def test_with_marks_it_is_the_text_and_nothing_else(name: str) -> None:
     text = MARKUP[name]
     marked = str(mark_text(text, [Span(0, len(text), 1), Span(3, 9, 2), Span(5, 40, 3)]))
@@ -104,7 +103,7 @@ def test_with_marks_it_is_the_text_and_nothing_else(name: str) -> None:
     assert marked.count("<") == marked.count("<mark ") + marked.count("</mark>")
 
 
-@pytest.mark.parametrize("name", NESTINGS)
+@over_rows("name", NESTINGS)
 def test_five_megabytes_of_nesting_are_cut_and_take_no_time(name: str) -> None:
     text = NESTINGS[name]
     began = time.perf_counter()
@@ -115,7 +114,7 @@ def test_five_megabytes_of_nesting_are_cut_and_take_no_time(name: str) -> None:
     assert read(rendered).faults == read(marked).faults == []
 
 
-@pytest.mark.parametrize("name", MARKUP | NESTINGS)
+@over_rows("name", MARKUP | NESTINGS)
 def test_a_page_holds_no_more_of_a_text_than_it_has_room_for(name: str) -> None:
     text = (MARKUP | NESTINGS)[name]
     part = shown_part(text)

@@ -50,6 +50,7 @@ from app.web.mcp.shapes import (
     inert_shape,
 )
 from app.web.mcp.text import fix_text, issue_text, known_text, search_text
+from tests.rows import over_rows
 from tests.web.conftest import FACTS, HOT, REPO, SAME, UNKNOWN, URL
 from tests.web.conftest import ISSUE as VIEWED
 from tests.web.injections import INJECTIONS, MARK
@@ -298,7 +299,7 @@ def shape(text: str) -> list[tuple[str, str]]:
     return [(token.type, str(token.attrs.get("href", token.attrs.get("src", "")))) for token in kept]
 
 
-@pytest.mark.parametrize("attack", INJECTIONS)
+@over_rows("attack", INJECTIONS)
 @pytest.mark.parametrize("place", MARKDOWN)
 def test_a_hostile_text_becomes_words_or_code_and_nothing_else(place: str, attack: str) -> None:
     sample, write = MARKDOWN[place]
@@ -310,7 +311,7 @@ def test_a_hostile_text_becomes_words_or_code_and_nothing_else(place: str, attac
     assert holders or attack in {"terminal_title", "zero_width"}
 
 
-@pytest.mark.parametrize("attack", INJECTIONS)
+@over_rows("attack", INJECTIONS)
 def test_a_draft_of_an_issue_holds_a_hostile_log_as_code(attack: str) -> None:
     log = f"INFO 06-03 03:12:44 [core.py:1] {INJECTIONS[attack]}\nRuntimeError: {INJECTIONS[attack]}\n"
     log = log.encode(errors="replace").decode()
@@ -320,7 +321,7 @@ def test_a_draft_of_an_issue_holds_a_hostile_log_as_code(attack: str) -> None:
     assert [token.type for token in drawn].count("heading_open") == 3
 
 
-@pytest.mark.parametrize("attack", INJECTIONS)
+@over_rows("attack", INJECTIONS)
 @pytest.mark.parametrize("place", MARKDOWN)
 def test_nothing_unseen_is_left(place: str, attack: str) -> None:
     sample, write = MARKDOWN[place]
@@ -340,7 +341,7 @@ def test_outside_of_code_no_address_is_made_a_link_by_a_tracker(place: str, atta
         assert text.count(start) == sum(part.count(start) for part in in_code)
 
 
-@pytest.mark.parametrize("attack", INJECTIONS)
+@over_rows("attack", INJECTIONS)
 @pytest.mark.parametrize("sample", [ISSUE, SEARCH, KNOWN, FIXED], ids=lambda sample: type(sample).__name__)
 def test_in_json_it_is_one_string(sample: BaseModel, attack: str) -> None:
     wanted = inert(INJECTIONS[attack])
@@ -355,7 +356,7 @@ def _lists(value: Any) -> Any:
     return [_lists(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-@pytest.mark.parametrize("attack", INJECTIONS)
+@over_rows("attack", INJECTIONS)
 @pytest.mark.parametrize("max_chars", [200, 400, 700, 1200, 2500])
 def test_a_cut_answer_is_as_inert_as_the_whole_one(attack: str, max_chars: int) -> None:
     hostile = with_text(ISSUE, INJECTIONS[attack])
@@ -366,7 +367,7 @@ def test_a_cut_answer_is_as_inert_as_the_whole_one(attack: str, max_chars: int) 
     assert {kind for kind, _ in shape(short.text)} <= {kind for kind, _ in shape(issue_text(ISSUE))}
 
 
-@pytest.mark.parametrize("room", range(0, 900, 37))
+@over_rows("room", range(0, 900, 37))
 def test_cut_markdown_leaves_no_block_open(room: int) -> None:
     text = "\n".join(
         ["One line.", "", *fenced(["a ```` b", "c"] * 8), "", "- item", "", *fenced(["d"]), "", "End."]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from app.extract.redaction.redact import BLOCK, SHORT_CHARS, mask_part, mask_secrets, redact
 from app.extract.redaction.secret_rules import is_stand_in, may_be_stand_ins
+from tests.rows import over_rows
 from tests.secret_shapes import SHAPES, make_all
 
 HUB = "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH"
@@ -20,7 +21,7 @@ SHAPES_MADE = {seed: make_all(seed) for seed in (1, 2, 3)}
 NOISE = "(APIServer pid=1) INFO 06-03 03:12:44 [loggers.py:1] Avg generation throughput: 12.0 tokens/s\n"
 
 
-@pytest.mark.parametrize("rule", MASKING, ids=lambda rule: rule["id"])
+@over_rows("rule", MASKING)
 def test_every_rule_masks_its_example(rule: dict[str, str]) -> None:
     masked = redact(rule["hit"], private=True)
 
@@ -28,7 +29,7 @@ def test_every_rule_masks_its_example(rule: dict[str, str]) -> None:
     assert len(masked.text) == len(rule["hit"])
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["id"])
+@over_rows("rule", RULES)
 def test_every_rule_leaves_its_counter_example_alone(rule: dict[str, str]) -> None:
     assert redact(rule["miss"], private=True).text == rule["miss"]
 
@@ -38,7 +39,7 @@ def test_what_a_rule_spares_is_masked_elsewhere_only(rule: dict[str, str]) -> No
     assert redact(rule["hit"], private=True).text == rule["hit"]
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@over_rows("name", SHAPES)
 def test_a_seeded_secret_is_masked_in_its_place(name: str) -> None:
     for made in SHAPES_MADE.values():
         text, secret = made[name]
@@ -51,7 +52,7 @@ def test_a_seeded_secret_is_masked_in_its_place(name: str) -> None:
         assert redact(masked.text, private=True).text == masked.text
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@over_rows("name", SHAPES)
 def test_a_secret_in_a_long_log_is_masked_as_in_a_short_one(name: str) -> None:
     text, _ = SHAPES_MADE[1][name]
     before = NOISE * (SHORT_CHARS // len(NOISE) + 1)
@@ -62,7 +63,7 @@ def test_a_secret_in_a_long_log_is_masked_as_in_a_short_one(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@over_rows("name", SHAPES)
 def test_every_part_is_masked_as_it_is_in_the_whole_text(name: str) -> None:
     text = f"{NOISE * 90}{SHAPES_MADE[1][name][0]}\n{NOISE * 90}"
     masked = mask_secrets(text)

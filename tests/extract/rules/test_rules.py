@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from app.extract.rules.memo import once
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Words, load_rule_set, load_rules
+from tests.rows import over_rows
 
 LISTS = ("regression", "versions", "kind", "cause", "fix_said", "related")
 
@@ -54,11 +55,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     return rows
 
 
-ROWS = [
-    pytest.param(row, id=str(row.get("id", f"{name}[{at}]")))
-    for name in LISTS_RULES
-    for at, row in enumerate(rows_of(name))
-]
+ROWS = [row for name in LISTS_RULES for row in rows_of(name)]
 
 
 def compiled(row: dict[str, Any]) -> Any:
@@ -74,28 +71,28 @@ def test_a_list_loads(name: str) -> None:
     assert [rule.id for rule in load_rules(name)] == [row["id"] for row in rows_of(name)]
 
 
-@pytest.mark.parametrize("row", ROWS)
+@over_rows("row", ROWS, label=lambda row: str(row.get("id")))
 def test_a_rule_has_what_every_rule_needs(row: dict[str, Any]) -> None:
     needed = {"id", "reason", "pattern", "hit", "miss"}
     assert {key for key in needed if isinstance(row.get(key), str) and row[key].strip()} == needed
 
 
-@pytest.mark.parametrize("row", ROWS)
+@over_rows("row", ROWS, label=lambda row: str(row.get("id")))
 def test_a_rule_s_id_is_a_dotted_name(row: dict[str, Any]) -> None:
     assert pattern(r"^[a-z][a-z0-9_]*\.[a-z0-9_]+(?:\.[a-z0-9_]+)*$").match(row["id"]) is not None
 
 
-@pytest.mark.parametrize("row", ROWS)
+@over_rows("row", ROWS, label=lambda row: str(row.get("id")))
 def test_a_rule_hits_its_example(row: dict[str, Any]) -> None:
     assert compiled(row).search(row["hit"]) is not None
 
 
-@pytest.mark.parametrize("row", ROWS)
+@over_rows("row", ROWS, label=lambda row: str(row.get("id")))
 def test_a_rule_misses_its_counter_example(row: dict[str, Any]) -> None:
     assert compiled(row).search(row["miss"]) is None
 
 
-@pytest.mark.parametrize("row", ROWS)
+@over_rows("row", ROWS, label=lambda row: str(row.get("id")))
 def test_a_rule_s_example_holds_what_the_rule_asks_for_first(row: dict[str, Any]) -> None:
     """A list may name plain words that must stand in a text before the pattern is tried."""
     for key in ("needs", "guards", "words"):

@@ -206,7 +206,7 @@ def beside(work: Callable[[], object]) -> Iterator[threading.Thread]:
     def run() -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             faults.append(error)
 
     thread = threading.Thread(target=run)
