@@ -58,8 +58,6 @@ from app.store.session import Store
 
 MAX_QUOTE_CHARS = 400
 MAX_REMEDIES = 12
-SECRETS_COUNTED = 125_000
-"""Of a log of hardly anything else only the beginning's are; all are masked."""
 SCORE_STEP = 0.0001
 """The smallest difference of two scores as they are told."""
 
@@ -216,7 +214,7 @@ def _answer(
     in_words = is_question(reading)
     verdict = _verdict(matches, in_words=in_words)
     is_open = verdict in {"unknown", "related"}
-    redacted = redact(reading.log, private=True, most=SECRETS_COUNTED)
+    redacted = redact(reading.log, private=True)
     cause = reading.errors.cause
     useful = [match for match in matches if match.band != "related"] or matches[:3]
     root = _root_cause(cause, redacted) if cause else None
@@ -289,7 +287,7 @@ def _said(text: str, line: LogLine, masked_log: Redacted) -> str:
     if at < 0:
         return _shown(text)
     start = line.start + at
-    return masked_log.part(start, start + min(len(text), MAX_QUOTE_CHARS))
+    return masked_log.text[start : start + min(len(text), MAX_QUOTE_CHARS)]
 
 
 def _shown(text: str) -> str:

@@ -142,7 +142,7 @@ def _dump(log: str, masked_log: Redacted) -> str:
     if at < 0:
         return ""
     start, end = at + len(_DUMP), log.find("\n", at)
-    text = masked_log.part(start, min(end if end >= 0 else len(log), start + MAX_RAW_CHARS))
+    text = masked_log.text[start : min(end if end >= 0 else len(log), start + MAX_RAW_CHARS)]
     return without_colours(text)[:MAX_DUMP_CHARS].strip()
 
 
@@ -159,7 +159,7 @@ def _start_lines(log: str, masked_log: Redacted) -> Iterator[str]:
             if start not in seen:
                 seen.add(start)
                 first, last = max(start, at - MAX_COMMAND_CHARS), min(end, at + MAX_COMMAND_CHARS)
-                yield masked_log.part(first, last)
+                yield masked_log.text[first:last]
             at = log.find(mark, end)
 
 
@@ -212,7 +212,7 @@ def _telling(reading: LogReading, masked_log: Redacted) -> list[str]:
         if position and number != numbers[position - 1] + 1:
             told.append("[…]")
         line = read[number]
-        text = masked_log.part(line.start, min(line.end, line.start + MAX_RAW_CHARS))
+        text = masked_log.text[line.start : min(line.end, line.start + MAX_RAW_CHARS)]
         told.append(without_colours(text).rstrip()[:MAX_LINE_CHARS])
     while told and not told[-1]:
         told.pop()
