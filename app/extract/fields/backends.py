@@ -17,7 +17,7 @@ from typing import Any
 
 from app.extract.evidence import cite
 from app.extract.facts import BACKEND_KEYS, Evidence
-from app.extract.fields.environment import Environment, Span
+from app.extract.fields.environment import Environment
 from app.extract.fields.failure_kind import is_wish
 from app.extract.fields.gpus import find_gpus
 from app.extract.fields.models import find_models
@@ -26,7 +26,7 @@ from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, Words, load_rules
 from app.extract.text.blocks import Places, windows
-from app.extract.text.document import Document
+from app.extract.text.document import Document, Span
 from app.extract.text.working_claims import said_to_work
 
 MAX_VALUES = 4

@@ -15,10 +15,7 @@ from dataclasses import dataclass, field
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.text.blocks import windows
-from app.extract.text.document import Document
-
-Span = tuple[str, int, int]
-"""Source name, start and end in code points."""
+from app.extract.text.document import Document, Span
 
 GPU_LABELS = ("GPU models and configuration", "Intel GPU models")
 PACKAGE_MARKS = ("[pip3] ", "[conda] ")
@@ -40,9 +37,9 @@ class Entry:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Environment:
-    """What a dump states. Values that only say "not known" are left out.
+    """What a dump states. Values that only say "not known" are left out. Compared by identity.
 
     `entries` maps the dump's own labels, `packages` the package names (lower case) to their versions;
     `gpus` holds one entry per GPU line; `is_indexed` tells that those lines count the machine's GPUs

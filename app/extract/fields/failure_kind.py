@@ -11,6 +11,7 @@ sets in a command still counts; what its title or prose mentions does not.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import islice
 from typing import cast
 
@@ -18,7 +19,6 @@ from app.extract.evidence import cite
 from app.extract.facts import Evidence, FailureKind
 from app.extract.lists import load
 from app.extract.log.lines import unwrap
-from app.extract.rules.memo import once
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rule_set
 from app.extract.text.blocks import windows
@@ -219,7 +219,6 @@ _FORM: str = _LIST_PROPOSAL["wish"]["form"]
 _FAILS_PROPOSAL = pattern(_LIST_PROPOSAL["wish"]["unless"])
 
 
-@once
 def is_guide(document: Document) -> bool:
     """Whether the title says that the issue teaches: the errors it shows are examples."""
     return bool(_GUIDE.search(document.sources["title"]))
@@ -230,7 +229,6 @@ def is_spam(document: Document) -> bool:
     return bool(_SPAM.search(document.sources["title"]))
 
 
-@once
 def is_proposal(document: Document) -> bool:
     """Whether the title says that the issue plans or tracks work, or teaches."""
     return is_guide(document) or bool(_PLAN.search(document.sources["title"]))
@@ -241,7 +239,7 @@ def is_titled_wish(document: Document) -> bool:
     return is_proposal(document) or bool(_WISH.search(document.sources["title"]))
 
 
-@once
+@lru_cache(maxsize=2)
 def is_wish(document: Document) -> bool:
     """Whether it asks for something new, or plans it, and shows nothing that was run and failed."""
     if is_proposal(document):

@@ -11,7 +11,7 @@ from typing import Any
 
 from app.extract.evidence import cite
 from app.extract.facts import Evidence
-from app.extract.fields.environment import Environment, Span
+from app.extract.fields.environment import Environment
 from app.extract.fields.failure_kind import is_wish
 from app.extract.fields.gpu_mentions import Named, cpu_only, is_owned, mentions_of, smi_rows
 from app.extract.fields.gpu_names import COUNT_WORDS
@@ -19,7 +19,7 @@ from app.extract.fields.settings import Setting
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.text.blocks import windows
-from app.extract.text.document import Document
+from app.extract.text.document import Document, Span
 
 MAX_COUNT = 4_096
 

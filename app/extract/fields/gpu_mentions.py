@@ -9,14 +9,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from app.extract.fields.environment import Environment, Span
+from app.extract.fields.environment import Environment
 from app.extract.fields.gpu_names import Mention, canonical_name, find_mentions
 from app.extract.lists import load
-from app.extract.rules.memo import once
 from app.extract.rules.patterns import pattern
 from app.extract.text.blocks import windows
-from app.extract.text.document import Document
+from app.extract.text.document import Document, Span
 
 _LIST = load("gpus")
 _CPU_LOG: tuple[str, ...] = tuple(_LIST["cpu"]["log"])
@@ -57,7 +57,7 @@ class CpuOnly:
     how: str
 
 
-@once
+@lru_cache(maxsize=2)
 def mentions_of(document: Document) -> Mentions:
     """All accelerators a document names, without those it names as the ones on which it works."""
     found = Mentions()
@@ -106,7 +106,7 @@ def _is_elsewhere(text: str, mention: Mention) -> bool:
     return bool(_ELSEWHERE.search(before) or _ELSEWHERE_AFTER.search(text[mention.end : mention.end + 60]))
 
 
-@once
+@lru_cache(maxsize=2)
 def cpu_only(document: Document, environment: Environment) -> CpuOnly | None:
     """Whether it runs on a CPU alone: the build says so, the log does, or the title."""
     torch = environment.entries.get("PyTorch version")
@@ -132,7 +132,7 @@ def _has_host_build(document: Document) -> bool:
     return any(m.name.startswith(_HOSTED) for m, _ in (*named.title, *named.prose, *named.log))
 
 
-@once
+@lru_cache(maxsize=2)
 def smi_rows(document: Document) -> tuple[tuple[str, str, Span], ...]:
     """Rows of `nvidia-smi` and `nvidia-smi -L`: index, canonical name, span of the name."""
     return tuple(_smi_rows(document))

@@ -10,17 +10,17 @@ silent, since texts also name GPUs on which it works, or where others saw it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from app.extract.evidence import cite
 from app.extract.facts import Evidence
-from app.extract.fields.environment import Environment, Span
+from app.extract.fields.environment import Environment
 from app.extract.fields.failure_kind import is_wish
 from app.extract.fields.gpu_count import count_gpus
 from app.extract.fields.gpu_mentions import cpu_only, mentions_of, smi_rows
 from app.extract.fields.gpu_names import canonical_name
 from app.extract.lists import load
-from app.extract.rules.memo import once
-from app.extract.text.document import Document
+from app.extract.text.document import Document, Span
 
 __all__ = ["count_gpus", "find_gpus"]
 
@@ -32,7 +32,7 @@ _NAMELESS = frozenset(_LIST["nameless"]["names"])
 MAX_GPUS = 8
 
 
-@once
+@lru_cache(maxsize=2)
 def find_gpus(document: Document, environment: Environment) -> tuple[Evidence, ...]:
     """Evidence of field `gpus`, one per canonical name, in the order of the text."""
     if cpu := cpu_only(document, environment):

@@ -11,11 +11,11 @@ and adapters from a hub are loaded too and count beside the first. What names lo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 
 from app.extract.evidence import cite
 from app.extract.facts import Evidence
-from app.extract.fields.environment import Span
 from app.extract.fields.failure_kind import is_wish
 from app.extract.fields.model_names import (
     find_ids,
@@ -28,10 +28,9 @@ from app.extract.fields.model_names import (
 )
 from app.extract.fields.settings import Origin, Setting
 from app.extract.lists import load
-from app.extract.rules.memo import once
 from app.extract.rules.patterns import pattern
 from app.extract.text.blocks import Places, windows
-from app.extract.text.document import Block, Document
+from app.extract.text.document import Block, Document, Span
 from app.extract.text.working_claims import said_to_work
 
 MAX_MODELS = 8
@@ -66,7 +65,7 @@ _ORIGINS: tuple[tuple[str, tuple[Origin, ...]], ...] = (
 )
 
 
-@once
+@lru_cache(maxsize=2)
 def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Evidence, ...]:
     """Evidence of field `models`, in the order of the text."""
     weak: list[_Named] = []
@@ -210,7 +209,7 @@ def _whole(text: str, word: str, at: int) -> tuple[str, int]:
     return word, len(word)
 
 
-@once
+@lru_cache(maxsize=2)
 def _in_prose(document: Document) -> tuple[_Named, ...]:
     """The first model the author names: an id if there is one, else a family with a size."""
     places = Places(document)

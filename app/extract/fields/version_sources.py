@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from app.extract.fields.environment import Entry, Environment, Span
+from app.extract.fields.environment import Entry, Environment
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rule_set
 from app.extract.text.blocks import Places, windows
-from app.extract.text.document import Document
+from app.extract.text.document import Document, Span
 
 MAX_HITS = 60
 """What one rule may find in one text; people name fewer."""

@@ -1,7 +1,7 @@
 """Masks secrets with blocks of equal length, so that offsets and lines stay true.
 
-In: any text that will be displayed, answered or kept. Out: the masked text and how often each kind was masked.
-The rules are `lists/secrets.toml`. A public issue is masked for secrets only; a pasted log for what
+In: any text that will be displayed, answered or kept. Out: the masked text and how often each kind was
+masked. The rules are `lists/secrets.toml`. A public issue is masked for secrets only; a pasted log for what
 names a person or a host as well. Each rule reads the text on its own: what one rule takes for a placeholder
 cannot hide a secret from another.
 """

@@ -6,9 +6,9 @@ compared: what differs is the remedy.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from app.extract.lists import load
@@ -68,25 +68,9 @@ class Attempt:
     settings: tuple[SettingUse, ...]
 
 
-class _Read(threading.local):
-    """The document read last in this thread and its attempts: two readers ask for them."""
-
-    document: Document | None = None
-    attempts: tuple[Attempt, ...] = ()
-
-
-_LAST = _Read()
-
-
+@lru_cache(maxsize=2)
 def read_attempts(document: Document) -> tuple[Attempt, ...]:
     """All server and client commands of an issue, in reading order; none beyond `MAX_READ_CHARS`."""
-    if _LAST.document is not document:
-        _LAST.attempts = _of_document(document)
-        _LAST.document = document
-    return _LAST.attempts
-
-
-def _of_document(document: Document) -> tuple[Attempt, ...]:
     found: list[Attempt] = []
     label = ""
     for block in document.blocks:

@@ -17,6 +17,10 @@ Kind = Literal["heading", "prose", "code", "quote"]
 """`code` is anything fenced, indented as log, or that reads as program output."""
 
 
+Span = tuple[str, int, int]
+"""Source name, start and end in code points."""
+
+
 @dataclass(frozen=True, slots=True)
 class CommentText:
     """One comment. `id` is GitHub's, or None for a text without one."""
@@ -66,10 +70,11 @@ class Block:
     lines: tuple[Line, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Document:
     """All sources of an issue and their blocks, in reading order.
 
+    Compared by identity, so that readers can cache what they found in one.
     `sources` maps "title", "body", "comment:<id>" to the untouched text; `speaker` maps a source to
     "reporter", "maintainer" or "other"; `is_flattened` tells that the body's line breaks were lost.
     """

@@ -6,7 +6,6 @@ form's own words are left out, so that the readers of remedies, regressions and 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -82,22 +81,10 @@ def is_commented(command: str) -> bool:
     return bool(_COMMENTED.search(command))
 
 
-class _Read(threading.local):
-    """The document read last in this thread and its sentences: six readers ask for the same ones."""
-
-    document: Document | None = None
-    sentences: tuple[Sentence, ...] = ()
-
-
-_LAST = _Read()
-
-
+@lru_cache(maxsize=2)
 def read_sentences(document: Document) -> tuple[Sentence, ...]:
     """All sentences that people wrote, in reading order; at most `MAX_PROSE_CHARS` of each source."""
-    if _LAST.document is not document:
-        _LAST.sentences = tuple(_of_document(document))
-        _LAST.document = document
-    return _LAST.sentences
+    return tuple(_of_document(document))
 
 
 def _of_document(document: Document) -> Iterator[Sentence]:

@@ -5,11 +5,10 @@ In: a `Document` and a place in it. Out: yes or no. What such places set is not 
 
 from __future__ import annotations
 
-from app.extract.fields.environment import Span
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.text.blocks import Places
-from app.extract.text.document import Document
+from app.extract.text.document import Document, Span
 
 MAX_LINE_CHARS = 300
 """How much of the prose around a place is looked at."""

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.redaction.redact import BLOCK, SHORT_CHARS, mask_part, mask_secrets, redact
-from app.extract.redaction.secret_rules import is_stand_in, may_be_stand_ins
+from app.extract.redaction.redact import BLOCK, mask_part, mask_secrets, redact
+from app.extract.redaction.secret_rules import is_placeholder
 from tests.rows import over_rows
 from tests.secret_shapes import SHAPES, make_all
 
@@ -18,6 +18,7 @@ HUB = "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH"
 RULES = tomllib.loads((files("app.extract.lists") / "secrets.toml").read_text("utf-8"))["rule"]
 MASKING = [rule for rule in RULES if not rule.get("spares")]
 SHAPES_MADE = {seed: make_all(seed) for seed in (1, 2, 3)}
+LONG_CHARS = 4_000
 NOISE = "(APIServer pid=1) INFO 06-03 03:12:44 [loggers.py:1] Avg generation throughput: 12.0 tokens/s\n"
 
 
@@ -55,7 +56,7 @@ def test_a_seeded_secret_is_masked_in_its_place(name: str) -> None:
 @over_rows("name", SHAPES)
 def test_a_secret_in_a_long_log_is_masked_as_in_a_short_one(name: str) -> None:
     text, _ = SHAPES_MADE[1][name]
-    before = NOISE * (SHORT_CHARS // len(NOISE) + 1)
+    before = NOISE * (LONG_CHARS // len(NOISE) + 1)
 
     assert (
         redact(f"{before}{text}\n{before}", private=True).text
@@ -84,7 +85,9 @@ def test_many_secrets_far_apart_are_masked_each_in_its_place() -> None:
 
 
 def test_what_stands_far_below_a_name_is_not_its_value() -> None:
-    text = f"hf_token:\n{NOISE * (SHORT_CHARS // len(NOISE) + 9)}'not a secret at all'\npassword: correct-horse\n"
+    text = (
+        f"hf_token:\n{NOISE * (LONG_CHARS // len(NOISE) + 9)}'not a secret at all'\npassword: correct-horse\n"
+    )
 
     assert mask_secrets(text) == text.replace("correct-horse", BLOCK * 13)
 
@@ -280,71 +283,22 @@ def test_time_grows_with_the_length_and_not_faster() -> None:
     assert len(long.text) == 10 * len(short.text)
 
 
-PIECES = [text for text, _ in SHAPES_MADE[1].values()] + [
-    "é",
-    "\U0001f525",
-    "\n",
-    "\n\n\n\n\n\n",
-    "ip=10.1.2.3:80 ",
-    "cudnn 10.3.5.147 ",
-    "password: xxxx ",
-    "token=<token> ",
-    "a@b.org ",
-    "-----BEGIN PRIVATE KEY-----\nabc\n-----END",
-    NOISE,
-    "x" * 300,
-]
-
-
-@given(st.lists(st.sampled_from(PIECES), max_size=30).map(" ".join), st.data())
-def test_a_part_is_masked_as_in_the_whole(text: str, data: st.DataObject) -> None:
-    masked = redact(text, private=True)
-    start = data.draw(st.integers(0, len(text)))
-    end = data.draw(st.integers(start, len(text)))
-
-    assert masked.part(start, end) == masked.text[start:end]
-
-
 MANY = "".join(
     f"line {at} \U0001f525 api_key='v{at}x{at}abc' from 10.0.{at % 256}.7\n" for at in range(9_000)
 )
 
 
-def test_of_a_log_of_secrets_only_some_are_counted_but_all_are_masked() -> None:
-    whole, some = redact(MANY, private=True), redact(MANY, private=True, most=5_000)
+def test_a_log_of_secrets_is_counted_in_full_and_keeps_its_places() -> None:
+    masked = redact(MANY, private=True)
 
-    assert whole.counts == (("ip_address", 9_000), ("named_secret", 9_000))
-    assert all(1_000 < count < 9_000 for _, count in some.counts)
-    assert some.text == whole.text
-    for start in range(0, len(MANY) - 200, 10_007):
-        assert some.part(start, start + 200) == whole.text[start : start + 200]
-
-
-def test_a_log_with_fewer_secrets_than_asked_for_is_counted_in_full() -> None:
-    assert redact(MANY, private=True, most=100_000).counts == redact(MANY, private=True).counts
+    assert masked.counts == (("ip_address", 9_000), ("named_secret", 9_000))
+    assert [len(line) for line in masked.text.splitlines()] == [len(line) for line in MANY.splitlines()]
 
 
 def test_what_stands_in_a_secrets_place_is_told_among_many_secrets() -> None:
     values = [f"v{at}x{at}abc" if at % 3 else "your_api_key" for at in range(9_000)]
 
     assert redact("".join(f"api_key='{value}'\n" for value in values)).counts == (("named_secret", 6_000),)
-
-
-STAND_INS = tomllib.loads((files("app.extract.lists") / "secrets.toml").read_text("utf-8"))["stand_in"]
-
-
-@given(
-    st.lists(
-        st.sampled_from(["", "xxxx", "***", *STAND_INS["words"], *STAND_INS["whole"]]), min_size=1, max_size=4
-    ),
-    st.sampled_from("-_:. "),
-)
-def test_whatever_is_a_stand_in_is_found_among_others(words: list[str], glue: str) -> None:
-    value = glue.join(words).upper()
-
-    assert not is_stand_in(value, "named_secret") or value.encode() in may_be_stand_ins(
-        [b"v1x1abc", value.encode(), b"v2"]
-    )
 
 
 @pytest.mark.parametrize(
@@ -360,6 +314,5 @@ def test_whatever_is_a_stand_in_is_found_among_others(words: list[str], glue: st
         ("named_secret", "[redacted]"),
     ],
 )
-def test_a_stand_in_of_each_form_is_found_among_others(kind: str, value: str) -> None:
-    assert is_stand_in(value, kind)
-    assert may_be_stand_ins([b"v1x1abc", value.encode(), b"v2"]) == {value.encode()}
+def test_a_placeholder_of_each_form_is_none(kind: str, value: str) -> None:
+    assert is_placeholder(value, kind)

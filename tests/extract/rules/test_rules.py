@@ -1,9 +1,4 @@
-"""All patterns of a list tried in one pass.
-
-Every rule of every list against its own examples.
-
-Plain words found in one pass, and answers kept for the next who asks.
-"""
+"""Every rule of every list against its own examples; all patterns of a list, and plain words, in one pass."""
 
 from __future__ import annotations
 
@@ -16,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.rules.memo import once
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Words, load_rule_set, load_rules
 from tests.rows import over_rows
@@ -113,17 +107,3 @@ WORDS = ("ab", "abc", "b(", "é", "V1", ".py")
 @given(st.text(alphabet="abc(éV1.py \n", max_size=80))
 def test_the_words_present_are_those_the_text_holds(text: str) -> None:
     assert Words(WORDS).present(text) == {word for word in WORDS if word in text}
-
-
-def test_an_answer_is_given_again_for_the_same_objects_only() -> None:
-    asked: list[object] = []
-
-    @once
-    def count(thing: list[int]) -> int:
-        asked.append(thing)
-        return len(thing)
-
-    first, second = [1], [1]
-    assert [count(first), count(first), count(second), count(first)] == [1, 1, 1, 1]
-    assert asked == [first, second, first]
-    assert asked[1] is second
