@@ -17,7 +17,7 @@ from app.config import Settings, shared_metrics_folder
 from app.errors import StoreError
 from app.knowledge.operations.retention import forget_old, forget_regularly
 from app.paths import static_dir
-from app.store.engine.data_version import Stamp
+from app.store.engine.data_version import DataVersion
 from app.store.session import Store, open_store
 from app.web.answers import openapi, problems
 from app.web.cache import AnswerCache
@@ -157,8 +157,8 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
 def _at_work(app: FastAPI, store: Store, take: TakeDelivery, fetch: FetchIssue) -> Iterator[Services]:
     """The services over an open store, with all that the endpoints find in the application's state."""
     state, settings = app.state, app.state.settings
-    stamp = Stamp(store)
-    state.services = Services(settings, store, AnswerCache(stamp.now), state.metrics.count_verdict)
+    data_version = DataVersion(store.engine)
+    state.services = Services(settings, store, AnswerCache(data_version.current), state.metrics.count_verdict)
     state.intake = Intake(partial(take, store, settings.repo))
     state.fetcher = Fetcher(partial(fetch, settings, store))
     state.metrics.watch(store, settings.repo, state.intake.waiting_bytes)
@@ -166,7 +166,7 @@ def _at_work(app: FastAPI, store: Store, take: TakeDelivery, fetch: FetchIssue) 
         yield state.services
     finally:
         state.intake.close()
-        stamp.close()
+        data_version.close()
 
 
 @contextmanager

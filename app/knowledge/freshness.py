@@ -151,7 +151,7 @@ def status(store: Store, repos: Sequence[str]) -> Status:
     with store.reading() as session:
         runs = last_runs(session, RUNS)
     return Status(
-        syncing=sync_holder(store),
+        syncing=sync_holder(store.engine),
         repositories={
             repo: RepositoryStatus(stored=_counts(overview(store, repo)), freshness=freshness(store, repo))
             for repo in repos

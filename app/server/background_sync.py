@@ -62,7 +62,7 @@ def turn_to_sync(store: Store, wait_s: float = TURN_WAIT_S) -> Iterator[None]:
     def tell(holder: str) -> None:
         say(f"another sync is running ({holder}): waiting up to {wait_s:.0f} s for its end")
 
-    with sync_lock(store, wait_s=wait_s, on_wait=tell) as held:
+    with sync_lock(store.engine, wait_s=wait_s, on_wait=tell) as held:
         if not held:
             say("it is still running: going on beside it; nothing is lost, but GitHub is asked twice")
         yield
@@ -87,9 +87,10 @@ def background_sync(
 def sync_round(settings: Settings, store: Store, stop: threading.Event) -> None:
     """Sync every repository, unless another process does just now. Nothing that fails stops the server."""
     try:
-        with sync_lock(store) as held:
+        with sync_lock(store.engine) as held:
             if not held:
-                say(f"this round is left to the sync that is running ({sync_holder(store) or 'just ended'})")
+                holder = sync_holder(store.engine) or "just ended"
+                say(f"this round is left to the sync that is running ({holder})")
                 return
             for repo in settings.repo:
                 if not stop.is_set():

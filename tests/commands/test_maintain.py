@@ -78,7 +78,7 @@ def test_a_base_is_copied_to_the_other_engine_and_back(
 ) -> None:
     server = postgresql.new_database()
     there = triage("copy", "--from", url, "--to", server)
-    assert (there.returncode, "row counts and checksums agree" in there.stderr) == (0, True)
+    assert (there.returncode, "row counts agree" in there.stderr) == (0, True)
     again = triage("copy", "--from", url, "--to", server)
     assert (again.returncode, "has rows; name an empty base" in one_line(again)) == (1, True)
     back = triage("copy", "--from", server, "--to", "sqlite:///back.db")

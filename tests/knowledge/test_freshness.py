@@ -82,7 +82,7 @@ def test_status_tells_runs_cursors_and_whether_a_sync_runs(store: Store) -> None
     with store.unit_of_work() as session:
         save_cursor(session, add_repository(session, REPO), "comments", {"since": "2026-01-01T00:00:00Z"})
     idle = status(store, [REPO, "acme/engine"])
-    with sync_lock(store):
+    with sync_lock(store.engine):
         busy = status(store, [REPO])
 
     assert idle.syncing is None

@@ -40,7 +40,7 @@ def test_a_round_syncs_every_repository(store: Store, settings: Settings, synced
 def test_a_round_is_left_to_a_sync_that_runs(
     store: Store, settings: Settings, synced: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with sync_lock(store):
+    with sync_lock(store.engine):
         sync_round(settings, store, threading.Event())
 
     assert synced == []
@@ -135,7 +135,7 @@ def test_a_sync_by_hand_says_that_another_runs_and_goes_on(
     store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     went_on = False
-    with sync_lock(store), turn_to_sync(store, wait_s=0.6):
+    with sync_lock(store.engine), turn_to_sync(store, wait_s=0.6):
         went_on = True
 
     assert went_on
@@ -145,7 +145,7 @@ def test_a_sync_by_hand_says_that_another_runs_and_goes_on(
 
 
 def test_a_sync_by_hand_alone_says_nothing(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    with turn_to_sync(store), sync_lock(store) as other:
+    with turn_to_sync(store), sync_lock(store.engine) as other:
         assert not other
 
     assert capsys.readouterr().err == ""

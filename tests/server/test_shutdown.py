@@ -66,7 +66,7 @@ def stop(process: subprocess.Popen[bytes]) -> float:
 def holder_of(base: str) -> str | None:
     store = open_store(base)
     try:
-        return sync_holder(store)
+        return sync_holder(store.engine)
     finally:
         store.close()
 

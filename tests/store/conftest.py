@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
+from sqlalchemy import select
+
 from app.knowledge.indexing.derive import derive_issues
+from app.store.backup.copy import tables_in
 from app.store.github.comments import save_comments
 from app.store.github.deliveries import add_delivery
 from app.store.github.issues import add_repository, save_issues
@@ -54,3 +58,25 @@ def fill(store: Store, issues: int = 3) -> int:
         run = begin_run(session, repo_id)
         end_run(session, run, outcome="complete", stored=issues)
     return repo_id
+
+
+def contents(store: Store) -> dict[str, list[str]]:
+    """The rows of every table, alike on both engines and in an order of their own."""
+    with store.reading() as session:
+        connection = session.connection()
+        return {
+            table.name: sorted(
+                json.dumps(_plain(dict(row)), sort_keys=True, default=str)
+                for row in connection.execute(select(table)).mappings()
+            )
+            for table in tables_in(connection)
+        }
+
+
+def _plain(value: object) -> object:
+    """JSON as both engines agree on it: 1.0 is the same as 1."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

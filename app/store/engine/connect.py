@@ -1,23 +1,14 @@
-"""Which engine a base is kept in, SQLite (3.40 and newer) or PostgreSQL (15 and newer), and what differs.
+"""Opening SQLite (3.40 and newer) or PostgreSQL (15 and newer), and how they differ.
 
-Only this module and those beside it whose names begin with `dialect_` know; everything else in the archive is
-written once for both.
-
-Whether a connection to PostgreSQL that lay idle still lives, mostly known without asking.
-
-A server that ends, or is ended, closes its connections, and that arrives: something can be read from one
-that should be silent. So only a connection on which something came, or which lay idle for so long that
-something between here and there may have forgotten it, is asked before it is used. That saves a round trip at
-each unit of work.
+Only the modules of this folder know which engine a base is in; everything else in the archive is written once
+for both.
 """
 
 from __future__ import annotations
 
 import os
-import select
 import socket
 import sqlite3
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +16,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, InvalidatePoolError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlmodel import Session
 
 from app.errors import StoreError
@@ -33,7 +24,7 @@ from app.store.engine.errors import explain
 
 SQLITE_MINIMUM = (3, 40, 0)
 BUSY_TIMEOUT_MS = 30_000
-"""How long a writer waits for another before it gives up."""
+"""How long a writer waits for another."""
 MAPPED_BYTES = 48 << 20
 """Of the file, read through the system's page cache: SQLite's own is emptied by every commit of another
 process. More is hardly faster, and counts as memory of each worker."""
@@ -87,6 +78,7 @@ def _open_postgresql(url: URL) -> Engine:
             max_overflow=POOL_OVERFLOW,
             pool_timeout=POOL_WAIT_S,
             pool_use_lifo=True,  # the one used last: what it has planned and cached is still warm
+            pool_pre_ping=True,
             connect_args={name: value for name, value in named.items() if name not in url.query},
         )
     except ModuleNotFoundError:
@@ -94,7 +86,6 @@ def _open_postgresql(url: URL) -> Engine:
     except SQLAlchemyError:
         raise StoreError("TRIAGE_DATABASE_URL names an engine that is not known") from None
     if engine.dialect.name == "postgresql":
-        check_when_taken(engine)
         event.listen(engine, "connect", _set_up_postgresql)
         event.listen(engine, "before_cursor_execute", _ask_for_binary)
     return engine
@@ -117,7 +108,7 @@ def _ask_for_binary(
 
 
 def own_name() -> str:
-    """How this process is told from others that use the same base."""
+    """The name of this process among others that use the same base."""
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
@@ -204,17 +195,16 @@ def upsert(
     """
     if not rows:
         return
-    insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
-    statement = insert(table)
-    columns = [name for name in rows[0] if name not in keys and name not in keep]
+    statement = _insert_into(session, table)
     updates = {
         name: table.c[name] + statement.excluded[name] if name in add else statement.excluded[name]
-        for name in columns
+        for name in rows[0]
+        if name not in keys and name not in keep
     }
     action = (
-        statement.on_conflict_do_update(index_elements=list(keys), set_=updates)
+        statement.on_conflict_do_update(index_elements=keys, set_=updates)
         if updates
-        else statement.on_conflict_do_nothing(index_elements=list(keys))
+        else statement.on_conflict_do_nothing(index_elements=keys)
     )
     for start in range(0, len(rows), ROWS_PER_STATEMENT):
         session.connection().execute(action, list(rows[start : start + ROWS_PER_STATEMENT]))
@@ -226,7 +216,7 @@ def take_turn(session: Session) -> None:
     A time noted after this is later than all that was noted by transactions before it.
     """
     connection = session.connection()  # on SQLite the transaction begins here, as a writer
-    if connection.dialect.name != "sqlite":
+    if not is_sqlite(connection):
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": TURN_KEY})
 
 
@@ -235,39 +225,10 @@ def insert_new(session: Session, table: Table, row: Mapping[str, Any], *, keys: 
 
     A second writer of the same keys waits for the end of the first one's transaction.
     """
-    insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
-    statement = insert(table).values(dict(row)).on_conflict_do_nothing(index_elements=list(keys))
+    values = _insert_into(session, table).values(dict(row))
+    statement = values.on_conflict_do_nothing(index_elements=keys)
     return session.connection().execute(statement.returning(table.c[keys[0]])).first() is not None
 
 
-ASKED_AFTER_S = 30.0
-
-_LAID_DOWN = "laid_down"
-
-
-def check_when_taken(engine: Engine) -> None:
-    """Let each connection of a PostgreSQL engine be checked when it is taken from the pool.
-
-    A dead one is replaced, and so are all that lay there before.
-    """
-
-    @event.listens_for(engine, "checkin")
-    def _laid_down(_connection: Any, record: Any) -> None:
-        record.info[_LAID_DOWN] = time.monotonic()
-
-    @event.listens_for(engine, "checkout")
-    def _taken(connection: Any, record: Any, _fairy: Any) -> None:
-        idle_s = time.monotonic() - record.info.get(_LAID_DOWN, time.monotonic())
-        if idle_s < ASKED_AFTER_S and not connection.closed and _is_silent(connection.fileno()):
-            return
-        try:
-            engine.dialect.do_ping(connection)
-        except engine.dialect.loaded_dbapi.Error as error:
-            raise InvalidatePoolError(str(error)) from error
-
-
-def _is_silent(descriptor: int) -> bool:
-    """Whether nothing can be read from a connection, not even its end."""
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return not poll.poll(0)
+def _insert_into(session: Session, table: Table) -> sqlite.Insert | postgresql.Insert:
+    return sqlite.insert(table) if is_sqlite(session.connection()) else postgresql.insert(table)

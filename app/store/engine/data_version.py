@@ -1,4 +1,4 @@
-"""Whether anything was written to an archive since it was last asked, told in microseconds.
+"""Whether anything was written to a base since it was last asked, answered in microseconds.
 
 For those who keep an answer for as long as the data is the same. On SQLite it is `PRAGMA data_version` of
 one connection that never writes (https://www.sqlite.org/pragma.html#pragma_data_version); on PostgreSQL the
@@ -11,29 +11,25 @@ import sqlite3
 import threading
 from contextlib import suppress
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from app.errors import StoreError
 from app.store.engine.connect import is_sqlite
 from app.store.engine.errors import explain
-from app.store.session import Store
-
-_SQLITE = "PRAGMA data_version"
-_POSTGRESQL = text("SELECT pg_current_snapshot()::text")
 
 
-class Stamp:
-    """The stamp of one archive, over a connection of its own. Close it before the archive."""
+class DataVersion:
+    """The version of one base's data, over a connection of its own. Close it before the engine."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._guard = threading.Lock()
         self._connection: Connection | None = None
 
-    def now(self) -> str:
-        """A word that is another one after each commit of anybody.
+    def current(self) -> str:
+        """A token that changes with every commit.
 
         Raises:
             StoreError: the database cannot be read.
@@ -44,10 +40,8 @@ class Stamp:
         try:
             with self._guard:
                 return self._ask()
-        except (DBAPIError, PoolTimeoutError) as error:
+        except (DBAPIError, PoolTimeoutError, sqlite3.Error) as error:
             raise StoreError(f"the database cannot be read: {explain(error)}") from error
-        except sqlite3.Error as error:
-            raise StoreError(f"the database cannot be read: {error}") from error
 
     def close(self) -> None:
         """Give the connection back; the next question opens another."""
@@ -57,10 +51,9 @@ class Stamp:
                 connection.close()
 
     def _ask(self) -> str:
-        engine = self._store.engine
         if self._connection is None:
-            self._connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        if is_sqlite(engine):  # past the layer that would begin a transaction, whose view does not move on
+            self._connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        if is_sqlite(self._engine):  # past the layer that would begin a transaction, whose view stays
             driver = self._connection.connection.driver_connection
-            return str(driver.execute(_SQLITE).fetchone()[0]) if driver is not None else ""
-        return str(self._connection.execute(_POSTGRESQL).scalar())
+            return str(driver.execute("PRAGMA data_version").fetchone()[0]) if driver is not None else ""
+        return str(self._connection.execute(text("SELECT pg_current_snapshot()::text")).scalar())

@@ -1,21 +1,24 @@
-"""What each engine tells of its own condition: version, damage, size, room, rights."""
+"""What an engine reports of its own condition: version, damage, size, room, rights."""
 
 from __future__ import annotations
 
 import shutil
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
+from app.extract.facts import Frozen
 from app.store.engine.connect import is_sqlite
 from app.store.engine.errors import explain
 from app.store.engine.sqlite_file import file_of
 
 POSTGRESQL_MINIMUM = 15
-LOOK_WAIT_MS = 500
+PROBE_WAIT_MS = 500
 LARGE_BYTES = 1 << 20
 """A table below this is read as quickly without statistics."""
 _COLLATION = """
@@ -28,12 +31,16 @@ _WITHOUT_STATISTICS = """
     AND NOT EXISTS (SELECT FROM pg_stats WHERE schemaname = current_schema() AND tablename = relname)
     ORDER BY relname
 """
+_RESTORE = "stop the server, then `triage restore BACKUP --force`"
 
 
-@dataclass(frozen=True, slots=True)
-class EngineFault:
-    """What is wrong with the engine or its file, and what to do."""
+class Finding(Frozen):
+    """Something that is wrong, and what to do.
 
+    A `fault` makes answers wrong or puts data at risk; an `advice` names what would be better otherwise.
+    """
+
+    level: Literal["fault", "advice"]
     thing: str
     fault: str
     do: str
@@ -51,6 +58,16 @@ class FileCondition:
     others_may_write: bool
 
 
+def a_fault(thing: str, fault: str, do: str) -> Finding:
+    """A finding that makes answers wrong or puts data at risk."""
+    return Finding(level="fault", thing=thing, fault=fault, do=do)
+
+
+def an_advice(thing: str, fault: str, do: str) -> Finding:
+    """A finding of what would be better otherwise."""
+    return Finding(level="advice", thing=thing, fault=fault, do=do)
+
+
 def engine_version(connection: Connection) -> str:
     """The engine and its version, such as "SQLite 3.40.1"."""
     if is_sqlite(connection):
@@ -58,86 +75,77 @@ def engine_version(connection: Connection) -> str:
     return f"PostgreSQL {connection.execute(text('SHOW server_version')).scalar_one()}"
 
 
-def find_damage(connection: Connection) -> EngineFault | None:
+def find_damage(connection: Connection) -> Finding | None:
     """Damage of a SQLite file, found by reading all of it; PostgreSQL checks its pages as it reads them."""
     if not is_sqlite(connection):
         return None
-    restore = "stop the server, then `triage restore BACKUP --force`"
     try:
         found = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
         orphan = connection.exec_driver_sql("PRAGMA foreign_key_check").first() if found == "ok" else None
     except DBAPIError as error:
-        return EngineFault("database file", explain(error), restore)
+        return a_fault("database file", explain(error), _RESTORE)
     if found != "ok":
-        return EngineFault("database file", f"it is damaged: {found.splitlines()[0][:200]}", restore)
+        return a_fault("database file", f"it is damaged: {found.splitlines()[0][:200]}", _RESTORE)
     if orphan is not None:
         fault = f"a row of the table {orphan[0]} belongs to one of {orphan[2]} that is not there"
-        return EngineFault("rows", fault, f"{restore}, or `triage reextract`")
+        return a_fault("rows", fault, f"{_RESTORE}, or `triage reextract`")
     return None
 
 
-def find_engine_advice(connection: Connection) -> list[EngineFault]:
-    """What makes PostgreSQL slower than it need be; SQLite has nothing of the kind."""
-    if is_sqlite(connection):
-        return []
-    found = []
-    unknown = connection.execute(text(_WITHOUT_STATISTICS), {"least": LARGE_BYTES}).scalars().all()
-    if unknown:
-        fault = f"what the tables {', '.join(unknown)} hold was never looked at, so queries are planned badly"
-        found.append(EngineFault("PostgreSQL", fault, "VACUUM (ANALYZE), in this database, by its owner"))
-    if connection.execute(text("SHOW autovacuum")).scalar_one() == "off":
-        fault = "autovacuum is off: tables swell, and what queries are planned by grows old"
-        found.append(EngineFault("PostgreSQL", fault, "turn it on, or VACUUM (ANALYZE) each night"))
-    return found
+def examine_engine(connection: Connection) -> Iterator[Finding]:
+    """Whether the engine's version, settings and rights are those that the program needs."""
+    return _examine_sqlite(connection) if is_sqlite(connection) else _examine_server(connection)
 
 
-def find_engine_faults(connection: Connection) -> list[EngineFault]:
-    """Whether the engine is of a version and in a state that the program can write to."""
-    return _sqlite_faults(connection) if is_sqlite(connection) else _server_faults(connection)
-
-
-def _sqlite_faults(connection: Connection) -> list[EngineFault]:
-    """A write is begun and given up; a lock that another writer holds is no fault."""
-    live = connection.connection.driver_connection
-    if not isinstance(live, sqlite3.Connection):
-        return []
+def _examine_sqlite(connection: Connection) -> Iterator[Finding]:
+    """Begins a write and gives it up; a lock that another writer holds is no fault."""
     path = file_of(connection.engine)
-    place = f"{path.absolute().as_uri()}?mode=rw" if path else ":memory:"
-    if "mode=ro" in str(connection.engine.url):
-        place = place.replace("mode=rw", "mode=ro")
+    if path is None:
+        return
+    mode = "ro" if "mode=ro" in str(connection.engine.url) else "rw"
     try:
-        probe = sqlite3.connect(place, uri=True, isolation_level=None, timeout=LOOK_WAIT_MS / 1000)
+        probe = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            isolation_level=None,
+            timeout=PROBE_WAIT_MS / 1000,
+        )
     except sqlite3.Error as error:
-        return [EngineFault("database file", explain(error), "give this user the right to read and write it")]
+        yield a_fault("database file", explain(error), "give this user the right to read and write it")
+        return
     try:
         probe.execute("BEGIN IMMEDIATE")
-        probe.execute("CREATE TABLE doctor_looks (n INTEGER)")
+        probe.execute("CREATE TABLE doctor_probe (n INTEGER)")
         probe.execute("ROLLBACK")
     except sqlite3.Error as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-            return [EngineFault("database file", explain(error), "until then nothing new can be stored")]
+            yield a_fault("database file", explain(error), "until then nothing new can be stored")
     finally:
         probe.close()
-    return []
 
 
-def _server_faults(connection: Connection) -> list[EngineFault]:
-    found = []
-    version = int(connection.execute(text("SHOW server_version_num")).scalar_one())
-    if version // 10_000 < POSTGRESQL_MINIMUM:
-        fault = f"version {version // 10_000} is too old"
-        found.append(EngineFault("PostgreSQL", fault, f"upgrade the server to {POSTGRESQL_MINIMUM} or newer"))
+def _examine_server(connection: Connection) -> Iterator[Finding]:
+    version = int(connection.execute(text("SHOW server_version_num")).scalar_one()) // 10_000
+    if version < POSTGRESQL_MINIMUM:
+        do = f"upgrade the server to {POSTGRESQL_MINIMUM} or newer"
+        yield a_fault("PostgreSQL", f"version {version} is too old", do)
     encoding = connection.execute(text("SHOW server_encoding")).scalar_one()
     if encoding != "UTF8":
         do = "make a database with ENCODING 'UTF8' and move there: `triage copy`"
-        found.append(EngineFault("PostgreSQL", f"the database's encoding is {encoding}, not UTF8", do))
+        yield a_fault("PostgreSQL", f"the database's encoding is {encoding}, not UTF8", do)
     if connection.execute(text("SELECT pg_is_in_recovery()")).scalar_one():
-        found.append(EngineFault("PostgreSQL", "the server is a standby", "name the primary's address"))
+        yield a_fault("PostgreSQL", "the server is a standby", "name the primary's address")
     made, now = connection.execute(text(_COLLATION)).one()
     if made is not None and made != now:
         do = "REINDEX DATABASE, then ALTER DATABASE … REFRESH COLLATION VERSION"
-        found.append(EngineFault("PostgreSQL", f"indexes were made under collation {made}, it is {now}", do))
-    return found
+        yield a_fault("PostgreSQL", f"indexes were made under collation {made}, it is {now}", do)
+    unknown = connection.execute(text(_WITHOUT_STATISTICS), {"least": LARGE_BYTES}).scalars().all()
+    if unknown:
+        fault = f"there are no statistics on the tables {', '.join(unknown)}, so queries are planned badly"
+        yield an_advice("PostgreSQL", fault, "VACUUM (ANALYZE), in this database, by its owner")
+    if connection.execute(text("SHOW autovacuum")).scalar_one() == "off":
+        fault = "autovacuum is off: tables swell, and the statistics for query plans grow old"
+        yield an_advice("PostgreSQL", fault, "turn it on, or VACUUM (ANALYZE) each night")
 
 
 def find_file_condition(connection: Connection) -> FileCondition | None:

@@ -1,28 +1,23 @@
-"""What only a SQLite base has: a file, which can be copied live, checked, and put in the place of another."""
+"""What only a SQLite base has: a file, which can be copied while in use, checked, and replaced."""
 
 from __future__ import annotations
 
-import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import cast
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError
 
 from app.errors import StoreError
-from app.store.engine.connect import APPLICATION, own_name
 from app.store.engine.errors import explain
 
 ALONE_WAIT_S = 1.0
 """A connection that is just being closed is waited for."""
-_OTHERS = """
-    SELECT count(DISTINCT application_name) FROM pg_stat_activity
-    WHERE datname = current_database() AND application_name LIKE :ours AND application_name NOT LIKE :mine
-"""
+PAGES_PER_STEP = 4096
 
 
 def file_of(engine: Engine) -> Path | None:
@@ -41,23 +36,31 @@ def sqlite_file(url: str) -> Path | None:
     return Path(named.database.removeprefix("file:"))
 
 
-def copy_file_of(connection: Connection, path: Path) -> None:
-    """Write a SQLite base as this connection's transaction sees it into a new file, beside its writers.
+def copy_file_of(connection: Connection, path: Path, report: Callable[[int, int], None]) -> None:
+    """Write a SQLite base as this connection's transaction sees it into a file, while others write to it.
+
+    Args:
+        connection: of the base.
+        path: the file.
+        report: called with the pages that are done, and their total.
 
     Raises:
         StoreError: the file cannot be written.
     """
-    live = cast("sqlite3.Connection", connection.connection.driver_connection)
+    source = cast("sqlite3.Connection", connection.connection.driver_connection)
+    source.execute("SELECT 1 FROM sqlite_master").fetchone()  # the transaction's snapshot is taken here
     try:
         with closing(sqlite3.connect(path)) as copy:
-            live.backup(copy)  # an open transaction's snapshot is what is copied, in one go
-            copy.execute("PRAGMA journal_mode=DELETE")
+            source.backup(
+                copy, pages=PAGES_PER_STEP, progress=lambda _, left, total: report(total - left, total)
+            )
     except sqlite3.Error as error:
         raise StoreError(f"{path} cannot be written: {explain(error)}") from error
+    settle(path)
 
 
 def settle(path: Path) -> None:
-    """Bring a SQLite file that nobody uses into one piece, on the disk.
+    """Write the log of a SQLite file that nobody uses back into it, so that it is one file.
 
     Raises:
         StoreError: the file cannot be written.
@@ -67,16 +70,10 @@ def settle(path: Path) -> None:
             connection.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
         raise StoreError(f"{path} cannot be written: {explain(error)}") from error
-    for place in (path, path.parent):
-        handle = os.open(place, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def check_file(path: Path) -> None:
-    """Look through a whole SQLite file, which is left as it is.
+    """Check a whole SQLite file by its `integrity_check`.
 
     Raises:
         StoreError: it is not there, no database, or damaged.
@@ -94,15 +91,12 @@ def check_file(path: Path) -> None:
 
 @contextmanager
 def alone_with(path: Path) -> Iterator[None]:
-    """Nobody else has the SQLite file open while the body runs, and none can open it.
-
-    The file is in one piece then, without a log beside it. A damaged file is taken as it is.
+    """Lock a SQLite file against everybody else; it has no log beside it then. A damaged file is let pass.
 
     Raises:
         StoreError: another process uses it.
     """
-    connection = sqlite3.connect(path, timeout=ALONE_WAIT_S, isolation_level=None)
-    with closing(connection):
+    with closing(sqlite3.connect(path, timeout=ALONE_WAIT_S, isolation_level=None)) as connection:
         try:
             connection.execute("PRAGMA journal_mode=DELETE")
             connection.execute("BEGIN EXCLUSIVE")
@@ -110,26 +104,3 @@ def alone_with(path: Path) -> Iterator[None]:
             if error.sqlite_errorcode in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
                 raise StoreError(f"{path} is in use: stop the server and every sync first") from error
         yield
-
-
-def put_in_place(new: Path, target: Path, aside: Path) -> None:
-    """Put a file in the place of another in one step; the other one, if there is one, is kept as `aside`."""
-    if target.exists():
-        with suppress(FileNotFoundError):
-            os.chmod(new, target.stat().st_mode & 0o777)  # noqa: PTH101
-        os.link(target, aside)
-    os.replace(new, target)  # noqa: PTH105
-    for rest in ("-wal", "-shm"):  # of a damaged file; to be read into another one would damage that
-        left = target.with_name(target.name + rest)
-        if left.exists():
-            left.rename(aside.with_name(aside.name + rest))
-
-
-def count_users(engine: Engine) -> int:
-    """How many other processes of this program are connected to a PostgreSQL base."""
-    try:
-        with engine.connect() as connection:
-            asked = {"ours": f"{APPLICATION}%", "mine": f"%{own_name()}"[:60]}
-            return int(connection.execute(text(_OTHERS), asked).scalar_one())
-    except DBAPIError as error:
-        raise StoreError(f"the database cannot be read: {explain(error)}") from error

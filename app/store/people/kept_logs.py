@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -26,25 +26,14 @@ class KeptLogRecord:
 
 def add_kept_log(session: Session, record: KeptLogRecord) -> None:
     """Keep a log under an id that is new."""
-    session.add(
-        KeptLogRow(
-            id=record.id,
-            delete_key=record.delete_key,
-            log=record.log,
-            answer=record.answer,
-            kept_at=record.kept_at,
-            expires_at=record.expires_at,
-        )
-    )
+    session.add(KeptLogRow(**asdict(record)))
 
 
 def find_kept_log(session: Session, key: str, now: datetime) -> KeptLogRecord | None:
     """The log under this id, unless its time is over."""
     query = select(KeptLogRow).where(KeptLogRow.id == key, col(KeptLogRow.expires_at) > now)
     row = session.exec(query).first()
-    if row is None:
-        return None
-    return KeptLogRecord(row.id, row.delete_key, row.log, row.answer, row.kept_at, row.expires_at)
+    return KeptLogRecord(*(getattr(row, item.name) for item in fields(KeptLogRecord))) if row else None
 
 
 def delete_kept_log(session: Session, key: str, delete_key: str) -> bool:
@@ -61,6 +50,9 @@ def purge_kept_logs(session: Session, now: datetime) -> int:
     return found.rowcount
 
 
-def count_kept_logs(session: Session) -> int:
-    """How many logs are kept."""
-    return session.exec(select(func.count()).select_from(KeptLogRow)).one()
+def count_kept_logs(session: Session, *, expired_before: datetime | None = None) -> int:
+    """How many logs are kept; with a time, how many that should have gone by then."""
+    query = select(func.count()).select_from(KeptLogRow)
+    if expired_before is not None:
+        query = query.where(col(KeptLogRow.expires_at) <= expired_before)
+    return session.exec(query).one()

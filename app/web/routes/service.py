@@ -91,7 +91,7 @@ def readyz(services: ServicesDep) -> Ready:
         as_of=found[0].as_of,
         age_s=found[0].age_s,
         is_stale=found[0].is_stale,
-        is_syncing=sync_holder(services.store) is not None,
+        is_syncing=sync_holder(services.store.engine) is not None,
         repositories=found,
     )
 

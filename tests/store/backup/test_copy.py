@@ -10,14 +10,13 @@ from sqlalchemy import text
 
 from app.errors import SchemaError, StoreError
 from app.store.backup import copy as copying
-from app.store.backup.checksums import Shape, Summing, plain_json, shapes_in
-from app.store.backup.copy import NO_ROWS_OF_OURS, CopyStep, copy_base, find_filled, sum_tables
+from app.store.backup.copy import CopyStep, copy_base, find_filled
 from app.store.engine.sync_lock import sync_lock
 from app.store.github.issues import add_repository, find_issue, save_issues
 from app.store.schema import current_revision, migrate, newest_revision
 from app.store.session import Store, open_store
 from tests.samples import an_issue
-from tests.store.conftest import RAW, fill
+from tests.store.conftest import RAW, contents, fill
 
 
 @pytest.fixture(params=[("sqlite", "postgresql"), ("postgresql", "sqlite")], ids="-to-".join)
@@ -44,12 +43,6 @@ def target(request: pytest.FixtureRequest, direction: tuple[str, str], tmp_path:
     opened.close()
 
 
-def sums(store: Store) -> dict[str, object]:
-    with store.reading() as session:
-        connection = session.connection()
-        return {**sum_tables(connection, shapes_in(connection, leaving_out=NO_ROWS_OF_OURS))}
-
-
 def rows(store: Store) -> str | None:
     with store.reading() as session:
         return find_filled(session.connection())
@@ -62,9 +55,10 @@ def test_every_row_arrives_on_the_other_engine(
 
     copied = copy_base(store, target)
 
-    assert sums(target) == sums(store) == copied
+    assert contents(target) == contents(store)
+    assert copied == {name: len(found) for name, found in contents(store).items()}
     assert (store.engine.name, target.engine.name) == direction
-    assert sum(summed.rows > 0 for summed in copied.values()) >= 14
+    assert sum(count > 0 for count in copied.values()) >= 14
     assert current_revision(target) == newest_revision()
 
 
@@ -96,11 +90,11 @@ def test_a_target_with_rows_is_refused_and_left_alone(store: Store, target: Stor
     migrate(target)
     with target.unit_of_work() as session:
         add_repository(session, "their/own")
-    before = sums(target)
+    before = contents(target)
 
     with pytest.raises(StoreError, match="has rows; name an empty base"):
         copy_base(store, target)
-    assert sums(target) == before
+    assert contents(target) == before
 
 
 def test_rows_that_are_there_go_only_when_they_are_to_be_replaced(store: Store, target: Store) -> None:
@@ -110,7 +104,7 @@ def test_rows_that_are_there_go_only_when_they_are_to_be_replaced(store: Store, 
 
     copy_base(store, target, replacing=True)
 
-    assert sums(target) == sums(store)
+    assert contents(target) == contents(store)
 
 
 @pytest.mark.parametrize(("side", "name"), [("source", "the source"), ("target", "the target")])
@@ -133,14 +127,13 @@ class Stop(BaseException):
     """As Ctrl-C, in the middle."""
 
 
-@pytest.mark.parametrize("stage", ["copying", "checking"])
-def test_a_copy_that_is_stopped_leaves_the_target_empty(store: Store, target: Store, stage: str) -> None:
+def test_a_copy_that_is_stopped_leaves_the_target_empty(store: Store, target: Store) -> None:
     fill(store)
     steps = 0
 
-    def stop(step: CopyStep) -> None:
+    def stop(_step: CopyStep) -> None:
         nonlocal steps
-        steps += step.stage == stage
+        steps += 1
         if steps == 4:
             raise Stop
 
@@ -148,10 +141,11 @@ def test_a_copy_that_is_stopped_leaves_the_target_empty(store: Store, target: St
         copy_base(store, target, stop)
     assert rows(target) is None
 
-    assert copy_base(store, target) == sums(store)
+    copy_base(store, target)
+    assert contents(target) == contents(store)
 
 
-def test_a_copy_that_changes_a_row_is_found_out_and_undone(
+def test_a_copy_that_loses_a_row_is_found_out_and_undone(
     store: Store, target: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(store)
@@ -168,11 +162,11 @@ def test_a_copy_that_changes_a_row_is_found_out_and_undone(
 
 def test_writers_go_on_while_their_base_is_copied_as_it_was(store: Store, target: Store) -> None:
     fill(store)
-    before, written = sums(store), 0
+    before, written = contents(store), 0
 
     def write(step: CopyStep) -> None:
         nonlocal written
-        if step.stage == "copying" and step.done < step.total:  # type: ignore[operator]
+        if step.done < step.total:
             written += 1
             with store.unit_of_work() as session:
                 save_issues(session, 1, [an_issue(2000 + written)])
@@ -180,11 +174,11 @@ def test_writers_go_on_while_their_base_is_copied_as_it_was(store: Store, target
     copy_base(store, target, write)
 
     assert written > 3
-    assert sums(target) == before != sums(store)
+    assert contents(target) == before != contents(store)
 
 
 def test_a_target_that_a_sync_holds_is_refused(store: Store, target: Store) -> None:
-    with sync_lock(target), pytest.raises(StoreError, match="a sync is writing to the target"):
+    with sync_lock(target.engine), pytest.raises(StoreError, match="a sync is writing to the target"):
         copy_base(store, target)
 
 
@@ -198,34 +192,6 @@ def test_a_row_that_the_other_engine_cannot_hold_is_told_with_its_table(
     with pytest.raises(StoreError, match="the table repository cannot be written"):
         copy_base(sqlite_store, postgresql_store)
     assert rows(postgresql_store) is None
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "alike"),
-    [
-        ('{"a": 1.0, "b": [2]}', '{"b":[2],"a":1}', True),
-        ('{"a": 1e2}', '{"a": 100}', True),
-        ('{"a": "\\u00fc"}', '{"a": "ü"}', True),
-        ('{"a": 1.5}', '{"a": 1.25}', False),
-        ('{"a": null}', "{}", False),
-        ("[1, 2]", "[2, 1]", False),
-    ],
-)
-def test_json_is_compared_by_its_meaning(one: str, other: str, *, alike: bool) -> None:
-    assert (plain_json(one) == plain_json(other)) is alike
-
-
-def test_a_checksum_tells_nothing_of_the_order_and_all_of_the_rows() -> None:
-    def checksum(*told: tuple[object, ...]) -> str:
-        summing = Summing(Shape("t", {"a": "integer", "b": "text"}))
-        summing.add(told)
-        return summing.summed.checksum
-
-    assert checksum((1, "x"), (2, "y")) == checksum((2, "y"), (1, "x"))
-    assert (
-        len({checksum((1, "x")), checksum((1, "x"), (1, "x")), checksum((1, None)), checksum(("1", "x"))})
-        == 4
-    )
 
 
 def test_a_base_that_is_not_there_is_not_made_by_looking(tmp_path: Path) -> None:

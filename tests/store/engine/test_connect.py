@@ -1,13 +1,9 @@
-"""A connection to PostgreSQL is asked whether it lives only where that is in doubt, and a dead one is replaced."""
+"""A dead connection to PostgreSQL is replaced before it is used."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
 from sqlalchemy import text
 
-from app.store.engine import connect as dialect_alive
 from app.store.session import Store, open_store
 from tests.postgresql import PostgreSQL
 
@@ -15,28 +11,6 @@ from tests.postgresql import PostgreSQL
 def read_one(store: Store) -> int:
     with store.reading() as session:
         return int(session.connection().execute(text("SELECT pg_backend_pid()")).scalar_one())
-
-
-@pytest.fixture
-def asked(postgresql_store: Store, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Connections that were asked whether they live."""
-    told: list[Any] = []
-    ping = postgresql_store.engine.dialect.do_ping
-    monkeypatch.setattr(postgresql_store.engine.dialect, "do_ping", lambda c: told.append(c) or ping(c))
-    return told
-
-
-def test_one_that_was_used_just_now_is_not_asked(postgresql_store: Store, asked: list[Any]) -> None:
-    assert len({read_one(postgresql_store) for _ in range(4)}) == 1
-    assert asked == []
-
-
-def test_one_that_lay_idle_for_long_is_asked(
-    postgresql_store: Store, asked: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dialect_alive, "ASKED_AFTER_S", 0.0)
-    assert len({read_one(postgresql_store) for _ in range(3)}) == 1
-    assert len(asked) == 3
 
 
 def test_one_that_was_ended_is_replaced_unseen(postgresql_store: Store) -> None:

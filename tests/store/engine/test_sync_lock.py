@@ -24,7 +24,7 @@ HOLDER = """
 import sys, time
 from app.store.session import open_store
 from app.store.engine.sync_lock import sync_lock
-with sync_lock(open_store(sys.argv[1])) as held:
+with sync_lock(open_store(sys.argv[1]).engine) as held:
     print(held, flush=True)
     time.sleep(60)
 """
@@ -54,7 +54,7 @@ def other(store: Store) -> Iterator[subprocess.Popen[str]]:
 def freed_within(store: Store, seconds: float) -> bool:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        with sync_lock(store) as held:
+        with sync_lock(store.engine) as held:
             if held:
                 return True
         time.sleep(0.05)
@@ -62,28 +62,28 @@ def freed_within(store: Store, seconds: float) -> bool:
 
 
 def test_the_first_holds_and_the_second_is_refused(store: Store) -> None:
-    with sync_lock(store) as first, sync_lock(store) as second:
+    with sync_lock(store.engine) as first, sync_lock(store.engine) as second:
         assert (first, second) == (True, False)
 
 
 def test_the_end_frees_it(store: Store) -> None:
-    with sync_lock(store):
+    with sync_lock(store.engine):
         pass
-    with sync_lock(store) as held:
+    with sync_lock(store.engine) as held:
         assert held
 
 
 def test_an_error_frees_it(store: Store) -> None:
-    with pytest.raises(LookupError), sync_lock(store):
+    with pytest.raises(LookupError), sync_lock(store.engine):
         raise LookupError
-    with sync_lock(store) as held:
+    with sync_lock(store.engine) as held:
         assert held
 
 
 def test_another_process_is_refused_too_and_named(store: Store, other: subprocess.Popen[str]) -> None:
-    with sync_lock(store) as held:
+    with sync_lock(store.engine) as held:
         assert not held
-    assert sync_holder(store) == f"process {other.pid} on {socket.gethostname()}"
+    assert sync_holder(store.engine) == f"process {other.pid} on {socket.gethostname()}"
 
 
 def test_kill_9_frees_it(store: Store, other: subprocess.Popen[str]) -> None:
@@ -94,10 +94,10 @@ def test_kill_9_frees_it(store: Store, other: subprocess.Popen[str]) -> None:
 
 
 def test_without_a_holder_there_is_no_name(store: Store) -> None:
-    assert sync_holder(store) is None
-    with sync_lock(store):
-        assert str(os.getpid()) in (sync_holder(store) or "")
-    assert sync_holder(store) is None
+    assert sync_holder(store.engine) is None
+    with sync_lock(store.engine):
+        assert str(os.getpid()) in (sync_holder(store.engine) or "")
+    assert sync_holder(store.engine) is None
 
 
 def test_a_look_at_the_holder_refuses_it_to_nobody(store: Store) -> None:
@@ -105,7 +105,7 @@ def test_a_look_at_the_holder_refuses_it_to_nobody(store: Store) -> None:
 
     def look() -> None:
         while not stop.is_set():
-            sync_holder(store)
+            sync_holder(store.engine)
             time.sleep(0.01)
 
     looking = [threading.Thread(target=look) for _ in range(3)]
@@ -113,7 +113,7 @@ def test_a_look_at_the_holder_refuses_it_to_nobody(store: Store) -> None:
         thread.start()
     try:
         for _ in range(20):
-            with sync_lock(store) as held:
+            with sync_lock(store.engine) as held:
                 assert held
     finally:
         stop.set()
@@ -131,14 +131,14 @@ def test_readers_and_writers_do_not_wait_for_it(store: Store, other: subprocess.
 def test_who_waits_is_told_once_and_gets_it(store: Store, other: subprocess.Popen[str]) -> None:
     told: list[str] = []
     threading.Timer(2, other.kill).start()
-    with sync_lock(store, wait_s=20, on_wait=told.append) as held:
+    with sync_lock(store.engine, wait_s=20, on_wait=told.append) as held:
         assert held
     assert told == [f"process {other.pid} on {socket.gethostname()}"]
 
 
 def test_waiting_ends(store: Store, other: subprocess.Popen[str]) -> None:
     began = time.monotonic()
-    with sync_lock(store, wait_s=0.6) as held:
+    with sync_lock(store.engine, wait_s=0.6) as held:
         assert not held
     assert time.monotonic() - began < 5
 
@@ -146,6 +146,6 @@ def test_waiting_ends(store: Store, other: subprocess.Popen[str]) -> None:
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path}/triage.db")
     (tmp_path / "triage.db.sync-lock").mkdir()
-    with pytest.raises(StoreError, match="sync lock"), sync_lock(store):
+    with pytest.raises(StoreError, match="sync lock"), sync_lock(store.engine):
         pass
     store.close()

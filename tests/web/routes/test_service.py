@@ -85,7 +85,7 @@ def test_ready_with_the_current_schema_tells_the_freshness(client: TestClient, s
         end_run(session, begin_run(session, repo_id), outcome="complete")
     with store.unit_of_work() as session, time_machine.travel(ended + timedelta(hours=1), tick=False):
         end_run(session, begin_run(session, repo_id), outcome="failed", fault="GitHub could not be reached")
-    with sync_lock(store), time_machine.travel(ended + timedelta(hours=2), tick=False):
+    with sync_lock(store.engine), time_machine.travel(ended + timedelta(hours=2), tick=False):
         answer = client.get("/readyz").json()
 
     assert (answer["as_of"], answer["age_s"], answer["is_stale"]) == ("2026-06-03T06:00:00Z", 7200, False)
