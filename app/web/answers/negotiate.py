@@ -10,7 +10,7 @@ from fastapi.responses import PlainTextResponse, Response
 from pydantic import BaseModel
 from starlette.requests import Request
 
-from app.web.answers.budget import MAX_CHARS, MIN_CHARS, Shape, dumps, fit
+from app.web.answers.budget import MAX_CHARS, MIN_CHARS, CutOrder, dumps, fit
 from app.web.answers.budget_markdown import fit_markdown
 from app.web.body import JSON_TYPE
 
@@ -31,7 +31,7 @@ MaxChars = Annotated[
 def answer(
     request: Request,
     told: BaseModel,
-    shape: Shape,
+    order: CutOrder,
     max_chars: int | None,
     *,
     markdown: Callable[[], str] | None = None,
@@ -42,7 +42,7 @@ def answer(
     Args:
         request: its `Accept` header chooses between JSON and Markdown.
         told: what there is to say; of its shape already, so it is not checked anew.
-        shape: what goes first when it is too long.
+        order: what goes first when it is too long.
         max_chars: the budget; None for the whole answer.
         markdown: writes the Markdown twin; None where there is none.
         cursor_at: for a list: the cursor after so many items of this page.
@@ -52,7 +52,7 @@ def answer(
         return markdown_answer(markdown(), max_chars)
     if max_chars is None:
         return Response(told.model_dump_json(), media_type=JSON_TYPE, headers=headers)
-    cut = fit(told.model_dump(mode="json"), shape, max_chars, cursor_at=cursor_at)
+    cut = fit(told.model_dump(mode="json"), order, max_chars, cursor_at=cursor_at)
     return Response(dumps(cut), media_type=JSON_TYPE, headers=headers)
 
 

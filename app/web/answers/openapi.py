@@ -16,7 +16,7 @@ from fastapi.openapi.utils import get_openapi
 
 from app import __version__
 from app.web.answers.budget import TRUNCATED, fit
-from app.web.answers.budget_rules import SHAPES
+from app.web.answers.budget_rules import ORDERS
 from app.web.answers.openapi_examples import DETAILS, PARAMETERS, REQUESTS, markdown_of, objects
 from app.web.answers.problems import PROBLEM_TYPE
 from app.web.answers.schemas import DiagnoseRequest, Problem
@@ -195,14 +195,14 @@ def _add_short_forms(operation: Object, schemas: Object) -> None:
     whole = _refs(media["schema"])
     short = []
     for name in whole:
-        shape = SHAPES.get(name)
+        order = ORDERS.get(name)
         full = schemas[name]
         schemas[f"{_SHORT}{name}"] = {
             **full,
             "title": f"{_SHORT}{name}",
             "description": f"`{name}`, shortened to fit `max_chars`: fields may be missing, lists cut.",
             "properties": {**full["properties"], TRUNCATED: _TRUNCATED_SCHEMA},
-            "required": [*(shape.keeps if shape else ()), TRUNCATED],
+            "required": [*(order.keeps if order else ()), TRUNCATED],
         }
         short.append(f"{_SHORT}{name}")
     media["schema"] = {"anyOf": [_ref(name) for name in (*whole, *short)]}
@@ -243,7 +243,7 @@ def _add_answer(status: int, response: Object) -> None:
         value = objects()[name]
         examples = {"whole": {"value": value}}
         if f"{_SHORT}{name}" in names:
-            short = fit(value, SHAPES[name], _CUT_AT_CHARS) if name in SHAPES else value
+            short = fit(value, ORDERS[name], _CUT_AT_CHARS) if name in ORDERS else value
             examples["shortened"] = {"summary": f"with max_chars={_CUT_AT_CHARS}", "value": short}
         content[JSON]["examples"] = examples
     if MARKDOWN in content:

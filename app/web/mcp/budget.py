@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.knowledge.text.quoting import cut_markdown, inert
-from app.web.answers.budget import MIN_CHARS, Emptied, Entries, Inside, Shape, dumps, fit
+from app.web.answers.budget import MIN_CHARS, Cut, CutOrder, dumps, fit
 from app.web.mcp.shapes import (
     Answer,
     DiagnosisAnswer,
@@ -35,49 +35,47 @@ _ENVELOPE = {
 ENVELOPE_CHARS = len(dumps(_ENVELOPE)) - 2
 """What the protocol writes around the two."""
 
-_LIST = Shape(
-    keeps=(), steps=(Inside("items.error", 3), Entries("items", 1), Inside("items.error"), Entries("items"))
-)
-SHAPES: dict[type[Answer], Shape] = {
-    DiagnosisAnswer: Shape(
+_LIST = CutOrder(keeps=(), cuts=(Cut("items.error", 3), Cut("items", 1), Cut("items.error"), Cut("items")))
+SHAPES: dict[type[Answer], CutOrder] = {
+    DiagnosisAnswer: CutOrder(
         keeps=("verdict",),
-        steps=(
-            Inside("matches.shared", 1),
-            Inside("matches.differs", 1),
-            Entries("matches", 3),
-            Entries("workarounds", 4),
-            Entries("next_steps", 2),
-            Entries("matches", 1),
-            Entries("workarounds", 1),
-            Entries("next_steps"),
-            Inside("matches.shared"),
-            Inside("matches.differs"),
+        cuts=(
+            Cut("matches.shared", 1),
+            Cut("matches.differs", 1),
+            Cut("matches", 3),
+            Cut("workarounds", 4),
+            Cut("next_steps", 2),
+            Cut("matches", 1),
+            Cut("workarounds", 1),
+            Cut("next_steps"),
+            Cut("matches.shared"),
+            Cut("matches.differs"),
         ),
         ranked=("headline", "matches", "workarounds", "root_cause"),
     ),
     SearchAnswer: _LIST,
-    IssueShort: Shape(
+    IssueShort: CutOrder(
         keeps=("number",),
-        steps=(
-            Entries("quotes", 3),
-            Entries("related", 5),
-            Entries("workarounds", 4),
-            Entries("quotes"),
-            Entries("cause", 1),
-            Entries("related"),
-            Entries("workarounds", 1),
-            Emptied("cause"),
+        cuts=(
+            Cut("quotes", 3),
+            Cut("related", 5),
+            Cut("workarounds", 4),
+            Cut("quotes"),
+            Cut("cause", 1),
+            Cut("related"),
+            Cut("workarounds", 1),
+            Cut("cause", whole=True),
         ),
         ranked=("url", "fix", "summary", "workarounds", "error", "title", "state"),
     ),
-    FixAnswer: Shape(
+    FixAnswer: CutOrder(
         keeps=("number",),
-        steps=(Entries("workarounds", 2), Entries("workarounds")),
+        cuts=(Cut("workarounds", 2), Cut("workarounds")),
         ranked=("fix", "url", "vllm_version", "title"),
     ),
-    KnownAnswer: Shape(
+    KnownAnswer: CutOrder(
         keeps=("version",),
-        steps=(Inside("items.error", 3), Entries("items", 1), Inside("items.remedy"), Entries("items")),
+        cuts=(Cut("items.error", 3), Cut("items", 1), Cut("items.remedy"), Cut("items")),
         ranked=("total", "items"),
     ),
 }

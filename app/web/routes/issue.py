@@ -18,7 +18,7 @@ from app.knowledge.issue.relations import likeness_of, related
 from app.knowledge.issue.shapes import EdgeKind, Graph, GraphEdge, IssueAnswer
 from app.knowledge.issue.unknowns import unknowns
 from app.knowledge.issue.view import IssueSight, see_issue, view_issue
-from app.web.answers.budget_rules import ISSUE, RELATED
+from app.web.answers.budget_rules import ISSUE, LIST
 from app.web.answers.negotiate import VARY, MaxChars, answer, markdown_answer, wants_markdown
 from app.web.answers.openapi import markdown_too, problems
 from app.web.answers.schemas import NUMBER_MAX, IssueDocument, RelatedList, issue_document
@@ -178,7 +178,7 @@ def _related(
         items = likeness_of(services.store, repo, number, other)
     else:
         items = related(services.store, repo, number, limit=limit)
-    return answer(request, RelatedList(items=items, total=len(items)), RELATED, max_chars)
+    return answer(request, RelatedList(items=items, total=len(items)), LIST, max_chars)
 
 
 _READ = ["GET", "HEAD"]

@@ -12,11 +12,8 @@ from hypothesis import strategies as st
 from app.web.answers.budget import (
     MIN_CHARS,
     TRUNCATED,
-    Emptied,
-    Entries,
-    Inside,
-    Shape,
-    Words,
+    Cut,
+    CutOrder,
     cut_text,
     dumps,
     fit,
@@ -61,7 +58,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("answer", "shape"), ANSWERS)
-def test_no_budget_from_200_to_20000_is_exceeded(answer: dict[str, Any], shape: Shape) -> None:
+def test_no_budget_from_200_to_20000_is_exceeded(answer: dict[str, Any], shape: CutOrder) -> None:
     before = json.dumps(answer)
     for max_chars in [*range(200, 2000, 7), *range(2000, 20_001, 97), 20_000]:
         told = fit(answer, shape, max_chars)
@@ -78,7 +75,7 @@ def test_no_budget_from_200_to_20000_is_exceeded(answer: dict[str, Any], shape: 
 
 
 @pytest.mark.parametrize(("answer", "shape"), ANSWERS)
-def test_a_budget_is_used(answer: dict[str, Any], shape: Shape) -> None:
+def test_a_budget_is_used(answer: dict[str, Any], shape: CutOrder) -> None:
     for max_chars in (4000, 8000, 20_000):
         whole = len(dumps(answer))
         assert len(dumps(fit(answer, shape, max_chars))) > min(max_chars, whole) * 0.6
@@ -179,20 +176,20 @@ MADE = st.fixed_dictionaries(
     },
     optional={"other": VALUES, "fix": VALUES},
 )
-MADE_SHAPE = Shape(
+MADE_SHAPE = CutOrder(
     keeps=("verdict",),
-    steps=(
-        Emptied("draft"),
-        Inside("matches.quotes"),
-        Words("body", keep=300),
-        Entries("graph.edges", keep=2),
-        Entries("matches", keep=3),
-        Words("body"),
-        Entries("graph.nodes", keep=1),
-        Entries("matches"),
-        Entries("absent"),
-        Inside("absent.quotes"),
-        Emptied("fix"),
+    cuts=(
+        Cut("draft", whole=True),
+        Cut("matches.quotes"),
+        Cut("body", keep=300),
+        Cut("graph.edges", keep=2),
+        Cut("matches", keep=3),
+        Cut("body"),
+        Cut("graph.nodes", keep=1),
+        Cut("matches"),
+        Cut("absent"),
+        Cut("absent.quotes"),
+        Cut("fix", whole=True),
     ),
     ranked=("matches", "graph", "body"),
 )

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from app.main import create_app
 from app.web.answers.budget import dumps, fit
-from app.web.answers.budget_rules import SHAPES
+from app.web.answers.budget_rules import ORDERS
 from app.web.answers.openapi_examples import objects
 from tests.web.answers.test_budget import LONG, LONG_ISSUE, LONG_LIST, LONG_REPORT
 from tests.web.conftest import Settings
@@ -116,7 +116,7 @@ def test_examples_belong_to_shapes(schema: dict[str, Any]) -> None:
         ("IssueDocument", LONG_ISSUE),
         ("Report", LONG_REPORT),
         ("KnownIssueList", LONG_LIST),
-        *((name, objects()[name]) for name in SHAPES if name in objects()),
+        *((name, objects()[name]) for name in ORDERS if name in objects()),
     ],
 )
 def test_a_shortened_answer_is_valid_at_every_budget(
@@ -125,7 +125,7 @@ def test_a_shortened_answer_is_valid_at_every_budget(
     refs = [{"$ref": f"#/components/schemas/{each}"} for each in (name, f"Short{name}")]
     check = validator(schema, {"anyOf": refs})
     for max_chars in [*range(200, 3000, 61), *range(3000, 20_001, 997)]:
-        told = fit(whole, SHAPES[name], max_chars)
+        told = fit(whole, ORDERS[name], max_chars)
         assert len(dumps(told)) <= max_chars
         assert check.is_valid(told), (max_chars, told)
 
