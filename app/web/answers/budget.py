@@ -31,8 +31,8 @@ class Cut:
 
     `field` is a field of the answer: of a list the entries go, of a text its end. `graph.edges` is a list in
     an object. `matches.excerpt` is a field of a list's entries, and is emptied entry by entry: it must be a
-    list, a text, or an object that may be null. `keep` is how many units stay at least. With `whole` the field
-    is emptied at once: a text of which a part is useless, or an object that may be null.
+    list, a text, or an object that may be null. At least `keep` units stay. With `whole` the field is emptied
+    at once: a text of which a part is useless, or an object that may be null.
     """
 
     field: str

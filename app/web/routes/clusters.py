@@ -32,7 +32,7 @@ PAGE_FOUND = 40
 REPORTS_SHOWN = 20
 _KIND = "signatures"
 
-router = APIRouter()
+router = APIRouter(tags=["signatures"])
 
 SignatureId = Annotated[str, Path(max_length=100, description="such as s1-0123456789ab")]
 RepoQuery = Annotated[RepoName, Query(description="owner/name; the default repository without it")]

@@ -29,7 +29,7 @@ from app.web.deps import Services, ServicesDep
 from app.web.views.render import render_page
 from app.web.views.version_line import match_stations
 
-router = APIRouter()
+router = APIRouter(tags=["diagnosis"])
 
 HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}
 

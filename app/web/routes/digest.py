@@ -36,7 +36,7 @@ from app.web.views.links import repo_switch, with_repo
 from app.web.views.pictures import columns, levels
 from app.web.views.render import render_page, render_text
 
-router = APIRouter()
+router = APIRouter(tags=["digest"])
 
 _READ = ["GET", "HEAD"]
 PageWeek = Annotated[str, Path(max_length=20)]

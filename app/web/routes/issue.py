@@ -32,7 +32,7 @@ from app.web.views.pictures import draw
 from app.web.views.render import page_address, render_page
 from app.web.views.version_line import version_line
 
-router = APIRouter()
+router = APIRouter(tags=["issues"])
 
 Limit = Annotated[int, Query(ge=1, le=200, description="most items to return")]
 With = Annotated[

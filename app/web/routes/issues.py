@@ -35,7 +35,7 @@ from app.web.views.filters import FAILURES
 from app.web.views.links import repo_switch
 from app.web.views.render import render_page
 
-router = APIRouter()
+router = APIRouter(tags=["issues"])
 
 PAGE_ISSUES = 30
 _KIND = "issues"

@@ -22,7 +22,7 @@ from app.web.deps import ServicesDep, require_admin
 BODY_LIMIT_BYTES = 64 * 1024
 _KIND = "judgements"
 
-router = APIRouter(prefix="/api/v1/judgements")
+router = APIRouter(prefix="/api/v1/judgements", tags=["judgements"])
 
 RepoName = Annotated[str | None, Field(max_length=140, pattern=f"^{REPO_NAME.pattern}$")]
 

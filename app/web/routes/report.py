@@ -115,7 +115,7 @@ EDGES_SHOWN = 60
 COPIED_CHARS = 20_000
 """Longest Markdown that the page holds a second time to be copied: a page weighs 100 KiB at most."""
 
-router = APIRouter()
+router = APIRouter(tags=["issues"])
 
 _READ = ["GET", "HEAD"]
 _FORM_BYTES = 4096

@@ -30,7 +30,7 @@ from app.web.middleware.headers import SECURITY_HEADERS
 from app.web.views.links import base_address
 from app.web.views.render import render_page
 
-router = APIRouter()
+router = APIRouter(tags=["service"])
 
 POLICY = "Content-Security-Policy"
 HEADERS = {POLICY: SECURITY_HEADERS[POLICY].replace("img-src 'self'", "img-src 'self' data:")}

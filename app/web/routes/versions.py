@@ -27,7 +27,7 @@ PAGE_KNOWN = 20
 VERSIONS_SHOWN = 12
 _REGRESSIONS, _KNOWN = "regressions", "known-issues"
 
-router = APIRouter()
+router = APIRouter(tags=["versions"])
 
 
 def _or_none(value: str | None) -> str | None:

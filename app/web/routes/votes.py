@@ -22,7 +22,7 @@ from app.web.views.render import page_address
 
 BODY_BYTES = 4096
 
-router = APIRouter()
+router = APIRouter(tags=["issues"])
 
 
 def _no_flag(value: object) -> object:

@@ -127,7 +127,7 @@ ANSWER_S = 0.7
 
 _SIGNATURE = re.compile(r"sha256=[0-9a-f]{64}")
 
-router = APIRouter(prefix="/webhooks")
+router = APIRouter(prefix="/webhooks", tags=["service"])
 
 
 class SignatureError(TriageError):

@@ -19,7 +19,7 @@ from app.web.answers.budget import (
     fit,
 )
 from app.web.answers.budget_rules import DIAGNOSIS, ISSUE, LIST, REPORT, VERSION_LIST
-from app.web.answers.openapi_examples import objects
+from app.web.answers.openapi_examples import answer_examples
 from app.web.answers.schemas import issue_document
 from tests.web.conftest import ISSUE as AN_ISSUE
 from tests.web.conftest import MATCHES, SAME, UNKNOWN
@@ -35,14 +35,14 @@ LONG_ISSUE = issue_document(
     AN_ISSUE.model_copy(update={"body": 'A line of the log, \\\\ "quoted" ✓\n' * 900})
 ).model_dump(mode="json")
 LONG_REPORT = {
-    **objects()["Report"],
+    **answer_examples()["Report"],
     "body": "An issue's text. " * 2000,
-    "timeline": objects()["Report"]["timeline"] * 150,
-    "facts": objects()["Report"]["facts"] * 60,
+    "timeline": answer_examples()["Report"]["timeline"] * 150,
+    "facts": answer_examples()["Report"]["facts"] * 60,
 }
 LONG_LIST = {
-    **objects()["KnownIssueList"],
-    "items": objects()["KnownIssueList"]["items"] * 50,
+    **answer_examples()["KnownIssueList"],
+    "items": answer_examples()["KnownIssueList"]["items"] * 50,
     "next_cursor": "x9",
 }
 ANSWERS = [
@@ -52,7 +52,9 @@ ANSWERS = [
     pytest.param(LONG_REPORT, REPORT, id="report"),
     pytest.param(LONG_LIST, VERSION_LIST, id="known-issues"),
     pytest.param(
-        {**objects()["RelatedList"], "items": objects()["RelatedList"]["items"] * 99}, LIST, id="related"
+        {**answer_examples()["RelatedList"], "items": answer_examples()["RelatedList"]["items"] * 99},
+        LIST,
+        id="related",
     ),
 ]
 
