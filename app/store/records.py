@@ -15,6 +15,15 @@ CARD = "card"
 GITHUB = "github"
 
 
+Pair = tuple[int, int]
+"""Two issues of one repository, the lower number first."""
+
+
+def pair_of(one: int, two: int) -> Pair:
+    """Two issues as a pair."""
+    return min(one, two), max(one, two)
+
+
 @dataclass(frozen=True, slots=True)
 class IssueRecord:
     """An issue or pull request. `origin` is "github", or "card" while only a card tells of it."""

@@ -33,14 +33,14 @@ from app.extract.log.signature import mask
 from app.match.pairs.candidates import find_neighbours
 from app.match.pairs.features import (
     MAX_TEXT_CHARS,
-    View,
+    PairFeatures,
     bare_title,
+    build_features,
     grams_of,
     load_word_weights,
     message_key,
     names_of,
     stem,
-    view_issue,
     words_of,
 )
 from app.match.pairs.score import AGAINST, PAIR_FEATURES, pair_features
@@ -165,19 +165,19 @@ def read_strangers(store: Store, repo: str, judged: frozenset[int]) -> np.ndarra
         for issue in find_issues(session, repo_id, dice.sample(stored, min(STRANGERS, len(stored)))):
             lines, errors = read_errors(issue.body)
             terms = terms_of([issue.title, *texts_of_log(lines)], errors)
-            found = find_neighbours(session, repo_id, issue.number, issue.title, terms)[STRANGERS_FROM:]
-            drawn += [[issue.number, dice.choice(found)]] if found else []
+            found = find_neighbours(session, repo_id, issue.number, issue.title, terms).here[STRANGERS_FROM:]
+            drawn += [[issue.number, dice.choice(found)[1]]] if found else []
     views = _views(store, repo, sorted({number for pair in drawn for number in pair}))
     rows = [pair_features(views[a], [views[b]])[0] for a, b in drawn if a in views and b in views]
     return np.array(rows).reshape(-1, len(PAIR_FEATURES))
 
 
-def _views(store: Store, repo: str, numbers: Sequence[int]) -> dict[int, View]:
+def _views(store: Store, repo: str, numbers: Sequence[int]) -> dict[int, PairFeatures]:
     with store.reading() as session:
         repo_id = find_repository(session, repo) or 0
         facts = find_facts_without_evidence(session, repo_id, numbers)
         return {
-            item.number: view_issue(item.title, item.body, facts[item.number], item.created_at)
+            item.number: build_features(item.title, item.body, facts[item.number], item.created_at)
             for item in find_issues(session, repo_id, numbers)
             if item.number in facts
         }

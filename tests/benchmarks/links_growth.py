@@ -134,15 +134,10 @@ def _copy_clusters(store: Store, repo_id: int, numbers: Sequence[int], offset: i
             for key, item in kept.items()
         }
         replace_clusters(session, repo_id, [], list(made.values()))
-        copied = []
-        for number, member in members.items():
-            ties = [
-                [other + offset, strength] for other, strength in member.traits["ties"] if other in members
-            ]
-            traits = {**member.traits, "ties": ties}
-            copied.append(
-                MemberRecord(number + offset, made[member.cluster_id].id, member.signature_id, traits)
-            )
+        copied = [
+            MemberRecord(replace(member.traits, number=number + offset), made[member.cluster_id].id)
+            for number, member in members.items()
+        ]
         save_members(session, repo_id, copied)
 
 

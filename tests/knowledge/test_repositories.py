@@ -20,7 +20,7 @@ from app.knowledge.issue.markdown import report_markdown
 from app.knowledge.issue.relations import RelatedItem, likeness_of, related
 from app.knowledge.issue.report import make_report
 from app.knowledge.issue.view import view_issue
-from app.store.derived.links import find_across
+from app.store.derived.links import find_similar
 from app.store.github.counts import find_stock
 from app.store.github.issues import find_repository
 from app.store.github.sync_state import begin_run, end_run
@@ -186,8 +186,8 @@ def test_links_across_are_few_symmetric_and_survive_a_rebuild(
             return {
                 (repo, number, link.target_repo, link.target_number, link.score)
                 for repo in BOTH
-                for number, told in find_across(
-                    session, find_repository(session, repo) or 0, repo, range(1000)
+                for number, told in find_similar(
+                    session, find_repository(session, repo) or 0, repo, range(1000), across=True
                 ).items()
                 for link in told
             }

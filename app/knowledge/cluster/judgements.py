@@ -57,7 +57,7 @@ def judge(
             if heads[number].is_pull_request:
                 raise PullRequestError(f"{repo}#{number} is a pull request: judge issues.")
         record, is_new = save_judgement(session, repo_id or 0, a, b, verdict, note)
-        update_clusters(session, record.repo_id, repo, Change(judged=[(record.a, record.b)]))
+        update_clusters(session, record.repo_id, repo, Change(pairs=[(record.a, record.b)]))
     return _shown(record, repo), is_new
 
 
@@ -73,7 +73,7 @@ def undo(store: Store, repos: tuple[str, ...], judgement_id: int) -> Judgement:
         if record is None or record.repo_id not in names:
             raise NotFoundError(f"There is no judgement {judgement_id}.")
         pair = record.a, record.b
-        update_clusters(session, record.repo_id, names[record.repo_id], Change(judged=[pair]))
+        update_clusters(session, record.repo_id, names[record.repo_id], Change(pairs=[pair]))
     return _shown(record, names[record.repo_id])
 
 

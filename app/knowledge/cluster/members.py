@@ -14,10 +14,11 @@ from app.knowledge.cluster.shapes import ClusterMember, DuplicateChain, NearClus
 from app.knowledge.version.issues import Candidate
 from app.match.clusters.canonical import follow_chain
 from app.store.derived.cluster_queries import ClusterCounts
-from app.store.derived.clusters import NearTie, Tie
+from app.store.derived.clusters import NearLink, ReportLink
 from app.store.derived.readings import duplicates_of
 from app.store.github.issues import find_heads
-from app.store.people.judgements import Pair, Verdict
+from app.store.people.judgements import Verdict
+from app.store.records import Pair
 
 STEPS_MAX = 8
 """How far a chain is followed."""
@@ -27,27 +28,25 @@ def dead_ends(
     session: Session, repo_id: int, repo: str, numbers: Sequence[int]
 ) -> tuple[DuplicateChain, ...]:
     """The chains from these reports that reach no living issue, each told once, the longest first."""
-    repeats: dict[int, tuple[int, ...]] = {}
+    repeats: dict[int, int] = {}
     asked = list(numbers)
     for _ in range(STEPS_MAX):
         told = duplicates_of(session, repo_id, repo, asked)
-        repeats |= {number: (target,) for number, target in told.items()}
+        repeats |= told
         asked = sorted({target for target in told.values() if target not in repeats})
         if not asked:
             break
     if not repeats:
         return ()
-    ends = sorted({*repeats, *(target for targets in repeats.values() for target in targets)})
+    ends = sorted({*repeats, *repeats.values()})
     alive = {head.number for head in find_heads(session, repo_id, ends) if head.gone_at is None}
     found: list[DuplicateChain] = []
     told_of: set[int] = set()
     chains = (follow_chain(number, repeats, alive) for number in numbers if number in repeats)
-    for chain in sorted(chains, key=lambda chain: (-len(chain.numbers), chain.numbers)):
-        if chain.end == "alive" or chain.numbers[0] in told_of:
-            continue
-        told_of.update(chain.numbers)
-        reason = _reason(chain.numbers, chain.end)
-        found.append(DuplicateChain(kind=chain.end, numbers=chain.numbers, reason=reason))
+    for chain, end in sorted(chains, key=lambda pair: (-len(pair[0]), pair[0])):
+        if end != "alive" and chain[0] not in told_of:
+            told_of.update(chain)
+            found.append(DuplicateChain(kind=end, numbers=chain, reason=_reason(chain, end)))
     return tuple(found)
 
 
@@ -64,7 +63,7 @@ def members(
     *,
     repo: str,
     signatures: Mapping[int, str],
-    ties: Sequence[Tie],
+    ties: Sequence[ReportLink],
     verdicts: Mapping[Pair, Verdict],
 ) -> tuple[ClusterMember, ...]:
     """The reports, the canonical one first, then the newest first."""
@@ -116,7 +115,7 @@ def canonical_reason(one: Candidate, size: int) -> str:
 
 
 def near(
-    found: Iterable[NearTie], counts: Mapping[str, ClusterCounts], verdicts: Mapping[Pair, Verdict]
+    found: Iterable[NearLink], counts: Mapping[str, ClusterCounts], verdicts: Mapping[Pair, Verdict]
 ) -> tuple[NearCluster, ...]:
     """The clusters that are alike, each with the reason why it stands apart, as far as it is known."""
     return tuple(
@@ -135,7 +134,7 @@ def near(
     )
 
 
-def _apart(tie: NearTie, verdicts: Mapping[Pair, Verdict]) -> str:
+def _apart(tie: NearLink, verdicts: Mapping[Pair, Verdict]) -> str:
     if verdicts.get(_pair(tie.number, tie.target)) == "different":
         return "a person judged them different failures"
     return tie.reason
@@ -148,7 +147,7 @@ class _Reasons:
         self,
         canonical: int,
         signatures: Mapping[int, str],
-        ties: Sequence[Tie],
+        ties: Sequence[ReportLink],
         verdicts: Mapping[Pair, Verdict],
     ) -> None:
         self._canonical = canonical
@@ -161,7 +160,7 @@ class _Reasons:
             if verdict == "same":
                 self._judged.setdefault(one, two)
                 self._judged.setdefault(two, one)
-        self._ties: dict[int, list[Tie]] = {}
+        self._ties: dict[int, list[ReportLink]] = {}
         for tie in ties:
             self._ties.setdefault(tie.number, []).append(tie)
             if tie.kind == "duplicate":
@@ -188,7 +187,7 @@ class _Reasons:
         return f"The same error signature as #{others[0]}." if others else None
 
 
-def _by_likeness(ties: Sequence[Tie], canonical: int) -> str:
+def _by_likeness(ties: Sequence[ReportLink], canonical: int) -> str:
     alike = [tie for tie in ties if tie.kind == "similar"]
     best = next((tie for tie in alike if tie.target == canonical), alike[0] if alike else None)
     if best is None:

@@ -41,7 +41,7 @@ from app.store.derived.cluster_queries import (
     root_signatures,
     sum_thumbs,
 )
-from app.store.derived.clusters import cluster_of, find_clusters, members_of, near_clusters, ties_within
+from app.store.derived.clusters import cluster_of, find_clusters, links_within, members_of, near_clusters
 from app.store.github.issues import find_repository
 from app.store.people.judgements import judged_pairs
 from app.store.people.votes import sum_votes
@@ -199,7 +199,7 @@ def _detail(
     told = _summary(counts, repo, reports)
     signatures = root_signatures(session, repo_id, counts.id)
     verdicts = judged_pairs(session, repo_id, numbers)
-    ties = ties_within(session, repo_id, repo, counts.id)
+    ties = links_within(session, repo_id, repo, counts.id)
     alike = near_clusters(session, repo_id, repo, counts.id, limit=NEAR_MAX)
     words = load_words(session, repo_id, _telling(reports))
     span = cluster_range(counts.canonical, reports, words)

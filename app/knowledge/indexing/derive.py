@@ -20,12 +20,13 @@ from app.extract.prose.pull_requests import closed_elsewhere, closed_issues, rel
 from app.extract.reader import RULES_VERSION, IssueReading, read_issue
 from app.extract.summary import summarise
 from app.extract.text.document import CommentText, IssueText
-from app.knowledge.cluster.ties import DUPLICATE, Traits, traits_of
+from app.knowledge.cluster.ties import DUPLICATE, traits_of
 from app.knowledge.cluster.update import Change, update_clusters
 from app.knowledge.indexing.link import Linkable, forget_links, link_issues
-from app.match.pairs.features import view_issue
+from app.match.pairs.features import build_features
 from app.match.search.terms import HEADING, Terms, read_heading, terms_of, texts_of_log
 from app.starter.cards import Card, card_facts, parse_card
+from app.store.derived.clusters import FailureTraits
 from app.store.derived.readings import Reading, save_readings
 from app.store.derived.search_index import index_terms
 from app.store.engine.connect import take_turn
@@ -59,7 +60,7 @@ class StoredReading:
     reading: Reading
     terms: Terms
     linkable: Linkable | None = None
-    traits: Traits | None = None
+    traits: FailureTraits | None = None
     heading: tuple[str, ...] = ()
 
     @property
@@ -81,9 +82,9 @@ def derive_issues(session: Session, repo_id: int, repo: str, numbers: Sequence[i
     linked = link_issues(session, repo_id, repo, linkable)
     unread = {r.number for r in readings} - {item.number for item in linkable}
     linked |= forget_links(session, repo_id, repo, unread)
-    told = [item.traits for item in found if item.traits]
-    left = {r.number for r in readings} - {item.number for item in told}
-    update_clusters(session, repo_id, repo, Change(told, left, linked))
+    failures = [item.traits for item in found if item.traits]
+    left = {r.number for r in readings} - {item.number for item in failures}
+    update_clusters(session, repo_id, repo, Change(failures, left, linked))
     return DeriveResult(len(readings), sum(reading.fault is not None for reading in readings))
 
 
@@ -112,13 +113,13 @@ def _derive(
         reading = read_issue(_issue_text(issue, repo, comments, card))
         facts = _with_card(reading.facts, card, issue)
         terms = _terms(issue, reading, card)
-        view = view_issue(issue.title, reading.document.issue.body, facts, issue.created_at)
+        features = build_features(issue.title, reading.document.issue.body, facts, issue.created_at)
         links = _links(issue, facts, repo)
         repeats = [link.target_number for link in links if (link.kind, link.target_repo) == (DUPLICATE, repo)]
         return StoredReading(
             Reading(issue.number, facts, links=links),
             terms,
-            Linkable(issue.number, issue.title, view, terms, facts.related),
+            Linkable(issue.number, issue.title, features, terms, facts.related),
             traits_of(issue, facts, repeats),
             _heading(issue.title, facts),
         )

@@ -2,26 +2,25 @@
 
 Issues of two repositories are linked apart from those of one, fewer, and only where their errors are alike.
 
-In: issues with their views and search terms. Out: links of likeness in the archive, at both ends. What an
-issue is linked by is kept; read again without a change it keeps its links, so that a rebuild under the same
-rules changes nothing. The cost of one issue is bounded by the search (`app.match.pairs.candidates`).
+In: issues with their features and search terms. Out: stored links of likeness, at both ends. What an issue is
+linked by is kept; read again without a change it keeps its links, so that a rebuild under the same rules
+changes nothing. The cost of one issue is bounded by the search (`app.match.pairs.candidates`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlmodel import Session
 
-from app.match.pairs.candidates import Neighbours, find_all_neighbours
-from app.match.pairs.features import View, pack_view, unpack_view
-from app.match.pairs.score import PairScore, likest, load_pair_weights, score_pairs
+from app.match.pairs.candidates import find_neighbours
+from app.match.pairs.features import PairFeatures, load_features, save_features
+from app.match.pairs.score import PairScore, load_pair_weights, score_pairs
 from app.match.search.terms import Terms
-from app.store.derived.links import SIMILAR, Pair, find_repositories, replace_across, replace_similar
-from app.store.derived.pair_features import find_pair_views, save_pair_views
+from app.store.derived.links import SIMILAR, Links, find_repositories, replace_similar
 from app.store.derived.search_index import Key
-from app.store.records import LinkRecord
+from app.store.records import LinkRecord, Pair
 
 SIMILAR_MAX = 20
 """Links of likeness that an issue has at most."""
@@ -34,11 +33,11 @@ ACROSS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Linkable:
-    """An issue to link: what it is compared by, what it is searched by, and whom its text names."""
+    """An issue to link: what it is compared by, what it is searched by, and the issues its text names."""
 
     number: int
     title: str
-    view: View
+    features: PairFeatures
     terms: Terms
     named: tuple[int, ...] = ()
 
@@ -46,94 +45,76 @@ class Linkable:
 def link_issues(session: Session, repo_id: int, repo: str, issues: Sequence[Linkable]) -> set[Pair]:
     """Link these issues, whose search terms are indexed already, with those that are stored.
 
-    Returns the pairs within the repository of which a link was removed or written.
+    Returns the pairs within the repository of which a link that may tie was removed or written.
     """
-    packed = {issue.number: pack_view(issue.view) for issue in issues}
-    changed = set(save_pair_views(session, repo_id, packed, version=load_pair_weights().version))
-    fresh = [issue for issue in issues if issue.number in changed]
-    if not fresh:
+    features = {issue.number: issue.features for issue in issues}
+    changed = save_features(session, repo_id, features, version=load_pair_weights().version)
+    wanted: dict[int, list[Key]] = {}
+    for issue in issues:
+        if issue.number in changed:
+            near = find_neighbours(session, repo_id, issue.number, issue.title, issue.terms)
+            named = ((repo_id, number) for number in issue.named if number != issue.number)
+            wanted[issue.number] = list(dict.fromkeys([*near.here, *named, *near.across]))
+    if not wanted:
         return set()
-    near = {i.number: find_all_neighbours(session, repo_id, i.number, i.title, i.terms) for i in fresh}
-    wanted = {issue.number: _worth_weighing(issue, near[issue.number]) for issue in fresh}
     # Issues of one batch have neighbours in common: each is fetched and unpacked once.
-    asked = {number for found in wanted.values() for number in found}
-    kept = find_pair_views(session, repo_id, sorted(asked))
-    views = {number: unpack_view(packed) for number, packed in kept.items()}
-    links = {issue.number: _links_of(repo, issue, wanted[issue.number], views) for issue in fresh}
-    across = _links_across(session, fresh, {number: found.across for number, found in near.items()})
-    replace_across(session, repo_id, repo, across, most=ACROSS_MAX)
-    return replace_similar(session, repo_id, repo, links, most=SIMILAR_MAX)
+    asked: dict[int, set[int]] = {}
+    for key, number in (key for keys in wanted.values() for key in keys):
+        asked.setdefault(key, set()).add(number)
+    known = {
+        (key, number): found
+        for key, numbers in asked.items()
+        for number, found in load_features(session, key, numbers).items()
+    }
+    names = find_repositories(session)
+    here: dict[int, list[LinkRecord]] = {}
+    across: dict[int, list[LinkRecord]] = {}
+    for number, keys in wanted.items():
+        read = [key for key in keys if key in known]
+        scores = score_pairs(features[number], [known[key] for key in read])
+        ranked = sorted(
+            zip(read, scores, strict=True), key=lambda pair: (-pair[1].score, names[pair[0][0]], pair[0][1])
+        )
+        own = [pair for pair in ranked if pair[0][0] == repo_id]
+        firm = [pair for pair in own if pair[1].band in SURE]
+        loose = [pair for pair in own if pair[1].band == "related"]
+        others = [
+            pair
+            for pair in ranked
+            if pair[0][0] != repo_id and pair[1].band in SURE and pair[1].channel != "prose"
+        ]
+        here[number] = _records(names, [*firm, *loose[:RELATED_MAX]][:SIMILAR_MAX])
+        across[number] = _records(names, others[:ACROSS_MAX])
+    return _replace(session, repo_id, repo, here, across)
 
 
 def forget_links(session: Session, repo_id: int, repo: str, numbers: Collection[int]) -> set[Pair]:
-    """Take the links of likeness from issues that can be read no longer. Returns the pairs they were of."""
-    if not numbers:
-        return set()
-    replace_across(session, repo_id, repo, dict.fromkeys(numbers, ()), most=ACROSS_MAX)
-    return replace_similar(session, repo_id, repo, dict.fromkeys(numbers, ()), most=SIMILAR_MAX)
+    """Remove the links of likeness of issues that are read no longer; returns pairs as `link_issues` does."""
+    none: dict[int, Sequence[LinkRecord]] = dict.fromkeys(numbers, ())
+    return _replace(session, repo_id, repo, none, none) if none else set()
 
 
 def score_pair(session: Session, repo_id: int, one: int, two: int) -> PairScore | None:
-    """What is said of a pair, linked or not; None if one of the two was never read."""
-    kept = find_pair_views(session, repo_id, [one, two])
-    if one not in kept or two not in kept:
-        return None
-    return score_pairs(unpack_view(kept[one]), [unpack_view(kept[two])])[0]
+    """The score of a pair, linked or not; None if one of the two was never read."""
+    kept = load_features(session, repo_id, [one, two])
+    return score_pairs(kept[one], [kept[two]])[0] if one in kept and two in kept else None
 
 
-def _worth_weighing(issue: Linkable, near: Neighbours) -> list[int]:
-    return list(dict.fromkeys([*near.here, *(number for number in issue.named if number != issue.number)]))
-
-
-def _links_across(
-    session: Session, issues: Sequence[Linkable], wanted: Mapping[int, Sequence[Key]]
-) -> dict[int, tuple[LinkRecord, ...]]:
-    """The links of each issue with issues of other repositories whose errors are like its own."""
-    by_repo: dict[int, set[int]] = {}
-    for repo_id, number in (key for keys in wanted.values() for key in keys):
-        by_repo.setdefault(repo_id, set()).add(number)
-    names = find_repositories(session) if by_repo else {}
-    views = {
-        (repo_id, number): unpack_view(packed)
-        for repo_id, numbers in sorted(by_repo.items())
-        for number, packed in find_pair_views(session, repo_id, sorted(numbers)).items()
-    }
-    return {
-        issue.number: _alike_across(
-            names, issue, {key: views[key] for key in wanted[issue.number] if key in views}
-        )
-        for issue in issues
-    }
-
-
-def _alike_across(
-    names: Mapping[int, str], issue: Linkable, others: Mapping[Key, View]
-) -> tuple[LinkRecord, ...]:
-    scores = score_pairs(issue.view, list(others.values()))
-    told = [
-        LinkRecord(names[repo_id], number, SIMILAR, said.reason, said.score, said.channel)
-        for (repo_id, number), said in zip(others, scores, strict=True)
-        if said.band in SURE and said.channel != "prose"
+def _records(names: dict[int, str], scores: Sequence[tuple[Key, PairScore]]) -> list[LinkRecord]:
+    return [
+        LinkRecord(names[repo_id], number, SIMILAR, item.reason, item.score, item.channel)
+        for (repo_id, number), item in scores
     ]
-    told.sort(key=lambda link: (-(link.score or 0.0), link.target_repo, link.target_number))
-    return tuple(told[:ACROSS_MAX])
 
 
-def _links_of(
-    repo: str, issue: Linkable, wanted: Sequence[int], views: Mapping[int, View]
-) -> tuple[LinkRecord, ...]:
-    numbers = [number for number in wanted if number in views]
-    others = [views[number] for number in numbers]
-    places = likest(issue.view, others)
-    scores = score_pairs(issue.view, [others[at] for at in places])
-    return _strongest(repo, {numbers[at]: said for at, said in zip(places, scores, strict=True)})
-
-
-def _strongest(repo: str, scores: Mapping[int, PairScore]) -> tuple[LinkRecord, ...]:
-    ranked = sorted(scores.items(), key=lambda item: (-item[1].score, item[0]))
-    firm = [item for item in ranked if item[1].band in ("same", "likely")]
-    loose = [item for item in ranked if item[1].band == "related"][:RELATED_MAX]
-    return tuple(
-        LinkRecord(repo, number, SIMILAR, said.reason, said.score, said.channel)
-        for number, said in (*firm, *loose)[:SIMILAR_MAX]
-    )
+def _replace(
+    session: Session,
+    repo_id: int,
+    repo: str,
+    here: Links,
+    across: Links,
+) -> set[Pair]:
+    replace_similar(session, repo_id, repo, across, most=ACROSS_MAX, across=True)
+    changed = replace_similar(session, repo_id, repo, here, most=SIMILAR_MAX)
+    least = load_pair_weights().likely_from
+    return {pair for pair, score in changed if score >= least}

@@ -44,22 +44,18 @@ _NO_ERRORS = CauseChain(None)
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Issues worth weighing, most promising first: numbers of the same repository, and keys of others."""
+    """Keys of issues worth weighing, most promising first: of the same repository, and of others."""
 
-    here: tuple[int, ...] = ()
+    here: tuple[Key, ...] = ()
     across: tuple[Key, ...] = ()
 
 
-def find_neighbours(session: Session, repo_id: int, number: int, title: str, terms: Terms) -> list[int]:
-    """The issues of a repository that share most with an indexed issue; without itself."""
-    return list(find_all_neighbours(session, repo_id, number, title, terms).here)
-
-
-def find_all_neighbours(session: Session, repo_id: int, number: int, title: str, terms: Terms) -> Neighbours:
-    """As `find_neighbours`, and the issues of other repositories that share most of its error."""
+def find_neighbours(session: Session, repo_id: int, number: int, title: str, terms: Terms) -> Neighbours:
+    """The issues that share most with an indexed issue, without itself; those of others share its error."""
     asked = _choose(title, terms)
     frequencies = {key: df for key, df in find_frequencies(session, list(asked)).items() if df > ALONE}
-    chosen = _affordable(frequencies)
+    rarest = sorted(frequencies, key=lambda key: (frequencies[key], key))
+    chosen = affordable(rarest, frequencies, POSTINGS_MAX)
     if not chosen:
         return Neighbours()
     gains = {key: asked[key] * math.log1p(YARDSTICK / frequencies[key]) for key in chosen}
@@ -67,9 +63,7 @@ def find_all_neighbours(session: Session, repo_id: int, number: int, title: str,
     own = rows[(rows[:, 1] == repo_id) & (rows[:, 2] != number)]
     errors = [term_id(*term) for term in terms if term[0] in ERROR_CHANNELS]
     others = rows[(rows[:, 1] != repo_id) & np.isin(rows[:, 0], np.array(errors, dtype=np.int64))]
-    return Neighbours(
-        tuple(key[1] for key in _best(own, gains, NEIGHBOURS)), tuple(_best(others, gains, NEIGHBOURS_ACROSS))
-    )
+    return Neighbours(tuple(_best(own, gains, NEIGHBOURS)), tuple(_best(others, gains, NEIGHBOURS_ACROSS)))
 
 
 def _best(rows: np.ndarray, gains: Mapping[int, float], most: int) -> list[Key]:
@@ -98,9 +92,3 @@ def _choose(title: str, terms: Terms) -> dict[int, float]:
         for _, text in nsmallest(TERMS[channel], items):
             found.setdefault(term_id(channel, text), SEED_WEIGHT[channel])
     return found
-
-
-def _affordable(frequencies: Mapping[int, int]) -> list[int]:
-    """The rarest terms, as many as the budget of postings allows."""
-    rarest = sorted(frequencies, key=lambda key: (frequencies[key], key))
-    return affordable(rarest, frequencies, POSTINGS_MAX)

@@ -1,9 +1,8 @@
 """What one issue is compared by when two issues are weighed against each other.
 
-In: an issue's title, text and facts. Out: a `View`: five weighted bags of words, and the conditions under
-which it failed. The weights of words are data (`pair_words.json`, learned by `app.train.pair_score`), not
-counts
-of the stored corpus: so a pair has one score, whenever it is asked for and whatever else is stored.
+In: an issue's title, text and facts. Out: `PairFeatures`: five weighted bags of words, and the conditions
+under which it failed. The weights of words are data (`pair_words.json`, learned by `app.train.pair_score`),
+not counts of the stored corpus: so a pair has one score, whatever else is stored.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -21,11 +20,13 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+from sqlmodel import Session
 
 from app.extract.facts import Facts
 from app.extract.log.signature import mask
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rule_set
+from app.store.derived.pair_features import find_packed_features, save_packed_features
 
 TITLE, MESSAGE, WORDS, NAMES, TITLE_WORDS = "title", "message", "words", "names", "title_words"
 BAGS = (TITLE, MESSAGE, WORDS, NAMES, TITLE_WORDS)
@@ -61,7 +62,7 @@ class Bag:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PairFeatures:
     """One issue as it is compared.
 
     Attributes:
@@ -109,14 +110,14 @@ def load_word_weights() -> WordWeights:
     )
 
 
-def view_issue(title: str, text: str, facts: Facts, created_at: datetime | None) -> View:
+def build_features(title: str, text: str, facts: Facts, created_at: datetime | None) -> PairFeatures:
     """The view of an issue."""
     known = load_word_weights()
     said = bare_title(title)
     message = facts.error.message if facts.error else ""
     met = _conditions(title, text, facts)
     in_title = frozenset(met["title"])
-    return View(
+    return PairFeatures(
         day=created_at.toordinal() if created_at else None,
         commonness=round(math.log1p(known.common_messages.get(message_key(message), 0)), 4),
         conditions=frozenset(met["text"]) | in_title,
@@ -244,33 +245,46 @@ def _bag(weights: Mapping[str, float]) -> Bag:
     return Bag(ids, np.array([hashed[int(key)] for key in ids], dtype="<f4"))
 
 
-# ---- as it is kept
+def save_features(
+    session: Session, repo_id: int, features: Mapping[int, PairFeatures], *, version: str
+) -> set[int]:
+    """Keep the features of these issues.
+
+    Returns the numbers of those whose features are others than were kept, or were made by another version.
+    """
+    return save_packed_features(
+        session, repo_id, {number: pack_features(item) for number, item in features.items()}, version=version
+    )
 
 
-def pack_view(view: View) -> bytes:
-    """A view as bytes; equal views give equal bytes."""
+def load_features(session: Session, repo_id: int, numbers: Collection[int]) -> dict[int, PairFeatures]:
+    """The kept features of these issues; what was never read is left out."""
+    kept = find_packed_features(session, repo_id, numbers)
+    return {number: unpack_features(packed) for number, packed in kept.items()}
+
+
+def pack_features(features: PairFeatures) -> bytes:
+    """Features as bytes; equal features give equal bytes."""
+    bags = [features.bags[name] for name in BAGS]
     head: dict[str, Any] = {
-        "day": view.day,
-        "commonness": view.commonness,
-        "sizes": [len(view.bags[name].ids) for name in BAGS],
+        "day": features.day,
+        "commonness": features.commonness,
+        "sizes": [len(bag.ids) for bag in bags],
+        **{name: sorted(getattr(features, name)) for name in _SETS},
     }
-    head |= {name: sorted(getattr(view, name)) for name in _SETS}
-    bags = [view.bags[name] for name in BAGS]
     ids = np.concatenate([bag.ids for bag in bags]).astype("<u4").tobytes()
     weights = np.concatenate([bag.weights for bag in bags]).astype("<f4").tobytes()
     return json.dumps(head, separators=(",", ":")).encode() + b"\n" + ids + weights
 
 
-def unpack_view(packed: bytes) -> View:
-    """The view that `pack_view` packed."""
+def unpack_features(packed: bytes) -> PairFeatures:
+    """The features that `pack_features` packed."""
     line, _, rest = packed.partition(b"\n")
     head = json.loads(line)
-    sizes: list[int] = head["sizes"]
-    ids = np.frombuffer(rest, dtype="<u4", count=sum(sizes)).astype("<i8")
+    ends = np.cumsum(head["sizes"])
+    ids = np.frombuffer(rest, dtype="<u4", count=int(ends[-1])).astype("<i8")
     weights = np.frombuffer(rest, dtype="<f4", offset=4 * len(ids))
-    bags, at = {}, 0
-    for name, size in zip(BAGS, sizes, strict=True):
-        bags[name] = Bag(ids[at : at + size], weights[at : at + size])
-        at += size
+    parts = zip(np.split(ids, ends[:-1]), np.split(weights, ends[:-1]), strict=True)
+    bags = {name: Bag(*part) for name, part in zip(BAGS, parts, strict=True)}
     sets = {name: frozenset(head[name]) for name in _SETS}
-    return View(day=head["day"], commonness=head["commonness"], bags=bags, **sets)
+    return PairFeatures(day=head["day"], commonness=head["commonness"], bags=bags, **sets)

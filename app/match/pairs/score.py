@@ -1,8 +1,7 @@
 """How likely two issues report the same failure: features of a pair, its score, its band.
 
-In: the `View` of an issue and those of others. Out: `PairScore`s. The score is the same whichever of the
-two is asked from. The weights are data (`pair_weights.json`, learned by `app.train.pair_score` from judged
-pairs); nothing is fitted here.
+In: the features of an issue and of others. Out: `PairScore`s, the same whichever of the two is asked from.
+The weights are data (`pair_weights.json`, learned by `app.train.pair_score` from judged pairs).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from app.match.pairs.features import MESSAGE, NAMES, TITLE, TITLE_WORDS, WORDS, View
+from app.match.pairs.features import MESSAGE, NAMES, TITLE, TITLE_WORDS, WORDS, PairFeatures
 from app.match.search.ranking import Band
 
 PAIR_FEATURES = (
@@ -97,77 +96,68 @@ def load_pair_weights() -> PairWeights:
     )
 
 
-def score_pairs(view: View, others: Sequence[View], weights: PairWeights | None = None) -> list[PairScore]:
-    """Each of the others against this view, in their order."""
-    used = weights or load_pair_weights()
-    table = pair_features(view, others)
-    if not len(table):
-        return []
-    messages = _overlap(view, others, MESSAGE, MESSAGE)
+def score_pairs(one: PairFeatures, others: Sequence[PairFeatures]) -> list[PairScore]:
+    """The likeness of one issue with each of the others, in their order."""
+    table = pair_features(one, others)
+    messages = _overlaps(one, others, MESSAGE, MESSAGE)
     return [
         PairScore(
             chance,
-            band_of_score(chance, used) if _is_alike(row) else None,
+            band_of_score(chance) if _is_alike(row) else None,
             _channel(row, float(message)),
-            _reason(row, view, other),
+            _reason(row, one, other),
         )
-        for chance, row, message, other in zip(_chances(table, used), table, messages, others, strict=True)
+        for chance, row, message, other in zip(_chances(table), table, messages, others, strict=True)
     ]
 
 
-def likest(view: View, others: Sequence[View]) -> list[int]:
-    """Places of those among the others that are worth a link."""
-    used = load_pair_weights()
-    table = pair_features(view, others)
-    chances = _chances(table, used)
-    return [at for at, chance in enumerate(chances) if band_of_score(chance, used) and _is_alike(table[at])]
+def chances(one: PairFeatures, others: Sequence[PairFeatures]) -> list[float]:
+    """The scores of `score_pairs` alone, in less time."""
+    return _chances(pair_features(one, others))
+
+
+def _chances(table: np.ndarray) -> list[float]:
+    weights = load_pair_weights()
+    values = np.clip((table * np.array(weights.coefficients)).sum(axis=1) + weights.intercept, -40, 40)
+    found: list[float] = np.round(1 / (1 + np.exp(-values)), 4).tolist()
+    return found
 
 
 def _is_alike(row: np.ndarray) -> bool:
     return bool(sum(row[PAIR_FEATURES.index(name)] for name in SHARED_FEATURES) >= SHARED_LEAST)
 
 
-def _chances(table: np.ndarray, weights: PairWeights) -> list[float]:
-    values = np.clip((table * np.array(weights.coefficients)).sum(axis=1) + weights.intercept, -40, 40)
-    chances: list[float] = np.round(1 / (1 + np.exp(-values)), 4).tolist()
-    return chances
-
-
-def pair_features(view: View, others: Sequence[View]) -> np.ndarray:
+def pair_features(one: PairFeatures, others: Sequence[PairFeatures]) -> np.ndarray:
     """One row for each of the others, in the order of `PAIR_FEATURES`."""
     if not others:
         return np.zeros((0, len(PAIR_FEATURES)))
     titles_messages = [(TITLE, TITLE), (MESSAGE, MESSAGE), (TITLE, MESSAGE), (MESSAGE, TITLE)]
-    claim = np.max([_overlap(view, others, mine, theirs) for mine, theirs in titles_messages], axis=0)
-    words = _overlap(view, others, WORDS, WORDS)
-    days = np.array([_days(view, other) for other in others])
-    commonness = np.array([max(view.commonness, other.commonness) for other in others])
-    sets = np.array([_of_sets(view, other) for other in others])
+    claim = np.max([_overlaps(one, others, mine, theirs) for mine, theirs in titles_messages], axis=0)
+    days = np.array([_days(one, other) for other in others])
+    commonness = np.array([max(one.commonness, other.commonness) for other in others])
+    title, text = one.bags[TITLE_WORDS], one.bags[WORDS]
+    title_in_theirs = _sums(others, WORDS, title.ids, title.weights, multiply=False)
+    theirs_in_text = _sums(others, TITLE_WORDS, text.ids, np.ones(len(text.ids)), multiply=True)
     return np.column_stack(
         [
             claim,
             claim * np.exp(-days / NEAR_DAYS),
             claim * np.maximum(0, commonness - COMMON_FROM) * np.minimum(1, days / FAR_DAYS),
-            words,
-            _names(view, others),
-            (_contained(view, others) + _contained_in(view, others)) / 2,
+            _overlaps(one, others, WORDS, WORDS),
+            _names(one, others),
+            (title_in_theirs + theirs_in_text) / 2,
             np.log1p(days),
-            sets,
+            np.array([_of_sets(one, other) for other in others]),
         ]
     ).round(9)
 
 
-def shared_claims(view: View, others: Sequence[View]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How much of its claims each of the others shares, as cosines.
-
-    Titles with titles, messages with messages, the title of one with the message of the other.
-    """
-    crossed = (_overlap(view, others, TITLE, MESSAGE), _overlap(view, others, MESSAGE, TITLE))
-    titles, messages = _overlap(view, others, TITLE, TITLE), _overlap(view, others, MESSAGE, MESSAGE)
-    return titles.round(6), messages.round(6), np.maximum(*crossed).round(6)
+def overlap(one: PairFeatures, two: PairFeatures, mine: str, theirs: str) -> float:
+    """How much a bag of one and a bag of the other share, as a cosine."""
+    return round(float(_overlaps(one, [two], mine, theirs)[0]), 6)
 
 
-def _of_sets(one: View, two: View) -> tuple[float, ...]:
+def _of_sets(one: PairFeatures, two: PairFeatures) -> tuple[float, ...]:
     unmet = len(one.title_conditions - two.conditions) + len(two.title_conditions - one.conditions)
     return (
         _share(one.conditions, two.conditions),
@@ -188,31 +178,19 @@ def _apart(one: frozenset[str], two: frozenset[str]) -> float:
     return float(bool(one and two and not one & two))
 
 
-def _days(one: View, two: View) -> float:
+def _days(one: PairFeatures, two: PairFeatures) -> float:
     return float(abs(one.day - two.day)) if one.day and two.day else float(UNKNOWN_DAYS)
 
 
-def _overlap(view: View, others: Sequence[View], mine: str, theirs: str) -> np.ndarray:
+def _overlaps(one: PairFeatures, others: Sequence[PairFeatures], mine: str, theirs: str) -> np.ndarray:
     """Sums of the products of weights of shared terms: the cosine, where bags are of unit length."""
-    own = view.bags[mine]
+    own = one.bags[mine]
     return _sums(others, theirs, own.ids, own.weights, multiply=True)
 
 
-def _contained(view: View, others: Sequence[View]) -> np.ndarray:
-    """How much of this title's words stands in each of the other texts."""
-    own = view.bags[TITLE_WORDS]
-    return _sums(others, WORDS, own.ids, own.weights, multiply=False)
-
-
-def _contained_in(view: View, others: Sequence[View]) -> np.ndarray:
-    """How much of each of the other titles' words stands in this text."""
-    own = view.bags[WORDS]
-    return _sums(others, TITLE_WORDS, own.ids, np.ones(len(own.ids)), multiply=True)
-
-
-def _names(view: View, others: Sequence[View]) -> np.ndarray:
+def _names(one: PairFeatures, others: Sequence[PairFeatures]) -> np.ndarray:
     """The share of the weight of all names that both have."""
-    own = view.bags[NAMES]
+    own = one.bags[NAMES]
     shared = _sums(others, NAMES, own.ids, own.weights, multiply=False)
     whole = float(own.weights.sum(dtype=float)) + np.array(
         [float(other.bags[NAMES].weights.sum(dtype=float)) for other in others]
@@ -222,11 +200,11 @@ def _names(view: View, others: Sequence[View]) -> np.ndarray:
 
 
 def _sums(
-    others: Sequence[View], name: str, ids: np.ndarray, weights: np.ndarray, *, multiply: bool
+    others: Sequence[PairFeatures], name: str, ids: np.ndarray, weights: np.ndarray, *, multiply: bool
 ) -> np.ndarray:
     """For each of the others: the weights of the terms it shares, times its own where asked; in one pass."""
     bags = [other.bags[name] for other in others]
-    if not len(ids):
+    if not len(ids) or not bags:
         return np.zeros(len(others))
     flat = np.concatenate([bag.ids for bag in bags])
     at = np.minimum(np.searchsorted(ids, flat), len(ids) - 1)
@@ -238,9 +216,9 @@ def _sums(
     return np.bincount(of, weights=gains, minlength=len(others))
 
 
-def band_of_score(chance: float, weights: PairWeights | None = None) -> Band | None:
+def band_of_score(chance: float) -> Band | None:
     """The band that a score is in; None for a pair that is not worth a link."""
-    weights = weights or load_pair_weights()
+    weights = load_pair_weights()
     if chance >= weights.same_from:
         return "same"
     if chance >= weights.likely_from:
@@ -254,20 +232,20 @@ def _channel(row: np.ndarray, message: float) -> Channel:
     return "both" if row[PAIR_FEATURES.index("words")] >= LOG_FROM else "log"
 
 
-def _reason(row: np.ndarray, one: View, two: View) -> str:
+def _reason(row: np.ndarray, one: PairFeatures, two: PairFeatures) -> str:
     """What speaks for the pair and what against it, in words."""
-    told = dict(zip(PAIR_FEATURES, row.tolist(), strict=True))
+    values = dict(zip(PAIR_FEATURES, row.tolist(), strict=True))
     shared = [name.partition(".")[2].replace("_", " ") for name in sorted(one.conditions & two.conditions)]
     families = sorted(name.partition(".")[2].replace("_", "-") for name in one.families & two.families)
     parts = [
-        f"titles or error messages alike ({told['claim']:.2f})" if told["claim"] >= LOG_FROM else "",
-        f"texts alike ({told['words']:.2f})" if told["words"] >= LOG_FROM / 2 else "",
+        f"titles or error messages alike ({values['claim']:.2f})" if values["claim"] >= LOG_FROM else "",
+        f"texts alike ({values['words']:.2f})" if values["words"] >= LOG_FROM / 2 else "",
         f"both with {', '.join(shared[:3])}" if shared else "",
         f"both {', '.join(families[:2])}" if families else "",
-        f"{round(math.expm1(told['era']))} days apart",
-        "other models" if told["other_family"] else "",
-        "another platform" if told["other_platform"] else "",
-        "another class of error" if told["other_type"] else "",
-        "a message that many failures share" if told["claim_common_far"] else "",
+        f"{round(math.expm1(values['era']))} days apart",
+        "other models" if values["other_family"] else "",
+        "another platform" if values["other_platform"] else "",
+        "another class of error" if values["other_type"] else "",
+        "a message that many failures share" if values["claim_common_far"] else "",
     ]
     return "; ".join(part for part in parts if part)

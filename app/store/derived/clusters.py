@@ -1,208 +1,25 @@
-"""What ties the reports of a cluster together, and what is alike but stands in another cluster.
-
-Each failure's place among the clusters, and the writing of clusters.
-
-Clusters: found by their ids, members by their cluster, a cluster by its members.
-"""
+"""Clusters, the failures in them, and the ids that once named one."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
-from sqlalchemy import Select, bindparam, delete, func
-from sqlalchemy import select as sql_select
-from sqlmodel import Session, col, select
+from sqlalchemy import Select, bindparam, delete, func, select
+from sqlmodel import Session
 
-from app.store.engine.connect import upsert
-from app.store.tables import ClusterAliasRow, ClusterMemberRow, ClusterRow, metadata
+from app.store.engine.connect import KEYS_PER_QUERY, rows_in_parts, upsert
+from app.store.tables import metadata
 
 TYING = ("similar", "duplicate")
 PAIRS_PER_CLUSTER = 40
 """Two clusters may be linked by many pairs; only so many, on average, are looked through."""
 
-_LINK = metadata.tables["link"].c
-_MEMBER = metadata.tables["cluster_member"].c
-_THEIRS = metadata.tables["cluster_member"].alias("theirs")
-
-
-class Tie(NamedTuple):
-    """A link from one report to another; likeness has a score."""
-
-    number: int
-    target: int
-    kind: str
-    score: float | None
-    reason: str
-
-
-class NearTie(NamedTuple):
-    """The likest pair between a cluster and another one."""
-
-    number: int
-    target: int
-    cluster_id: str
-    score: float
-    reason: str
-
-
-def ties_within(session: Session, repo_id: int, repo: str, cluster_id: str) -> list[Tie]:
-    """The links between two reports of a cluster, the likest first."""
-    query = (
-        _links_of(repo_id, repo, cluster_id, TYING)
-        .where(_THEIRS.c.cluster_id == cluster_id)
-        .order_by(func.coalesce(_LINK.score, 1.0).desc(), _LINK.number, _LINK.target_number)
-    )
-    return [Tie(*row[:-1]) for row in session.connection().execute(query)]
-
-
-def near_clusters(session: Session, repo_id: int, repo: str, cluster_id: str, *, limit: int) -> list[NearTie]:
-    """The clusters whose reports are linked as alike with this one's, each by its likest pair."""
-    query = (
-        _links_of(repo_id, repo, cluster_id, TYING[:1])
-        .where(_THEIRS.c.cluster_id != cluster_id)
-        .order_by(_LINK.score.desc(), _LINK.number, _LINK.target_number)
-        .limit(limit * PAIRS_PER_CLUSTER)
-    )
-    found: dict[str, NearTie] = {}
-    for number, target, _, score, reason, theirs in session.connection().execute(query):
-        found.setdefault(theirs, NearTie(number, target, theirs, score, reason))
-    return list(found.values())[:limit]
-
-
-def _links_of(repo_id: int, repo: str, cluster_id: str, kinds: Sequence[str]) -> Select[Any]:
-    # Not joined: SQLite would then begin with all links that point into the repository.
-    ours = sql_select(_MEMBER.number).where(_MEMBER.repo_id == repo_id, _MEMBER.cluster_id == cluster_id)
-    return (
-        sql_select(
-            _LINK.number, _LINK.target_number, _LINK.kind, _LINK.score, _LINK.reason, _THEIRS.c.cluster_id
-        )
-        .join_from(
-            metadata.tables["link"],
-            _THEIRS,
-            (_THEIRS.c.repo_id == _LINK.repo_id) & (_THEIRS.c.number == _LINK.target_number),
-        )
-        .where(
-            _LINK.repo_id == repo_id,
-            _LINK.number.in_(ours),
-            _LINK.target_repo == repo,
-            _LINK.kind.in_(kinds),
-        )
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class MemberRecord:
-    """A failure: the cluster it is in, the signature of its root cause, what clusters are told apart by."""
-
-    number: int
-    cluster_id: str
-    signature_id: str | None
-    traits: Mapping[str, Any]
-
-
-def find_members(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[int, MemberRecord]:
-    """Those of these issues that are in a cluster."""
-    found: dict[int, MemberRecord] = {}
-    for part in parts_of(sorted(set(numbers))):
-        query = select(
-            ClusterMemberRow.number,
-            ClusterMemberRow.cluster_id,
-            ClusterMemberRow.signature_id,
-            ClusterMemberRow.traits,
-        ).where(ClusterMemberRow.repo_id == repo_id, col(ClusterMemberRow.number).in_(part))
-        found |= {row[0]: MemberRecord(*row) for row in session.exec(query)}
-    return found
-
-
-def first_members(session: Session, repo_id: int, signature_ids: Iterable[str]) -> dict[str, int]:
-    """The lowest number of the members with each of these signatures."""
-    found: dict[str, int] = {}
-    for part in parts_of(sorted(set(signature_ids))):
-        query = (
-            select(ClusterMemberRow.signature_id, func.min(ClusterMemberRow.number))
-            .where(ClusterMemberRow.repo_id == repo_id, col(ClusterMemberRow.signature_id).in_(part))
-            .group_by(col(ClusterMemberRow.signature_id))
-        )
-        found |= {key: number for key, number in session.exec(query) if key is not None}
-    return found
-
-
-def save_members(session: Session, repo_id: int, records: Iterable[MemberRecord]) -> None:
-    """Keep these members, in place of what was known of them."""
-    rows = [
-        {
-            "repo_id": repo_id,
-            "number": item.number,
-            "cluster_id": item.cluster_id,
-            "signature_id": item.signature_id,
-            "traits": dict(item.traits),
-        }
-        for item in records
-    ]
-    upsert(session, metadata.tables["cluster_member"], rows, keys=("repo_id", "number"))
-
-
-def remove_members(session: Session, repo_id: int, numbers: Collection[int]) -> None:
-    """Take these issues out of all clusters."""
-    for part in parts_of(sorted(numbers)):
-        session.connection().execute(
-            delete(ClusterMemberRow).where(
-                col(ClusterMemberRow.repo_id) == repo_id, col(ClusterMemberRow.number).in_(part)
-            )
-        )
-
-
-def replace_clusters(
-    session: Session, repo_id: int, removed: Collection[str], saved: Sequence[ClusterRecord]
-) -> None:
-    """Remove the clusters of these ids and keep others, in place of what was known of them.
-
-    What is saved is no alias any more.
-    """
-    for part in parts_of(sorted(removed)):
-        session.connection().execute(
-            delete(ClusterRow).where(col(ClusterRow.repo_id) == repo_id, col(ClusterRow.id).in_(part))
-        )
-    rows = [
-        {"repo_id": repo_id, "id": item.id, "canonical": item.canonical, "text": item.text} for item in saved
-    ]
-    upsert(session, metadata.tables["cluster"], rows, keys=("repo_id", "id"))
-    remove_aliases(session, repo_id, [item.id for item in saved])
-
-
-def find_aliases(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[str, int]:
-    """The ids that once named a cluster about one of these issues, each with its issue."""
-    found: dict[str, int] = {}
-    for part in parts_of(sorted(set(numbers))):
-        query = select(ClusterAliasRow.old_id, ClusterAliasRow.number).where(
-            ClusterAliasRow.repo_id == repo_id, col(ClusterAliasRow.number).in_(part)
-        )
-        found |= dict(iter(session.exec(query)))
-    return found
-
-
-def save_aliases(session: Session, repo_id: int, aliases: Mapping[str, int]) -> None:
-    """Keep ids that once named a cluster, each with the issue whose cluster it leads to."""
-    rows = [{"repo_id": repo_id, "old_id": key, "number": number} for key, number in sorted(aliases.items())]
-    upsert(session, metadata.tables["cluster_alias"], rows, keys=("repo_id", "old_id"))
-
-
-def remove_aliases(session: Session, repo_id: int, ids: Collection[str]) -> None:
-    """Forget that these ids once named a cluster."""
-    for part in parts_of(sorted(ids)):
-        session.connection().execute(
-            delete(ClusterAliasRow).where(
-                col(ClusterAliasRow.repo_id) == repo_id, col(ClusterAliasRow.old_id).in_(part)
-            )
-        )
-
-
-KEYS_PER_QUERY = 900
-"""Stays below the number of bound values that every SQLite build takes."""
-
-T = TypeVar("T")
+_LINK, _CLUSTER = metadata.tables["link"].c, metadata.tables["cluster"].c
+_MEMBERS, _MEMBER = metadata.tables["cluster_member"], metadata.tables["cluster_member"].c
+_ALIASES, _ALIAS = metadata.tables["cluster_alias"], metadata.tables["cluster_alias"].c
+_THEIRS = _MEMBERS.alias("theirs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,24 +31,198 @@ class ClusterRecord:
     text: str
 
 
-_CLUSTER, _MEMBER_CLUSTERS = metadata.tables["cluster"].c, metadata.tables["cluster_member"].c
-_FELLOW = metadata.tables["cluster_member"].alias("fellow").c
+@dataclass(frozen=True, slots=True)
+class FailureTraits:
+    """What clusters are made by: read from the texts of one issue that reports a failure.
+
+    Attributes:
+        signature_id: of its root cause.
+        rules: the version of the rules that read it.
+        text: the readable text of its signature, else its masked title.
+        message: the masked words of its error message; empty if it has none.
+        frame: where its error was raised, `file.py:function`.
+        generic: its error is one that many unlike failures share; `late`: a later call reported it.
+        names_test: its title names a test and not a failure.
+        in_error: ids of the conditions and families that the error line itself names.
+        evidence: how much it shows a reader, in points.
+        closed, gone: as GitHub has it.
+        repeats: the issues that it is a duplicate of, as people say.
+    """
+
+    number: int
+    signature_id: str | None = None
+    rules: str = ""
+    text: str = ""
+    message: str = ""
+    frame: str | None = None
+    generic: bool = False
+    late: bool = False
+    names_test: bool = False
+    in_error: tuple[str, ...] = ()
+    evidence: int = 0
+    closed: bool = False
+    gone: bool = False
+    repeats: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRecord:
+    """A failure and the cluster it is in."""
+
+    traits: FailureTraits
+    cluster_id: str
+
+
+class ReportLink(NamedTuple):
+    """A link from one report to another; likeness has a score."""
+
+    number: int
+    target: int
+    kind: str
+    score: float | None
+    reason: str
+
+
+class NearLink(NamedTuple):
+    """The likest pair between a cluster and another one."""
+
+    number: int
+    target: int
+    cluster_id: str
+    score: float
+    reason: str
+
+
+def links_within(session: Session, repo_id: int, repo: str, cluster_id: str) -> list[ReportLink]:
+    """The links between two reports of a cluster, the likest first."""
+    query = (
+        _links_of(repo_id, repo, cluster_id, TYING)
+        .where(_THEIRS.c.cluster_id == cluster_id)
+        .order_by(func.coalesce(_LINK.score, 1.0).desc(), _LINK.number, _LINK.target_number)
+    )
+    return [ReportLink(*row[:-1]) for row in session.connection().execute(query)]
+
+
+def near_clusters(
+    session: Session, repo_id: int, repo: str, cluster_id: str, *, limit: int
+) -> list[NearLink]:
+    """The clusters whose reports are linked as alike with this one's, each by its likest pair."""
+    query = (
+        _links_of(repo_id, repo, cluster_id, TYING[:1])
+        .where(_THEIRS.c.cluster_id != cluster_id)
+        .order_by(_LINK.score.desc(), _LINK.number, _LINK.target_number)
+        .limit(limit * PAIRS_PER_CLUSTER)
+    )
+    found: dict[str, NearLink] = {}
+    for number, target, _, score, reason, theirs in session.connection().execute(query):
+        found.setdefault(theirs, NearLink(number, target, theirs, score, reason))
+    return list(found.values())[:limit]
+
+
+def _links_of(repo_id: int, repo: str, cluster_id: str, kinds: Sequence[str]) -> Select[Any]:
+    # Not joined: SQLite would then begin with all links that point into the repository.
+    ours = select(_MEMBER.number).where(_MEMBER.repo_id == repo_id, _MEMBER.cluster_id == cluster_id)
+    columns = (_LINK.number, _LINK.target_number, _LINK.kind, _LINK.score, _LINK.reason)
+    is_theirs = (_THEIRS.c.repo_id == _LINK.repo_id) & (_THEIRS.c.number == _LINK.target_number)
+    return (
+        select(*columns, _THEIRS.c.cluster_id)
+        .join_from(metadata.tables["link"], _THEIRS, is_theirs)
+        .where(
+            _LINK.repo_id == repo_id,
+            _LINK.number.in_(ours),
+            _LINK.target_repo == repo,
+            _LINK.kind.in_(kinds),
+        )
+    )
+
+
+def find_members(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[int, MemberRecord]:
+    """Those of these issues that are in a cluster."""
+    query = select(_MEMBER.number, _MEMBER.signature_id, _MEMBER.traits, _MEMBER.cluster_id)
+    found = {}
+    for number, signature_id, kept, cluster_id in rows_in_parts(
+        session, query.where(_MEMBER.repo_id == repo_id), _MEMBER.number, numbers
+    ):
+        traits: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in kept.items()}
+        found[number] = MemberRecord(FailureTraits(number, signature_id, **traits), cluster_id)
+    return found
+
+
+def first_members(session: Session, repo_id: int, signature_ids: Iterable[str]) -> dict[str, int]:
+    """The lowest number of the members with each of these signatures."""
+    query = select(_MEMBER.signature_id, func.min(_MEMBER.number)).where(_MEMBER.repo_id == repo_id)
+    grouped = query.group_by(_MEMBER.signature_id)
+    return dict(rows_in_parts(session, grouped, _MEMBER.signature_id, signature_ids))
+
+
+def save_members(session: Session, repo_id: int, records: Iterable[MemberRecord]) -> None:
+    """Keep these members, in place of what was known of them."""
+    rows = []
+    for item in records:
+        traits = asdict(item.traits)
+        keys = {name: traits.pop(name) for name in ("number", "signature_id")}
+        rows.append({"repo_id": repo_id, **keys, "cluster_id": item.cluster_id, "traits": traits})
+    upsert(session, _MEMBERS, rows, keys=("repo_id", "number"))
+
+
+def remove_members(session: Session, repo_id: int, numbers: Iterable[int]) -> None:
+    """Take these issues out of all clusters."""
+    _delete(session, "cluster_member", "number", repo_id, numbers)
+
+
+def replace_clusters(
+    session: Session, repo_id: int, removed: Iterable[str], saved: Sequence[ClusterRecord]
+) -> None:
+    """Remove the clusters of these ids and keep others, in place of what was known of them.
+
+    What is saved is no alias any more.
+    """
+    _delete(session, "cluster", "id", repo_id, removed)
+    rows = [{"repo_id": repo_id, **asdict(item)} for item in saved]
+    upsert(session, metadata.tables["cluster"], rows, keys=("repo_id", "id"))
+    remove_aliases(session, repo_id, [item.id for item in saved])
+
+
+def find_aliases(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[str, int]:
+    """The ids that once named a cluster about one of these issues, each with its issue."""
+    query = select(_ALIAS.old_id, _ALIAS.number).where(_ALIAS.repo_id == repo_id)
+    return dict(rows_in_parts(session, query, _ALIAS.number, numbers))
+
+
+def save_aliases(session: Session, repo_id: int, aliases: Mapping[str, int]) -> None:
+    """Keep ids that once named a cluster, each with the issue whose cluster it leads to."""
+    rows = [{"repo_id": repo_id, "old_id": key, "number": number} for key, number in sorted(aliases.items())]
+    upsert(session, _ALIASES, rows, keys=("repo_id", "old_id"))
+
+
+def remove_aliases(session: Session, repo_id: int, ids: Iterable[str]) -> None:
+    """Forget that these ids once named a cluster."""
+    _delete(session, "cluster_alias", "old_id", repo_id, ids)
+
+
+def _delete(session: Session, name: str, key: str, repo_id: int, values: Iterable[Any]) -> None:
+    table = metadata.tables[name]
+    asked = sorted(set(values))
+    for start in range(0, len(asked), KEYS_PER_QUERY):
+        part = table.c[key].in_(asked[start : start + KEYS_PER_QUERY])
+        session.connection().execute(delete(table).where(table.c.repo_id == repo_id, part))
+
+
+_FELLOW = _MEMBERS.alias("fellow").c
 # Asked with every issue, so built once.
 _CLUSTER_WITH = (
-    sql_select(
-        _CLUSTER.id,
-        _CLUSTER.canonical,
-        _CLUSTER.text,
-        sql_select(func.count())
+    select(
+        *(_CLUSTER.id, _CLUSTER.canonical, _CLUSTER.text),
+        select(func.count())
         .where(_FELLOW.repo_id == _CLUSTER.repo_id, _FELLOW.cluster_id == _CLUSTER.id)
         .scalar_subquery(),
     )
     .join_from(
-        metadata.tables["cluster_member"],
+        _MEMBERS,
         metadata.tables["cluster"],
-        (_CLUSTER.repo_id == _MEMBER_CLUSTERS.repo_id) & (_CLUSTER.id == _MEMBER_CLUSTERS.cluster_id),
+        (_CLUSTER.repo_id == _MEMBER.repo_id) & (_CLUSTER.id == _MEMBER.cluster_id),
     )
-    .where(_MEMBER_CLUSTERS.repo_id == bindparam("repo_id"), _MEMBER_CLUSTERS.number == bindparam("number"))
+    .where(_MEMBER.repo_id == bindparam("repo_id"), _MEMBER.number == bindparam("number"))
 )
 
 
@@ -246,57 +237,29 @@ def find_clusters(session: Session, repo_id: int, ids: Sequence[str]) -> dict[st
 
     An id that never named one is left out. A record's own `id` is today's.
     """
-    current = _aliases(session, repo_id, ids)
+    is_member = (_MEMBER.repo_id == _ALIAS.repo_id) & (_MEMBER.number == _ALIAS.number)
+    renamed = select(_ALIAS.old_id, _MEMBER.cluster_id).join_from(_ALIASES, _MEMBERS, is_member)
+    renamed = renamed.where(_ALIAS.repo_id == repo_id)
+    current = dict(rows_in_parts(session, renamed, _ALIAS.old_id, ids))
     wanted = {asked: current.get(asked, asked) for asked in ids}
-    found: dict[str, ClusterRecord] = {}
-    for part in parts_of(sorted(set(wanted.values()))):
-        query = select(ClusterRow).where(ClusterRow.repo_id == repo_id, col(ClusterRow.id).in_(part))
-        found |= {row.id: ClusterRecord(row.id, row.canonical, row.text) for row in session.exec(query)}
+    query = select(_CLUSTER.id, _CLUSTER.canonical, _CLUSTER.text).where(_CLUSTER.repo_id == repo_id)
+    found = {
+        row[0]: ClusterRecord(*row) for row in rows_in_parts(session, query, _CLUSTER.id, wanted.values())
+    }
     return {asked: found[key] for asked, key in wanted.items() if key in found}
 
 
-def members_of(session: Session, repo_id: int, cluster_ids: Sequence[str]) -> dict[str, tuple[int, ...]]:
+def members_of(session: Session, repo_id: int, cluster_ids: Iterable[str]) -> dict[str, tuple[int, ...]]:
     """The numbers of the issues in each of these clusters of today, ascending."""
     found: dict[str, list[int]] = {}
-    for part in parts_of(sorted(set(cluster_ids))):
-        # Put in order here: to get them in order, SQLite would read all members of the repository.
-        query = select(ClusterMemberRow.cluster_id, ClusterMemberRow.number).where(
-            ClusterMemberRow.repo_id == repo_id, col(ClusterMemberRow.cluster_id).in_(part)
-        )
-        for cluster_id, number in session.exec(query):
-            found.setdefault(cluster_id, []).append(number)
+    # Put in order here: to get them in order, SQLite would read all members of the repository.
+    query = select(_MEMBER.cluster_id, _MEMBER.number).where(_MEMBER.repo_id == repo_id)
+    for cluster_id, number in rows_in_parts(session, query, _MEMBER.cluster_id, cluster_ids):
+        found.setdefault(cluster_id, []).append(number)
     return {key: tuple(sorted(numbers)) for key, numbers in found.items()}
 
 
 def cluster_of(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[int, str]:
     """The id of the cluster that each of these issues is in; what reports no failure is in none."""
-    found: dict[int, str] = {}
-    for part in parts_of(sorted(set(numbers))):
-        query = select(ClusterMemberRow.number, ClusterMemberRow.cluster_id).where(
-            ClusterMemberRow.repo_id == repo_id, col(ClusterMemberRow.number).in_(part)
-        )
-        found |= dict(iter(session.exec(query)))
-    return found
-
-
-def _aliases(session: Session, repo_id: int, ids: Sequence[str]) -> dict[str, str]:
-    """Today's id of each of these that once named a cluster."""
-    found: dict[str, str] = {}
-    for part in parts_of(sorted(set(ids))):
-        query = (
-            select(ClusterAliasRow.old_id, ClusterMemberRow.cluster_id)
-            .join(
-                ClusterMemberRow,
-                (col(ClusterMemberRow.repo_id) == col(ClusterAliasRow.repo_id))
-                & (col(ClusterMemberRow.number) == col(ClusterAliasRow.number)),
-            )
-            .where(ClusterAliasRow.repo_id == repo_id, col(ClusterAliasRow.old_id).in_(part))
-        )
-        found |= dict(iter(session.exec(query)))
-    return found
-
-
-def parts_of(keys: Sequence[T]) -> Iterator[list[T]]:
-    """The keys in parts that one query takes."""
-    for start in range(0, len(keys), KEYS_PER_QUERY):
-        yield list(keys[start : start + KEYS_PER_QUERY])
+    query = select(_MEMBER.number, _MEMBER.cluster_id).where(_MEMBER.repo_id == repo_id)
+    return dict(rows_in_parts(session, query, _MEMBER.number, numbers))

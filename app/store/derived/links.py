@@ -1,32 +1,31 @@
-"""Links that no single text tells: those that GitHub tells, and those of issues that are alike.
+"""Links that no text of an issue names: those that GitHub lists, and those of issues that are alike.
 
-A link of likeness stands in the rows of both its issues, so that either is read with its own rows.
-
-Links of likeness between issues of two repositories: kept at both ends, apart from those within one.
-
-An issue has few of them, so that they take no place from the links of its own repository.
+A link of likeness stands in the rows of both its issues, so that either is read with its own rows. Those with
+issues of other repositories are counted apart, so that they take no place from the links of the own one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import delete, func, tuple_
-from sqlalchemy import select as sql_select
-from sqlmodel import Session, col, select
+from sqlalchemy import Select, delete, func, select, tuple_
+from sqlmodel import Session
 
-from app.store.engine.connect import take_turn, upsert
-from app.store.records import LinkRecord
+from app.store.engine.connect import rows_in_parts, take_turn, upsert
+from app.store.records import LinkRecord, Pair, pair_of
 from app.store.session import remembered
-from app.store.tables import LinkRow, metadata
+from app.store.tables import metadata
 
 SIMILAR = "similar"
-Pair = tuple[int, int]
-"""Two issues, the lower number first."""
-KEYS_PER_QUERY = 900
-"""Stays below the number of bound values that every SQLite build takes."""
 ROWS_PER_DELETE = 300
 """Three values each."""
+
+Links = Mapping[int, Sequence[LinkRecord]]
+"""Issue number to its links."""
+
+_TABLE, _LINK = metadata.tables["link"], metadata.tables["link"].c
+_NAMES = select(*metadata.tables["repository"].c["id", "full_name"])
 
 
 def save_links(
@@ -35,226 +34,11 @@ def save_links(
     """Replace the links of one kind that a stored issue has; reading the issue again leaves them."""
     take_turn(session)
     session.connection().execute(
-        delete(LinkRow).where(
-            col(LinkRow.repo_id) == repo_id, col(LinkRow.number) == number, col(LinkRow.kind) == kind
-        )
+        delete(_TABLE).where(_LINK.repo_id == repo_id, _LINK.number == number, _LINK.kind == kind)
     )
-    rows = [
-        {
-            "repo_id": repo_id,
-            "number": number,
-            "target_repo": link.target_repo,
-            "target_number": link.target_number,
-            "kind": kind,
-            "score": link.score,
-            "channel": link.channel,
-            "reason": link.reason,
-        }
-        for link in links
-    ]
-    keys = ("repo_id", "number", "target_repo", "target_number", "kind")
-    upsert(session, metadata.tables["link"], rows, keys=keys)
-
-
-def find_similar(
-    session: Session, repo_id: int, repo: str, numbers: Sequence[int]
-) -> dict[int, list[LinkRecord]]:
-    """The links of likeness of these issues within their repository, the likest first."""
-    query = (
-        select(LinkRow)
-        .where(
-            LinkRow.repo_id == repo_id,
-            col(LinkRow.number).in_(list(numbers)),
-            LinkRow.kind == SIMILAR,
-            LinkRow.target_repo == repo,
-        )
-        .order_by(col(LinkRow.number), col(LinkRow.score).desc(), col(LinkRow.target_number))
+    _insert(
+        session, [_row(repo_id, number, link.target_repo, link.target_number, link, kind) for link in links]
     )
-    found: dict[int, list[LinkRecord]] = {}
-    for row in session.exec(query):
-        link = LinkRecord(row.target_repo, row.target_number, row.kind, row.reason, row.score, row.channel)
-        found.setdefault(row.number, []).append(link)
-    return found
-
-
-def find_likeness(
-    session: Session, repo_id: int, repo: str, numbers: Sequence[int], *, least: float = 0.0
-) -> dict[Pair, float]:
-    """The scores of the links of likeness of these issues that are as high as `least` or higher."""
-    found: dict[Pair, float] = {}
-    for start in range(0, len(numbers), KEYS_PER_QUERY):
-        query = select(LinkRow.number, LinkRow.target_number, LinkRow.score).where(
-            LinkRow.repo_id == repo_id,
-            col(LinkRow.number).in_(numbers[start : start + KEYS_PER_QUERY]),
-            LinkRow.kind == SIMILAR,
-            LinkRow.target_repo == repo,
-            col(LinkRow.score) >= least,
-        )
-        found |= {_pair(one, two): score for one, two, score in session.exec(query) if score is not None}
-    return found
-
-
-def replace_similar(
-    session: Session,
-    repo_id: int,
-    repo: str,
-    links: Mapping[int, Sequence[LinkRecord]],
-    *,
-    most: int,
-) -> set[Pair]:
-    """Replace the links of likeness of these issues, at both ends of each.
-
-    Args:
-        links: issue number to its links; the other end gets the same one, turned round.
-        most: how many an issue may have; of more the weakest go, at both ends.
-
-    Returns:
-        The pairs that were linked or are, of which a link was removed or written.
-    """
-    removed = _remove(session, repo_id, repo, list(links))
-    pairs: dict[tuple[int, int], LinkRecord] = {}
-    for number, found in links.items():
-        for link in found:
-            pairs[min(number, link.target_number), max(number, link.target_number)] = link
-    rows = [
-        {
-            "repo_id": repo_id,
-            "number": number,
-            "target_repo": repo,
-            "target_number": other,
-            "kind": SIMILAR,
-            "score": link.score,
-            "channel": link.channel,
-            "reason": link.reason,
-        }
-        for (one, two), link in sorted(pairs.items())
-        for number, other in ((one, two), (two, one))
-    ]
-    keys = ("repo_id", "number", "target_repo", "target_number", "kind")
-    upsert(session, metadata.tables["link"], rows, keys=keys)
-    trimmed = _trim(session, repo_id, repo, sorted({number for pair in pairs for number in pair}), most)
-    return removed | trimmed | pairs.keys()
-
-
-def _remove(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> set[Pair]:
-    found = find_likeness(session, repo_id, repo, numbers)
-    _unlink(session, repo_id, repo, found)
-    return set(found)
-
-
-def _unlink(session: Session, repo_id: int, repo: str, pairs: Iterable[Pair]) -> None:
-    """Take the links of likeness of these pairs, at both ends."""
-    targets: dict[int, list[int]] = {}
-    for one, two in pairs:
-        targets.setdefault(one, []).append(two)
-        targets.setdefault(two, []).append(one)
-    rows = [(number, other) for number, others in sorted(targets.items()) for other in others]
-    for start in range(0, len(rows), ROWS_PER_DELETE):
-        part = rows[start : start + ROWS_PER_DELETE]
-        session.connection().execute(
-            delete(LinkRow).where(
-                col(LinkRow.repo_id) == repo_id,
-                col(LinkRow.kind) == SIMILAR,
-                col(LinkRow.target_repo) == repo,
-                # By number first: by the pair alone, SQLite would read all links of the repository.
-                col(LinkRow.number).in_(sorted({number for number, _ in part})),
-                tuple_(col(LinkRow.number), col(LinkRow.target_number)).in_(part),
-            )
-        )
-
-
-def _pair(one: int, two: int) -> Pair:
-    return min(one, two), max(one, two)
-
-
-def _trim(session: Session, repo_id: int, repo: str, numbers: Sequence[int], most: int) -> set[Pair]:
-    """Take the weakest links of issues that have too many; each is gone at both ends. Returns the pairs."""
-    overfull: list[int] = []
-    for start in range(0, len(numbers), KEYS_PER_QUERY):
-        count = (
-            select(LinkRow.number)
-            .where(
-                LinkRow.repo_id == repo_id,
-                LinkRow.kind == SIMILAR,
-                LinkRow.target_repo == repo,
-                col(LinkRow.number).in_(numbers[start : start + KEYS_PER_QUERY]),
-            )
-            .group_by(col(LinkRow.number))
-            .having(func.count() > most)
-        )
-        overfull += session.exec(count)
-    trimmed: set[Pair] = set()
-    for number, found in sorted(find_similar(session, repo_id, repo, overfull).items()):
-        weakest = [link.target_number for link in found[most:]]
-        trimmed |= {_pair(number, other) for other in weakest}
-    _unlink(session, repo_id, repo, trimmed)
-    return trimmed
-
-
-_NAMES = sql_select(*metadata.tables["repository"].c["id", "full_name"])
-_KEYS = ("repo_id", "number", "target_repo", "target_number", "kind")
-
-
-def find_across(
-    session: Session, repo_id: int, repo: str, numbers: Sequence[int]
-) -> dict[int, list[LinkRecord]]:
-    """The links of likeness of these issues that lead to other repositories, the likest first."""
-    found: dict[int, list[LinkRecord]] = {}
-    for start in range(0, len(numbers), KEYS_PER_QUERY):
-        query = (
-            select(LinkRow)
-            .where(
-                LinkRow.repo_id == repo_id,
-                LinkRow.kind == SIMILAR,
-                LinkRow.target_repo != repo,
-                col(LinkRow.number).in_(numbers[start : start + KEYS_PER_QUERY]),
-            )
-            .order_by(
-                col(LinkRow.number),
-                col(LinkRow.score).desc(),
-                col(LinkRow.target_repo),
-                col(LinkRow.target_number),
-            )
-        )
-        for row in session.exec(query):
-            link = LinkRecord(
-                row.target_repo, row.target_number, row.kind, row.reason, row.score, row.channel
-            )
-            found.setdefault(row.number, []).append(link)
-    return found
-
-
-def replace_across(
-    session: Session, repo_id: int, repo: str, links: Mapping[int, Sequence[LinkRecord]], *, most: int
-) -> None:
-    """Replace the links of likeness that these issues have with other repositories, at both ends of each.
-
-    Args:
-        links: issue number to its links; the other end gets the same one, turned round. A link to a
-            repository of which nothing is stored is left out.
-        most: how many of them an issue may have; of more the weakest go, at both ends.
-    """
-    names = {name: key for key, name in find_repositories(session).items()}
-    old = find_across(session, repo_id, repo, sorted(links))
-    _unlink_links_across(
-        session, repo_id, repo, names, ((number, link) for number in old for link in old[number])
-    )
-    rows: list[dict[str, object]] = []
-    for number, found in sorted(links.items()):
-        for link in found:
-            if link.target_repo == repo or link.target_repo not in names:
-                continue
-            said = {"kind": SIMILAR, "score": link.score, "channel": link.channel, "reason": link.reason}
-            there = {"target_repo": link.target_repo, "target_number": link.target_number}
-            rows.append({"repo_id": repo_id, "number": number, **there, **said})
-            back = {"repo_id": names[link.target_repo], "number": link.target_number}
-            rows.append({**back, "target_repo": repo, "target_number": number, **said})
-    upsert(session, metadata.tables["link"], rows, keys=_KEYS)
-    ends: dict[str, set[int]] = {repo: set(links)}
-    for link in (link for found in links.values() for link in found if link.target_repo in names):
-        ends.setdefault(link.target_repo, set()).add(link.target_number)
-    for name, numbers in sorted(ends.items()):
-        _trim_links_across(session, name, names, numbers, most)
 
 
 def find_repositories(session: Session) -> dict[int, str]:
@@ -264,54 +48,118 @@ def find_repositories(session: Session) -> dict[int, str]:
     )
 
 
-def _unlink_links_across(
-    session: Session,
-    repo_id: int,
-    repo: str,
-    names: Mapping[str, int],
-    links: Iterable[tuple[int, LinkRecord]],
-) -> None:
-    """Take these links, which are few, at both ends."""
-    for number, link in links:
-        ends = [(repo_id, number, link.target_repo, link.target_number)]
-        if link.target_repo in names:
-            ends.append((names[link.target_repo], link.target_number, repo, number))
-        for key, source, target_repo, target in ends:
+def find_similar(
+    session: Session, repo_id: int, repo: str, numbers: Collection[int], *, across: bool = False
+) -> dict[int, list[LinkRecord]]:
+    """The links of likeness of these issues, the likest first: within their repository or `across`."""
+    columns = (_LINK.target_repo, _LINK.target_number, _LINK.kind, _LINK.reason, _LINK.score, _LINK.channel)
+    query = _similar(select(_LINK.number, *columns), repo_id, repo, across).order_by(
+        _LINK.number, _LINK.score.desc(), _LINK.target_repo, _LINK.target_number
+    )
+    found: dict[int, list[LinkRecord]] = {}
+    for number, *link in rows_in_parts(session, query, _LINK.number, numbers):
+        found.setdefault(number, []).append(LinkRecord(*link))
+    return found
+
+
+def find_likeness(
+    session: Session, repo_id: int, repo: str, numbers: Collection[int], *, least: float
+) -> dict[Pair, float]:
+    """The scores of the links of these issues within their repository, of those not below `least`."""
+    query = select(_LINK.number, _LINK.target_number, _LINK.score).where(_LINK.score >= least)
+    rows = rows_in_parts(session, _similar(query, repo_id, repo, False), _LINK.number, numbers)
+    return {pair_of(one, two): score for one, two, score in rows}
+
+
+def _similar(query: Select[Any], repo_id: int, repo: str, across: bool) -> Select[Any]:
+    target = _LINK.target_repo != repo if across else _LINK.target_repo == repo
+    return query.where(_LINK.repo_id == repo_id, _LINK.kind == SIMILAR, target)
+
+
+def replace_similar(
+    session: Session, repo_id: int, repo: str, links: Links, *, most: int, across: bool = False
+) -> list[tuple[Pair, float]]:
+    """Replace the links of likeness of these issues, at both ends of each.
+
+    Args:
+        links: the other end of each gets the same one, turned round. All lead to issues of the same
+            repository; with `across` to others, and one of which nothing is stored is left out.
+        most: how many an issue may have; of more the weakest go, at both ends.
+
+    Returns:
+        The numbers at both ends and the score of each link that was removed or written.
+    """
+    keys = {name: key for key, name in find_repositories(session).items()}
+    removed = find_similar(session, repo_id, repo, links, across=across)
+    _remove(session, keys, repo, removed)
+    written = {
+        number: [link for link in found if link.target_repo in keys and (link.target_repo != repo) == across]
+        for number, found in sorted(links.items())
+    }
+    rows = {}
+    ends: dict[str, set[int]] = {repo: set(links)}
+    for number, found in written.items():
+        for link in found:
+            there = link.target_repo, link.target_number
+            rows[(repo, number, *there)] = _row(repo_id, number, *there, link)
+            rows[(*there, repo, number)] = _row(
+                keys[link.target_repo], link.target_number, repo, number, link
+            )
+            ends.setdefault(link.target_repo, set()).add(link.target_number)
+    _insert(session, list(rows.values()))
+    changed = [removed, written]
+    for name, numbers in sorted(ends.items()):
+        count = _similar(select(_LINK.number), keys[name], name, across).group_by(_LINK.number)
+        overfull = rows_in_parts(session, count.having(func.count() > most), _LINK.number, numbers)
+        linked = find_similar(session, keys[name], name, [row[0] for row in overfull], across=across)
+        weakest = {number: own[most:] for number, own in linked.items()}
+        _remove(session, keys, name, weakest)
+        changed.append(weakest)
+    return [
+        (pair_of(number, link.target_number), link.score or 0.0)
+        for part in changed
+        for number, found in part.items()
+        for link in found
+    ]
+
+
+def _remove(session: Session, keys: Mapping[str, int], repo: str, links: Links) -> None:
+    """Remove these links of likeness of a repository's issues, at both ends."""
+    rows: dict[tuple[str, str], set[Pair]] = {}
+    for number, found in links.items():
+        for link in found:
+            rows.setdefault((repo, link.target_repo), set()).add((number, link.target_number))
+            rows.setdefault((link.target_repo, repo), set()).add((link.target_number, number))
+    for (name, target), ends in sorted(rows.items()):
+        pairs = sorted(ends) if name in keys else []
+        for start in range(0, len(pairs), ROWS_PER_DELETE):
+            part = pairs[start : start + ROWS_PER_DELETE]
             session.connection().execute(
-                delete(LinkRow).where(
-                    col(LinkRow.repo_id) == key,
-                    col(LinkRow.number) == source,
-                    col(LinkRow.target_repo) == target_repo,
-                    col(LinkRow.target_number) == target,
-                    col(LinkRow.kind) == SIMILAR,
+                delete(_TABLE).where(
+                    _LINK.repo_id == keys[name],
+                    _LINK.kind == SIMILAR,
+                    _LINK.target_repo == target,
+                    # By number first: by the pair alone, SQLite would read all links of the repository.
+                    _LINK.number.in_(sorted({number for number, _ in part})),
+                    tuple_(_LINK.number, _LINK.target_number).in_(part),
                 )
             )
 
 
-def _trim_links_across(
-    session: Session, repo: str, names: Mapping[str, int], numbers: Collection[int], most: int
-) -> None:
-    """Take the weakest links of issues that have too many."""
-    asked = sorted(numbers)
-    overfull: list[int] = []
-    for start in range(0, len(asked), KEYS_PER_QUERY):
-        count = (
-            select(LinkRow.number)
-            .where(
-                LinkRow.repo_id == names[repo],
-                LinkRow.kind == SIMILAR,
-                LinkRow.target_repo != repo,
-                col(LinkRow.number).in_(asked[start : start + KEYS_PER_QUERY]),
-            )
-            .group_by(col(LinkRow.number))
-            .having(func.count() > most)
-        )
-        overfull += session.exec(count)
-    found = find_across(session, names[repo], repo, sorted(overfull))
-    _unlink_links_across(
-        session,
-        names[repo],
-        repo,
-        names,
-        ((number, link) for number, told in found.items() for link in told[most:]),
-    )
+def _row(
+    repo_id: int, number: int, target_repo: str, target: int, link: LinkRecord, kind: str = SIMILAR
+) -> dict[str, Any]:
+    return {
+        "repo_id": repo_id,
+        "number": number,
+        "target_repo": target_repo,
+        "target_number": target,
+        "kind": kind,
+        "score": link.score,
+        "channel": link.channel,
+        "reason": link.reason,
+    }
+
+
+def _insert(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
+    upsert(session, _TABLE, rows, keys=("repo_id", "number", "target_repo", "target_number", "kind"))

@@ -2,47 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from sqlalchemy import bindparam
-from sqlmodel import Session, col, select
+from sqlalchemy import select
+from sqlmodel import Session
 
-from app.store.engine.connect import upsert
-from app.store.tables import PairViewRow, metadata
+from app.store.engine.connect import rows_in_parts, upsert
+from app.store.tables import metadata
 
-KEYS_PER_QUERY = 900
-"""Stays below the number of bound values that every SQLite build takes."""
-
-# Asked for every issue that is linked, so built once.
-_VIEWS = select(PairViewRow.number, PairViewRow.version, PairViewRow.packed).where(
-    col(PairViewRow.repo_id) == bindparam("repo_id"),
-    col(PairViewRow.number).in_(bindparam("numbers", expanding=True)),
-)
+_TABLE = metadata.tables["pair_view"]
 
 
-def save_pair_views(
+def save_packed_features(
     session: Session, repo_id: int, packed: Mapping[int, bytes], *, version: str
-) -> list[int]:
-    """Keep these views; the numbers whose view is another than was kept, or was made by another version."""
-    kept = _find(session, repo_id, list(packed))
-    changed = sorted(number for number, view in packed.items() if kept.get(number) != (version, view))
+) -> set[int]:
+    """Keep these; the numbers of those that are others than were kept, or were made by another version."""
+    query = select(_TABLE.c.number, _TABLE.c.version, _TABLE.c.packed).where(_TABLE.c.repo_id == repo_id)
+    kept = {row[0]: (row[1], row[2]) for row in rows_in_parts(session, query, _TABLE.c.number, packed)}
+    changed = {number for number, item in packed.items() if kept.get(number) != (version, item)}
     rows = [
         {"repo_id": repo_id, "number": number, "version": version, "packed": packed[number]}
-        for number in changed
+        for number in sorted(changed)
     ]
-    upsert(session, metadata.tables["pair_view"], rows, keys=("repo_id", "number"))
+    upsert(session, _TABLE, rows, keys=("repo_id", "number"))
     return changed
 
 
-def find_pair_views(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, bytes]:
-    """The kept views of these issues, packed."""
-    return {number: packed for number, (_, packed) in _find(session, repo_id, numbers).items()}
-
-
-def _find(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, tuple[str, bytes]]:
-    found: dict[int, tuple[str, bytes]] = {}
-    for start in range(0, len(numbers), KEYS_PER_QUERY):
-        asked = {"repo_id": repo_id, "numbers": list(numbers[start : start + KEYS_PER_QUERY])}
-        rows = session.connection().execute(_VIEWS, asked)
-        found |= {number: (version, packed) for number, version, packed in rows}
-    return found
+def find_packed_features(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[int, bytes]:
+    """The kept features of these issues, packed."""
+    query = select(_TABLE.c.number, _TABLE.c.packed).where(_TABLE.c.repo_id == repo_id)
+    return dict(rows_in_parts(session, query, _TABLE.c.number, numbers))

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, func
 from sqlalchemy import select as sql_select
 from sqlmodel import Session
 
-from app.store.derived.clusters import KEYS_PER_QUERY
+from app.store.engine.connect import KEYS_PER_QUERY
 from app.store.tables import metadata
 
 REVERTS_DEEP = 6

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import socket
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, text
+from sqlalchemy import URL, ColumnElement, Connection, Engine, Select, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
@@ -32,6 +32,8 @@ CACHE_KIB = 8_000
 """Page cache of a SQLite connection; a worker has up to sixteen."""
 ROWS_PER_STATEMENT = 500
 """Keeps a many-row insert below SQLite's 32,766 and PostgreSQL's 65,535 bound values."""
+KEYS_PER_QUERY = 900
+"""How many keys one query asks for: stays well below the same limits."""
 APPLICATION = "triage"
 """How every connection to PostgreSQL names itself first."""
 POOL_SIZE = 10
@@ -176,6 +178,16 @@ def _begin_sqlite(connection: Connection) -> None:
     # A writer that upgrades from a read lock cannot wait for another writer; it must begin as one.
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def rows_in_parts(
+    session: Session, query: Select[Any], column: ColumnElement[Any], keys: Iterable[Any]
+) -> Iterator[Any]:
+    """The rows of a query in which a column has one of these keys, asked for in parts."""
+    asked = sorted(set(keys))
+    for start in range(0, len(asked), KEYS_PER_QUERY):
+        part = column.in_(asked[start : start + KEYS_PER_QUERY])
+        yield from session.connection().execute(query.where(part))
 
 
 def upsert(

@@ -16,13 +16,11 @@ from sqlalchemy import select as sql_select
 from sqlmodel import Session, col, select
 
 from app.store.engine.connect import take_turn
+from app.store.records import Pair
 from app.store.tables import JudgementRow, metadata
 
 Verdict = Literal["same", "different"]
 UndoneWhy = Literal["undone", "replaced"]
-Pair = tuple[int, int]
-"""The lower number first."""
-
 NUMBERS_MAX = 500
 """Of more issues all pairs of the repository are read: people judge few."""
 

@@ -17,7 +17,8 @@ def found(store: Store, number: int, title: str, terms: Terms) -> list[int]:
     with store.unit_of_work() as session:
         repo_id = add_repository(session, REPO)
     with store.reading() as session:
-        return find_neighbours(session, repo_id, number, title, terms)
+        keys = find_neighbours(session, repo_id, number, title, terms).here
+        return [number for _, number in keys]
 
 
 def test_issues_that_share_a_rare_term_come_first_and_the_issue_itself_not_at_all(store: Store) -> None:

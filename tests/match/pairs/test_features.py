@@ -13,28 +13,28 @@ from app.match.pairs.features import (
     BAGS,
     MESSAGE,
     TITLE,
-    View,
+    PairFeatures,
     bare_title,
+    build_features,
     error_types,
     message_key,
     names_of,
-    pack_view,
+    pack_features,
     stem,
-    unpack_view,
-    view_issue,
+    unpack_features,
     words_of,
 )
 
 DAY = datetime(2026, 4, 8, tzinfo=UTC)
 
 
-def a_view(title: str = "", text: str = "", *, error: str = "", **facts: object) -> View:
+def a_view(title: str = "", text: str = "", *, error: str = "", **facts: object) -> PairFeatures:
     kind, _, message = error.partition(": ")
     told = Facts(number=1, error=ErrorFact(type=kind, message=message) if error else None, **facts)  # type: ignore[arg-type]
-    return view_issue(title, text, told, DAY)
+    return build_features(title, text, told, DAY)
 
 
-def bags_of(view: View) -> dict[str, tuple[list[int], list[float]]]:
+def bags_of(view: PairFeatures) -> dict[str, tuple[list[int], list[float]]]:
     return {name: (view.bags[name].ids.tolist(), view.bags[name].weights.tolist()) for name in BAGS}
 
 
@@ -43,10 +43,10 @@ def test_a_packed_view_is_found_again_unchanged(title: str, text: str, message: 
     view = a_view(
         title, text, error=f"ValueError: {message}", models=("Qwen/Qwen3-8B",), backends={"moe": ("triton",)}
     )
-    again = unpack_view(pack_view(view))
+    again = unpack_features(pack_features(view))
 
     assert bags_of(again) == bags_of(view)
-    assert pack_view(again) == pack_view(view)
+    assert pack_features(again) == pack_features(view)
 
 
 def test_an_issue_without_title_and_text_has_a_view_with_nothing_in_it() -> None:
@@ -121,5 +121,5 @@ def test_the_platform_is_cuda_where_nobody_says_another() -> None:
 def test_a_long_text_gives_no_larger_view_than_a_page() -> None:
     text = " ".join(f"word{number} other_name_{number}" for number in range(20_000))
 
-    assert len(pack_view(a_view("it fails", text))) < 8_000
+    assert len(pack_features(a_view("it fails", text))) < 8_000
     assert len(a_view("it fails", text).bags[TITLE].ids) == 3

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.match.pairs.features import View, pack_view, unpack_view
+from app.match.pairs.features import PairFeatures, pack_features, unpack_features
 from app.match.pairs.score import (
     AGAINST,
     PAIR_FEATURES,
@@ -38,7 +38,7 @@ texts = st.lists(st.sampled_from(PIECES), max_size=6).map(" ".join)
 
 
 @st.composite
-def views(draw: st.DrawFn) -> View:
+def views(draw: st.DrawFn) -> PairFeatures:
     error = draw(st.sampled_from(["", GENERIC, RARE, "KeyError: 'lm_head'"]))
     view = a_view(
         draw(texts),
@@ -49,25 +49,27 @@ def views(draw: st.DrawFn) -> View:
     return replace(view, day=draw(st.none() | st.integers(739_000, 740_000)))
 
 
-def score(one: View, two: View) -> float:
+def score(one: PairFeatures, two: PairFeatures) -> float:
     return score_pairs(one, [two])[0].score
 
 
 @given(views(), views())
-def test_a_pair_is_scored_alike_from_both_ends(one: View, two: View) -> None:
+def test_a_pair_is_scored_alike_from_both_ends(one: PairFeatures, two: PairFeatures) -> None:
     there, back = score_pairs(one, [two])[0], score_pairs(two, [one])[0]
 
     assert there == back
 
 
 @given(views(), st.lists(views(), min_size=1, max_size=5))
-def test_a_score_does_not_depend_on_the_company_it_is_asked_in(one: View, others: list[View]) -> None:
+def test_a_score_does_not_depend_on_the_company_it_is_asked_in(
+    one: PairFeatures, others: list[PairFeatures]
+) -> None:
     assert score_pairs(one, others) == [score_pairs(one, [other])[0] for other in others]
 
 
 @given(views(), views())
-def test_a_kept_view_scores_as_the_fresh_one(one: View, two: View) -> None:
-    kept = unpack_view(pack_view(one)), unpack_view(pack_view(two))
+def test_a_kept_view_scores_as_the_fresh_one(one: PairFeatures, two: PairFeatures) -> None:
+    kept = unpack_features(pack_features(one)), unpack_features(pack_features(two))
 
     assert score_pairs(kept[0], [kept[1]]) == score_pairs(one, [two])
 

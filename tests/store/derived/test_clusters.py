@@ -6,6 +6,7 @@ import pytest
 
 from app.store.derived.clusters import (
     ClusterRecord,
+    FailureTraits,
     MemberRecord,
     cluster_of,
     find_aliases,
@@ -27,7 +28,6 @@ ZEBRA, OTTER = (
     ClusterRecord("s1-00000000000a", 3, "ValueError | the table ends"),
     ClusterRecord("s1-00000000000b", 4, "KeyError | 'a'"),
 )
-TRAITS = {"message": "the table ends", "ties": [[4, 0.8123]], "frame": None, "generic": False}
 
 
 @pytest.fixture
@@ -43,7 +43,8 @@ def repo_id(store: Store) -> int:
 
 
 def a_member(number: int, cluster_id: str, signature_id: str | None = "s1-a") -> MemberRecord:
-    return MemberRecord(number, cluster_id, signature_id, TRAITS)
+    traits = FailureTraits(number, signature_id, message="it ends", in_error=("a", "b"), repeats=(4,))
+    return MemberRecord(traits, cluster_id)
 
 
 def test_a_cluster_is_found_by_its_id_and_one_that_never_was_is_left_out(store: Store, repo_id: int) -> None:
@@ -69,10 +70,10 @@ def test_traits_come_back_as_they_were_kept(store: Store, repo_id: int) -> None:
 
 def test_a_member_that_is_saved_again_is_replaced(store: Store, repo_id: int) -> None:
     with store.unit_of_work() as session:
-        save_members(session, repo_id, [MemberRecord(3, OTTER.id, None, {"ties": []})])
+        save_members(session, repo_id, [MemberRecord(FailureTraits(3), OTTER.id)])
 
     with store.reading() as session:
-        assert find_members(session, repo_id, [3]) == {3: MemberRecord(3, OTTER.id, None, {"ties": []})}
+        assert find_members(session, repo_id, [3]) == {3: MemberRecord(FailureTraits(3), OTTER.id)}
         assert members_of(session, repo_id, [OTTER.id]) == {OTTER.id: (3, 4)}
 
 
