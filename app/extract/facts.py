@@ -70,6 +70,11 @@ class ErrorFact(Frozen):
     wrappers: tuple[str, ...] = ()
     other: tuple[str, ...] = Field((), description="further distinct root errors")
 
+    @property
+    def line(self) -> str:
+        """Type and message in one line."""
+        return f"{self.type}: {self.message}" if self.type else self.message
+
 
 class Conditions(Frozen):
     """The run on which a remedy was tried, or what it is said to need; empty where nobody said."""
@@ -78,6 +83,12 @@ class Conditions(Frozen):
     gpus: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All of them as they are written in a sentence."""
+        versions = (f"vLLM {version}" for version in self.versions)
+        return (*self.gpus, *self.models, *self.backends, *versions)
 
 
 class Workaround(Frozen):

@@ -1,8 +1,11 @@
-"""How the fields of a report are called."""
+"""What values are called wherever people read them: the one table of labels, and no imports.
+
+A value without a label is written as its name, with blanks for underscores: see `label`.
+"""
 
 from __future__ import annotations
 
-from app.knowledge.issue.shapes import GraphEdge
+from collections.abc import Mapping
 
 VERSIONS = {
     "vllm": "vLLM",
@@ -10,7 +13,7 @@ VERSIONS = {
     "cuda": "CUDA",
     "python": "Python",
     "transformers": "transformers",
-    "driver": "the driver",
+    "driver": "driver",
 }
 BACKENDS = {
     "attention": "Attention backend",
@@ -37,11 +40,75 @@ FAILURES = {
     "wrong_output": "wrong output",
     "install": "installation failure",
     "other": "other failure",
-    "none": "no failure told",
+    "none": "no failure",
 }
-"""Kinds of failure whose word differs from their name."""
 SPEAKERS = {"reporter": "the reporter", "maintainer": "a maintainer", "other": "another user"}
-EDGES = {
+OUTCOMES = {"works": "works", "partial": "helps partly", "fails": "did not help"}
+REMEDIES = {
+    "env": "environment variable",
+    "config": "setting",
+    "code": "change of code",
+}
+"""Kinds of remedies."""
+BANDS = {"same": "Same failure", "likely": "Likely", "related": "Related", "unknown": "Unknown"}
+FIXES = {
+    "fixed": "Fixed",
+    "merged_unreleased": "Merged, in no known release",
+    "in_progress": "In progress",
+    "not_fixed": "Not fixed",
+    "closed_unresolved": "Closed unresolved",
+    "unknown": "Fix unknown",
+}
+MERGED_ELSEWHERE = "Merged in another repository"
+FOR_YOU = {
+    "upgrade": "Upgrade: your version does not have it.",
+    "already_included": "You have the fix; this is something else, or it came back.",
+    "not_fixed": "Upgrading is not known to help.",
+    "unknown": "Whether your version has it is not known.",
+}
+STANDINGS = {
+    "open": "open",
+    "fixed_later": "fixed later",
+    "merged": "fix merged, in no known release",
+    "closed": "closed without a known fix",
+}
+"""Where a known failure of a version stands."""
+BASES = {
+    "reported": "reported in it",
+    "in_range": "it lies in the range that fails",
+    "since": "fails since earlier",
+}
+"""How it is known that a version has a failure."""
+SIGNALS = {
+    "works": "Remedy works",
+    "easy_fix": "Easy fix",
+    "time_saver": "Saved time",
+    "blocking": "Blocking",
+    "common": "Common",
+    "flaky": "Flaky",
+    "verified": "Reproduced",
+}
+FACETS = {
+    "state": "State",
+    "has_workaround": "Remedy",
+    "has_regression": "Regression",
+    "kind": "Kind",
+    "error_type": "Error type",
+    "arch": "GPU architecture",
+    "gpu": "GPU",
+    "model": "Model family",
+    "backend": "Backend",
+    "vllm_version": "vLLM version",
+}
+FLAGS = {
+    ("has_workaround", "true"): "has a remedy",
+    ("has_workaround", "false"): "no remedy",
+    ("has_regression", "true"): "regression range known",
+    ("has_regression", "false"): "regression range unknown",
+}
+SOURCES = {"title": "title", "body": "issue text", "card": "starter card"}
+"""Where a quote stands; any other place is a comment or another issue."""
+OUTGOING = {
     "duplicate": "duplicate of",
     "same": "said to be the same as",
     "introduced_by": "introduced by",
@@ -51,7 +118,7 @@ EDGES = {
     "mentions": "mentions",
     "moved_to": "moved to",
 }
-"""Read from an edge's source to its target."""
+"""A relation, read from its source to its target."""
 INCOMING = {
     "duplicate": "says it is a duplicate of this",
     "same": "says it is the same",
@@ -66,8 +133,11 @@ INCOMING = {
 LIKENESS = {"same": "alike: same failure", "likely": "alike: likely the same", "related": "alike: related"}
 
 
-def relation_words(edge: GraphEdge, root: str) -> str:
-    """A relation as seen from the issue of the report, whose key is `root`."""
-    if edge.basis == "likeness":
-        return LIKENESS[edge.band or "related"]
-    return (EDGES if edge.source == root else INCOMING)[edge.kind]
+def label(value: str, labels: Mapping[str, str]) -> str:
+    """The label of a value, or its name with blanks."""
+    return labels.get(value, value.replace("_", " "))
+
+
+def source_label(source: str) -> str:
+    """What the source of a quote is called: the title, the text, a comment, or the issue it names."""
+    return SOURCES.get(source, source if "#" in source else "comment")

@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.text import Text
 
 from app.knowledge.diagnosis.explain import issue_name
-from app.knowledge.diagnosis.markdown import BAND_WORDS, FOR_YOU_WORDS, OUTCOME_WORDS, state_words
+from app.knowledge.diagnosis.markdown import state_words
 from app.knowledge.diagnosis.shapes import Diagnosis, Match
+from app.knowledge.labels import BANDS, FOR_YOU, OUTCOMES
 from app.knowledge.remedies import Remedy
 from app.knowledge.text.quoting import inert
 
@@ -56,7 +57,7 @@ def _printable(text: str) -> str:
 
 def _parts(diagnosis: Diagnosis, width: int) -> Iterator[Part]:
     chance = f" {diagnosis.matches[0].score:.0%}" if diagnosis.matches else ""
-    verdict = f"{BAND_WORDS[diagnosis.verdict].upper()}{chance}  {diagnosis.headline}"
+    verdict = f"{BANDS[diagnosis.verdict].upper()}{chance}  {diagnosis.headline}"
     yield Part(fill(verdict, width), _BAND_STYLES[diagnosis.verdict])
     yield Part("")
     if diagnosis.workarounds:
@@ -82,14 +83,14 @@ def _parts(diagnosis: Diagnosis, width: int) -> Iterator[Part]:
 def _remedy(remedy: Remedy, repo: str) -> Iterator[Part]:
     yield Part(f"  {SIGNS[remedy.outcome]} {remedy.action}", _OUTCOME_STYLES[remedy.outcome])
     name = issue_name(remedy.repo, remedy.number, repo)
-    yield Part(f"      {OUTCOME_WORDS[remedy.outcome]}, said by the {remedy.by} of {name}", "dim")
+    yield Part(f"      {OUTCOMES[remedy.outcome]}, said by the {remedy.by} of {name}", "dim")
 
 
 def _fix(diagnosis: Diagnosis, width: int) -> Iterator[Part]:
     fix = diagnosis.matches[0].fix if diagnosis.verdict in {"same", "likely"} else None
     if fix is None:
         return
-    meaning = FOR_YOU_WORDS[fix.for_you] if fix.for_you else fix.reason
+    meaning = FOR_YOU[fix.for_you] if fix.for_you else fix.reason
     yield Part("FIX STATE", "bold")
     told = f"{state_words(fix)}. {meaning}"
     yield Part(fill(told, width, initial_indent="  ", subsequent_indent="  "))
@@ -109,7 +110,7 @@ def _cause(diagnosis: Diagnosis, width: int) -> Iterator[Part]:
 
 def _match(match: Match, repo: str, width: int) -> Iterator[Part]:
     name = issue_name(match.repo, match.number, repo)
-    head = f"{BAND_WORDS[match.band]:13}{match.score:>4.0%}  {name} {match.title} ({match.state})"
+    head = f"{BANDS[match.band]:13}{match.score:>4.0%}  {name} {match.title} ({match.state})"
     yield Part(fill(head, width, initial_indent="  ", subsequent_indent=" " * 21))
     yield Part(f"  {'':19}{match.url}", "dim")
     for sign, phrases in (("=", match.why.shared[:3]), ("/", match.why.differs[:2])):

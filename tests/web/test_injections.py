@@ -21,7 +21,7 @@ from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.issue.markdown import issue_markdown, report_markdown
 from app.knowledge.issue.shapes import (
-    Example,
+    CommandExample,
     Graph,
     GraphEdge,
     GraphNode,
@@ -32,7 +32,7 @@ from app.knowledge.issue.shapes import (
     ReportError,
     ReportFact,
     ReportRemedy,
-    SaidCause,
+    StatedCause,
 )
 from app.knowledge.text.quoting import RUN_CHARS_MAX, code, cut_markdown, escape, fenced, inert, quotation
 from app.web.answers.budget import dumps
@@ -49,7 +49,7 @@ from app.web.mcp.shapes import (
     SearchAnswer,
     inert_shape,
 )
-from app.web.mcp.text import fix_text, issue_text, known_text, search_text
+from app.web.mcp.tools import answer_text
 from tests.rows import over_rows
 from tests.web.conftest import FACTS, HOT, REPO, SAME, UNKNOWN, URL
 from tests.web.conftest import ISSUE as VIEWED
@@ -132,8 +132,8 @@ REPORT = Report(
     error=ReportError(
         type=PLAIN, message=PLAIN, frame=PLAIN, wrappers=(PLAIN,), other=(PLAIN,), quotes=(QUOTE,)
     ),
-    cause=(SaidCause(text=PLAIN, certainty="stated", quotes=(QUOTE,)),),
-    examples=(Example(command=PLAIN, outcome="fails", quotes=(QUOTE,)),),
+    cause=(StatedCause(text=PLAIN, certainty="stated", quotes=(QUOTE,)),),
+    examples=(CommandExample(command=PLAIN, outcome="fails", quotes=(QUOTE,)),),
     remedies=(
         ReportRemedy(
             action=PLAIN,
@@ -271,10 +271,10 @@ MARKDOWN: dict[str, tuple[BaseModel, Callable[[Any], str]]] = {
     "diagnosis": (DIAGNOSIS, diagnosis_markdown),
     "report": (REPORT, report_markdown),
     "issue": (VIEW, issue_markdown),
-    "issue_tool": (ISSUE, issue_text),
-    "search_tool": (SEARCH, search_text),
-    "known_tool": (KNOWN, known_text),
-    "fix_tool": (FIXED, fix_text),
+    "issue_tool": (ISSUE, answer_text),
+    "search_tool": (SEARCH, answer_text),
+    "known_tool": (KNOWN, answer_text),
+    "fix_tool": (FIXED, answer_text),
     "block": (Text(), lambda sample: "\n".join(["Above.", "", *fenced([sample.text]), "", "Below."])),
     "quotation": (
         Text(),
@@ -360,11 +360,11 @@ def _lists(value: Any) -> Any:
 @pytest.mark.parametrize("max_chars", [200, 400, 700, 1200, 2500])
 def test_a_cut_answer_is_as_inert_as_the_whole_one(attack: str, max_chars: int) -> None:
     hostile = with_text(ISSUE, INJECTIONS[attack])
-    short = fitted(hostile, issue_text(hostile), max_chars)
+    short = fitted(hostile, answer_text(hostile), max_chars)
 
     links = [href for kind, href in shape(short.text) if kind in {"link_open", "image"}]
     assert set(links) <= {ADDRESS}
-    assert {kind for kind, _ in shape(short.text)} <= {kind for kind, _ in shape(issue_text(ISSUE))}
+    assert {kind for kind, _ in shape(short.text)} <= {kind for kind, _ in shape(answer_text(ISSUE))}
 
 
 @over_rows("room", range(0, 900, 37))

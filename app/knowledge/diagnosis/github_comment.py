@@ -18,8 +18,9 @@ from app.extract.facts import Facts
 from app.extract.reader import read_issue
 from app.extract.text.document import IssueText
 from app.knowledge.diagnosis.explain import issue_name
-from app.knowledge.diagnosis.markdown import BAND_WORDS, fix_words, remedy_line
+from app.knowledge.diagnosis.markdown import fix_words, remedy_line
 from app.knowledge.diagnosis.shapes import Diagnosis, Match
+from app.knowledge.labels import BANDS
 from app.knowledge.text.quoting import code, escape, fenced
 
 MATCHES_MAX = 3
@@ -120,7 +121,7 @@ def _lines(issue: NewIssue, diagnosis: Diagnosis, matches: list[Match]) -> Itera
 def _match(match: Match, repo: str) -> Iterator[str]:
     name = issue_name(match.repo, match.number, repo)
     yield (
-        f"- **{BAND_WORDS[match.band]}**, {match.score:.0%}: [{name}]({match.url}) "
+        f"- **{BANDS[match.band]}**, {match.score:.0%}: [{name}]({match.url}) "
         f"{code(match.title)} ({match.state})"
     )
     if match.why.shared:

@@ -7,27 +7,11 @@ from collections.abc import Callable, Iterator
 from app.knowledge.diagnosis.explain import issue_name
 from app.knowledge.diagnosis.shapes import Diagnosis, Match
 from app.knowledge.fix.shapes import FixView
+from app.knowledge.labels import BANDS, FIXES, FOR_YOU, MERGED_ELSEWHERE, OUTCOMES
 from app.knowledge.remedies import Remedy
 from app.knowledge.text.quoting import NOTICE, code, escape, fenced
 
 MAX_WRAPPERS = 2
-OUTCOME_WORDS = {"works": "works", "partial": "helps partly", "fails": "did not help"}
-BAND_WORDS = {"same": "Same failure", "likely": "Likely", "related": "Related", "unknown": "Unknown"}
-FIX_WORDS = {
-    "fixed": "Fixed",
-    "merged_unreleased": "Merged, in no known release",
-    "in_progress": "In progress",
-    "not_fixed": "Not fixed",
-    "closed_unresolved": "Closed unresolved",
-    "unknown": "Fix unknown",
-}
-MERGED_ELSEWHERE = "Merged in another repository"
-FOR_YOU_WORDS = {
-    "upgrade": "Upgrade: your version does not have it.",
-    "already_included": "You have the fix; this is something else, or it came back.",
-    "not_fixed": "Upgrading is not known to help.",
-    "unknown": "Whether your version has it cannot be told.",
-}
 
 
 def diagnosis_markdown(diagnosis: Diagnosis) -> str:
@@ -37,7 +21,7 @@ def diagnosis_markdown(diagnosis: Diagnosis) -> str:
 
 def _lines(diagnosis: Diagnosis) -> Iterator[str]:
     chance = f" ({diagnosis.matches[0].score:.0%})" if diagnosis.matches else ""
-    yield f"**{BAND_WORDS[diagnosis.verdict]}**{chance}: {escape(diagnosis.headline)}"
+    yield f"**{BANDS[diagnosis.verdict]}**{chance}: {escape(diagnosis.headline)}"
     yield ""
     cause = diagnosis.root_cause
     if cause:
@@ -91,7 +75,7 @@ def _both_logs(diagnosis: Diagnosis) -> Iterator[str]:
 
 def _match_lines(match: Match, repo: str) -> Iterator[str]:
     yield (
-        f"- {BAND_WORDS[match.band]}, {match.score:.0%}: "
+        f"- {BANDS[match.band]}, {match.score:.0%}: "
         f"[{issue_name(match.repo, match.number, repo)}]({match.url}) "
         f"{escape(match.title)} ({match.state})"
     )
@@ -119,9 +103,9 @@ def state_words(fix: FixView, shown: Callable[[str], str] = str) -> str:
     """
     if fix.elsewhere is None:
         release = f", in {shown(fix.released_in)}" if fix.released_in else ""
-        return FIX_WORDS[fix.state] + (f" by {fix.pr}" if fix.pr else "") + release
+        return FIXES[fix.state] + (f" by {fix.pr}" if fix.pr else "") + release
     other = fix.elsewhere
-    words = MERGED_ELSEWHERE if other.state == "merged" else FIX_WORDS[fix.state]
+    words = MERGED_ELSEWHERE if other.state == "merged" else FIXES[fix.state]
     release = f", in {shown(f'{other.repo} {other.released_in}')}" if other.released_in else ""
     return f"{words} by {shown(other.pr)}{release}"
 
@@ -130,13 +114,13 @@ def fix_words(fix: FixView) -> str:
     """A fix state in words."""
     words = state_words(fix, escape)
     if fix.for_you:
-        words += f". {FOR_YOU_WORDS[fix.for_you]}"
+        words += f". {FOR_YOU[fix.for_you]}"
     return words
 
 
 def remedy_line(remedy: Remedy, repo: str = "") -> str:
     """One remedy with outcome and source; issues of `repo` are told by their bare numbers."""
     return (
-        f"- {code(remedy.action)}: {OUTCOME_WORDS[remedy.outcome]}, said by the {remedy.by}, "
+        f"- {code(remedy.action)}: {OUTCOMES[remedy.outcome]}, said by the {remedy.by}, "
         f"[{issue_name(remedy.repo, remedy.number, repo)}]({remedy.url})"
     )

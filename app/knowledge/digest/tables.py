@@ -13,9 +13,9 @@ from datetime import datetime
 
 from app.extract.facts import Conditions
 from app.knowledge.cluster.growth import Q_MAX, REPORTS_MIN, WEEKS_BEFORE
-from app.knowledge.diagnosis.markdown import OUTCOME_WORDS, fix_words
+from app.knowledge.diagnosis.markdown import fix_words
 from app.knowledge.digest.shapes import Advice, AreaCount, Digest, DigestIssue
-from app.knowledge.labels import BACKENDS, FAILURES, SPEAKERS
+from app.knowledge.labels import BACKENDS, FAILURES, OUTCOMES, SPEAKERS
 from app.knowledge.text.quoting import NOTICE, code, escape
 
 
@@ -201,7 +201,7 @@ def _remedies(digest: Digest) -> Part:
     rows = [
         (
             _code(one.remedy.action),
-            _words(OUTCOME_WORDS[one.remedy.outcome]),
+            _words(OUTCOMES[one.remedy.outcome]),
             _words(", ".join(condition_words(one.remedy.conditions)) or "not said"),
             _words(SPEAKERS[one.remedy.by]),
             Cell("", number=one.remedy.number, url=one.remedy.url),

@@ -17,7 +17,7 @@ from app.knowledge.issue.graph import graph_of
 from app.knowledge.issue.quotes import Sources, figures_stand
 from app.knowledge.issue.relations import relations
 from app.knowledge.issue.shapes import (
-    Example,
+    CommandExample,
     GitHubFacts,
     Graph,
     IssueAnswer,
@@ -28,7 +28,7 @@ from app.knowledge.issue.shapes import (
     ReportError,
     ReportFact,
     ReportRemedy,
-    SaidCause,
+    StatedCause,
 )
 from app.knowledge.issue.stored import load_issue, load_links
 from app.knowledge.issue.timeline import timeline
@@ -102,11 +102,11 @@ def _assemble(
         facts=tuple(_facts(facts, teller)),
         error=_error(facts, teller),
         cause=tuple(
-            SaidCause(text=item.text, certainty=item.certainty, quotes=teller.quotes("cause", item.text))
+            StatedCause(text=item.text, certainty=item.certainty, quotes=teller.quotes("cause", item.text))
             for item in facts.cause
         ),
         examples=tuple(
-            Example(
+            CommandExample(
                 command=item.command,
                 outcome=item.outcome,
                 quotes=teller.quotes("reproduction", item.command),
@@ -154,7 +154,7 @@ def _facts(facts: Facts, teller: _Teller) -> Iterator[ReportFact]:
     for model in facts.models:
         yield teller.fact("models", "Model", model)
     for key, version in facts.versions.items():
-        yield teller.fact(f"versions.{key}", VERSIONS[key].removeprefix("the "), version, whole=True)
+        yield teller.fact(f"versions.{key}", VERSIONS[key], version, whole=True)
     for key, values in facts.backends.items():
         for value in values:
             yield teller.fact(f"backends.{key}", BACKENDS[key], value)

@@ -11,7 +11,18 @@ from typing import Literal
 
 from pydantic import Field
 
-from app.extract.facts import Conditions, Facts, Frozen, Outcome, Speaker, WorkaroundKind
+from app.extract.facts import (
+    Cause,
+    Conditions,
+    ErrorFact,
+    Facts,
+    Frozen,
+    Outcome,
+    Reproduction,
+    Speaker,
+    WorkaroundKind,
+)
+from app.knowledge import labels
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.issue.votes import Signal, VoteCount
 from app.match.search.ranking import Band as MatchBand
@@ -92,31 +103,22 @@ class ReportFact(Frozen):
     quotes: tuple[Quote, ...] = ()
 
 
-class ReportError(Frozen):
-    type: str | None
-    message: str
-    frame: str | None
-    wrappers: tuple[str, ...] = ()
-    other: tuple[str, ...] = ()
+class ReportError(ErrorFact):
     quotes: tuple[Quote, ...] = ()
 
 
-class SaidCause(Frozen):
-    text: str
-    certainty: Literal["stated", "hypothesis"]
+class StatedCause(Cause):
     quotes: tuple[Quote, ...] = ()
 
 
-class Example(Frozen):
-    """A command of the issue and what it is said to do."""
+class CommandExample(Reproduction):
+    """A command of the issue and what it is reported to do."""
 
-    command: str
-    outcome: Literal["fails", "works"]
     quotes: tuple[Quote, ...] = ()
 
 
 class ReportRemedy(Frozen):
-    """A remedy; `conditions` are what is told of it, empty where nobody said."""
+    """A remedy; `conditions` are empty where nobody names any."""
 
     action: str
     kind: WorkaroundKind
@@ -168,6 +170,12 @@ class Graph(Frozen):
         """The end of an edge that is not the issue itself."""
         return self.node(edge.target if edge.source == self.nodes[0].key else edge.source)
 
+    def words(self, edge: GraphEdge) -> str:
+        """The relation as seen from the issue itself."""
+        if edge.basis == "likeness":
+            return labels.LIKENESS[edge.band or "related"]
+        return (labels.OUTGOING if edge.source == self.nodes[0].key else labels.INCOMING)[edge.kind]
+
 
 class Moment(Frozen):
     """Something that happened, dated by its source."""
@@ -193,8 +201,8 @@ class Report(GitHubFacts):
     summary: str
     facts: tuple[ReportFact, ...] = ()
     error: ReportError | None = None
-    cause: tuple[SaidCause, ...] = ()
-    examples: tuple[Example, ...] = ()
+    cause: tuple[StatedCause, ...] = ()
+    examples: tuple[CommandExample, ...] = ()
     remedies: tuple[ReportRemedy, ...] = ()
     fix: FixView
     fix_quotes: tuple[Quote, ...] = ()

@@ -40,7 +40,7 @@ def _facts(facts: Facts, fix: FixView) -> Iterator[tuple[str, str]]:
         yield "models", "Model."
     for key in VERSION_KEYS:
         if key not in facts.versions:
-            yield f"versions.{key}", f"Version of {VERSIONS[key]}."
+            yield f"versions.{key}", f"Version of {'the ' if key == 'driver' else ''}{VERSIONS[key]}."
     for key in BACKEND_KEYS:
         if key in TELLING_BACKENDS and not facts.backends.get(key):
             yield f"backends.{key}", f"{BACKENDS[key]}."

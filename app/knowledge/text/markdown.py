@@ -1,7 +1,7 @@
 """Markdown out of the templates of `templates/*.md`.
 
 A template passes every foreign text through one of the filters `code`, `escape`, `fenced` and `quotation`;
-what it writes without one must be ours.
+what it writes without one must be ours. The tables of `app.knowledge.labels` are there by their names.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from jinja2 import Environment
 
+from app.knowledge import labels
 from app.knowledge.text import quoting
 from app.render import make_environment
 
@@ -23,10 +24,13 @@ def _environment() -> Environment:
             "escape": quoting.escape,
             "fenced": lambda lines: "\n".join(quoting.fenced(lines)),
             "quotation": lambda text, source: "\n".join(quoting.quotation(text, source)),
+            "label": labels.label,
+            "day": "{:%Y-%m-%d}".format,
         },
+        names=vars(labels) | {"NOTICE": quoting.NOTICE},
     )
 
 
 def render_markdown(template: str, **context: Any) -> str:
-    """The Markdown of a template of `templates/` for what it is to show."""
-    return _environment().get_template(template).render(**context)
+    """The Markdown of a template of `templates/` for what it is to show; ends with one line end."""
+    return _environment().get_template(template).render(**context).rstrip() + "\n"

@@ -21,17 +21,19 @@ from app.knowledge.digest.tables import digest_markdown
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.issue.browse import browse
 from app.knowledge.issue.facets import IssueQuery, ListedIssue
-from app.knowledge.issue.markdown import report_markdown
+from app.knowledge.issue.markdown import named_values, report_markdown
 from app.knowledge.issue.report import make_report
 from app.knowledge.issue.shapes import IssueAnswer
 from app.knowledge.issue.view import view_issue
 from app.knowledge.remedies import remedies_of
+from app.knowledge.text.markdown import render_markdown
 from app.knowledge.text.quoting import NOTICE
 from app.knowledge.version.known_issues import known_issues
 from app.knowledge.version.shapes import KnownIssue
 from app.web.deps import Services
 from app.web.mcp.budget import Fitted, fitted
 from app.web.mcp.shapes import (
+    Answer,
     DiagnosisAnswer,
     FixAnswer,
     IssueHit,
@@ -47,7 +49,6 @@ from app.web.mcp.shapes import (
     match_short,
     remedy_short,
 )
-from app.web.mcp.text import fix_text, issue_text, known_text, search_text
 
 MATCHES_MAX = 5
 REMEDIES_MAX = 8
@@ -55,6 +56,20 @@ QUOTES_MAX = 12
 QUOTE_CHARS = 300
 
 _VERSION = re.compile(r"v?[0-9A-Za-z][0-9A-Za-z.+_!-]{0,99}")
+
+
+_TEMPLATES: dict[type[Answer], str] = {
+    SearchAnswer: "tool_search.md",
+    IssueShort: "tool_issue.md",
+    FixAnswer: "tool_fix.md",
+    KnownAnswer: "tool_known.md",
+}
+
+
+def answer_text(answer: Answer) -> str:
+    """An answer as Markdown; the most important line stands first, since a small budget cuts the end."""
+    values = named_values(answer, answer.related) if isinstance(answer, IssueShort) else ()
+    return render_markdown(_TEMPLATES[type(answer)], answer=answer, values=values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +126,7 @@ def search_issues(services: Services, query: IssueQuery, limit: int, max_chars: 
     answer = SearchAnswer(
         items=tuple(_hit(item) for item in page.items), total=page.total, ignored_words=page.ignored_words
     )
-    return fitted(answer, search_text(answer), max_chars)
+    return fitted(answer, answer_text(answer), max_chars)
 
 
 def _hit(item: ListedIssue) -> IssueHit:
@@ -138,7 +153,7 @@ def get_issue(services: Services, number: int, repo: str | None, max_chars: int)
     """
     found = view_issue(services.store, known_repo(services, repo), number)
     answer = _issue(found)
-    return fitted(answer, issue_text(answer), max_chars)
+    return fitted(answer, answer_text(answer), max_chars)
 
 
 def _issue(found: IssueAnswer) -> IssueShort:
@@ -205,7 +220,7 @@ def get_fix_status(
         fix=fix_short(found.fix),
         workarounds=_remedies(found),
     )
-    return fitted(answer, fix_text(answer), max_chars)
+    return fitted(answer, answer_text(answer), max_chars)
 
 
 def known_issues_of_version(services: Services, version: str, limit: int, max_chars: int) -> Fitted:
@@ -226,7 +241,7 @@ def known_issues_of_version(services: Services, version: str, limit: int, max_ch
         total=page.total,
         items=tuple(_known(item) for item in page.items),
     )
-    return fitted(answer, known_text(answer), max_chars)
+    return fitted(answer, answer_text(answer), max_chars)
 
 
 def _known(item: KnownIssue) -> KnownShort:

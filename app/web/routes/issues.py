@@ -25,13 +25,13 @@ from app.knowledge.issue.facets import (
     ListedIssue,
     Sort,
 )
+from app.knowledge.labels import FACETS, FAILURES, FLAGS, label
 from app.web.answers.budget_rules import ISSUE_LIST
 from app.web.answers.cursors import read_cursor, write_cursor
 from app.web.answers.negotiate import MaxChars, answer
 from app.web.answers.openapi import problems
 from app.web.deps import Services, ServicesDep
 from app.web.routes.judgements import RepoName
-from app.web.views.filters import FAILURES
 from app.web.views.links import repo_switch
 from app.web.views.render import render_page
 
@@ -39,24 +39,6 @@ router = APIRouter(tags=["issues"])
 
 PAGE_ISSUES = 30
 _KIND = "issues"
-FACET_WORDS: dict[FacetName, str] = {
-    "state": "State",
-    "has_workaround": "Remedy",
-    "has_regression": "Regression",
-    "kind": "Kind",
-    "error_type": "Error type",
-    "arch": "GPU architecture",
-    "gpu": "GPU",
-    "model": "Model family",
-    "backend": "Backend",
-    "vllm_version": "vLLM version",
-}
-_FLAG_WORDS = {
-    ("has_workaround", "true"): "has a remedy",
-    ("has_workaround", "false"): "no remedy",
-    ("has_regression", "true"): "range is told",
-    ("has_regression", "false"): "no range told",
-}
 _NOT_A_FILTER = {"limit", "cursor", "facets", "repo", "sort"}
 
 
@@ -289,7 +271,7 @@ class Addresses:
         """A facet's values as links."""
         mine = self._filters.get(facet.name)
         links = tuple(self._link(facet.name, value, mine) for value in facet.values)
-        return FacetLinks(facet.name, FACET_WORDS[facet.name], links, mine is not None)
+        return FacetLinks(facet.name, FACETS[facet.name], links, mine is not None)
 
     def _link(self, name: FacetName, value: FacetValue, mine: str | None) -> FacetLink:
         is_on = mine is not None and mine.casefold() == value.value.casefold()
@@ -312,5 +294,5 @@ class Addresses:
 
 def _value_word(name: str, value: str) -> str:
     if name == "kind":
-        return FAILURES.get(value, value.replace("_", " "))
-    return _FLAG_WORDS.get((name, value), value)
+        return label(value, FAILURES)
+    return FLAGS.get((name, value), value)

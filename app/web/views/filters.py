@@ -6,80 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from app.extract.facts import FixState, Outcome, Regression, Speaker, WorkaroundKind
-from app.knowledge.diagnosis.shapes import Band
-from app.knowledge.fix.shapes import FixElsewhere, FixView, ForYou
-from app.knowledge.issue.votes import Signal
+from app.extract.facts import FixState, Outcome, Regression
+from app.knowledge.fix.shapes import FixElsewhere, FixView
+from app.knowledge.labels import FOR_YOU
 
 THIN_SPACE = "\u2009"
 
-BAND_WORDS: dict[Band, str] = {
-    "same": "Same failure",
-    "likely": "Likely",
-    "related": "Related",
-    "unknown": "Unknown",
-}
-SPEAKERS: dict[Speaker, str] = {
-    "reporter": "the reporter",
-    "maintainer": "a maintainer",
-    "other": "another user",
-}
-OUTCOMES: dict[Outcome, tuple[str, str]] = {
-    "works": ("ok", "works"),
-    "partial": ("part", "helps in part"),
-    "fails": ("no", "did not help"),
-}
-"""Icon and word."""
-
-KINDS: dict[WorkaroundKind, str] = {
-    "flag": "flag",
-    "env": "environment variable",
-    "version": "version",
-    "config": "setting",
-    "code": "change of code",
-    "hardware": "hardware",
-    "other": "other",
-}
-BACKENDS = {
-    "attention": "Attention",
-    "moe": "MoE",
-    "all2all": "All-to-all",
-    "quantization": "Quantization",
-    "kv_cache_dtype": "KV cache",
-    "executor": "Executor",
-    "structured_output": "Structured output",
-    "speculative": "Speculative decoding",
-    "lora": "LoRA",
-    "engine": "Engine",
-    "platform": "Platform",
-}
-VERSIONS = {
-    "vllm": "vLLM",
-    "torch": "torch",
-    "cuda": "CUDA",
-    "python": "Python",
-    "transformers": "transformers",
-    "driver": "Driver",
-}
-FAILURES = {
-    "oom": "out of memory",
-    "wrong_output": "wrong output",
-    "slowdown": "slowdown",
-    "install": "installation",
-    "other": "other failure",
-    "none": "no failure",
-}
-"""Kinds of failure whose word differs from their name."""
-
-SIGNALS: dict[Signal, str] = {
-    "works": "Remedy works",
-    "easy_fix": "Easy fix",
-    "time_saver": "Saved time",
-    "blocking": "Blocking",
-    "common": "Common",
-    "flaky": "Flaky",
-    "verified": "Reproduced",
-}
+OUTCOME_ICONS: dict[Outcome, str] = {"works": "ok", "partial": "part", "fails": "no"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +31,6 @@ _FIX_SIGNS: dict[FixState, tuple[str, str]] = {
     "not_fixed": ("not", "no"),
     "closed_unresolved": ("not", "no"),
     "unknown": ("q", "q"),
-}
-_FOR_YOU: dict[ForYou, str] = {
-    "already_included": "You have the fix; this is something else, or it came back.",
-    "not_fixed": "Upgrading is not known to help.",
-    "unknown": "Whether your version has it is not known.",
 }
 
 
@@ -140,11 +68,9 @@ def fix_advice(fix: FixView | None) -> str:
     if fix.for_you == "upgrade" and fix.released_in:
         held = f"{fix.pr} is in it" if fix.pr else "it has the fix"
         return f"Upgrade to {version(fix.released_in)}: {held}."
-    if fix.for_you in _FOR_YOU and fix.state != "unknown":
-        return _FOR_YOU[fix.for_you]
     if fix.state == "unknown":
         return "Nothing stored tells whether this is fixed."
-    return ""
+    return FOR_YOU[fix.for_you] if fix.for_you and fix.for_you != "upgrade" else ""
 
 
 def version(text: str | None) -> str:

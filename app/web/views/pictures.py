@@ -22,7 +22,6 @@ from dataclasses import dataclass
 
 from app.knowledge.cluster.shapes import Timeline
 from app.knowledge.issue.shapes import Graph, GraphEdge, GraphNode
-from app.knowledge.labels import relation_words
 from app.web.views.render import page_address
 
 WIDTH, HEIGHT = 360, 160
@@ -192,7 +191,7 @@ def draw(graph: Graph, repos: Sequence[str]) -> Picture | None:
     for x, side in ((LEFT_X, left), (RIGHT_X - shift, right)):
         start = TOP + ((rows - len(side)) * ROW_H) // 2
         for row, (key, edge) in enumerate(side):
-            box = _box(x, start + row * ROW_H, graph.node(key), edge, root, repos)
+            box = _box(x, start + row * ROW_H, graph.node(key), graph.words(edge), root, repos)
             boxes.append(box)
             lines.append(_line(me, box, edge, outward=edge.source == root.key))
     return Picture(
@@ -210,7 +209,7 @@ def _is_left(node: GraphNode, edge: GraphEdge) -> bool:
     return edge.kind in _LEFT or node.kind == "pull_request"
 
 
-def _box(x: int, y: int, node: GraphNode, edge: GraphEdge, root: GraphNode, repos: Sequence[str]) -> Box:
+def _box(x: int, y: int, node: GraphNode, relation: str, root: GraphNode, repos: Sequence[str]) -> Box:
     kind = "PR, " if node.kind == "pull_request" else ""
     state = "not stored" if node.kind == "unknown" else f"{kind}{node.state}"
     if node.released_in:
@@ -218,9 +217,7 @@ def _box(x: int, y: int, node: GraphNode, edge: GraphEdge, root: GraphNode, repo
     title = _title(node)
     if node.repo != root.repo:  # its name leaves the state no room beside it
         state, title = "", _cut_graph_picture(f"{state}: {title}" if title else state)
-    return Box(
-        x, y, _name(node, root.repo), state, title, relation_words(edge, root.key), _address(node, repos)
-    )
+    return Box(x, y, _name(node, root.repo), state, title, relation, _address(node, repos))
 
 
 def _line(me: Box, box: Box, edge: GraphEdge, *, outward: bool) -> Line:

@@ -12,14 +12,11 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
+from app.knowledge import labels
 from app.knowledge.diagnosis.explain import issue_name
-from app.knowledge.labels import relation_words
 from app.paths import static_dir
 from app.render import make_environment
 from app.web.views import filters as words
-
-SOURCES = {"title": "title", "body": "issue text", "card": "starter card"}
-"""Where a quote of a report stands; any other place is a comment or another issue."""
 
 _ASSETS = ("style.css", "app.js", "docs.css", "docs.css", "docs.js", "icon.svg")
 
@@ -42,21 +39,14 @@ def _environment() -> Environment:
             "stamp": words.stamp,
             "version": words.version,
             "link_issue": link_issue,
+            "label": labels.label,
         },
-        names={
-            "bands": words.BAND_WORDS,
-            "speakers": words.SPEAKERS,
-            "outcomes": words.OUTCOMES,
-            "kinds": words.KINDS,
-            "backend_names": words.BACKENDS,
-            "version_names": words.VERSIONS,
-            "failure_names": words.FAILURES,
-            "signal_words": words.SIGNALS,
+        names=vars(labels)
+        | {
             "page_address": page_address,
             "issue_name": issue_name,
             "assets": _asset_addresses(),
-            "relation_words": relation_words,
-            "source_names": SOURCES,
+            "outcome_icons": words.OUTCOME_ICONS,
         },
     )
 
