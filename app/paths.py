@@ -30,6 +30,11 @@ def static_dir() -> Path:
     return _APP / "web" / "static"
 
 
+def guide_dir() -> Path:
+    """Folder of the guide's pages."""
+    return _APP / "guide"
+
+
 def cards_dir() -> Path:
     """Folder of the starter cards."""
     return _APP / "starter" / "cards"

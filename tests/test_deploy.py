@@ -16,8 +16,10 @@ from app.cli import app
 from app.config import Settings
 
 ROOT = Path(__file__).parents[1]
-DEPLOY = ROOT / "deploy"
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+DEPLOY = ROOT / "app" / "deploy"
+GUIDE = ROOT / "app" / "guide"
+SETTINGS = (GUIDE / "settings.md").read_text(encoding="utf-8")
+OPERATIONS = (GUIDE / "operations.md").read_text(encoding="utf-8")
 PROGRAM = "/opt/triage/.venv/bin/triage"
 
 
@@ -108,9 +110,9 @@ def test_the_container_runs_commands_that_there_are_on_a_python_that_is_supporte
 def test_the_settings_file_names_settings_that_there_are() -> None:
     named = re.findall(r"^#?TRIAGE_(\w+)=", (DEPLOY / "triage.env").read_text(encoding="utf-8"), re.MULTILINE)
     assert {name.lower() for name in named} <= set(Settings.model_fields)
-    assert all(f"`TRIAGE_{name}`" in README for name in named)
+    assert all(f"`TRIAGE_{name}`" in SETTINGS for name in named)
 
 
-def test_the_readme_names_every_file_and_no_other() -> None:
-    named = set(re.findall(r"deploy/([\w.]+)", README))
+def test_the_guide_names_every_file_and_no_other() -> None:
+    named = set(re.findall(r"deploy/([\w.]+)", OPERATIONS))
     assert named == {path.name for path in DEPLOY.iterdir()}

@@ -1,4 +1,4 @@
-"""The README's examples, run as they stand against a server on the loopback."""
+"""The guide's examples, run as they stand against a server on the loopback."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from mcp import Client, StdioServerParameters, stdio_client
 from tests.served import CRASH, CRASH_NUMBER, served, starter_settings
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "app" / "guide" / "chatbots.md").read_text(encoding="utf-8")
 EXAMPLES: dict[str, str] = {
     found[1]: found[2]
-    for found in re.finditer(r"<!-- example: ([a-z-]+) -->\n```[a-z]+\n(.*?)\n```\n", README, re.DOTALL)
+    for found in re.finditer(r"<!-- example: ([a-z-]+) -->\n```[a-z]+\n(.*?)\n```\n", GUIDE, re.DOTALL)
 }
 SERVER = "http://127.0.0.1:8000"
 REPO = "vllm-project/vllm"
@@ -37,7 +37,7 @@ NOTHING_KNOWN = "RuntimeError: the frobnicator of shard 7 lost its quux while wa
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("readme")
+    made = tmp_path_factory.mktemp("guide")
     (made / "crash.log").write_text(CRASH, encoding="utf-8")
     return made
 
@@ -114,7 +114,7 @@ def test_the_stdio_configuration_starts_the_tools(
 
 
 def tools_of_the_table() -> set[str]:
-    section = README[README.index("### MCP") :]
+    section = GUIDE[GUIDE.index("## MCP") :]
     return set(re.findall(r"^\| `(\w+)\(", section[: section.index("<!--")], re.MULTILINE))
 
 
