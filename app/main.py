@@ -22,12 +22,12 @@ from app.store.session import Store, open_store
 from app.web.answers import openapi, problems
 from app.web.cache import AnswerCache
 from app.web.deps import Services
+from app.web.headers import SecurityHeaders
 from app.web.mcp import http as mcp_http
 from app.web.middleware import metrics
 from app.web.middleware.body_limits import LimitReceiving
-from app.web.middleware.client import ForwardedClient, parse_networks
+from app.web.middleware.client import ForwardedClient
 from app.web.middleware.conditional import ConditionalReads
-from app.web.middleware.headers import SecurityHeaders
 from app.web.middleware.origins import CrossOrigin
 from app.web.middleware.rate_limits import RateLimits
 from app.web.middleware.request_log import LogRequests
@@ -148,7 +148,7 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=COMPRESSION)
     app.add_middleware(RateLimits, anonymous=settings.rate_limit, keys=settings.api_keys)
     app.add_middleware(CrossOrigin)
-    app.add_middleware(ForwardedClient, trusted=parse_networks(",".join(settings.trusted_proxies)))
+    app.add_middleware(ForwardedClient, trusted=settings.trusted_proxies)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(LimitReceiving)
     app.add_middleware(metrics.MeasureRequests, metrics=app.state.metrics)

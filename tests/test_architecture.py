@@ -52,7 +52,7 @@ FENCES = {
     "prometheus_client": {"app.web.middleware.metrics"},
     "mcp": {"app.web.mcp.server", "app.web.mcp.http"},
     "typer": {"app.cli", "app.commands"},
-    "uvicorn": {"app.server.run", "app.server.timeouts", "app.server.workers"},
+    "uvicorn": {"app.server", "app.web.middleware.client"},
     "packaging": {"app.extract.versions"},
     "re2": {"app.extract.rules.patterns"},
     "stamina": {"ingest"},

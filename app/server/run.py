@@ -26,7 +26,7 @@ from app.server.workers import Workers, end_on_hangup, end_with_parent
 from app.store.schema import check_current
 from app.store.session import open_store
 from app.terminal.console import say, set_up_logging
-from app.web.middleware.spread_connections import SpreadConnections
+from app.web.headers import SpreadConnections
 
 STOP_TIMEOUT_S = 10
 """For requests that are being answered when the server is told to stop."""

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from app.errors import SchemaError, StoreError, TriageError
 from app.web.answers.schemas import FieldFault, Problem
 from app.web.deps import CHALLENGE, AdminTokenError
-from app.web.middleware.headers import SECURITY_HEADERS
+from app.web.headers import SECURITY_HEADERS
 from app.web.views.render import render_page
 
 _LOG = structlog.get_logger(__name__)

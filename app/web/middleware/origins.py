@@ -1,11 +1,8 @@
-"""Which answers a page of another origin may read: public reads and the diagnosis, never with credentials.
+"""What pages of other origins may do here.
 
-Judgements, votes, deliveries and pages are left to their own origin: a browser refuses the rest.
-
-A form counts only if one of our own pages sent it: another site's page could send it for its visitor.
-
-A browser says which origin a form comes from, in `Sec-Fetch-Site` (over https and on this machine) or in
-`Origin`; a program that is no browser says neither, and acts for itself alone.
+They may read public answers and diagnose, never with credentials. Judgements, votes, deliveries and pages are
+left to their own origin. A form counts only if one of our own pages sent it: a browser says which origin a
+form comes from, in `Sec-Fetch-Site` or `Origin`; a program that is no browser sends neither.
 """
 
 from __future__ import annotations
@@ -13,77 +10,55 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from fastapi import Request
-from starlette.datastructures import MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.errors import TriageError
-from app.web.middleware.headers import at_start
 
-_READ = "GET, HEAD"
+_READ = ("GET", "HEAD")
 _FILES = frozenset({"/openapi.json", "/llms.txt", "/feed.atom"})
 _DIAGNOSE = "/api/v1/diagnose"
 _CLOSED = "/api/v1/judgements"
-_EXPOSED = "ETag, Retry-After, RateLimit, RateLimit-Policy"
-_ASKED = "Content-Type, X-API-Key, Authorization, If-None-Match"
 _PREFLIGHT_AGE_S = 86_400
 
-
-class CrossOrigin:
-    """ASGI middleware: adds the CORS headers of an open route, and answers its preflights."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the call on; the answer says the same to every origin, so caches need not tell them apart."""
-        allowed = _methods(scope["path"]) if scope["type"] == "http" else ""
-        if not allowed:
-            await self._app(scope, receive, send)
-            return
-        if scope["method"] == "OPTIONS" and _is_preflight(scope):
-            await send({"type": "http.response.start", "status": 204, "headers": _preflight(allowed)})
-            await send({"type": "http.response.body", "body": b""})
-            return
-        is_open = scope["method"] in allowed.split(", ")
-        await self._app(scope, receive, at_start(send, _open) if is_open else send)
-
-
-def _open(headers: MutableHeaders) -> None:
-    headers["Access-Control-Allow-Origin"] = "*"
-    headers["Access-Control-Expose-Headers"] = _EXPOSED
-
-
-def _methods(path: str) -> str:
-    """The methods that other origins may use on an address; empty where there are none."""
-    if path == _DIAGNOSE:
-        return "POST"
-    if path in _FILES or (path.startswith("/api/v1/") and not path.startswith(_CLOSED)):
-        return _READ
-    return ""
-
-
-def _is_preflight(scope: Scope) -> bool:
-    return any(name == b"access-control-request-method" for name, _ in scope["headers"])
-
-
-def _preflight(allowed: str) -> list[tuple[bytes, bytes]]:
-    told = {
-        "access-control-allow-origin": "*",
-        "access-control-allow-methods": allowed,
-        "access-control-allow-headers": _ASKED,
-        "access-control-max-age": str(_PREFLIGHT_AGE_S),
-    }
-    return [(name.encode(), value.encode()) for name, value in told.items()]
-
-
 OWN_REFERRER = {"Referrer-Policy": "same-origin"}
-"""For pages with such a form: where no referrer may be told, a browser sends `Origin: null`."""
+"""For pages with a form of ours: where no referrer may be sent, a browser sends `Origin: null`."""
 
 
 class ForeignFormError(TriageError):
     """A form came from another site's page."""
 
     status = 403
+
+
+class CrossOrigin:
+    """ASGI middleware: CORS on the open routes."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._reads, self._diagnose = _cors(app, _READ), _cors(app, ("POST",))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the call on; one that other origins may not make gets no CORS headers."""
+        path, method = scope.get("path", ""), scope.get("method")
+        is_read = path in _FILES or (path.startswith("/api/v1/") and not path.startswith(_CLOSED))
+        app = self._app
+        if path == _DIAGNOSE and method in {"POST", "OPTIONS"}:
+            app = self._diagnose
+        elif path != _DIAGNOSE and is_read and method in {*_READ, "OPTIONS"}:
+            app = self._reads
+        await app(scope, receive, send)
+
+
+def _cors(app: ASGIApp, methods: tuple[str, ...]) -> ASGIApp:
+    return CORSMiddleware(
+        app,
+        allow_origins=["*"],
+        allow_methods=methods,
+        allow_headers=["Content-Type", "X-API-Key", "Authorization", "If-None-Match"],
+        expose_headers=["ETag", "Retry-After", "RateLimit", "RateLimit-Policy"],
+        max_age=_PREFLIGHT_AGE_S,
+    )
 
 
 async def require_same_origin(request: Request) -> None:

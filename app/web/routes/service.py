@@ -26,7 +26,7 @@ from app.store.schema import check_current
 from app.web.answers.openapi import problems
 from app.web.answers.schemas import Alive, Ready
 from app.web.deps import ServicesDep
-from app.web.middleware.headers import SECURITY_HEADERS
+from app.web.headers import SECURITY_HEADERS
 from app.web.views.links import base_address
 from app.web.views.render import render_page
 

@@ -6,7 +6,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.errors import SchemaError
-from app.web.middleware.headers import SECURITY_HEADERS
+from app.web.headers import SECURITY_HEADERS
 from app.web.middleware.origins import OWN_REFERRER
 from tests.web.conftest import Room
 

@@ -1,10 +1,11 @@
-"""Whose connection is closed, and whose is kept."""
+"""Headers are changed as an answer starts; whose connection is closed, and whose is kept."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import httpx
 from starlette.applications import Starlette
@@ -13,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from app.web.middleware.spread_connections import SpreadConnections
+from app.web.headers import SpreadConnections, at_start
 
 Scenario = Callable[[httpx.AsyncClient, threading.Event, threading.Event], Awaitable[None]]
 WAIT_S = 20.0
@@ -67,3 +68,24 @@ def test_a_worker_that_works_on_another_request_closes_the_connection() -> None:
         assert "connection" not in (await other).headers, "the last one at work has a free worker again"
 
     run(beside)
+
+
+def test_the_headers_are_changed_before_they_are_sent_and_the_body_is_left_alone() -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def answer() -> None:
+        sending = at_start(send, lambda headers: headers.update({"X-One": "1"}))
+        await sending({"type": "http.response.start", "status": 200, "headers": [(b"x-two", b"2")]})
+        await sending({"type": "http.response.body", "body": b"text", "more_body": True})
+        await sending({"type": "http.response.body", "body": b""})
+
+    asyncio.run(answer())
+
+    assert sent == [
+        {"type": "http.response.start", "status": 200, "headers": [(b"x-two", b"2"), (b"x-one", b"1")]},
+        {"type": "http.response.body", "body": b"text", "more_body": True},
+        {"type": "http.response.body", "body": b""},
+    ]
