@@ -42,7 +42,7 @@ from app.knowledge.freshness import Overview
 from app.knowledge.home import Home, NewFailure, ReleaseIssue, ReleaseNews, TrendingCluster, home
 from app.knowledge.issue.relations import RelatedItem, likeness_of, related
 from app.knowledge.issue.shapes import Graph, GraphEdge, GraphNode, IssueAnswer, Quote
-from app.knowledge.issue.view import IssueSight, see_issue, view_issue
+from app.knowledge.issue.view import IssuePageData, load_issue_page, view_issue
 from app.knowledge.issue.votes import SIGNALS, IssueVotes, VoteCount
 from app.knowledge.remedies import Remedy
 from app.main import create_app
@@ -414,7 +414,7 @@ class Room:
         answer_instead(monkeypatch, view_issue, self._view_issue)
         monkeypatch.setattr(deps, "overview", lambda _s, _r: self.overview)
         answer_instead(monkeypatch, home, lambda _s, _r: self.home)
-        answer_instead(monkeypatch, see_issue, self._see_issue)
+        answer_instead(monkeypatch, load_issue_page, self._see_issue)
         answer_instead(monkeypatch, related, self._related)
         answer_instead(monkeypatch, likeness_of, self._likeness_of)
         answer_instead(monkeypatch, excerpt, lambda _log, _d: EXCERPT)
@@ -440,8 +440,10 @@ class Room:
             raise self.failure
         return self.issue
 
-    def _see_issue(self, store: Store, repo: str, number: int, *, client: str, **options: Any) -> IssueSight:
-        return IssueSight(self._view_issue(store, repo, number, **options), self.graph, self.votes)
+    def _see_issue(
+        self, store: Store, repo: str, number: int, *, client: str, **options: Any
+    ) -> IssuePageData:
+        return IssuePageData(self._view_issue(store, repo, number, **options), self.graph, self.votes)
 
 
 ON_BOTH_ENGINES = {

@@ -1,4 +1,4 @@
-"""The texts a report quotes from: a value's evidence becomes the passage it stands in, with its address.
+"""The texts a report quotes from: evidence in, the passage it stands in out, with its address.
 
 A passage is the line of the evidence, or its sentence where the line is long. It is cut out of the masked
 text, so no secret is in it, and stands there word for word.
@@ -7,7 +7,7 @@ text, so no secret is in it, and stands there word for word.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from app.extract.facts import Evidence
 from app.extract.redaction.redact import mask_secrets
@@ -31,35 +31,37 @@ class Sources:
     Args:
         url: the issue's address; comments are places below it.
         texts: text by source name, not masked.
+        evidence: of the issue's facts, not masked.
     """
 
-    def __init__(self, url: str, texts: Mapping[str, str]) -> None:
+    def __init__(self, url: str, texts: Mapping[str, str], evidence: Sequence[Evidence] = ()) -> None:
         self._url = url
         self._texts = texts
-        self._shown: dict[str, str] = {}
+        self._evidence = evidence
+        self._masked: dict[str, str] = {}
 
-    def quotes(self, evidence: Iterable[Evidence]) -> tuple[Quote, ...]:
-        """The passages of these, each once, the surest first."""
+    def quotes(self, field: str, value: str | None = None) -> tuple[Quote, ...]:
+        """The passages of a field and what is below it, or of one value only; the surest first, each once."""
+        named = [item for item in self._evidence if item.field == field or item.field.startswith(f"{field}.")]
+        if value is not None:
+            named = [item for item in named if _is_same(mask_secrets(item.value), value)]
         found: dict[tuple[str, str], Quote] = {}
-        for item in sorted(evidence, key=lambda item: -item.confidence):
+        for item in sorted(named, key=lambda item: -item.confidence):
             quote = self.quote(item)
             found.setdefault((quote.source, quote.text), quote)
         return tuple(found.values())[:QUOTES_MAX]
 
     def quote(self, item: Evidence) -> Quote:
         """The passage of one piece of evidence; its own words where they are not found at their place."""
-        told = self._texts.get(item.source, "")[item.start : item.end]
-        if not item.quote or mask_secrets(item.quote) not in {told, mask_secrets(told)}:
-            text = clipped(mask_secrets(item.quote))
+        text = self._texts.get(item.source, "")
+        there = text[item.start : item.end]
+        if not item.quote or mask_secrets(item.quote) not in {there, mask_secrets(there)}:
+            quote = clipped(mask_secrets(item.quote))
         else:
-            text = passage(self._masked(item.source), item.start, item.end)
-        return Quote(text=text, source=item.source, url=self.address(item.source))
-
-    def _masked(self, source: str) -> str:
-        """A text as it may be shown; most are long, and few are quoted from."""
-        if source not in self._shown:
-            self._shown[source] = mask_secrets(self._texts.get(source, ""))
-        return self._shown[source]
+            if item.source not in self._masked:  # most texts are long, and few are quoted from
+                self._masked[item.source] = mask_secrets(text)
+            quote = passage(self._masked[item.source], item.start, item.end)
+        return Quote(text=quote, source=item.source, url=self.address(item.source))
 
     def address(self, source: str) -> str:
         """Where a source can be read."""
@@ -98,8 +100,12 @@ def clipped(text: str, limit: int = PASSAGE_CHARS) -> str:
 
 def figures_stand(value: str, quotes: Iterable[Quote]) -> bool:
     """Whether every figure of a value stands in one of its quotes."""
-    said = set(_FIGURE.findall(" ".join(quote.text for quote in quotes)))
-    return said.issuperset(_FIGURE.findall(value))
+    quoted = set(_FIGURE.findall(" ".join(quote.text for quote in quotes)))
+    return quoted.issuperset(_FIGURE.findall(value))
+
+
+def _is_same(one: str, other: str) -> bool:
+    return " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
 
 
 def _to_blank(text: str, at: int, step: int) -> int:

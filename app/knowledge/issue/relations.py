@@ -1,8 +1,7 @@
-"""Which issues and pull requests belong to an issue: what is said, and what is alike.
+"""Which issues and pull requests, of any repository, belong to an issue: what texts state, and what is alike.
 
-In: a stored issue. Out: `RelatedItem`s, what people said first, then the likest. Links of likeness were made
-when the issues were read (`linking`); one pair is weighed on demand, by the same weights. The other issue may
-be of another repository: a mention or a fix either way, or an error that is alike.
+In: a stored issue. Out: `RelatedItem`s, the stated ones first, then the most alike. Links of likeness were
+stored when the issues were read; a single pair is scored on demand, by the same weights.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from app.errors import NotFoundError
 from app.extract.facts import Frozen
 from app.extract.redaction.redact import mask_secrets
 from app.knowledge.indexing.link import score_pair
+from app.knowledge.issue.shapes import EdgeKind
 from app.knowledge.issue.stored import LinkEnds, load_links
 from app.match.pairs.score import band_of_score
 from app.match.search.ranking import Band as MatchBand
@@ -30,25 +30,41 @@ Name = tuple[str, int]
 Channel = Literal["log", "prose", "both"]
 Kind = Literal["duplicate", "similar", "fixes", "fixed_by", "introduced_by", "mentions"]
 
-REVERSED: dict[str, Kind] = {"fixes": "fixed_by", "fixed_by": "fixes", "duplicate": "duplicate"}
+
+class Rank(NamedTuple):
+    """The place of a kind of relation in the graph and in the list of related issues; 0 comes first."""
+
+    in_graph: int
+    in_list: int = 9
+
+
+RANKS: dict[EdgeKind, Rank] = {
+    "moved_to": Rank(0),
+    "introduced_by": Rank(1, 2),
+    "fixed_by": Rank(2, 1),
+    "fixes": Rank(2, 1),
+    "duplicate": Rank(3, 0),
+    "same": Rank(4),
+    "similar": Rank(5, 4),
+    "mentions": Rank(6, 3),
+}
+STATED: dict[str, Kind] = {
+    "duplicate": "duplicate",
+    "fixed_by": "fixed_by",
+    "fixes": "fixes",
+    "introduced_by": "introduced_by",
+    "mentions": "mentions",
+}
+"""Kinds of stored links that a text states."""
+REFERENCED_BY = "referenced_by"
+TRANSFERRED_TO = "transferred_to"
+_LISTED: dict[str, Kind] = STATED | dict.fromkeys(
+    (REFERENCED_BY, TRANSFERRED_TO, "reverts", "relands"), "mentions"
+)
+_REVERSED: dict[str, Kind] = {"fixes": "fixed_by", "fixed_by": "fixes", "duplicate": "duplicate"}
 """What a link is called from its other end; every other kind is a mention from there."""
-KIND_RANK: dict[Kind, int] = {
-    "duplicate": 0,
-    "fixed_by": 1,
-    "fixes": 1,
-    "introduced_by": 2,
-    "mentions": 3,
-    "similar": 4,
-}
-ONE_FAILURE = frozenset({"duplicate", "similar"})
+_ONE_FAILURE = frozenset({"duplicate", "similar"})
 """Kinds that call two issues one failure; a judgement replaces them."""
-SAID: dict[str, Kind] = {kind: kind for kind in KIND_RANK if kind != SIMILAR} | {
-    "referenced_by": "mentions",
-    "transferred_to": "mentions",
-    "reverts": "mentions",
-    "relands": "mentions",
-}
-"""What a stored link is called; likeness is not said, it is read on its own."""
 
 
 class RelatedItem(Frozen):
@@ -87,24 +103,26 @@ def related(store: Store, repo: str, number: int, *, limit: int = 20) -> tuple[R
     with store.reading() as session:
         repo_id = _repo_id(session, repo, number)
         links = load_links(session, repo_id, repo, number)
-        return tuple(map(_shown, relations(session, repo_id, repo, number, links)[:limit]))
+        return tuple(map(_item, relations(session, repo_id, repo, number, links)[:limit]))
 
 
 def relations(session: Session, repo_id: int, repo: str, number: int, links: LinkEnds) -> list[Relation]:
     """What belongs to a stored issue, by its links: what is said first, then the likest."""
     names = find_repositories(session)
-    said, alike = _said(names, repo, number, links), _alike(repo, links)
+    stated, alike = _stated(names, repo, number, links), _alike(repo, links)
     verdicts = _verdicts(session, repo_id, number)
-    same = [_judged((repo, other), "same") for other, told in sorted(verdicts.items()) if told == "same"]
-    stored = _heads(session, names, {one.name for one in (*said, *alike, *same)})
-    named = {one.name for one in said}
+    same = [
+        _judged((repo, other), "same") for other, verdict in sorted(verdicts.items()) if verdict == "same"
+    ]
+    stored = find_stored(session, {one.name for one in (*stated, *alike, *same)})
+    named = {one.name for one in stated}
     alike = [one for one in alike if one.name in stored and (one.band != "related" or one.name not in named)]
     judged = {(repo, other) for other in verdicts}
     found = [
-        *(one for one in (*said, *alike) if one.name not in judged or one.kind not in ONE_FAILURE),
+        *(one for one in (*stated, *alike) if one.name not in judged or one.kind not in _ONE_FAILURE),
         *(one for one in same if one.name in stored),
     ]
-    found.sort(key=lambda one: KIND_RANK[one.kind])
+    found.sort(key=lambda one: RANKS[one.kind].in_list)
     return [one._replace(issue=stored.get(one.name)) for one in found]
 
 
@@ -120,16 +138,16 @@ def likeness_of(store: Store, repo: str, number: int, other: int) -> tuple[Relat
         if target is None:
             raise NotFoundError(f"{repo}#{other} is not stored")
         links = load_links(session, repo_id, repo, number)
-        told_all = _said(find_repositories(session), repo, number, links)
-        found = [one for one in told_all if one.name == (repo, other)]
+        stated = _stated(find_repositories(session), repo, number, links)
+        found = [one for one in stated if one.name == (repo, other)]
         verdict = _verdicts(session, repo_id, number).get(other)
         if verdict is not None:
-            found = [one for one in found if verdict == "same" or one.kind not in ONE_FAILURE]
+            found = [one for one in found if verdict == "same" or one.kind not in _ONE_FAILURE]
             found.append(_judged((repo, other), verdict))
-        elif (told := score_pair(session, repo_id, number, other)) is not None:
-            said = told.band, told.score, told.channel
-            found.append(Relation((repo, other), "similar", told.reason, *said))
-        return tuple(_shown(one._replace(issue=target)) for one in found)
+        elif (pair := score_pair(session, repo_id, number, other)) is not None:
+            name = repo, other
+            found.append(Relation(name, "similar", pair.reason, pair.band, pair.score, pair.channel))
+        return tuple(_item(one._replace(issue=target)) for one in found)
 
 
 def _verdicts(session: Session, repo_id: int, number: int) -> dict[int, Verdict]:
@@ -154,15 +172,15 @@ def _repo_id(session: Session, repo: str, number: int) -> int:
     return found
 
 
-def _said(names: Mapping[int, str], repo: str, number: int, links: LinkEnds) -> list[Relation]:
+def _stated(names: Mapping[int, str], repo: str, number: int, links: LinkEnds) -> list[Relation]:
     """Links out of the issue and into it, each target once with its strongest kind."""
     kinds: dict[Name, tuple[Kind, str]] = {}
     for link in links.out:
         _keep(kinds, (link.target_repo, link.target_number), link.kind, link.reason)
     for source_repo, source, kind, reason in links.into:
-        if kind in SAID and source_repo in names:
+        if kind in _LISTED and source_repo in names:
             target = names[source_repo], source
-            _keep(kinds, target, REVERSED.get(kind, "mentions"), f"said there: {reason}")
+            _keep(kinds, target, _REVERSED.get(kind, "mentions"), f"said there: {reason}")
     kinds.pop((repo, number), None)
     return [
         Relation(name, kind, reason)
@@ -187,25 +205,25 @@ def _alike(repo: str, links: LinkEnds) -> list[Relation]:
     return sorted(found, key=lambda one: (-(one.score or 0.0), one.name[0] != repo, one.name))
 
 
-def _heads(session: Session, names: Mapping[int, str], wanted: Iterable[Name]) -> dict[Name, IssueRecord]:
-    """The stored ones of these issues."""
+def find_stored(session: Session, wanted: Iterable[Name]) -> dict[Name, IssueRecord]:
+    """Those of these issues that are stored, without their texts."""
     asked = list(wanted)
     found: dict[Name, IssueRecord] = {}
-    for key, name in names.items():
+    for key, name in find_repositories(session).items():
         numbers = [number for repo, number in asked if repo == name]
         found |= {(name, issue.number): issue for issue in find_heads(session, key, numbers)}
     return found
 
 
 def _keep(kinds: dict[Name, tuple[Kind, str]], target: Name, kind: str, reason: str) -> None:
-    known = SAID.get(kind)
+    known = _LISTED.get(kind)
     strongest = kinds.get(target)
-    if known and (strongest is None or KIND_RANK[known] < KIND_RANK[strongest[0]]):
+    if known and (strongest is None or RANKS[known].in_list < RANKS[strongest[0]].in_list):
         kinds[target] = (known, reason)
 
 
-def _shown(relation: Relation) -> RelatedItem:
-    """The relation as it is told; of an issue that is not stored only the address is known."""
+def _item(relation: Relation) -> RelatedItem:
+    """The relation as it is listed; of an issue that is not stored only the address is known."""
     (repo, number), issue = relation.name, relation.issue
     return RelatedItem(
         number=number,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlmodel import Session
 
 from app.extract.facts import Facts
+from app.knowledge.issue.quotes import Sources
 from app.starter.cards import parse_card
 from app.store.derived.readings import all_links_to, find_facts, links_from
 from app.store.github.cards import find_cards
@@ -33,11 +34,12 @@ class StoredIssue:
             return parse_card(self.card).log
         return self.issue.body
 
-    def texts(self) -> dict[str, str]:
-        """The texts that evidence points into, by the names it calls them."""
+    def sources(self) -> Sources:
+        """The texts that evidence points into, with that evidence."""
         card = {} if self.card is None else {"card": self.card}
         comments = {f"comment:{comment.id}": comment.body for comment in self.comments}
-        return {"title": self.issue.title, "body": self.body, **card, **comments}
+        texts = {"title": self.issue.title, "body": self.body, **card, **comments}
+        return Sources(self.issue.url, texts, self.facts.evidence if self.facts else ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,27 @@
-"""What a report cannot say: each field that the sources leave empty, named.
-
-What an issue does not tell: content in its own right, said in the same type as the rest.
-"""
+"""What the sources of an issue do not state: the missing fields, for the report and for the page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from app.extract.facts import BACKEND_KEYS, VERSION_KEYS, Conditions, Facts
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.issue.shapes import Graph, NotKnown
 from app.knowledge.labels import BACKENDS, REGRESSION, VERSIONS
 
-TELLING_BACKENDS = ("attention", "moe", "quantization")
+MAIN_FIELDS = frozenset(
+    {
+        "workarounds",
+        "fix.state",
+        "gpus",
+        "models",
+        "versions.vllm",
+        "error",
+        "regression.first_failing",
+        "cause",
+    }
+)
+MAIN_BACKENDS = ("attention", "moe", "quantization")
 """Backends a reader asks for in any failure; the others only where somebody uses them."""
 
 
@@ -20,9 +29,12 @@ def not_known(
     facts: Facts | None, fix: FixView, graph: Graph, *, comments_missing: bool
 ) -> tuple[NotKnown, ...]:
     """The missing fields, the weightiest first."""
-    told = _facts(facts, fix) if facts else [("facts", "Any fact: nothing has been read out of this text.")]
+    missing: Iterable[tuple[str, str]] = [("facts", "Any fact: nothing has been read out of this text.")]
+    if facts:
+        missing = _facts(facts, fix)
     return tuple(
-        NotKnown(field=field, text=text) for field, text in (*told, *_surroundings(graph, comments_missing))
+        NotKnown(field=field, text=text)
+        for field, text in (*missing, *_surroundings(graph, comments_missing))
     )
 
 
@@ -42,7 +54,7 @@ def _facts(facts: Facts, fix: FixView) -> Iterator[tuple[str, str]]:
         if key not in facts.versions:
             yield f"versions.{key}", f"Version of {'the ' if key == 'driver' else ''}{VERSIONS[key]}."
     for key in BACKEND_KEYS:
-        if key in TELLING_BACKENDS and not facts.backends.get(key):
+        if key in MAIN_BACKENDS and not facts.backends.get(key):
             yield f"backends.{key}", f"{BACKENDS[key]}."
 
 
@@ -67,9 +79,8 @@ def _fix(fix: FixView) -> Iterator[tuple[str, str]]:
 
 
 def _regression(facts: Facts) -> Iterator[tuple[str, str]]:
-    told = facts.regression
     for field, label in REGRESSION.items():
-        if told is None or not getattr(told, field):
+        if not getattr(facts.regression, field, None):
             yield f"regression.{field}", f"{label}."
 
 
@@ -96,16 +107,6 @@ def _surroundings(graph: Graph, comments_missing: bool) -> Iterator[tuple[str, s
             yield f"graph.{node.key}", f"Title and state of {name}: it is not stored."
 
 
-def unknowns(facts: Facts, fix: FixView) -> tuple[str, ...]:
-    """What a reader would look for and the issue does not say, in sentences."""
-    missing = [
-        (not any(item.outcome != "fails" for item in facts.workarounds), "A remedy: nobody has told one."),
-        (fix.state == "unknown", "Whether it is fixed."),
-        (not facts.gpus, "The GPU."),
-        (not facts.models, "The model."),
-        ("vllm" not in facts.versions, "The vLLM version that fails."),
-        (facts.error is None, "The error itself: no log was found in the text."),
-        (facts.regression is None, "Since which version it fails."),
-        (not facts.cause, "The cause."),
-    ]
-    return tuple(sentence for is_missing, sentence in missing if is_missing)
+def main_unknowns(facts: Facts, fix: FixView) -> tuple[str, ...]:
+    """The sentences about the missing fields that a reader of any failure looks for."""
+    return tuple(text for field, text in _facts(facts, fix) if field in MAIN_FIELDS)

@@ -1,8 +1,6 @@
-"""What belongs to one issue, for its page: pull requests, issues that people name, similar ones.
+"""One stored issue: GitHub's facts and ours with evidence; for its page also its graph and its votes.
 
-All that the page of one issue shows, out of one view of the data: the issue, its graph, its votes.
-
-One stored issue as it is shown: GitHub's facts and ours, with evidence; secrets masked.
+All texts are masked for secrets.
 """
 
 from __future__ import annotations
@@ -15,11 +13,9 @@ from sqlmodel import Session
 from app.extract.facts import Evidence, Facts
 from app.extract.redaction.redact import mask_secrets
 from app.knowledge.fix.state import fix_states
-from app.knowledge.issue.graph import graph_of
-from app.knowledge.issue.quotes import Sources
-from app.knowledge.issue.relations import relations
-from app.knowledge.issue.shapes import ClusterLine, Graph, IssueAnswer
-from app.knowledge.issue.stored import StoredIssue, load_issue, load_links
+from app.knowledge.issue.graph import issue_graph
+from app.knowledge.issue.shapes import ClusterLine, GitHubFacts, Graph, IssueAnswer
+from app.knowledge.issue.stored import StoredIssue, load_issue
 from app.knowledge.issue.votes import IssueVotes, own_votes, vote_counts
 from app.knowledge.text.masking import masked
 from app.store.derived.clusters import find_cluster_with
@@ -27,21 +23,21 @@ from app.store.records import CARD
 from app.store.session import Store
 
 ALIKE_MAX = 4
-_LOOKED_AT = 60
-"""Relations among which the similar ones are looked for; those that people told come first."""
-
-
-def issue_graph(session: Session, stored: StoredIssue) -> Graph:
-    """The graph of a stored issue; its first node is the issue."""
-    number = stored.issue.number
-    links = load_links(session, stored.repo_id, stored.repo, number)
-    found = relations(session, stored.repo_id, stored.repo, number, links)[:_LOOKED_AT]
-    alike = [item for item in found if item.kind == "similar"][:ALIKE_MAX]
-    return graph_of(session, stored, links, Sources(stored.issue.url, stored.texts()), alike)
+DATES_ESTIMATED = "x_dates_estimated"
+"""With this a file of issues says that their dates are interpolated."""
+_COPIED = GitHubFacts.model_fields.keys() - {
+    "repo",
+    "title",
+    "body",
+    "origin",
+    "participants",
+    "dates_estimated",
+}
+"""What is taken from the stored record as it is."""
 
 
 @dataclass(frozen=True, slots=True)
-class IssueSight:
+class IssuePageData:
     """One issue, what belongs to it, and the votes on it with the visitor's own."""
 
     issue: IssueAnswer
@@ -49,7 +45,7 @@ class IssueSight:
     votes: IssueVotes
 
 
-def see_issue(
+def load_issue_page(
     store: Store,
     repo: str,
     number: int,
@@ -57,26 +53,19 @@ def see_issue(
     client: str,
     vllm_version: str | None = None,
     versions_of: str | None = None,
-) -> IssueSight:
-    """What a visitor sees of an issue.
+) -> IssuePageData:
+    """What a visitor sees of an issue; as `view_issue`.
 
     Args:
-        client: what tells this visitor from others; it is hashed at once.
-        versions_of: the repository whose version `vllm_version` is; the issue's own where it is None.
-
-    Raises:
-        NotFoundError: nothing is stored under that number.
+        client: identifies the visitor; it is hashed at once.
     """
     with store.reading() as session:
         stored = load_issue(session, repo, number)
-        issue = tell_issue(session, stored, vllm_version=vllm_version, versions_of=versions_of)
+        issue = build_answer(session, stored, vllm_version=vllm_version, versions_of=versions_of)
         yours = own_votes(session, stored.repo_id, repo, number, client=client)
         votes = IssueVotes(repo=repo, number=number, votes=issue.votes, yours=yours)
-        return IssueSight(issue, issue_graph(session, stored), votes)
-
-
-DATES_ESTIMATED = "x_dates_estimated"
-"""With this a file of issues says that their dates are interpolated."""
+        graph = issue_graph(session, stored, stored.sources(), alike_max=ALIKE_MAX)
+        return IssuePageData(issue, graph, votes)
 
 
 def view_issue(
@@ -92,16 +81,16 @@ def view_issue(
     """
     with store.reading() as session:
         stored = load_issue(session, repo, number)
-        return tell_issue(session, stored, vllm_version=vllm_version, versions_of=versions_of)
+        return build_answer(session, stored, vllm_version=vllm_version, versions_of=versions_of)
 
 
-def tell_issue(
+def build_answer(
     session: Session, stored: StoredIssue, *, vllm_version: str | None = None, versions_of: str | None = None
 ) -> IssueAnswer:
-    """As `view_issue`, of an issue that was asked for already."""
+    """The answer for an issue that was loaded; as `view_issue`."""
     repo, repo_id, issue, facts = stored.repo, stored.repo_id, stored.issue, stored.facts
-    number, body = issue.number, stored.body
-    fix = fix_states(
+    number = issue.number
+    fixes = fix_states(
         session,
         repo_id,
         repo,
@@ -109,34 +98,20 @@ def tell_issue(
         {number: facts} if facts else {},
         vllm_version=vllm_version,
         versions_of=versions_of,
-    )[number]
-    shown = {"title": mask_secrets(issue.title), "body": mask_secrets(issue.body)}
+    )
+    texts = {"title": mask_secrets(issue.title), "body": mask_secrets(issue.body)}
     return IssueAnswer(
+        **{name: getattr(issue, name) for name in _COPIED},
         repo=repo,
-        number=number,
-        url=issue.url,
-        title=shown["title"],
-        state=issue.state,
-        state_reason=issue.state_reason,
-        is_pull_request=issue.is_pull_request,
+        title=texts["title"],
+        body=texts["body"] if stored.body == issue.body else mask_secrets(stored.body),
         origin="card" if issue.origin == CARD else "github",
-        author=issue.author,
-        labels=issue.labels,
-        comments=issue.comments,
-        reactions=issue.reactions,
-        created_at=issue.created_at,
-        updated_at=issue.updated_at,
-        closed_at=issue.closed_at,
-        fetched_at=issue.fetched_at,
-        gone_at=issue.gone_at,
-        gone_reason=issue.gone_reason,
-        body=shown["body"] if body == issue.body else mask_secrets(body),
         participants=_participants(stored),
         dates_estimated=bool((issue.raw or {}).get(DATES_ESTIMATED)),
         cluster=_cluster(session, repo_id, number),
         votes=vote_counts(session, repo_id, number),
-        facts=_masked(facts, shown) if facts else None,
-        fix=fix,
+        facts=_masked(facts, texts) if facts else None,
+        fix=fixes[number],
     )
 
 
@@ -155,16 +130,16 @@ def _cluster(session: Session, repo_id: int, number: int) -> ClusterLine | None:
     return ClusterLine(id=cluster.id, text=mask_secrets(cluster.text), canonical=cluster.canonical, size=size)
 
 
-def _masked(facts: Facts, shown: Mapping[str, str]) -> Facts:
+def _masked(facts: Facts, texts: Mapping[str, str]) -> Facts:
     """Facts without secrets; blocks are of equal length, so spans stay true.
 
     A quote is cut out of its masked source where that is known: what makes a word a secret may stand
     in front of the quote.
 
     Args:
-        shown: masked texts, by the names that evidence calls them.
+        texts: masked texts, by the names that evidence calls them.
     """
-    evidence = tuple(_masked_evidence(item, shown.get(item.source)) for item in facts.evidence)
+    evidence = tuple(_masked_evidence(item, texts.get(item.source)) for item in facts.evidence)
     return masked(facts.model_copy(update={"evidence": ()})).model_copy(update={"evidence": evidence})
 
 

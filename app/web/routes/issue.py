@@ -16,8 +16,8 @@ from app.errors import NotFoundError
 from app.knowledge.issue.markdown import issue_markdown
 from app.knowledge.issue.relations import likeness_of, related
 from app.knowledge.issue.shapes import EdgeKind, Graph, GraphEdge, IssueAnswer
-from app.knowledge.issue.unknowns import unknowns
-from app.knowledge.issue.view import IssueSight, see_issue, view_issue
+from app.knowledge.issue.unknowns import main_unknowns
+from app.knowledge.issue.view import IssuePageData, load_issue_page, view_issue
 from app.web.answers.budget_rules import ISSUE, LIST
 from app.web.answers.negotiate import VARY, MaxChars, answer, markdown_answer, wants_markdown
 from app.web.answers.openapi import markdown_too, problems
@@ -217,7 +217,7 @@ def _issue(
         if wants_markdown(request.headers.get("accept", "")):
             told = view_issue(services.store, repo, number, **asked)
             return markdown_answer(issue_markdown(told), None)
-        seen = see_issue(services.store, repo, number, client=visitor.key, **asked)
+        seen = load_issue_page(services.store, repo, number, client=visitor.key, **asked)
     except NotFoundError:
         raise NotFoundError(
             f"#{number} of {repo} is not stored. Run `triage sync`, or load it with `triage import`."
@@ -225,7 +225,7 @@ def _issue(
     return _page(services, repo, seen, yours)
 
 
-def _page(services: Services, repo: str, seen: IssueSight, yours: str | None) -> Response:
+def _page(services: Services, repo: str, seen: IssuePageData, yours: str | None) -> Response:
     issue, linked = seen.issue, seen.graph
     overview = services.overview(repo)
     address = page_address(issue.repo, issue.number, services.default_repo)
@@ -239,7 +239,7 @@ def _page(services: Services, repo: str, seen: IssueSight, yours: str | None) ->
         cites=Citations(issue),
         yours=yours,
         stations=version_line(facts.regression, mine, overview.newest_release) if facts else (),
-        missing=unknowns(facts, issue.fix) if facts and facts.is_failure else (),
+        missing=main_unknowns(facts, issue.fix) if facts and facts.is_failure else (),
         linked=linked,
         picture=draw(linked, services.settings.repo),
         relations=_relations(linked),

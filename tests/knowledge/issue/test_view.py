@@ -12,9 +12,10 @@ import pytest
 from app.errors import NotFoundError
 from app.extract.redaction.redact import BLOCK
 from app.knowledge.indexing.starter_set import load_starter_set
+from app.knowledge.issue.graph import issue_graph
 from app.knowledge.issue.shapes import ClusterLine, Graph
 from app.knowledge.issue.stored import load_issue
-from app.knowledge.issue.view import ALIKE_MAX, issue_graph, see_issue, view_issue
+from app.knowledge.issue.view import ALIKE_MAX, load_issue_page, view_issue
 from app.knowledge.issue.votes import VoteCount, vote
 from app.store.engine.connect import upsert
 from app.store.session import Store
@@ -25,7 +26,8 @@ from tests.samples import LATE, REPO, a_comment, a_pull, a_release, an_issue, fe
 
 def _graph(store: Store) -> Graph:
     with store.reading() as session:
-        return issue_graph(session, load_issue(session, REPO, 1))
+        stored = load_issue(session, REPO, 1)
+        return issue_graph(session, stored, stored.sources(), alike_max=ALIKE_MAX)
 
 
 def test_pull_requests_have_state_and_release(store: Store, keep: Keep) -> None:
@@ -64,7 +66,7 @@ ANNA = "192.0.2.7"
 
 def test_the_issue_is_the_one_that_programs_get(store: Store, keep: Keep) -> None:
     keep(an_issue(1, body="Another one: #2002."), an_issue(2002))
-    seen = see_issue(store, REPO, 1, client=ANNA, vllm_version="0.9.1")
+    seen = load_issue_page(store, REPO, 1, client=ANNA, vllm_version="0.9.1")
 
     assert seen.issue == view_issue(store, REPO, 1, vllm_version="0.9.1")
     assert [node.number for node in seen.graph.nodes] == [1, 2002]
@@ -74,7 +76,7 @@ def test_the_votes_are_those_of_all_with_the_visitor_s_own(store: Store, keep: K
     keep(an_issue(1))
     vote(store, REPO, 1, "works", 1, client=ANNA)
     vote(store, REPO, 1, "works", -1, client="192.0.2.8")
-    seen = see_issue(store, REPO, 1, client=ANNA)
+    seen = load_issue_page(store, REPO, 1, client=ANNA)
 
     assert seen.votes.votes["works"] == seen.issue.votes["works"] == VoteCount(up=1, down=1)
     assert seen.votes.yours == {"works": 1}
@@ -84,7 +86,7 @@ def test_the_votes_are_those_of_all_with_the_visitor_s_own(store: Store, keep: K
 def test_what_is_not_stored_is_named(store: Store, keep: Keep, repo: str, number: int) -> None:
     keep(an_issue(1))
     with pytest.raises(NotFoundError, match=f"{repo}#{number} is not stored"):
-        see_issue(store, repo, number, client=ANNA)
+        load_issue_page(store, repo, number, client=ANNA)
 
 
 HUB = "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH"
