@@ -1,4 +1,4 @@
-"""Files of GitHub's JSON into the archive, offline; then facts.
+"""Files of GitHub's JSON into the store, offline; then facts.
 
 Each row goes to the repository it names itself, or to the one given. Rows are stored in batches, each in
 one unit of work; facts are derived when all files are stored, also when a file breaks off on the way.
@@ -7,63 +7,49 @@ one unit of work; facts are derived when all files are stored, also when a file 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
 from app.errors import InputError
-from app.knowledge.indexing.derive import derive_issues
+from app.knowledge.indexing.batches import Progress, Report, derive_stale, quiet
 from app.store.github.comments import save_comments
 from app.store.github.issues import add_repository, save_issues
 from app.store.github.releases import save_releases
 from app.store.records import CommentRecord, IssueRecord, ReleaseRecord
 from app.store.session import Store
-from ingest.derive import Derive, Progress, Report, derive_stale, quiet
 from ingest.parse.json_files import FileRow, read_rows
 from ingest.parse.records import comment_record, comments_inside, issue_record, release_record, repo_named
 
 BATCH = 200
 """Rows in one unit of work."""
 MOST_FAULTS_KEPT = 10_000
-"""Faults told one by one; more are only counted."""
+"""Faults reported one by one; more are only counted."""
 
 KINDS = ("auto", "issues", "comments", "pulls", "releases")
 Record = IssueRecord | CommentRecord | ReleaseRecord
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class ImportResult:
-    """What an import did.
+    """What an import did; complete when `import_paths` returns it.
 
     Attributes:
-        stored: rows read and handed to the archive, which passes by what is older than its own.
+        stored: rows read and handed to the store, which passes by what is older than its own.
         changed: rows among them that were new or changed something.
         skipped: "file:line: what" for rows that could not be used; an exit code of 1 if there is any.
         skipped_count: how many in all; `skipped` holds the first 10,000.
         read, faults: issues whose facts were derived, and those among them where a rule threw.
     """
 
-    stored: int
-    changed: int
-    skipped: tuple[str, ...]
-    skipped_count: int
-    read: int
-    faults: int
-
-
-@dataclass
-class _Import:
-    store: Store
-    repo: str
-    kind: str
-    report: Report
     stored: int = 0
     changed: int = 0
-    skipped: list[str] = field(default_factory=list)
+    skipped: tuple[str, ...] = ()
     skipped_count: int = 0
-    repos: dict[str, None] = field(default_factory=dict)
+    read: int = 0
+    faults: int = 0
 
 
 def import_paths(
@@ -74,12 +60,11 @@ def import_paths(
     *,
     stdin: IO[bytes] | None = None,
     report: Report = quiet,
-    derive: Derive = derive_issues,
 ) -> ImportResult:
     """Store the rows of files and derive their facts.
 
     A path "-" is `stdin`. `repo` takes the rows that do not name their repository. `kind` says what the
-    rows are; "auto" tells by their fields.
+    rows are; "auto" goes by their fields.
 
     Raises:
         InputError: a file is missing, no JSON, a broken gzip or broken off. Whole batches before the fault
@@ -91,23 +76,34 @@ def import_paths(
     for path in paths:
         _check_path(path)
     work = _Import(store, repo, kind, report)
-    fault: InputError | None = None
+    broken: InputError | None = None
     try:
         for path in paths:
             _import_file(work, path, stdin)
-    except InputError as error:
-        fault = error
-    results = [derive_stale(store, name, report, derive=derive) for name in work.repos]
-    if fault is not None:
-        raise fault
-    return ImportResult(
-        work.stored,
-        work.changed,
-        tuple(work.skipped),
-        work.skipped_count,
-        sum(result.read for result in results),
-        sum(result.faults for result in results),
-    )
+    except InputError as fault:
+        broken = fault
+    result = work.result
+    result.skipped = tuple(work.skipped)
+    for name in work.repos:
+        derived = derive_stale(store, name, report)
+        result.read += derived.read
+        result.faults += derived.faults
+    if broken is not None:
+        raise broken
+    return result
+
+
+@dataclass
+class _Import:
+    """One import under way; `repos` are those that rows went to."""
+
+    store: Store
+    repo: str
+    kind: str
+    report: Report
+    result: ImportResult = field(default_factory=ImportResult)
+    skipped: list[str] = field(default_factory=list)
+    repos: dict[str, None] = field(default_factory=dict)
 
 
 def _check_path(path: str | Path) -> None:
@@ -126,38 +122,26 @@ def _check_path(path: str | Path) -> None:
         raise InputError(f"{path}: cannot be opened: {reason}") from None
 
 
-@contextmanager
-def _opened(path: str | Path, stdin: IO[bytes] | None) -> Iterator[IO[bytes]]:
-    if str(path) == "-":
-        yield stdin or sys.stdin.buffer
-        return
-    with Path(path).open("rb") as source:
-        yield source
-
-
 def _import_file(work: _Import, path: str | Path, stdin: IO[bytes] | None) -> None:
-    name = "stdin" if str(path) == "-" else str(path)
+    is_stdin = str(path) == "-"
+    name = "stdin" if is_stdin else str(path)
     batch: list[tuple[str, Record]] = []
     rows = 0
-    with _opened(path, stdin) as source:
+    with nullcontext(stdin or sys.stdin.buffer) if is_stdin else Path(path).open("rb") as source:
         for row in read_rows(source, name):
             rows += 1
             try:
                 batch.extend(_records(work, row))
             except InputError as fault:
-                _skip(work, f"{name}:{row.line}: {fault}")
+                work.result.skipped_count += 1
+                if len(work.skipped) < MOST_FAULTS_KEPT:
+                    work.skipped.append(f"{name}:{row.line}: {fault}")
             if len(batch) >= BATCH:
                 _save(work, batch)
                 batch = []
                 work.report(Progress("file", rows, note=name))
     _save(work, batch)
     work.report(Progress("file", rows, note=name))
-
-
-def _skip(work: _Import, fault: str) -> None:
-    work.skipped_count += 1
-    if len(work.skipped) < MOST_FAULTS_KEPT:
-        work.skipped.append(fault)
 
 
 def _records(work: _Import, row: FileRow) -> list[tuple[str, Record]]:
@@ -189,7 +173,7 @@ def _issue_rows(row: Any, repo: str) -> list[Record]:
 
 
 def _pull_rows(row: Any, repo: str) -> list[Record]:
-    # Told so, a row is a pull request even if it lacks all fields that only pull requests have.
+    # Named so, a row is a pull request even if it lacks all fields that only pull requests have.
     record = issue_record(row, repo)
     has_url = row.get("html_url") or ("createdAt" in row and row.get("url"))
     url = record.url if has_url else f"https://github.com/{repo}/pull/{record.number}"
@@ -207,17 +191,18 @@ _READERS: dict[str, Callable[[Any, str], list[Record]]] = {
 def _save(work: _Import, batch: list[tuple[str, Record]]) -> None:
     if not batch:
         return
+    repos = dict.fromkeys(name for name, _ in batch)
     changed = 0
     with work.store.unit_of_work() as session:
-        for repo in dict.fromkeys(name for name, _ in batch):
+        for repo in repos:
             records = [record for name, record in batch if name == repo]
             repo_id = add_repository(session, repo)
+            releases = [record for record in records if isinstance(record, ReleaseRecord)]
             issues = [record for record in records if isinstance(record, IssueRecord)]
             comments = [record for record in records if isinstance(record, CommentRecord)]
-            releases = [record for record in records if isinstance(record, ReleaseRecord)]
             changed += len(save_issues(session, repo_id, issues)) + len(releases)
             changed += len(save_comments(session, repo_id, comments))
             save_releases(session, repo_id, releases)
-    work.repos.update(dict.fromkeys(name for name, _ in batch))
-    work.stored += len(batch)
-    work.changed += changed
+    work.repos |= repos
+    work.result.stored += len(batch)
+    work.result.changed += changed

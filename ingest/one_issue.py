@@ -1,11 +1,9 @@
-"""An issue that a person asks for, with what it is linked to: a few requests, out of the sync's turn.
-
-One issue on demand, out of turn; the cursor stays where it is.
-"""
+"""One issue that a person asks for, with what it is linked to: a few requests. The sync's cursors stay."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,24 +12,36 @@ from sqlmodel import Session
 
 from app.errors import GitHubError, InputError, RefusedError
 from app.knowledge.cluster.update import withdraw
-from app.knowledge.indexing.derive import derive_issues
+from app.knowledge.indexing.batches import derive_changed
 from app.store.derived.links import save_links
 from app.store.derived.readings import links_from
 from app.store.github.comments import save_comments
 from app.store.github.issues import add_repository, find_heads, find_issue, find_repository, save_issues
 from app.store.records import LinkRecord
 from app.store.session import Store
-from ingest.derive import Derive, derive_changed
 from ingest.github.client import GitHubClient
 from ingest.parse.records import comment_record, issue_record, repo_named
 
 LINKED_MAX = 8
 """Linked issues fetched with one: without a token GitHub allows 60 requests an hour."""
+REFERENCED_BY = "referenced_by"
+TRANSFERRED_TO = "transferred_to"
 
 
-def fetch_with_links(
-    store: Store, client: GitHubClient, repo: str, number: int, *, derive: Derive = derive_issues
-) -> bool:
+@dataclass(frozen=True, slots=True)
+class NumberAnswer:
+    """What GitHub has under one number.
+
+    Attributes:
+        row: the issue; None if it is gone.
+        moved_to: repository and number where it was transferred to, each as far as GitHub says.
+    """
+
+    row: Mapping[str, Any] | None
+    moved_to: tuple[str, int] | None = None
+
+
+def fetch_with_links(store: Store, client: GitHubClient, repo: str, number: int) -> bool:
     """Fetch and store one issue, then the linked ones that are not stored; False if GitHub does not have it.
 
     What is linked is a help, not what was asked for: a refusal there ends the work quietly.
@@ -39,13 +49,16 @@ def fetch_with_links(
     Raises:
         GitHubError: GitHub refused or could not be reached when asked for the issue itself.
     """
-    if not fetch_issue(store, client, repo, number, derive=derive):
+    if not fetch_issue(store, client, repo, number):
         return False
-    try:
+    with suppress(GitHubError, InputError):
         for linked in _missing(store, repo, number):
-            _fetch_head(store, client, repo, linked, derive)
-    except (GitHubError, InputError):
-        return True
+            row = ask_issue(client, repo, linked).row
+            if row is not None:
+                record = issue_record(row, repo)  # the sync brings its comments
+                with store.unit_of_work() as session:
+                    save_issues(session, add_repository(session, repo), [record])
+                derive_changed(store, repo, [linked])
     return True
 
 
@@ -61,37 +74,7 @@ def _missing(store: Store, repo: str, number: int) -> list[int]:
     return [one for one in wanted if one not in stored][:LINKED_MAX]
 
 
-def _fetch_head(store: Store, client: GitHubClient, repo: str, number: int, derive: Derive) -> None:
-    """Title, text and state of a linked one; the sync brings its comments."""
-    row = ask_issue(client, repo, number).row
-    if row is None:
-        return
-    record = issue_record(row, repo)
-    with store.unit_of_work() as session:
-        save_issues(session, add_repository(session, repo), [record])
-    derive_changed(store, repo, [number], derive=derive)
-
-
-REFERENCED_BY = "referenced_by"
-TRANSFERRED_TO = "transferred_to"
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What GitHub has under one number.
-
-    Attributes:
-        row: the issue; None if it is gone.
-        moved_to: repository and number where it was transferred to, each as far as GitHub told.
-    """
-
-    row: Mapping[str, Any] | None
-    moved_to: tuple[str, int] | None = None
-
-
-def fetch_issue(
-    store: Store, client: GitHubClient, repo: str, number: int, *, derive: Derive = derive_issues
-) -> bool:
+def fetch_issue(store: Store, client: GitHubClient, repo: str, number: int) -> bool:
     """Fetch and store one issue with its comments and what refers to it; False if GitHub does not have it.
 
     An issue that is stored and was deleted or transferred is labelled so.
@@ -122,32 +105,30 @@ def fetch_issue(
         save_issues(session, repo_id, [record], seen_at=asked_at)
         save_comments(session, repo_id, records, seen_at=asked_at)
         save_links(session, repo_id, number, links, kind=REFERENCED_BY)
-    derive_changed(store, repo, [number], derive=derive)
+    derive_changed(store, repo, [number])
     return True
 
 
-def ask_issue(client: GitHubClient, repo: str, number: int) -> Asked:
+def ask_issue(client: GitHubClient, repo: str, number: int) -> NumberAnswer:
     """Ask for one issue, and tell a transferred one from one in a renamed repository.
 
     Raises:
         GitHubError: GitHub refused, could not be reached or answered another issue.
     """
     path = f"/repos/{repo}/issues/{number}"
-    found = client.find_object(path)
-    if found.path != client.path_of(path):
+    row, found_at = client.find_object(path)
+    if found_at != client.path_of(path):
         client.get_object(f"/repos/{repo}")  # if it was renamed, this redirects, and the client remembers
-    row = found.content
-    if found.path != client.path_of(path):
+    if found_at != client.path_of(path):
         there = row.get("number") if row is not None else None
-        name = repo_named(row) or "" if row is not None else ""
-        return Asked(None, (name, there if isinstance(there, int) else 0))
+        return NumberAnswer(None, (repo_named(row) or "", there if isinstance(there, int) else 0))
     if row is not None and row.get("number") != number:
         raise GitHubError(f"GitHub answered another issue for #{number}")
-    return Asked(row)
+    return NumberAnswer(row)
 
 
 def mark_transferred(session: Session, repo_id: int, number: int, moved_to: tuple[str, int]) -> bool:
-    """Label an issue as transferred, with a link to where it went, if GitHub told; whether that was new."""
+    """Label an issue as transferred, with a link to where it went, if known; whether that was new."""
     is_new = withdraw(session, repo_id, number, "transferred")
     if all(moved_to) and find_issue(session, repo_id, number) is not None:
         link = LinkRecord(*moved_to, TRANSFERRED_TO, "GitHub redirects there")
@@ -178,8 +159,7 @@ def _references(events: Iterable[Any], repo: str) -> list[LinkRecord]:
         source = event.get("source")
         row = source.get("issue") if isinstance(source, dict) else None
         number = row.get("number") if isinstance(row, dict) else None
-        if not isinstance(number, int) or not 0 < number < 2**31:
-            continue
-        name = repo_named(row) or repo
-        found[name, number] = LinkRecord(name, number, REFERENCED_BY, "GitHub's timeline")
+        if isinstance(number, int) and 0 < number < 2**31:
+            name = repo_named(row) or repo
+            found[name, number] = LinkRecord(name, number, REFERENCED_BY, "GitHub's timeline")
     return list(found.values())

@@ -18,7 +18,7 @@ from sqlmodel import Session
 
 from app.errors import InputError, StoreError
 from app.knowledge.cluster.update import withdraw
-from app.knowledge.indexing.derive import derive_issues
+from app.knowledge.indexing.batches import derive_changed
 from app.store.github.comments import save_comments
 from app.store.github.deliveries import add_delivery, purge_deliveries
 from app.store.github.issues import add_repository, save_issues
@@ -26,7 +26,6 @@ from app.store.github.presence import gone_comments, gone_issues, mark_comment_g
 from app.store.github.releases import save_releases
 from app.store.records import CommentRecord, IssueRecord, ReleaseRecord
 from app.store.session import Store
-from ingest.derive import Derive, derive_changed
 from ingest.parse.fields import Row, flag_of, id_of, part_of, text_of
 from ingest.parse.records import comment_record, issue_record, release_record
 
@@ -56,7 +55,6 @@ def take_delivery(
     payload: Any,
     *,
     delivery_id: str,
-    derive: Derive = derive_issues,
 ) -> Outcome:
     """Store what a delivery brings, and its id with it; then read the issue anew.
 
@@ -66,7 +64,6 @@ def take_delivery(
         event: `issues`, `issue_comment`, `pull_request` or `release`; any other is ignored.
         payload: the delivery's JSON; its signature is checked already.
         delivery_id: GitHub's; one that was taken before is "seen", and nothing is done.
-        derive: reads the issue.
 
     Raises:
         InputError: a field of the payload is missing or odd.
@@ -87,7 +84,7 @@ def take_delivery(
         purge_deliveries(session)
         changed = _save(session, add_repository(session, repo), news)
     try:
-        derive_changed(store, repo, changed, derive=derive)
+        derive_changed(store, repo, changed)
     except StoreError as error:  # the rows are safe, and the next sync reads what was not read
         log.warning("a delivered issue was not read yet", numbers=changed, reason=error.message)
     return "stored"

@@ -29,7 +29,6 @@ def sync(
     """Pull from GitHub once and leave; incremental by default."""
     from app.server.background_sync import github_client, outcome_line, turn_to_sync
     from app.terminal.progress import Meter, progress
-    from ingest.sync.expected import Expected
     from ingest.sync.sync import sync as pull
 
     settings = load_settings()
@@ -40,10 +39,11 @@ def sync(
     complete = True
     with turn_to_sync(store):
         for name in repos:
-            with github_client(settings, url=api_url) as client:
-                meter = Meter(lambda: client.remaining, Expected(store, client, name, full=full))
-                with progress(meter) as report:
-                    result = pull(store, client, name, full=full, limit=limit, report=report)
+            with (
+                github_client(settings, url=api_url) as client,
+                progress(Meter(lambda: client.remaining)) as report,
+            ):
+                result = pull(store, client, name, full=full, limit=limit, report=report)
             say(outcome_line(result, store))
             complete = complete and result.complete
     raise typer.Exit(0 if complete else 1)
@@ -76,7 +76,7 @@ def reextract(
     format_: Annotated[DiffFormat, typer.Option("--format", help="how to tell, with --diff")] = "text",
 ) -> None:
     """Derive all facts, signatures and search terms again from the stored raw data, offline."""
-    from app.knowledge.indexing.rederive import rederive_all
+    from app.knowledge.indexing.batches import rederive_all
     from app.terminal.progress import progress
 
     settings = load_settings()
@@ -91,8 +91,7 @@ def reextract(
 
 
 def _tell_diff(settings: Settings, *, examples: int, format_: DiffFormat) -> None:
-    from app.knowledge.indexing.diff import ReadingDiffs, diffs_text
-    from app.knowledge.indexing.rederive import diff_all
+    from app.knowledge.indexing.diff import ReadingDiffs, diff_all, diffs_text
     from app.store.schema import check_current
     from app.store.session import open_store
     from app.terminal.progress import progress

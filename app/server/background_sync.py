@@ -24,9 +24,9 @@ from app.store.engine.sync_lock import sync_holder, sync_lock
 from app.store.schema import check_current
 from app.store.session import Store, open_store
 from app.terminal.console import say, set_up_logging
-from ingest.derive import quiet
 from ingest.github.client import MAX_WAIT_S, GitHubClient, quiet_retries
-from ingest.sync.sync import SyncResult, sync
+from ingest.sync.run import SyncResult
+from ingest.sync.sync import sync
 
 BACKGROUND_WAIT_S = 60.0
 """A sync beside a server does not sit out a spent budget; the next round goes on."""
@@ -129,7 +129,7 @@ def sync_quietly(settings: Settings, store: Store, repo: str) -> None:
     """One sync whose outcome is said in a line; a failure never stops the server."""
     try:
         with github_client(settings, patient=False) as client:
-            result = sync(store, client, repo, report=quiet)
+            result = sync(store, client, repo)
         say(outcome_line(result, store, serving=True))
     except TriageError as error:
         say(f"sync of {repo} failed: {error.message}")

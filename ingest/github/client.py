@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import TracebackType
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Self
 
 import httpx
@@ -20,7 +20,7 @@ import stamina
 from app import __version__
 from app.errors import GitHubError, RefusedError, UnreachableError
 from ingest.github.origin import Origin, short_path
-from ingest.github.rate_limits import Budget, Clock, Patience, SystemClock, Wait, read_wait
+from ingest.github.rate_limits import RateLimits, SystemClock, Wait, read_wait
 
 API_VERSION = "2022-11-28"
 BODY_LIMIT_BYTES = 64 * 1024 * 1024
@@ -41,20 +41,21 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a list. `next_url` is an opaque address on the API's origin, or None at the end."""
+    """One page of a list.
+
+    Attributes:
+        items: GitHub's rows.
+        next_url: an opaque address on the API's origin, or None at the end.
+        etag: of this answer.
+        not_modified: the list is as it was when the etag was given.
+        asked_at: this machine's time just before it was asked.
+    """
 
     items: tuple[Any, ...]
     next_url: str | None
     etag: str | None
     not_modified: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Single:
-    """One object, or None where GitHub has it no more, and the path where redirects ended."""
-
-    content: Mapping[str, Any] | None
-    path: str
+    asked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def quiet_retries() -> None:
 
 
 class GitHubClient:
-    """Asks GitHub, one request at a time. Close it when done, or use it in a `with`.
+    """Asks GitHub, one request at a time. To be used in a `with`.
 
     Args:
         api_url: the API's address, `https://api.github.com` or an enterprise server's.
@@ -89,7 +90,6 @@ class GitHubClient:
         on_wait: called before each such wait.
         transport: what sends, for tests.
         clock: where waiting for limits goes, for tests.
-        patient: without a token, too, wait until the hour's budget is renewed.
     """
 
     def __init__(
@@ -100,14 +100,11 @@ class GitHubClient:
         max_wait_s: float = MAX_WAIT_S,
         on_wait: Callable[[Wait], None] | None = None,
         transport: httpx.BaseTransport | None = None,
-        clock: Clock | None = None,
-        body_limit_bytes: int = BODY_LIMIT_BYTES,
-        patient: bool = False,
+        clock: SystemClock | None = None,
     ) -> None:
         self._origin = Origin(api_url)
         self._token = token
         self._clock = clock or SystemClock()
-        self._body_limit = body_limit_bytes
         self._reached = False
         self._http = httpx.Client(
             transport=transport,
@@ -122,19 +119,12 @@ class GitHubClient:
         self.on_wait = on_wait
         self.requests = 0
         self.not_modified = 0
-        self._patience = Patience(max_wait_s, token is not None, patient)
-        self._budget = Budget()
+        self._limits = RateLimits(max_wait_s, token is not None)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Give the connections back."""
+    def __exit__(self, *_fault: object) -> None:
         self._http.close()
 
     @property
@@ -145,16 +135,16 @@ class GitHubClient:
     @property
     def remaining(self) -> int | None:
         """Requests left of the hour's budget, where GitHub said so."""
-        return self._budget.remaining
+        return self._limits.remaining
 
     @property
     def kept(self) -> int:
         """Requests of an anonymous hour's budget that are not spent; to ask with no more left is an error."""
-        return self._patience.kept
+        return self._limits.kept
 
     @kept.setter
     def kept(self, requests: int) -> None:
-        self._patience.kept = requests
+        self._limits.kept = requests
 
     def path_of(self, target: str) -> str:
         """Where a path is asked now, after what is known of renamed repositories."""
@@ -178,14 +168,15 @@ class GitHubClient:
             UnreachableError: no connection, after all retries.
             GitHubError: GitHub refused, a limit lasts too long, or the answer cannot be read.
         """
+        asked_at = datetime.now(UTC)
         answer, content = self._get(target, params, etag)
         if answer.status == 304:
             self.not_modified += 1
-            return Page((), None, etag, not_modified=True)
+            return Page((), None, etag, not_modified=True, asked_at=asked_at)
         if not isinstance(content, list):
             raise GitHubError(f"GitHub answered no list for {short_path(answer.url)}")
         next_url = self._origin.next_link(answer.url, answer.headers)
-        return Page(tuple(content), next_url, answer.headers.get("etag"))
+        return Page(tuple(content), next_url, answer.headers.get("etag"), asked_at=asked_at)
 
     def get_object(
         self, target: str, params: Mapping[str, str | int] | None = None
@@ -195,10 +186,12 @@ class GitHubClient:
         Raises:
             GitHubError: as for `get_page`.
         """
-        return self.find_object(target, params).content
+        return self.find_object(target, params)[0]
 
-    def find_object(self, target: str, params: Mapping[str, str | int] | None = None) -> Single:
-        """One object with the place where it was found, to tell one that moved.
+    def find_object(
+        self, target: str, params: Mapping[str, str | int] | None = None
+    ) -> tuple[Mapping[str, Any] | None, str]:
+        """One object, None where GitHub has it no more, and the path where redirects ended.
 
         Raises:
             GitHubError: as for `get_page`.
@@ -206,7 +199,7 @@ class GitHubClient:
         answer, content = self._get(target, params, None, missing_ok=True)
         if answer.status == 200 and not isinstance(content, dict):
             raise GitHubError(f"GitHub answered no object for {short_path(answer.url)}")
-        return Single(content if answer.status == 200 else None, answer.url.path)
+        return content if answer.status == 200 else None, answer.url.path
 
     # ---- one request, until it is answered
 
@@ -245,18 +238,15 @@ class GitHubClient:
         waited = 0.0
         refused = 0
         while True:
-            if kept := self._patience.wait_for_kept(self._budget, self._clock.now()):
-                raise GitHubError(self._patience.message(kept, self._budget))
+            self._limits.keep_some(self._clock.now())
             answer = self._past_redirects(url, etag)
-            wait = read_wait(
-                answer.status, answer.headers, answer.body, now=self._clock.now(), refused=refused
-            )
+            now = self._clock.now()
+            wait = read_wait(answer.status, answer.headers, answer.body, now=now, refused=refused)
             if wait is None:
                 return answer
             waited += wait.seconds
             refused += 1
-            if self._patience.is_over(wait, waited, refused):
-                raise GitHubError(self._patience.message(wait, self._budget))
+            self._limits.check(wait, waited, refused)
             if self.on_wait:
                 self.on_wait(wait)
             self._clock.sleep(max(wait.until.timestamp() - self._clock.now(), 0.0))
@@ -282,15 +272,15 @@ class GitHubClient:
                 body = bytearray()
                 for chunk in response.iter_bytes():
                     body += chunk
-                    if len(body) > self._body_limit:
+                    if len(body) > BODY_LIMIT_BYTES:
                         raise GitHubError(
-                            f"GitHub's answer to {short_path(url)} is over {self._body_limit >> 20} MiB"
+                            f"GitHub's answer to {short_path(url)} is over {BODY_LIMIT_BYTES >> 20} MiB"
                         )
                     if time.monotonic() > deadline:
                         raise _PassingError("the answer took too long")
         except (httpx.TransportError, httpx.DecodingError) as error:
             raise _PassingError(type(error).__name__, unreachable=True) from None
-        self._budget.take_in(response.headers, self._clock.now())
+        self._limits.take_in(response.headers, self._clock.now())
         return _Answer(response.status_code, response.headers, bytes(body), url)
 
     def _content(self, answer: _Answer, *, missing_ok: bool) -> Any:

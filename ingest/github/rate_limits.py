@@ -1,7 +1,7 @@
-"""GitHub's two kinds of limit, read out of a refusal.
+"""GitHub's two kinds of limit: what is left, how long a refusal asks to wait, and when that is too long.
 
-Primary: so many requests in an hour; told by `x-ratelimit-remaining: 0` and `x-ratelimit-reset` (epoch
-seconds). Secondary: too much at once; told by `retry-after` (seconds), or by the message alone.
+Primary: so many requests in an hour; `x-ratelimit-remaining: 0` and `x-ratelimit-reset` (epoch seconds).
+Secondary: too much at once; `retry-after` (seconds), or the message alone.
 Both answer 403 or 429. Source: docs.github.com, "Rate limits for the REST API".
 """
 
@@ -12,28 +12,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Literal, Protocol
+from typing import Literal
+
+from app.errors import GitHubError
 
 SECONDARY_FIRST_WAIT_S = 60.0
 """GitHub asks for at least a minute when it names no time, doubled each time it refuses again."""
 RESET_MARGIN_S = 1.0
-"""The reset is told in whole seconds."""
-
+"""The reset is given in whole seconds."""
 SHORT_WAIT_S = 60.0
-"""Without a token a longer wait for the primary limit is only made if it was asked for."""
+"""Without a token no longer wait for the primary limit is made."""
 MAX_REFUSALS = 30
 
-
-class Clock(Protocol):
-    """Where waiting goes, so that a test need not wait."""
-
-    def now(self) -> float: ...
-
-    def sleep(self, seconds: float) -> None: ...
+Kind = Literal["primary", "secondary"]
 
 
 class SystemClock:
-    """The machine's own."""
+    """Where waiting goes, so that a test need not wait."""
 
     def now(self) -> float:
         return time.time()
@@ -46,76 +41,69 @@ class SystemClock:
 class Wait:
     """A limit's refusal: how long to wait from now, and when that is over by this machine's clock."""
 
-    kind: Literal["primary", "secondary"]
+    kind: Kind
     seconds: float
     until: datetime
 
 
 @dataclass(slots=True)
-class Budget:
-    """What the last answer said of the primary limit; None where it said nothing."""
+class RateLimits:
+    """What the last answer said of the primary limit, and how long a client waits for both.
 
+    Attributes:
+        max_wait_s: longest wait for limits in one request.
+        has_token: whether the client has one.
+        kept: requests of an anonymous hour's budget that are not to be spent.
+        limit, remaining, resets_at: of the hour's budget; None where GitHub said nothing.
+    """
+
+    max_wait_s: float
+    has_token: bool
+    kept: int = 0
     limit: int | None = None
     remaining: int | None = None
     resets_at: datetime | None = None
 
     def take_in(self, headers: Mapping[str, str], now: float) -> None:
         """Read an answer's headers; `now` is this machine's time in epoch seconds."""
-        limit, remaining, reset = (
-            _number(headers.get(f"x-ratelimit-{name}")) for name in ("limit", "remaining", "reset")
-        )
+        remaining = _number(headers.get("x-ratelimit-remaining"))
         if remaining is None or remaining > 1e9:
             return
+        limit, reset = (_number(headers.get(f"x-ratelimit-{name}")) for name in ("limit", "reset"))
         self.remaining = int(remaining)
         self.limit = int(limit) if limit is not None and limit < 1e9 else None
-        left = reset - _answer_time(headers, now) + RESET_MARGIN_S if reset is not None else None
-        self.resets_at = _moment(now + left) if left is not None else None
+        self.resets_at = None if reset is None else _moment(now + _left(reset, headers, now))
 
-    def is_down_to(self, kept: int, now: float) -> bool:
-        """Whether no more than `kept` requests are left until a reset that is still to come."""
-        if self.remaining is None or self.resets_at is None or self.resets_at.timestamp() <= now:
-            return False
-        return self.remaining <= kept
+    def keep_some(self, now: float) -> None:
+        """Refuse a request where only those to be kept are left until a reset that is still to come.
 
+        Raises:
+            GitHubError: says when the reset is.
+        """
+        if self.has_token or not self.kept or self.remaining is None or self.resets_at is None:
+            return
+        if self.remaining <= self.kept and self.resets_at.timestamp() > now:
+            raise self._used_up("primary", self.resets_at)
 
-@dataclass(slots=True)
-class Patience:
-    """How long a client waits for limits, and what it says when that is too long.
+    def check(self, wait: Wait, waited_s: float, refused: int) -> None:
+        """Give up a request that was refused `refused` times; `waited_s` counts this wait, too.
 
-    Attributes:
-        max_wait_s: longest wait for limits in one request.
-        has_token: whether the client has one.
-        sits_out: without a token, too, wait until the hour's budget is renewed.
-        kept: requests of an anonymous hour's budget that are not to be spent.
-    """
+        Raises:
+            GitHubError: the wait is too long; says which limit it is, when it is over, and what helps.
+        """
+        is_short = wait.kind == "primary" and not self.has_token
+        longest_s = min(self.max_wait_s, SHORT_WAIT_S) if is_short else self.max_wait_s
+        if waited_s > longest_s or refused > MAX_REFUSALS:
+            raise self._used_up(wait.kind, wait.until)
 
-    max_wait_s: float
-    has_token: bool
-    sits_out: bool
-    kept: int = 0
-
-    def wait_for_kept(self, budget: Budget, now: float) -> Wait | None:
-        """Until when nothing is to be asked, because only the requests to be kept are left."""
-        if self.has_token or self.sits_out or not self.kept or not budget.is_down_to(self.kept, now):
-            return None
-        return Wait("primary", 0.0, budget.resets_at) if budget.resets_at else None
-
-    def is_over(self, wait: Wait, waited_s: float, refused: int) -> bool:
-        """Whether a refused request is given up; `waited_s` counts this wait, too."""
-        longest_s = self.max_wait_s
-        if wait.kind == "primary" and not (self.has_token or self.sits_out):
-            longest_s = min(longest_s, SHORT_WAIT_S)
-        return waited_s > longest_s or refused > MAX_REFUSALS
-
-    def message(self, wait: Wait, budget: Budget) -> str:
-        """Which limit ended it, when it is over, and what helps."""
-        until = f"{wait.until:%Y-%m-%d %H:%M:%S} UTC"
-        if self.has_token or wait.kind != "primary":
-            return f"GitHub's {wait.kind} rate limit is used up until {until}"
-        given = f"{budget.limit} requests" if budget.limit else "requests"
-        return (
-            f"the {given} an hour that GitHub gives without a token are used up until {until}; the next sync "
-            "goes on from there. A token (TRIAGE_GITHUB_TOKEN) gives 5,000 an hour and the whole tracker"
+    def _used_up(self, kind: Kind, until: datetime) -> GitHubError:
+        when = f"used up until {until:%Y-%m-%d %H:%M:%S} UTC"
+        if self.has_token or kind != "primary":
+            return GitHubError(f"GitHub's {kind} rate limit is {when}")
+        given = f"{self.limit} requests" if self.limit else "requests"
+        return GitHubError(
+            f"the {given} an hour that GitHub gives without a token are {when}; the next sync goes on from "
+            "there. A token (TRIAGE_GITHUB_TOKEN) gives 5,000 an hour and the whole tracker"
         )
 
 
@@ -129,33 +117,29 @@ def read_wait(
     """
     if status not in {403, 429}:
         return None
-    asked = _retry_after(headers.get("retry-after"), _answer_time(headers, now))
+    after, reset = headers.get("retry-after"), _number(headers.get("x-ratelimit-reset"))
+    asked = _number(after)
+    if asked is None and after is not None and (moment := _http_date(after)) is not None:
+        asked = moment - _answer_time(headers, now)
+    kind: Kind = "secondary"
     if asked is not None:
-        return _wait("secondary", max(asked, 1.0), now)
-    reset = _number(headers.get("x-ratelimit-reset"))
-    if headers.get("x-ratelimit-remaining") == "0" and reset is not None:
-        # Both times are GitHub's, so a wrong clock here does no harm.
-        left = reset - _answer_time(headers, now)
-        return _wait("primary", max(left, 0.0) + RESET_MARGIN_S, now)
-    if status == 429 or b"secondary rate limit" in body or b"abuse detection" in body:
-        return _wait("secondary", SECONDARY_FIRST_WAIT_S * 2 ** min(refused, 10), now)
-    return None
-
-
-def _wait(kind: Literal["primary", "secondary"], seconds: float, now: float) -> Wait:
+        seconds = max(asked, 1.0)
+    elif headers.get("x-ratelimit-remaining") == "0" and reset is not None:
+        kind, seconds = "primary", max(_left(reset, headers, now), RESET_MARGIN_S)
+    elif status == 429 or b"secondary rate limit" in body or b"abuse detection" in body:
+        seconds = SECONDARY_FIRST_WAIT_S * 2 ** min(refused, 10)
+    else:
+        return None
     return Wait(kind, seconds, _moment(now + seconds))
+
+
+def _left(reset: float, headers: Mapping[str, str], now: float) -> float:
+    """Seconds until a reset. Both times are GitHub's, so a wrong clock here does no harm."""
+    return reset - _answer_time(headers, now) + RESET_MARGIN_S
 
 
 def _moment(epoch_s: float) -> datetime:
     return datetime.fromtimestamp(min(max(epoch_s, 0.0), 32_503_680_000.0), UTC)
-
-
-def _retry_after(value: str | None, answered: float) -> float | None:
-    seconds = _number(value)
-    if seconds is not None or value is None:
-        return seconds
-    moment = _http_date(value)
-    return max(moment - answered, 0.0) if moment is not None else None
 
 
 def _answer_time(headers: Mapping[str, str], now: float) -> float:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import structlog
 
 from app.errors import GitHubError, RefusedError
+from app.knowledge.indexing.batches import Progress
 from app.store.github.fix_containment import (
     NO_COMMIT,
     ContainmentAnswer,
@@ -23,8 +24,7 @@ from app.store.github.fix_containment import (
     save_answers,
     unnamed_fixes,
 )
-from ingest.derive import Progress
-from ingest.sync.run import Run, now
+from ingest.sync.run import SyncRun, now
 
 log = structlog.get_logger(__name__)
 
@@ -40,7 +40,7 @@ HELD_BY_TAG = frozenset({"behind", "identical"})
 LACKED_BY_TAG = frozenset({"ahead", "diverged"})
 
 
-def ask_containment(run: Run) -> None:
+def ask_containment(run: SyncRun) -> None:
     """Compare fixes with releases as far as this run may; a refusal ends it and leaves the rest for the next.
 
     To be called when the lists are stored and read: it begins at what the pull requests say they fix.
@@ -64,7 +64,7 @@ def ask_containment(run: Run) -> None:
 
 
 def _answers(
-    run: Run, fix: MergedFix, releases: Sequence[ReleaseDay], begun: int
+    run: SyncRun, fix: MergedFix, releases: Sequence[ReleaseDay], begun: int
 ) -> Iterator[ContainmentAnswer]:
     tags = [
         item.tag for item in releases if item.published_at is not None and item.published_at >= fix.merged_at
@@ -85,21 +85,21 @@ def _answers(
             return
 
 
-def _may_ask(run: Run, begun: int) -> bool:
+def _may_ask(run: SyncRun, begun: int) -> bool:
     has_token, remaining = run.client.has_token, run.client.remaining
     most = MOST_REQUESTS if has_token else MOST_REQUESTS_WITHOUT_TOKEN
     left = LEFT_WITH_TOKEN if has_token else LEFT_WITHOUT_TOKEN
     return run.client.requests - begun < most and (remaining is None or remaining > left)
 
 
-def _merge_commit(run: Run, number: int) -> str | None:
+def _merge_commit(run: SyncRun, number: int) -> str | None:
     """The commit of a merge: lists of issues do not tell it."""
     row = run.client.get_object(f"/repos/{run.repo}/pulls/{number}")
     commit = row.get("merge_commit_sha") if row is not None and row.get("merged_at") else None
     return commit if isinstance(commit, str) and commit.isalnum() and len(commit) <= 64 else None
 
 
-def _compare(run: Run, tag: str, commit: str) -> bool | None:
+def _compare(run: SyncRun, tag: str, commit: str) -> bool | None:
     """Whether a tag holds a commit; None where GitHub does not know one of them."""
     base = quote(tag, safe="")
     try:

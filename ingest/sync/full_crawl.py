@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from app.errors import GitHubError
 from app.knowledge.cluster.update import withdraw
+from app.knowledge.indexing.batches import Progress
 from app.store.github.presence import (
     mark_comment_gone,
     note_comments_seen,
@@ -21,32 +23,31 @@ from app.store.github.presence import (
     unseen_comments,
     unseen_issues,
 )
-from app.store.github.sync_state import save_cursor
-from ingest.derive import Progress
+from app.store.github.sync_state import find_cursor, save_cursor
 from ingest.one_issue import ask_issue, mark_transferred
-from ingest.sync.lists import COMMENTS, ISSUES
-from ingest.sync.run import Run, now
+from ingest.sync.lists import forget_crawl
+from ingest.sync.run import SyncRun, now
 
 STREAM = "full"
 TOO_OLD = timedelta(days=1)
 """A crawl that was cut off longer ago begins anew: too much has changed unseen in its first part."""
 
 
-def begin_crawl(run: Run) -> datetime:
+def begin_crawl(run: SyncRun) -> datetime:
     """When the crawl began that this run goes on with, or begins."""
-    begun = run.cursor(STREAM).get("begun")
+    with run.store.reading() as session:
+        begun = find_cursor(session, run.repo_id, STREAM).get("begun")
     moment = datetime.fromisoformat(begun) if isinstance(begun, str) else None
     if moment is not None and timedelta(0) <= now() - moment < TOO_OLD:
         return moment
     moment = now()
     with run.store.unit_of_work() as session:
-        for stream in (ISSUES.stream, COMMENTS.stream):
-            save_cursor(session, run.repo_id, f"{stream}.full", {})
+        forget_crawl(session, run)
         save_cursor(session, run.repo_id, STREAM, {"begun": moment.isoformat()})
     return moment
 
 
-def end_crawl(run: Run, begun: datetime) -> None:
+def end_crawl(run: SyncRun, begun: datetime) -> None:
     """Ask GitHub for each row that the crawl did not list; label what is gone, store again what is not.
 
     To be called when both lists were walked to their ends.
@@ -61,37 +62,38 @@ def end_crawl(run: Run, begun: datetime) -> None:
         keys = unseen_comments(session, run.repo_id, begun)
     _each(run, "missing comments", keys, _check_comment)
     with run.store.unit_of_work() as session:
-        for stream in (STREAM, f"{ISSUES.stream}.full", f"{COMMENTS.stream}.full"):
-            save_cursor(session, run.repo_id, stream, {})
+        save_cursor(session, run.repo_id, STREAM, {})
+        forget_crawl(session, run)
 
 
-def _each(run: Run, stage: str, keys: Sequence[int], check: Callable[[Run, int], None]) -> None:
+def _each(run: SyncRun, stage: str, keys: Sequence[int], check: Callable[[SyncRun, int], None]) -> None:
     for done, key in enumerate(keys, 1):
         check(run, key)
         run.report(Progress(stage, done, len(keys)))
 
 
-def _check_issue(run: Run, number: int) -> None:
+def _check_issue(run: SyncRun, number: int) -> None:
     asked_at = now()
     found = ask_issue(run.client, run.repo, number)
+    if found.row is not None:
+        note = partial(note_issues_seen, repo_id=run.repo_id, numbers=[number], seen_at=asked_at)
+        run.store_rows("issues", (found.row,), asked_at, note)
+        return
     with run.store.unit_of_work() as session:
         if found.moved_to is not None:
-            run.gone += mark_transferred(session, run.repo_id, number, found.moved_to)
-        elif found.row is None:
-            run.gone += withdraw(session, run.repo_id, number, "deleted")
+            run.result.gone += mark_transferred(session, run.repo_id, number, found.moved_to)
         else:
-            run.stored["issues"] += run.save_rows(session, "issues", (found.row,), asked_at)
-            note_issues_seen(session, run.repo_id, [number], asked_at)
+            run.result.gone += withdraw(session, run.repo_id, number, "deleted")
 
 
-def _check_comment(run: Run, key: int) -> None:
+def _check_comment(run: SyncRun, key: int) -> None:
     asked_at = now()
     row = run.client.get_object(f"/repos/{run.repo}/issues/comments/{key}")
-    if row is not None and row.get("id") != key:
+    if row is None:
+        with run.store.unit_of_work() as session:
+            run.result.gone += mark_comment_gone(session, run.repo_id, key)
+        return
+    if row.get("id") != key:
         raise GitHubError(f"GitHub answered another comment for {key}")
-    with run.store.unit_of_work() as session:
-        if row is None:
-            run.gone += mark_comment_gone(session, run.repo_id, key)
-        else:
-            run.stored["comments"] += run.save_rows(session, "comments", (row,), asked_at)
-            note_comments_seen(session, run.repo_id, [key], asked_at)
+    note = partial(note_comments_seen, repo_id=run.repo_id, keys=[key], seen_at=asked_at)
+    run.store_rows("comments", (row,), asked_at, note)

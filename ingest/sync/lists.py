@@ -1,29 +1,57 @@
-"""A list by update time ascending, from where the last run left it to its end.
+"""The walks over GitHub's lists of issues and comments, and the cursors that say how far each came.
 
-Each page is stored with the cursor that points behind it in one unit of work, so a run that is stopped,
-killed or refused goes on where it was.
+Three ways to walk a list. By update time from where the last run left it: the usual one. By update time from
+the beginning: a `--full` crawl. By creation, newest first, as far as an hour's 60 requests reach without a
+token. Each page is stored with the cursor that points behind it in one unit of work, so a run that is
+stopped, killed or refused goes on where it was.
 
-Cursor positions (`sync_cursor.position`), by stream:
-    issues, comments            {"since": time, "whole": whether the list's end was ever reached,
-                                 "etag": of the last empty answer, "etag_since": its question}
-    issues.full, comments.full  {"since": time} in a `--full` crawl; {"ended": true} when its list is walked
+Without a token first all bugs are walked, newest first; then all other issues and pull requests; then the
+comments. What changed in a list after its walk began is asked first, by update time, so that the walk need
+only be done once. These walks have cursors of their own: the first run with a token still walks everything,
+oldest change first.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from sqlmodel import Session
 
+from app.errors import RefusedError
+from app.knowledge.indexing.batches import Progress
 from app.store.github.sync_state import find_cursor, save_cursor
-from ingest.derive import Progress
-from ingest.github.walk import Stretch, Walk, format_time, row_id, updated_of
-from ingest.sync.run import Run
+from ingest.github.client import Page
+from ingest.github.walk import PAGE_ROWS, format_time, keeps_its_place, reached_by, row_id, updated_of, walk
+from ingest.sync.run import SyncRun
 
 OVERLAP = timedelta(seconds=60)
 """GitHub's lists can trail by seconds: a row may show up late below the newest time already seen."""
+KEPT_REQUESTS = 5
+"""Of an hour's budget without a token: a report can still ask for its issue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where the walk of one list stands; stored as JSON without its empty fields.
+
+    Attributes:
+        since: update time up to which all rows are known.
+        whole: whether the list's end was ever reached by update time.
+        etag, etag_since: of the last empty answer, and the `since` that was asked.
+        next: newest first: address of the next page, older than all before.
+        done: newest first, or in a `--full` crawl: whether the list's end was reached.
+    """
+
+    since: str | None = None
+    whole: bool = False
+    etag: str | None = None
+    etag_since: str | None = None
+    next: str | None = None
+    done: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,34 +73,72 @@ class List:
 
 ISSUES = List("issues", "issues", "/issues", {"state": "all"})
 COMMENTS = List("comments", "comments", "/issues/comments", {})
+NEWEST_BUGS = List("issues", "newest.bugs", "/issues", {"state": "all", "labels": "bug"})
+NEWEST_ISSUES = replace(ISSUES, stream="newest.issues")
+NEWEST_COMMENTS = replace(COMMENTS, stream="newest.comments")
+Move = Callable[[Page, bool, Session], None]
+"""Saves the cursor behind a page in the unit of work that stores it; true where the limit cut the page."""
+_NEWEST = (NEWEST_BUGS, NEWEST_ISSUES, NEWEST_COMMENTS)
 
 
-def pull_list(run: Run, source: List) -> None:
+def pull_list(run: SyncRun, source: List) -> None:
     """Fetch and store what changed in a list since its cursor; in a `--full` crawl, everything.
 
     Raises:
         GitHubError: GitHub refused or could not be reached; the pages before it are stored.
     """
-    position = run.cursor(source.stream)
-    crawl = run.cursor(f"{source.stream}.full") if run.full else {}
-    full = run.full and not crawl.get("ended")
-    start = (crawl if full else position).get("since")
+    cursor, crawl = _cursor(run, source.stream), _cursor(run, f"{source.stream}.full")
+    full = run.full and not crawl.done
+    start = crawl.since if full else cursor.since
     known = datetime.fromisoformat(start) if start else None
     since = known - OVERLAP if known else None
-    etag = position.get("etag") if since and position.get("etag_since") == format_time(since) else None
-    budget = RowBudget(run.limit, known)
-    asked, seen = since, 0
-    path = f"/repos/{run.repo}{source.path}"
-    for stretch in Walk(run.client, path, source.params, since, None if full else etag):
-        part = budget.part_of(stretch)
-        if not part.not_modified:
-            _store(run, source, part, asked, full=full)
-        seen += len(part.rows)
+    etag = cursor.etag if not full and since and cursor.etag_since == format_time(since) else None
+    asked = since  # the question of the first page; those after it are no answer to it
+
+    def move(page: Page, is_cut: bool, session: Session) -> None:
+        nonlocal asked
+        is_last = page.next_url is None and not is_cut
+        stored = _load(session, run, source.stream)
+        _save(session, run, source.stream, _behind(stored, page, asked, is_last=is_last))
+        if full:
+            reached = None if is_last else reached_by(page.items)
+            behind = Cursor(since=format_time(reached) if reached else None, done=is_last)
+            _save(session, run, f"{source.stream}.full", behind)
         asked = None
-        run.report(Progress(source.kind, seen))
-        if part is not stretch or (budget.is_spent and not stretch.is_last):
-            run.limited = True
-            return
+
+    path = f"/repos/{run.repo}{source.path}"
+    _store_pages(run, source, walk(run.client, path, source.params, since, etag), known, move)
+
+
+def pull_newest(run: SyncRun) -> None:
+    """Fetch and store what changed in the lists that were begun, then more of them.
+
+    Raises:
+        GitHubError: the hour's budget is spent, or GitHub refused or could not be reached; what came
+            before is stored.
+    """
+    begun = [source for source in _NEWEST if _cursor(run, source.stream) != Cursor()]
+    for source in begun:
+        if source is not NEWEST_BUGS or NEWEST_ISSUES not in begun:  # all issues hold the bugs
+            pull_list(run, source)
+    for source in _NEWEST:
+        cursor = _cursor(run, source.stream)
+        if not cursor.done:
+            _walk_down(run, source, cursor)
+
+
+def is_whole(run: SyncRun) -> bool:
+    """Whether the copy was once walked to its end, so that only changes are wanting."""
+    return all(_cursor(run, source.stream).whole for source in (ISSUES, COMMENTS))
+
+
+def forget_crawl(session: Session, run: SyncRun) -> None:
+    """Empty the cursors of the `--full` walks."""
+    for source in (ISSUES, COMMENTS):
+        save_cursor(session, run.repo_id, f"{source.stream}.full", {})
+
+
+# ---- what all walks do
 
 
 @dataclass
@@ -87,51 +153,114 @@ class RowBudget:
     def is_spent(self) -> bool:
         return self.limit is not None and len(self.counted) >= self.limit
 
-    def part_of(self, stretch: Stretch) -> Stretch:
-        """The stretch up to the row that spends the budget; the stretch itself if that is all of it."""
-        if self.limit is None:
-            return stretch
-        for index, row in enumerate(stretch.rows):
+    def take(self, rows: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The rows up to the one that spends the budget."""
+        for index, row in enumerate(rows if self.limit is not None else ()):
             key, moment = row_id(row), updated_of(row)
             if key in self.counted or (self.known and moment and moment <= self.known):
                 continue
             if self.is_spent:
-                return stretch.before(index)
+                return rows[:index]
             self.counted.add(key)
-        return stretch
+        return rows
 
 
-def _store(run: Run, source: List, stretch: Stretch, asked: datetime | None, *, full: bool) -> None:
-    """Store a page's rows and move the cursor behind them, together.
+def _store_pages(
+    run: SyncRun, source: List, pages: Iterable[Page], known: datetime | None, move: Move
+) -> None:
+    """Store each page's rows and move the cursor behind them, together, until the run's limit is reached."""
+    budget = RowBudget(run.limit, known)
+    seen = 0
+    for page in pages:
+        rows = budget.take(page.items)
+        is_cut = len(rows) < len(page.items)
+        if not page.not_modified:
+            part = replace(page, items=rows)
+            run.store_rows(source.kind, rows, page.asked_at, partial(move, part, is_cut))
+        seen += len(rows)
+        run.report(Progress(source.kind, seen))
+        if is_cut or (budget.is_spent and page.next_url is not None):
+            run.result.limited = True
+            return
 
-    `asked` is the `since` of a walk's first page, None for those after it.
-    """
-    with run.store.unit_of_work() as session:
-        changed = run.save_rows(session, source.kind, stretch.rows, stretch.asked_at)
-        _move_cursor(session, run, source.stream, stretch, asked)
-        if full:
-            _move_crawl(session, run, source.stream, stretch)
-    run.stored[source.kind] += changed
+
+def _cursor(run: SyncRun, stream: str) -> Cursor:
+    with run.store.reading() as session:
+        return _load(session, run, stream)
 
 
-def _move_cursor(session: Session, run: Run, stream: str, stretch: Stretch, asked: datetime | None) -> None:
+def _load(session: Session, run: SyncRun, stream: str) -> Cursor:
     position = find_cursor(session, run.repo_id, stream)
-    reached = format_time(stretch.reached) if stretch.reached else None
-    newest = max(filter(None, (position.get("since"), reached)), default=None)
+    return Cursor(**{item.name: position[item.name] for item in fields(Cursor) if item.name in position})
+
+
+def _save(session: Session, run: SyncRun, stream: str, cursor: Cursor) -> None:
+    if cursor != Cursor():
+        position = {name: value for name, value in asdict(cursor).items() if value}
+        save_cursor(session, run.repo_id, stream, position)
+
+
+# ---- by update time
+
+
+def _behind(cursor: Cursor, page: Page, asked: datetime | None, *, is_last: bool) -> Cursor:
+    """The cursor behind a page; `asked` is the `since` of a walk's first page, None for those after it."""
+    reached = reached_by(page.items)
+    times = (cursor.since, format_time(reached) if reached else None)
+    newest = max(filter(None, times), default=None)
     if newest is None:
-        return
-    moved = {name: value for name, value in position.items() if name not in {"etag", "etag_since"}}
-    moved["since"] = newest
-    if stretch.is_last:
-        moved["whole"] = True
+        return cursor
     question = format_time(datetime.fromisoformat(newest) - OVERLAP)
-    if stretch.is_last and stretch.etag and asked and format_time(asked) == question:
-        moved |= {"etag": stretch.etag, "etag_since": question}
-    save_cursor(session, run.repo_id, stream, moved)
+    holds = bool(is_last and page.etag and asked and format_time(asked) == question)
+    return replace(
+        cursor,
+        since=newest,
+        whole=cursor.whole or is_last,
+        etag=page.etag if holds else None,
+        etag_since=question if holds else None,
+    )
 
 
-def _move_crawl(session: Session, run: Run, stream: str, stretch: Stretch) -> None:
-    if stretch.is_last:
-        save_cursor(session, run.repo_id, f"{stream}.full", {"ended": True})
-    elif stretch.reached:
-        save_cursor(session, run.repo_id, f"{stream}.full", {"since": format_time(stretch.reached)})
+# ---- newest first
+
+
+def _walk_down(run: SyncRun, source: List, cursor: Cursor) -> None:
+    """Walk a list by its rows' creation, newest first, from where the last run left it."""
+
+    def move(page: Page, is_cut: bool, session: Session) -> None:
+        nonlocal cursor
+        if is_cut:
+            return
+        # The first page tells since when changes are to be asked.
+        newest = max(filter(None, map(updated_of, page.items)), default=None)
+        since = cursor.since or (format_time(newest) if newest else None)
+        cursor = replace(cursor, since=since, next=page.next_url, done=page.next_url is None)
+        _save(session, run, source.stream, cursor)
+
+    _store_pages(run, source, _pages_down(run, source, cursor.next), None, move)
+
+
+def _pages_down(run: SyncRun, source: List, kept: str | None) -> Iterator[Page]:
+    """The pages from an address that was kept on, or from the newest on."""
+    query: dict[str, str | int] = {**source.params, "sort": "created", "direction": "desc"}
+    query["per_page"] = PAGE_ROWS
+    while True:
+        page = _page_behind(run, kept) if kept and run.client.can_follow(kept) else None
+        page = page or run.client.get_page(f"/repos/{run.repo}{source.path}", query)
+        yield page
+        if page.next_url is None:
+            return
+        kept = page.next_url
+
+
+def _page_behind(run: SyncRun, url: str) -> Page | None:
+    """The page at a link; None where GitHub no longer takes its cursor.
+
+    How deep GitHub goes by page number is limited, the more so without a token: there the list ends.
+    """
+    try:
+        return run.client.get_page(url)
+    except RefusedError as error:
+        if error.answer != 422:
+            raise
+    return None if keeps_its_place(url) else Page((), None, None)

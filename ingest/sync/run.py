@@ -2,36 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlmodel import Session
 
 from app.errors import GitHubError, InputError
+from app.knowledge.indexing.batches import Report, derive_stale
 from app.store.github.comments import save_comments
 from app.store.github.issues import save_issues
-from app.store.github.sync_state import find_cursor, note_run
-from app.store.records import CommentRecord, IssueRecord
+from app.store.github.sync_state import note_run
 from app.store.session import Store
-from ingest.derive import Derive, Derived, Report, derive_stale
 from ingest.github.client import GitHubClient
 from ingest.parse.records import comment_record, issue_record
 
+T = TypeVar("T")
+
 
 @dataclass
-class Run:
+class SyncResult:
+    """What a run brought and cost; complete when `sync` returns it.
+
+    Attributes:
+        issues, comments, releases: rows that were new or changed.
+        read, faults: issues whose facts were derived, and those among them where a rule threw.
+        gone: issues and comments that a full run found deleted or transferred.
+        requests, not_modified, remaining: what it cost, and what is left of the hour's budget if known.
+        skipped: rows that could not be used, each with its place and fault.
+        limited: stopped because `limit` rows were reached.
+        ended: whether the run came to its end, well or ill.
+        error: why it stopped early; everything before it is stored.
+    """
+
+    repo: str
+    issues: int = 0
+    comments: int = 0
+    releases: int = 0
+    read: int = 0
+    faults: int = 0
+    gone: int = 0
+    requests: int = 0
+    not_modified: int = 0
+    remaining: int | None = None
+    skipped: tuple[str, ...] = ()
+    limited: bool = False
+    ended: bool = False
+    error: GitHubError | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that was asked for is stored; an exit code of 0."""
+        return self.ended and self.error is None and not self.skipped
+
+    @property
+    def stored(self) -> int:
+        return self.issues + self.comments + self.releases
+
+
+@dataclass
+class SyncRun:
     """One run.
 
     Attributes:
         full: everything is walked again, and what GitHub lost is marked.
-        limit: rows after which each list is left; `limited` says that one was.
-        stored: rows that were new or changed, by kind.
-        gone: issues and comments that GitHub was found not to have any more.
-        error: why it stopped early.
-        ended: whether it came to its end, well or ill.
-        requests_before, not_modified_before: what the client had asked for others.
+        limit: rows after which each list is left; `result.limited` says that one was.
     """
 
     store: Store
@@ -42,78 +78,59 @@ class Run:
     full: bool
     limit: int | None
     report: Report
-    derive: Derive
-    stored: dict[str, int] = field(default_factory=lambda: {"issues": 0, "comments": 0, "releases": 0})
-    gone: int = 0
-    derived: Derived = field(default_factory=Derived)
-    skipped: list[str] = field(default_factory=list)
-    limited: bool = False
-    error: GitHubError | None = None
-    ended: bool = False
-    requests_before: int = 0
-    not_modified_before: int = 0
+    result: SyncResult
+    _before: tuple[int, int] = field(init=False)
+    """What the client had asked for others."""
 
     def __post_init__(self) -> None:
-        self.requests_before = self.client.requests
-        self.not_modified_before = self.client.not_modified
+        self._before = self.client.requests, self.client.not_modified
 
     @property
     def figures(self) -> dict[str, Any]:
-        """What the run cost and brought, as the archive notes it."""
-        return {
-            "requests": self.client.requests - self.requests_before,
-            "not_modified": self.client.not_modified - self.not_modified_before,
-            "remaining": self.client.remaining,
-            "stored": sum(self.stored.values()),
-        }
+        """What the run cost and brought, as the store notes it."""
+        result, client = self.result, self.client
+        result.requests = client.requests - self._before[0]
+        result.not_modified = client.not_modified - self._before[1]
+        result.remaining = client.remaining
+        names = ("requests", "not_modified", "remaining", "stored")
+        return {name: getattr(result, name) for name in names}
 
-    def cursor(self, stream: str) -> dict[str, Any]:
-        """Where a stream stands."""
-        with self.store.reading() as session:
-            return find_cursor(session, self.repo_id, stream)
+    def store_rows(
+        self, kind: str, rows: tuple[Any, ...], asked_at: datetime, also: Callable[[Session], None]
+    ) -> None:
+        """Store rows ("issues" or "comments") in one unit of work with what `also` does, and count them.
 
-    def save_rows(self, session: Session, kind: str, rows: tuple[Any, ...], asked_at: datetime) -> int:
-        """Store a page's rows in the caller's unit of work; how many were new or changed.
-
-        A row that cannot be used is noted in `skipped`.
+        A row that cannot be used is noted in `result.skipped`.
         """
-        if kind == "issues":
-            records, faults = self.issue_records(rows)
-            changed = len(save_issues(session, self.repo_id, records, seen_at=asked_at))
-        else:
-            remarks, faults = self.comment_records(rows)
-            changed = len(save_comments(session, self.repo_id, remarks, seen_at=asked_at))
-        self.skipped.extend(faults)
-        note_run(session, self.run_id, **self.figures)
-        return changed
+        with self.store.unit_of_work() as session:
+            if kind == "issues":
+                issues = self._records(rows, "issue", lambda row: issue_record(row, self.repo))
+                changed = len(save_issues(session, self.repo_id, issues, seen_at=asked_at))
+            else:
+                comments = self._records(rows, "comment", comment_record)
+                changed = len(save_comments(session, self.repo_id, comments, seen_at=asked_at))
+            note_run(session, self.run_id, **self.figures)
+            also(session)
+        self.result.issues += changed if kind == "issues" else 0
+        self.result.comments += changed if kind == "comments" else 0
 
-    def issue_records(self, rows: tuple[Any, ...]) -> tuple[list[IssueRecord], list[str]]:
-        """The rows that can be used as issues, and the faults of the others."""
-        records, faults = [], []
+    def _records(self, rows: tuple[Any, ...], noun: str, read: Callable[[Any], T]) -> list[T]:
+        records = []
         for row in rows:
             try:
-                records.append(issue_record(row, self.repo))
+                records.append(read(row))
             except InputError as fault:
-                faults.append(f"issue {_name_of(row)}: {fault}")
-        return records, faults
-
-    def comment_records(self, rows: tuple[Any, ...]) -> tuple[list[CommentRecord], list[str]]:
-        """The rows that can be used as comments, and the faults of the others."""
-        records, faults = [], []
-        for row in rows:
-            try:
-                records.append(comment_record(row))
-            except InputError as fault:
-                faults.append(f"comment {_name_of(row)}: {fault}")
-        return records, faults
+                self.result.skipped += (f"{noun} {_key_of(row)}: {fault}",)
+        return records
 
     def derive_facts(self) -> None:
         """Read all that is stored and not read yet."""
-        more = derive_stale(self.store, self.repo, self.report, derive=self.derive)
-        self.derived = Derived(self.derived.read + more.read, self.derived.faults + more.faults)
+        found = derive_stale(self.store, self.repo, self.report)
+        self.result.read += found.read
+        self.result.faults += found.faults
 
 
-def _name_of(row: Any) -> str:
+def _key_of(row: Any) -> str:
     known = row.get("number") or row.get("id") if isinstance(row, Mapping) else None
     return str(known)[:40] if known is not None else "without a key"
 

@@ -17,9 +17,10 @@ import httpx
 import pytest
 import stamina
 
+from app.extract.reader import RULES_VERSION
+from app.knowledge.indexing.derive import DeriveResult
 from app.store.derived.readings import Reading, save_readings
 from app.store.session import Store
-from ingest import derive as pipeline
 from ingest.github.client import GitHubClient
 
 REPO = "acme/engine"
@@ -178,22 +179,16 @@ class FakeGitHub:
 
 
 @dataclass
-class Read:
-    read: int
-    faults: int = 0
-
-
-@dataclass
 class FakeDerive:
     """Notes what it was asked to read and leaves the mark that it was."""
 
     calls: list[list[int]] = field(default_factory=list)
 
-    def __call__(self, session: Any, repo_id: int, repo: str, numbers: Sequence[int], /) -> Read:
+    def __call__(self, session: Any, repo_id: int, repo: str, numbers: Sequence[int], /) -> DeriveResult:
         self.calls.append(list(numbers))
         readings = [Reading(number, None) for number in numbers]
-        save_readings(session, repo_id, readings, rules_version=pipeline.RULES_VERSION)
-        return Read(len(readings))
+        save_readings(session, repo_id, readings, rules_version=RULES_VERSION)
+        return DeriveResult(len(readings))
 
     @property
     def numbers(self) -> list[int]:
@@ -231,8 +226,11 @@ def numbered_github() -> FakeGitHub:
 
 
 @pytest.fixture
-def derive() -> FakeDerive:
-    return FakeDerive()
+def derive(monkeypatch: pytest.MonkeyPatch) -> FakeDerive:
+    """Stands in for what reads the issues."""
+    fake = FakeDerive()
+    monkeypatch.setattr("app.knowledge.indexing.batches.derive_issues", fake)
+    return fake
 
 
 @pytest.fixture

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from app.extract.reader import RULES_VERSION
+from app.knowledge.indexing.batches import Progress, derive_changed, derive_stale
+from app.knowledge.indexing.derive import DeriveResult
 from app.store.derived.readings import Reading, save_readings, stale_numbers
 from app.store.github.comments import save_comments
 from app.store.github.issues import add_repository, save_issues
 from app.store.records import CommentRecord, IssueRecord
 from app.store.session import Store
-from ingest.derive import RULES_VERSION, Derived, Progress, derive_changed, derive_stale
 
 REPO = "acme/engine"
 NEVER = datetime(2000, 1, 1, tzinfo=UTC)
@@ -37,21 +39,21 @@ def test_an_issue_is_stale_until_it_is_read(store: Store, derive: Any) -> None:
     put(store, *map(an_issue, range(1, 8)))
     assert stale(store) == [1, 2, 3, 4, 5, 6, 7]
     assert stale(store, after=2, limit=3) == [3, 4, 5]
-    derive_changed(store, REPO, [2, 3], derive=derive)
+    derive_changed(store, REPO, [2, 3])
     assert stale(store) == [1, 4, 5, 6, 7]
-    derive_stale(store, REPO, derive=derive)
+    derive_stale(store, REPO)
     assert stale(store) == []
 
 
 def test_it_is_stale_again_when_it_or_a_comment_changes_or_the_rules_do(store: Store, derive: Any) -> None:
     put(store, an_issue(1), an_issue(2), an_issue(3))
-    derive_stale(store, REPO, derive=derive)
+    derive_stale(store, REPO)
     put(store, replace(an_issue(1), title="Another"))
     assert stale(store) == [1]
     with store.unit_of_work() as session:
         save_comments(session, 1, [CommentRecord(7, 3, "It works", updated_at=NEVER)])
     assert stale(store) == [1, 3]
-    derive_stale(store, REPO, derive=derive)
+    derive_stale(store, REPO)
     with store.unit_of_work() as session:
         assert save_comments(session, 1, [CommentRecord(7, 3, "It works", updated_at=NEVER)]) == []
     assert stale(store) == []
@@ -68,13 +70,15 @@ def test_an_issue_whose_reading_failed_is_not_tried_again_and_again(store: Store
 def test_batches_are_stored_one_by_one_and_told(store: Store, derive: Any) -> None:
     put(store, *map(an_issue, range(1, 251)))
     told: list[Progress] = []
-    result = derive_changed(store, REPO, [*range(250, 0, -1), 7, 7], told.append, derive=derive)
-    assert result == Derived(250, 0)
+    result = derive_changed(store, REPO, [*range(250, 0, -1), 7, 7], told.append)
+    assert result == DeriveResult(250, 0)
     assert [len(call) for call in derive.calls] == [100, 100, 50]
     assert told == [Progress("facts", 100, 250), Progress("facts", 200, 250), Progress("facts", 250, 250)]
 
 
-def test_what_was_read_before_a_fault_stays_read(store: Store, derive: Any) -> None:
+def test_what_was_read_before_a_fault_stays_read(
+    store: Store, derive: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(store, *map(an_issue, range(1, 251)))
 
     def breaks(session: Any, repo_id: int, repo: str, numbers: Any, /) -> Any:
@@ -83,8 +87,9 @@ def test_what_was_read_before_a_fault_stays_read(store: Store, derive: Any) -> N
             raise RuntimeError("broken rule book")
         return result
 
+    monkeypatch.setattr("app.knowledge.indexing.batches.derive_issues", breaks)
     with pytest.raises(RuntimeError):
-        derive_stale(store, REPO, derive=breaks)
+        derive_stale(store, REPO)
     assert stale(store) == list(range(101, 251))
 
 

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.errors import InputError
+from app.knowledge.indexing.batches import Progress
 from app.store.github.comments import find_comments
 from app.store.github.issues import find_issue, find_repository, numbers_of
 from app.store.github.releases import first_releases_of
 from app.store.session import Store
-from ingest.derive import Progress
 from ingest.importer import ImportResult, import_paths
 from ingest.parse.json_files import CHUNK_BYTES, FileRow, read_rows
 
@@ -37,7 +37,7 @@ def load(store: Store, tmp_path: Path, derive: Any) -> Any:
     def load_content(content: bytes, name: str = "given.jsonl", **more: Any) -> ImportResult:
         path = tmp_path / name
         path.write_bytes(content)
-        return import_paths(store, [path], REPO, derive=derive, **more)
+        return import_paths(store, [path], REPO, **more)
 
     return load_content
 
@@ -82,11 +82,11 @@ def test_every_shape_of_file_is_read(load: Any, store: Store, derive: Any, conte
 
 
 def test_rows_come_from_stdin_too(store: Store, derive: Any) -> None:
-    result = import_paths(store, ["-"], REPO, stdin=io.BytesIO(lines(row(5))), derive=derive)
+    result = import_paths(store, ["-"], REPO, stdin=io.BytesIO(lines(row(5))))
     assert result.stored == 1
     assert stored(store) == [5]
     with pytest.raises(InputError, match=r"^stdin: is not JSON"):
-        import_paths(store, ["-"], REPO, stdin=io.BytesIO(b"hello"), derive=derive)
+        import_paths(store, ["-"], REPO, stdin=io.BytesIO(b"hello"))
 
 
 def test_a_line_that_cannot_be_used_is_told_with_its_place_and_skipped(
@@ -169,9 +169,9 @@ def test_a_missing_file_a_folder_and_an_unknown_kind_are_refused_before_anything
     good.write_bytes(lines(row(1)))
     for path, words in ((tmp_path / "none.json", "no such file"), (tmp_path, "folder"), (good / "x", "good")):
         with pytest.raises(InputError, match=words):
-            import_paths(store, [good, path], REPO, derive=derive)
+            import_paths(store, [good, path], REPO)
     with pytest.raises(InputError, match="cannot be imported: auto, issues"):
-        import_paths(store, [good], REPO, "timeline", derive=derive)
+        import_paths(store, [good], REPO, "timeline")
     assert stored(store) == []
 
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from app.extract.reader import RULES_VERSION
 from app.store.derived.readings import stale_numbers
 from app.store.github.sync_state import last_runs
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 from app.store.tables import metadata
-from ingest.derive import RULES_VERSION
 from ingest.github.client import GitHubClient
 from ingest.sync.sync import sync
 from tests.ingest.conftest import REPO, shared_folder
@@ -33,6 +33,7 @@ RUN_LOGS = {"sync_run", "delivery"}
 SCRIPT = """
 import os, signal, sys, threading
 import ingest.sync.sync
+from app.knowledge.indexing import batches
 from app.knowledge.indexing.derive import derive_issues
 from app.store.session import open_store
 from ingest.github.client import GitHubClient
@@ -49,6 +50,8 @@ def derive(*args):
     moment()
     return derive_issues(*args)
 
+batches.derive_issues = derive
+
 class Client(GitHubClient):
     def get_page(self, *args, **more):
         moment()
@@ -59,7 +62,7 @@ class Client(GitHubClient):
         return super().find_object(*args, **more)
 
 with Client(api, "any") as client:
-    done = ingest.sync.sync.sync(open_store(url), client, repo, derive=derive, full=len(sys.argv) > 6).complete
+    done = ingest.sync.sync.sync(open_store(url), client, repo, full=len(sys.argv) > 6).complete
 print(done, flush=True)
 os._exit(0)
 """

@@ -35,7 +35,7 @@ def test_what_refers_to_an_issue_is_fetched_with_it(store: Store, github: Any, d
         },
     ]
     with github.client() as client:
-        assert fetch_with_links(store, client, REPO, 9, derive=derive)
+        assert fetch_with_links(store, client, REPO, 9)
 
     assert stored(store, 9, 21, 22, 4) == [9, 21]
     with store.reading() as session:
@@ -52,7 +52,7 @@ def test_only_so_many_linked_ones_are_asked_for(store: Store, github: Any, deriv
         github.put_issue(number, 50)
     github.timeline = refers(*numbers)
     with github.client() as client:
-        assert fetch_with_links(store, client, REPO, 9, derive=derive)
+        assert fetch_with_links(store, client, REPO, 9)
 
     assert len(stored(store, *numbers)) == LINKED_MAX
 
@@ -64,18 +64,18 @@ def test_a_linked_one_that_cannot_be_used_does_not_spoil_the_issue(
     github.put_issue(21, 50, updated_at="yesterday")
     github.timeline = refers(21)
     with github.client() as client:
-        assert fetch_with_links(store, client, REPO, 9, derive=derive)
+        assert fetch_with_links(store, client, REPO, 9)
 
     assert stored(store, 9) == [9]
 
 
 def test_what_github_does_not_have_is_not_fetched(store: Store, github: Any, derive: Any) -> None:
     with github.client() as client:
-        assert not fetch_with_links(store, client, REPO, 9, derive=derive)
+        assert not fetch_with_links(store, client, REPO, 9)
     assert stored(store, 9) == []
 
 
 def test_a_refusal_of_the_issue_itself_is_told(store: Store, github: Any, derive: Any) -> None:
     github.put_issue(9, 50, updated_at="yesterday")
     with github.client() as client, pytest.raises(GitHubError):
-        fetch_with_links(store, client, REPO, 9, derive=derive)
+        fetch_with_links(store, client, REPO, 9)

@@ -19,7 +19,8 @@ from app.store.schema import migrate
 from app.store.session import Store, open_store
 from ingest.github.client import GitHubClient
 from ingest.one_issue import fetch_issue
-from ingest.sync.sync import SyncResult, sync
+from ingest.sync.run import SyncResult
+from ingest.sync.sync import sync
 from tests.ingest.conftest import MODES, REPO, shared_folder
 
 REPO_ID = 1
@@ -52,7 +53,7 @@ def copy_of(store: Store) -> Copy:
 
 def run(store: Store, simulator: Any, derive: Any, **more: Any) -> SyncResult:
     with GitHubClient(simulator.url, "any") as client:
-        return sync(store, client, REPO, derive=derive, **more)
+        return sync(store, client, REPO, **more)
 
 
 def asked(simulator: Any) -> int:
@@ -178,9 +179,9 @@ def test_a_renamed_repository_and_a_transferred_issue_are_followed(
         reasons = [found.gone_reason for found in find_issues(session, REPO_ID, [first, second])]
     assert reasons == ["transferred", "transferred"]
     with GitHubClient(simulator.url, "any") as client:
-        assert fetch_issue(base, client, REPO, max(truth_of(simulator)[0]), derive=derive)
+        assert fetch_issue(base, client, REPO, max(truth_of(simulator)[0]))
     with GitHubClient(simulator.url, "any") as client:
-        assert not fetch_issue(base, client, REPO, first, derive=derive)
+        assert not fetch_issue(base, client, REPO, first)
 
 
 def test_a_token_that_is_not_taken_is_one_line(
@@ -198,7 +199,7 @@ def test_a_link_to_another_server_is_refused_and_the_token_never_sent_there(
     other = simulate()
     simulator = simulate(*mode, "--base-url", other.url, "--token", "only-mine")
     with GitHubClient(simulator.url, "only-mine") as client:
-        result = sync(base, client, REPO, derive=derive)
+        result = sync(base, client, REPO)
     assert "leads away" in str(result.error)
     assert "only-mine" not in str(result.error)
     assert not other.get("/_sim/requests?limit=50")
@@ -210,7 +211,7 @@ def test_a_redirect_to_another_server_is_refused_and_the_token_never_sent_there(
     other = simulate()
     simulator = simulate("--base-url", other.url, "--token", "only-mine", "--alias", "acme/old")
     with GitHubClient(simulator.url, "only-mine") as client:
-        result = sync(base, client, "acme/old", derive=derive)
+        result = sync(base, client, "acme/old")
     assert "leads away" in str(result.error)
     assert not other.get("/_sim/requests?limit=50")
     assert simulator.get("/_sim/requests?limit=50")[0]["status"] == 301

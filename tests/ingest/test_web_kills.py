@@ -18,12 +18,12 @@ import httpx
 import pytest
 
 from app.config import Settings
+from app.extract.reader import RULES_VERSION
 from app.knowledge.diagnosis.kept_logs import view_kept_log
 from app.knowledge.operations.doctor import examine
 from app.store.derived.readings import stale_numbers
 from app.store.schema import migrate
 from app.store.session import Store, open_store
-from ingest.derive import RULES_VERSION
 from ingest.github.client import GitHubClient
 from ingest.sync.sync import sync
 from tests.ingest.conftest import REPO

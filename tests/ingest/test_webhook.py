@@ -10,6 +10,7 @@ import time_machine
 from sqlalchemy import func, select
 
 from app.errors import InputError, StoreError
+from app.extract.reader import RULES_VERSION
 from app.store.derived.readings import stale_numbers
 from app.store.github.comments import find_comments
 from app.store.github.deliveries import KEPT
@@ -19,7 +20,6 @@ from app.store.github.sync_state import find_cursor
 from app.store.records import CommentRecord, IssueRecord
 from app.store.session import Store
 from app.store.tables import metadata
-from ingest import derive as pipeline
 from ingest.webhook import take_delivery
 from tests.ingest.conftest import API, REPO, FakeDerive, FakeGitHub, at
 
@@ -58,13 +58,13 @@ def told(action: str, repo: str = REPO, **parts: Any) -> dict[str, Any]:
 class Taker:
     """Takes deliveries as they come, each under a new id."""
 
-    def __init__(self, store: Store) -> None:
-        self.store, self.derive, self.count = store, FakeDerive(), 0
+    def __init__(self, store: Store, derive: FakeDerive) -> None:
+        self.store, self.derive, self.count = store, derive, 0
 
     def __call__(self, event: str, payload: Any, key: str | None = None) -> str:
         self.count += 1
         key = key or f"delivery-{self.count}"
-        return take_delivery(self.store, REPOS, event, payload, delivery_id=key, derive=self.derive)
+        return take_delivery(self.store, REPOS, event, payload, delivery_id=key)
 
     def issue(self, number: int, repo: str = REPO) -> IssueRecord | None:
         with self.store.reading() as session:
@@ -85,8 +85,8 @@ class Taker:
 
 
 @pytest.fixture
-def take(store: Store) -> Taker:
-    return Taker(store)
+def take(store: Store, derive: FakeDerive) -> Taker:
+    return Taker(store, derive)
 
 
 @pytest.mark.parametrize(
@@ -288,17 +288,17 @@ def test_nothing_is_kept_of_a_delivery_that_could_not_be_stored(
     assert take("issues", told("opened", issue=an_issue()), "again") == "stored"
 
 
-def test_an_issue_that_could_not_be_read_is_stored_and_left_to_the_sync(store: Store, take: Taker) -> None:
+def test_an_issue_that_could_not_be_read_is_stored_and_left_to_the_sync(
+    store: Store, take: Taker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: Any) -> Any:
         raise StoreError("the database refused")
 
-    outcome = take_delivery(
-        store, REPOS, "issues", told("opened", issue=an_issue()), delivery_id="d", derive=fail
-    )
+    monkeypatch.setattr("app.knowledge.indexing.batches.derive_issues", fail)
 
-    assert outcome == "stored"
+    assert take("issues", told("opened", issue=an_issue())) == "stored"
     with store.reading() as session:
-        assert stale_numbers(session, find_repository(session, REPO) or 0, pipeline.RULES_VERSION) == [7]
+        assert stale_numbers(session, find_repository(session, REPO) or 0, RULES_VERSION) == [7]
 
 
 def test_no_cursor_moves(store: Store, take: Taker) -> None:

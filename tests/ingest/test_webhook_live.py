@@ -24,7 +24,7 @@ from app.store.session import Store, open_store
 from app.web.routes.webhooks import BODY_LIMIT_BYTES
 from ingest.github.client import GitHubClient
 from ingest.sync.sync import sync
-from tests.ingest.conftest import REPO, TOKEN, FakeDerive, Simulator
+from tests.ingest.conftest import REPO, TOKEN, Simulator
 
 SECRET = "the secret of this test"
 
@@ -86,7 +86,7 @@ def compare(base: Store, simulator: Simulator) -> None:
 
 def pull(base: Store, simulator: Simulator) -> Any:
     with GitHubClient(simulator.url, TOKEN) as client:
-        return sync(base, client, REPO, derive=FakeDerive())
+        return sync(base, client, REPO)
 
 
 def test_the_simulator_delivers_and_what_it_drops_the_next_sync_brings(

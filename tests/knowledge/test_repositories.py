@@ -14,8 +14,8 @@ from app.knowledge.diagnosis.markdown import diagnosis_markdown, fix_words
 from app.knowledge.diagnosis.shapes import Diagnosis
 from app.knowledge.fix.shapes import FixElsewhere, FixView
 from app.knowledge.indexing import link as linking
+from app.knowledge.indexing.batches import rederive_all
 from app.knowledge.indexing.derive import derive_issues
-from app.knowledge.indexing.rederive import rederive_all
 from app.knowledge.issue.markdown import report_markdown
 from app.knowledge.issue.relations import RelatedItem, likeness_of, related
 from app.knowledge.issue.report import make_report

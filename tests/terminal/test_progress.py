@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 from rich.console import Console
 
+from app.knowledge.indexing.batches import Progress
 from app.terminal import progress as module
 from app.terminal.progress import LINE_EVERY_S, Meter, duration, plain_lines, progress
-from ingest.derive import Progress
 
 NOTE = "GitHub's primary rate limit: going on at 12:00:00 UTC"
 

@@ -46,8 +46,11 @@ CLOSED_SO = "closed as a duplicate, and it names no other issue"
 class DeriveResult:
     """How many issues were read, and how many of them a rule could not read."""
 
-    read: int
-    faults: int
+    read: int = 0
+    faults: int = 0
+
+    def __add__(self, other: DeriveResult) -> DeriveResult:
+        return DeriveResult(self.read + other.read, self.faults + other.faults)
 
 
 @dataclass(frozen=True, slots=True)

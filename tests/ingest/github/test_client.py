@@ -263,10 +263,13 @@ def test_what_has_not_changed_is_counted_and_costs_no_body(ask: Any) -> None:
     assert (client.requests, client.not_modified, client.remaining) == (2, 1, 41)
 
 
-def test_an_answer_past_the_limit_is_dropped_while_it_is_read(ask: Any) -> None:
+def test_an_answer_past_the_limit_is_dropped_while_it_is_read(
+    ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ingest.github.client.BODY_LIMIT_BYTES", 1 << 20)
     script = Script(httpx.Response(200, content=b"[" + b" " * 3_000_000 + b"]"))
     with pytest.raises(GitHubError, match="over 1 MiB"):
-        ask(script, body_limit_bytes=1 << 20).get_page("/x")
+        ask(script).get_page("/x")
     assert len(script.asked) == 1
 
 

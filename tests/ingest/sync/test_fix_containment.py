@@ -17,7 +17,8 @@ from app.store.github.sync_state import last_runs
 from app.store.session import Store
 from ingest.github.client import GitHubClient
 from ingest.sync import fix_containment as containment
-from ingest.sync.sync import SyncResult, sync
+from ingest.sync.run import SyncResult
+from ingest.sync.sync import sync
 from tests.ingest.conftest import REPO, at
 
 REPO_ID = 1

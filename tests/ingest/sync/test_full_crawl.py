@@ -16,7 +16,8 @@ from app.store.github.sync_state import find_cursor
 from app.store.records import IssueRecord
 from app.store.session import Store
 from ingest.one_issue import fetch_issue
-from ingest.sync.sync import SyncResult, sync
+from ingest.sync.run import SyncResult
+from ingest.sync.sync import sync
 from tests.ingest.conftest import REPO
 
 REPO_ID = 1
@@ -24,7 +25,7 @@ REPO_ID = 1
 
 def run(store: Store, github: Any, derive: Any, **more: Any) -> SyncResult:
     with github.client() as client:
-        return sync(store, client, REPO, derive=derive, **more)
+        return sync(store, client, REPO, **more)
 
 
 def fill(github: Any, issues: int, comments: int = 0) -> None:
@@ -207,11 +208,11 @@ def test_asking_for_one_issue_tells_that_it_is_gone(store: Store, github: Any, d
     run(store, github, derive)
     del github.issues[2]
     with github.client() as client:
-        assert not fetch_issue(store, client, REPO, 2, derive=derive)
+        assert not fetch_issue(store, client, REPO, 2)
     assert issue(store, 2).gone_reason == "deleted"
     github.put_issue(2, 180)
     with github.client() as client:
-        assert fetch_issue(store, client, REPO, 2, derive=derive)
+        assert fetch_issue(store, client, REPO, 2)
     assert issue(store, 2).gone_at is None
 
 
@@ -227,7 +228,7 @@ def test_one_issue_brings_what_refers_to_it(store: Store, github: Any, derive: A
         {"event": "cross-referenced", "source": None},
     ]
     with github.client() as client:
-        assert fetch_issue(store, client, REPO, 9, derive=derive)
+        assert fetch_issue(store, client, REPO, 9)
     with store.reading() as session:
         links = {
             (link.target_repo, link.target_number, link.kind) for link in links_from(session, REPO_ID, 9)

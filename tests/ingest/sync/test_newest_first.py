@@ -12,8 +12,9 @@ from app.store.github.issues import find_issue, numbers_of
 from app.store.github.sync_state import find_cursor, last_runs, save_cursor
 from app.store.session import Store
 from ingest.github.client import GitHubClient
-from ingest.sync.newest_first import KEPT_REQUESTS
-from ingest.sync.sync import SyncResult, sync
+from ingest.sync.lists import KEPT_REQUESTS
+from ingest.sync.run import SyncResult
+from ingest.sync.sync import sync
 from tests.ingest.conftest import MODES, REPO, FakeClock
 
 REPO_ID = 1
@@ -21,7 +22,7 @@ REPO_ID = 1
 
 def run(store: Store, simulator: Any, derive: Any, token: str | None = None, **more: Any) -> SyncResult:
     with GitHubClient(simulator.url, token, clock=FakeClock()) as client:
-        return sync(store, client, REPO, derive=derive, **more)
+        return sync(store, client, REPO, **more)
 
 
 def numbers(store: Store) -> set[int]:
@@ -164,22 +165,14 @@ def test_a_limit_holds_without_a_token_too(base: Store, derive: Any, simulate: C
     assert len(numbers(base)) <= 60
 
 
-@pytest.mark.parametrize("patient", [False, True])
-def test_a_spent_budget_is_waited_for_only_if_asked(
-    base: Store, derive: Any, simulate: Callable[..., Any], patient: bool
+def test_a_spent_budget_is_not_waited_for_without_a_token(
+    base: Store, derive: Any, simulate: Callable[..., Any]
 ) -> None:
     simulator = simulate("--anon-limit", "1")
     with GitHubClient(simulator.url) as client:
         client.get_page(f"/repos/{REPO}/releases")
-
-    class Advancing(FakeClock):
-        def sleep(self, seconds: float) -> None:
-            super().sleep(seconds)
-            simulator.post("/_sim/clock/advance", {"seconds": seconds})
-
-    clock = Advancing()
-    with GitHubClient(simulator.url, clock=clock, patient=patient) as client:
-        result = sync(base, client, REPO, derive=derive, limit=5)
-    assert bool(clock.slept) is patient
-    assert (result.error is None) is patient
-    assert patient or "TRIAGE_GITHUB_TOKEN" in str(result.error)
+    clock = FakeClock()
+    with GitHubClient(simulator.url, clock=clock) as client:
+        result = sync(base, client, REPO, limit=5)
+    assert clock.slept == []
+    assert "TRIAGE_GITHUB_TOKEN" in str(result.error)

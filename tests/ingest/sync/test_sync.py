@@ -9,14 +9,15 @@ import httpx
 import pytest
 
 import ingest.sync.lists
+from app.knowledge.indexing.batches import Progress
 from app.store.github.comments import find_comments
 from app.store.github.issues import find_issue, numbers_of
 from app.store.github.releases import first_releases_of
 from app.store.github.sync_state import find_cursor, last_runs
 from app.store.session import Store
-from ingest.derive import Progress
 from ingest.one_issue import fetch_issue
-from ingest.sync.sync import SyncResult, sync
+from ingest.sync.run import SyncResult
+from ingest.sync.sync import sync
 
 REPO = "acme/engine"
 REPO_ID = 1
@@ -24,7 +25,7 @@ REPO_ID = 1
 
 def run(store: Store, github: Any, derive: Any, **more: Any) -> SyncResult:
     with github.client() as client:
-        return sync(store, client, REPO, derive=derive, **more)
+        return sync(store, client, REPO, **more)
 
 
 def numbers(store: Store) -> list[int]:
@@ -256,7 +257,7 @@ def test_a_stopped_run_goes_on_where_it_was(store: Store, github: Any, derive: A
 
 
 def test_a_run_killed_while_it_reads_is_read_to_the_end_by_the_next(
-    store: Store, github: Any, derive: Any
+    store: Store, github: Any, derive: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(github, 450)
 
@@ -265,8 +266,10 @@ def test_a_run_killed_while_it_reads_is_read_to_the_end_by_the_next(
             raise KeyboardInterrupt
         return derive(session, repo_id, repo, batch)
 
+    monkeypatch.setattr("app.knowledge.indexing.batches.derive_issues", dies)
     with pytest.raises(KeyboardInterrupt):
-        run(store, github, dies)
+        run(store, github, derive)
+    monkeypatch.setattr("app.knowledge.indexing.batches.derive_issues", derive)
     asked = len(github.asked)
     result = run(store, github, derive)
     assert len(github.asked) - asked == 2
@@ -406,7 +409,7 @@ def test_one_issue_is_fetched_with_all_its_comments(store: Store, github: Any, d
     for n in range(1, 251):
         github.put_comment(n, 9, n)
     with github.client() as client:
-        assert fetch_issue(store, client, REPO, 9, derive=derive)
-        assert not fetch_issue(store, client, REPO, 10, derive=derive)
+        assert fetch_issue(store, client, REPO, 9)
+        assert not fetch_issue(store, client, REPO, 10)
     assert comment_ids(store, [9]) == list(range(1, 251))
     assert derive.numbers == [9]

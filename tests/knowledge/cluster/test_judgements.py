@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from app.errors import InputError, NotFoundError, PullRequestError
 from app.knowledge.cluster.judgements import Judgement, judge, judgements, undo
+from app.knowledge.indexing.batches import rederive_all
 from app.knowledge.indexing.derive import derive_issues
-from app.knowledge.indexing.rederive import rederive_all
 from app.store.github.issues import add_repository, find_repository, save_issues
 from app.store.people.judgements import judged_pairs
 from app.store.schema import migrate

@@ -14,8 +14,8 @@ from sqlalchemy import delete, select
 from app.extract.log.signature import signature_id
 from app.knowledge.cluster.judgements import judge, undo
 from app.knowledge.cluster.update import withdraw
+from app.knowledge.indexing.batches import rederive_all
 from app.knowledge.indexing.derive import derive_issues
-from app.knowledge.indexing.rederive import rederive_all
 from app.store.derived.clusters import ClusterRecord, cluster_of, find_clusters, members_of
 from app.store.github.issues import add_repository, find_repository, save_issues
 from app.store.records import IssueRecord

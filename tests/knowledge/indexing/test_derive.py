@@ -9,8 +9,8 @@ from app.extract.reader import RULES_VERSION, IssueReading, read_issue
 from app.extract.text.document import IssueText
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.indexing import derive
+from app.knowledge.indexing.batches import rederive_all
 from app.knowledge.indexing.derive import DeriveResult, derive_issues
-from app.knowledge.indexing.rederive import rederive_all
 from app.knowledge.indexing.starter_set import load_starter_set
 from app.store.derived.readings import count_faults, find_facts, links_from, stale_numbers
 from app.store.github.comments import save_comments
@@ -216,7 +216,7 @@ def test_a_card_s_words_still_find_it_after_a_real_sync(started: Store) -> None:
 
 
 def test_all_are_read_again_in_batches(store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.knowledge.indexing.rederive.BATCH", 2)
+    monkeypatch.setattr("app.knowledge.indexing.batches.BATCH", 2)
     keep(*(an_issue(number) for number in (1, 2, 3)), a_pull(4))
     told = []
 

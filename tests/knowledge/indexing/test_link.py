@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.knowledge.indexing import link as linking
+from app.knowledge.indexing.batches import rederive_all
 from app.knowledge.indexing.derive import derive_issues
 from app.knowledge.indexing.link import SIMILAR_MAX
-from app.knowledge.indexing.rederive import rederive_all
 from app.store.derived.links import find_similar
 from app.store.github.issues import add_repository, find_repository, save_issues
 from app.store.records import LinkRecord

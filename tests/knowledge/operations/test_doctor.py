@@ -10,7 +10,7 @@ import time_machine
 from sqlalchemy import text
 
 from app.config import Settings
-from app.knowledge.indexing.rederive import rederive_all
+from app.knowledge.indexing.batches import rederive_all
 from app.knowledge.operations.doctor import Examination, examine
 from app.store.backup.backup import back_up, restore
 from app.store.engine.bulk import gather_statistics

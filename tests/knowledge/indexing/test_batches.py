@@ -15,9 +15,9 @@ from app.extract.facts import Facts
 from app.extract.reader import RULES_VERSION, IssueReading, read_issue
 from app.extract.text.document import IssueText
 from app.knowledge.indexing import derive
+from app.knowledge.indexing.batches import Progress, quiet, rederive_all
 from app.knowledge.indexing.derive import derive_issues
-from app.knowledge.indexing.diff import ReadingDiff
-from app.knowledge.indexing.rederive import Rederived, diff_all, rederive_all
+from app.knowledge.indexing.diff import ReadingDiff, diff_all
 from app.knowledge.indexing.starter_set import load_starter_set
 from app.store.derived.readings import Reading, find_facts, find_kept_readings, save_readings, stale_numbers
 from app.store.github.comments import save_comments
@@ -27,10 +27,6 @@ from app.store.session import Store
 from app.store.tables import metadata
 from tests.knowledge.conftest import Keep
 from tests.samples import LATE, REPO, a_comment, a_pull, an_issue, fenced, marlin_log, rope_log
-
-
-def quiet(_step: Rederived) -> None:
-    return None
 
 
 def differing(diff: ReadingDiff) -> dict[str, tuple[int, int, int]]:
@@ -69,7 +65,7 @@ def test_under_the_same_rules_nothing_would_change(store: Store, keep: Keep) -> 
     assert (differing(diff), diff.differing, diff.never_read) == ({}, 0, 0)
     assert diff.compared > 30
     assert diff.stored_rules == {RULES_VERSION: diff.compared}
-    assert {"error.type", "gpus", "workarounds", "links", "evidence"} <= {item.field for item in diff.fields}
+    assert {"error.type", "gpus", "workarounds", "links"} <= {item.field for item in diff.fields}
 
 
 def test_what_other_rules_read_is_told_with_the_issue(
@@ -124,7 +120,7 @@ def test_a_rule_that_throws_now_takes_all_values(
     other_rules(monkeypatch, fail)
     told = differing(diff_all(store, REPO, quiet))
 
-    assert (told["fault"], told["gpus"], told["evidence"]) == ((1, 0, 0), (0, 1, 0), (0, 1, 0))
+    assert (told["fault"], told["gpus"]) == ((1, 0, 0), (0, 1, 0))
 
 
 def test_the_links_of_a_pull_request_are_compared(store: Store, keep: Keep) -> None:
@@ -158,9 +154,9 @@ def test_issues_that_were_never_read_are_only_counted(store: Store, keep: Keep) 
 def test_the_comparison_goes_in_batches_and_tells_how_far_it_is(
     store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.knowledge.indexing.rederive.BATCH", 2)
+    monkeypatch.setattr("app.knowledge.indexing.diff.BATCH", 2)
     keep(*(an_issue(number) for number in (1, 2, 3)), a_pull(4), an_issue(5))
-    told: list[Rederived] = []
+    told: list[Progress] = []
 
     assert diff_all(store, REPO, told.append).compared == 5
     assert [(step.done, step.total) for step in told] == [(2, 5), (4, 5), (5, 5)]

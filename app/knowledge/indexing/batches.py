@@ -1,0 +1,114 @@
+"""Derives facts from stored raw rows in batches, each in a unit of work of its own. Nothing here asks GitHub.
+
+What is still to be read is asked of the store (`stale_numbers`), so a run that was killed between storing and
+reading is made good by the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from app.errors import NotFoundError
+from app.extract.reader import RULES_VERSION
+from app.knowledge.indexing.derive import DeriveResult, derive_issues
+from app.store.derived.readings import stale_numbers
+from app.store.engine.connect import take_turn
+from app.store.github.counts import correct_tally
+from app.store.github.issues import add_repository, find_repository, numbers_of
+from app.store.session import Store
+
+BATCH = 100
+"""Issues in one unit of work: long enough to spread its cost, short enough to let another writer in."""
+
+_ALL = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is.
+
+    Attributes:
+        stage: releases, issues, comments, facts, fixes, comparing, file or waiting.
+        done: rows so far; seconds to wait when waiting.
+        total: how many there will be, where that is known.
+        note: what a person should know besides, or empty.
+    """
+
+    stage: str
+    done: int
+    total: int | None = None
+    note: str = ""
+
+
+Report = Callable[[Progress], None]
+
+
+def quiet(_progress: Progress) -> None:
+    """A report that does nothing."""
+
+
+def derive_changed(store: Store, repo: str, numbers: Sequence[int], report: Report = quiet) -> DeriveResult:
+    """Read these issues anew, in the order given.
+
+    Raises:
+        StoreError: the database refused; the batches before stay.
+    """
+    return _derive_batches(store, repo, numbers, report, only_stale=False)
+
+
+def derive_stale(store: Store, repo: str, report: Report = quiet) -> DeriveResult:
+    """Read all issues of a repository whose facts are missing or older than their text, comments or rules.
+
+    Raises:
+        StoreError: the database refused; the batches before stay.
+    """
+    with store.reading() as session:
+        repo_id = find_repository(session, repo)
+        numbers = stale_numbers(session, repo_id, RULES_VERSION) if repo_id is not None else []
+    return _derive_batches(store, repo, numbers, report, only_stale=True)
+
+
+def rederive_all(store: Store, repo: str, report: Report = quiet) -> DeriveResult:
+    """Read all stored issues of a repository again.
+
+    Raises:
+        NotFoundError: nothing of it is stored.
+    """
+    repo_id, numbers = stored_numbers(store, repo)
+    result = _derive_batches(store, repo, numbers, report, only_stale=False)
+    with store.unit_of_work() as session:
+        correct_tally(session, repo_id)
+    return result
+
+
+def stored_numbers(store: Store, repo: str) -> tuple[int, list[int]]:
+    """The repository's key, and the numbers of all its stored issues and pull requests, ascending.
+
+    Raises:
+        NotFoundError: nothing of it is stored.
+    """
+    with store.reading() as session:
+        repo_id = find_repository(session, repo)
+        if repo_id is None:
+            raise NotFoundError(f"nothing of {repo} is stored")
+        return repo_id, numbers_of(session, repo_id, limit=_ALL)
+
+
+def _derive_batches(
+    store: Store, repo: str, numbers: Sequence[int], report: Report, *, only_stale: bool
+) -> DeriveResult:
+    wanted = list(dict.fromkeys(numbers))
+    total = DeriveResult()
+    for start in range(0, len(wanted), BATCH):
+        batch: Sequence[int] = wanted[start : start + BATCH]
+        with store.unit_of_work() as session:
+            # Rows that another process is storing now must be seen, or be stored after `read_at`.
+            take_turn(session)
+            repo_id = add_repository(session, repo)
+            if only_stale:
+                batch = stale_numbers(session, repo_id, RULES_VERSION, among=batch)
+            if batch:
+                total += derive_issues(session, repo_id, repo, batch)
+        report(Progress("facts", min(start + BATCH, len(wanted)), len(wanted)))
+    return total
