@@ -26,7 +26,7 @@ WAITING = "waiting"
 
 
 class Step(Protocol):
-    """One report of a long run, as `ingest.derive.Progress` is."""
+    """One report of a long run, as `app.knowledge.indexing.batches.Progress` is."""
 
     @property
     def stage(self) -> str: ...
@@ -48,12 +48,10 @@ class Meter:
 
     Args:
         budget: what is left of GitHub's hourly requests, if that is known.
-        expected: how many rows a stage will bring, about, where the report does not say.
         now: seconds that only grow.
     """
 
     budget: Callable[[], int | None] = _unknown
-    expected: Callable[[str, int], int | None] = lambda _stage, _done: None
     now: Callable[[], float] = time.monotonic
     _began: dict[str, tuple[float, int]] = field(default_factory=dict, init=False)
     _told: set[str] = field(default_factory=set, init=False)
@@ -65,11 +63,6 @@ class Meter:
         self._told.add(step.note)
         return step.note
 
-    def total(self, step: Step) -> int | None:
-        """How many rows the stage will have, at least as many as there are."""
-        total = step.total if step.total is not None else self.expected(step.stage, step.done)
-        return max(total, step.done) if total is not None else None
-
     def rate(self, step: Step) -> float | None:
         """Rows a second since the stage's first report."""
         now = self.now()
@@ -78,7 +71,7 @@ class Meter:
 
     def figures(self, step: Step) -> str:
         """Rate, budget and time left, in words."""
-        rate, total, budget = self.rate(step), self.total(step), self.budget()
+        rate, total, budget = self.rate(step), step.total, self.budget()
         parts = []
         if rate:
             parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
@@ -90,9 +83,7 @@ class Meter:
 
     def line(self, step: Step) -> str:
         """The whole report, in words."""
-        total = self.total(step)
-        about = "" if step.total is not None else "about "
-        counted = f"{step.stage}: {step.done:,}" + (f" of {about}{total:,}" if total else "")
+        counted = f"{step.stage}: {step.done:,}" + (f" of {step.total:,}" if step.total else "")
         return ", ".join(part for part in (counted, self.figures(step)) if part)
 
 
@@ -127,9 +118,8 @@ def _bars(meter: Meter, bars: Progress) -> Callable[[Step], None]:
             return
         if step.stage not in tasks:
             tasks[step.stage] = bars.add_task(step.stage, total=None, figures="")
-        total = meter.total(step)
-        shown = meter.line(step).removeprefix(f"{step.stage}: ")
-        bars.update(tasks[step.stage], completed=step.done, total=total, figures=shown)
+        figures = meter.line(step).removeprefix(f"{step.stage}: ")
+        bars.update(tasks[step.stage], completed=step.done, total=step.total, figures=figures)
 
     return report
 

@@ -30,13 +30,13 @@ def clock() -> Clock:
 
 
 def test_a_plain_line_comes_every_few_seconds_and_not_before(clock: Clock) -> None:
-    report = plain_lines(Meter(lambda: 4321, lambda _s, _d: 50_000, clock.now), clock.told.append)
+    report = plain_lines(Meter(lambda: 4321, clock.now), clock.told.append)
     for page in range(1, 101):
         clock.time = page * 0.25
-        report(Progress("issues", page * 100))
+        report(Progress("issues", page * 100, 50_000))
 
     assert len(clock.told) == 25 / LINE_EVERY_S
-    assert clock.told[0] == "issues: 2,000 of about 50,000, 400/s, 4,321 requests left, about 2 min to go"
+    assert clock.told[0] == "issues: 2,000 of 50,000, 400/s, 4,321 requests left, about 2 min to go"
 
 
 def test_what_is_not_known_is_left_out(clock: Clock) -> None:
@@ -66,12 +66,6 @@ def test_a_wait_is_told_once_and_counts_nothing(clock: Clock) -> None:
     assert clock.told == [NOTE]
 
 
-def test_more_than_expected_moves_the_total(clock: Clock) -> None:
-    meter = Meter(expected=lambda _s, _d: 10, now=clock.now)
-
-    assert meter.total(Progress("issues", 25)) == 25
-
-
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [(0.4, "0 s"), (89, "89 s"), (90, "2 min"), (3599, "1 h 0 min"), (4800, "1 h 20 min")],
@@ -85,13 +79,13 @@ def test_a_terminal_gets_a_bar_with_the_same_figures(clock: Clock, monkeypatch: 
     screen.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr(module.sys, "stderr", screen)
     monkeypatch.setattr(module, "Console", lambda **_: Console(file=screen, force_terminal=True, width=150))
-    with progress(Meter(lambda: 4321, lambda _s, _d: 50_000, clock.now)) as report:
-        report(Progress("issues", 100))
+    with progress(Meter(lambda: 4321, clock.now)) as report:
+        report(Progress("issues", 100, 50_000))
         clock.time = 10
         report(Progress("waiting", 3600, note=NOTE))
         report(Progress("waiting", 3600, note=NOTE))
-        report(Progress("issues", 2100))
+        report(Progress("issues", 2100, 50_000))
 
     shown = screen.getvalue()
-    assert "2,100 of about 50,000, 200/s, 4,321 requests left, about 4 min to go" in shown
+    assert "2,100 of 50,000, 200/s, 4,321 requests left, about 4 min to go" in shown
     assert shown.count(NOTE) == 1
