@@ -1,1 +1,54 @@
-"""CATALOGUE: likeness of failures. Candidates from the index, a score, a probability, a band."""
+"""CATALOGUE: which stored issues are like a log, like a question, or like each other. Start here.
+
+Vocabulary
+    term       something a text is found by: a word, a pair of neighbouring words, a frame `file:function`,
+               a whole signature. A term is a channel and a text; its id is a hash of both.
+    channel    the kind of a term, for the kinds tell differently much: TEXT (words of the whole text), ERROR
+               (masked words of error lines), FRAME, SIGNATURE, and HEADING (title and facts of an issue).
+    posting    one row of the index: this term stands in this issue.
+    profile    all terms of one issue with their counts, packed into one row.
+    df         in how many issues a term stands. What a term tells is its idf, in nats: the rarer, the more.
+    candidate  an issue that shares enough rare terms with the query to be looked at closely.
+    score      BM25, summed by channel; a share is the part of the query's information that an issue holds.
+    agreement  how far the facts of both fit: model family, GPU architecture, backend, version.
+    chance     the score of a match that users see, from 0 to 1: a calibrated probability that it is the same
+               failure.
+    band       the chance in words: `same`, `likely`, `related`. Where a band begins was measured.
+    pair       two stored issues that are weighed against each other when one of them is read.
+    tie        a pair that is likely enough, with no contradiction, to report one failure.
+    cluster    the issues that ties, duplicates and people's judgements join: one failure.
+
+The steps from a log to its matches (`search/`)
+    1. `terms.py`       the terms of the log; of a long one those near the cause, without usual lines.
+    2. `bm25.py`        how rare each term is (a small base borrows the counts of a full one), which terms
+                        are rare enough for their postings to be read, and which issues hold most of them.
+    3. `log_search.py`  forty candidates with scores and shares. A question in words goes to
+                        `question_search.py` instead, where titles and facts count; the words of the search
+                        box to `word_search.py`, which asks for issues that hold all of them.
+    4. `agreement.py`   the facts of the first ten, compared with the log's.
+    5. `ranking.py`     order, chance and band, by the learned weights of `weights.json`.
+    What the search costs is bounded by the postings it may read, not by the number of stored issues.
+
+The steps from a new issue to its cluster (`pairs/`, then `clusters/`)
+    1. `pairs/candidates.py`      stored issues that share the telling terms of the issue.
+    2. `pairs/features.py`        what an issue is compared by: weighted words, conditions, backends, date.
+    3. `pairs/score.py`           the chance of each pair, by the weights of `pair_weights.json`; the best
+                                  pairs become links. A pair has one score, whatever else is stored.
+    4. `clusters/ties.py`         which pairs may be tied: a high chance alone is not enough.
+    5. `clusters/agglomerate.py`  groups from judgements first, then duplicates, then the strongest ties.
+
+How to add a search field
+    Give it a number beside the channels in `search/terms.py` and let `terms_of` yield its terms. For logs,
+    name it in CHANNELS, RAREST and SEED_WEIGHT of `search/log_search.py` (for questions, in POSTINGS_MAX and
+    with a `Field`, whose k1, b and mean length say how counts and lengths are taken). `triage reextract`
+    writes the new postings. Two features of its own, score and share, go into ORDER_FEATURES.
+
+How to add a feature and learn the weights again
+    Name it in FEATURES (the chance), ORDER_FEATURES or AGREEMENT_FEATURES of `search/ranking.py` and give its
+    value at the same place of `features_of`, `order_features` or `refine_features`. Then
+    `python -m app.train.log_ranking --database URL QUERIES.jsonl` learns order, chance and bands from logs
+    whose right answers are known, prints what the bands are worth on queries it did not learn from, and
+    writes `weights.json`. `app.train.question_ranking` does the same for questions, `app.train.pair_score`
+    for pairs, and `app.train.background` counts the terms of a full base. Run the benchmarks before and
+    after: a feature that does not help on unseen logs is left out, whatever it does for the known ones.
+"""

@@ -17,9 +17,7 @@ from app.store.engine.connect import is_sqlite, open_engine, reader_of, writer_o
 from app.store.engine.errors import explain
 
 Answer = TypeVar("Answer")
-Lasting = dict[Hashable, tuple[Hashable, dict[Any, Any]]]
-"""What the reading sessions of a store keep together, by name; each with the state it holds for."""
-_REMEMBERED, _LASTING = "remembered", "lasting"
+_REMEMBERED = "remembered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,6 @@ class Store:
     engine: Engine
     _reader: Engine = field(init=False, repr=False, compare=False)
     _writer: Engine = field(init=False, repr=False, compare=False)
-    _lasting: Lasting = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_reader", reader_of(self.engine))
@@ -56,7 +53,7 @@ class Store:
         Raises:
             StoreError: the database cannot be read.
         """
-        info = {_REMEMBERED: {}, _LASTING: self._lasting}
+        info: dict[str, Any] = {_REMEMBERED: {}}
         try:
             with Session(self._reader, expire_on_commit=False, info=info) as session:
                 yield session
@@ -93,18 +90,3 @@ def remembered(session: Session, name: Hashable, ask: Callable[[], Answer]) -> A
     if name not in kept:
         kept[name] = ask()
     return kept[name]
-
-
-def lasting(session: Session, name: Hashable, state: Callable[[], Hashable]) -> dict[Any, Any]:
-    """What the reading sessions of a store keep together for as long as `state` is the same; empty at first.
-
-    A session that writes gets one of its own, empty, and is not asked for the state.
-    """
-    kept: Lasting | None = session.info.get(_LASTING)
-    if kept is None:
-        return {}
-    now = state()
-    found = kept.get(name)
-    if found is None or found[0] != now:
-        found = kept[name] = (now, {})
-    return found[1]

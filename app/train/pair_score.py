@@ -34,7 +34,6 @@ from app.match.pairs.candidates import find_neighbours
 from app.match.pairs.features import (
     MAX_TEXT_CHARS,
     PairFeatures,
-    bare_title,
     build_features,
     grams_of,
     load_word_weights,
@@ -44,7 +43,7 @@ from app.match.pairs.features import (
     words_of,
 )
 from app.match.pairs.score import AGAINST, PAIR_FEATURES, pair_features
-from app.match.search.terms import terms_of, texts_of_log
+from app.match.search.terms import bare_title, terms_of, texts_of_log
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.github.issues import find_issues, find_repository, numbers_of
 from app.store.session import Store, open_store

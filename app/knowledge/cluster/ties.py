@@ -15,8 +15,9 @@ from app.extract.rules.rules import load_rule_set
 from app.match.clusters.agglomerate import BY_PEOPLE
 from app.match.clusters.canonical import evidence_points
 from app.match.clusters.ties import Member, is_tied
-from app.match.pairs.features import PairFeatures, bare_title, load_features, message_key
+from app.match.pairs.features import PairFeatures, load_features, message_key
 from app.match.pairs.score import load_pair_weights
+from app.match.search.terms import bare_title
 from app.store.derived.clusters import FailureTraits, MemberRecord, find_members
 from app.store.derived.links import find_likeness
 from app.store.derived.readings import links_to

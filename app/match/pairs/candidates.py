@@ -15,9 +15,9 @@ import numpy as np
 from sqlmodel import Session
 
 from app.extract.log.root_cause import CauseChain
-from app.match.pairs.features import bare_title, load_word_weights, stem
+from app.match.pairs.features import load_word_weights, stem
 from app.match.search.bm25 import affordable
-from app.match.search.terms import ERROR, FRAME, SIGNATURE, TEXT, Terms, terms_of
+from app.match.search.terms import ERROR, FRAME, SIGNATURE, TEXT, Terms, bare_title, terms_of
 from app.store.derived.search_index import Key, find_frequencies, find_postings, term_id
 
 NEIGHBOURS = 80
@@ -33,9 +33,6 @@ TITLE_WEIGHT = 1.0
 """A word of the title tells more than one of the text."""
 YARDSTICK = 16_000
 """The size of corpus against which rarity is told: to count the stored one grows with it."""
-NUMBER_BITS = 40
-NUMBER_MASK = (1 << NUMBER_BITS) - 1
-"""An issue's key as one number: its repository above, its own number below."""
 ALONE = 1
 """A term of one issue is its own."""
 
@@ -58,7 +55,8 @@ def find_neighbours(session: Session, repo_id: int, number: int, title: str, ter
     chosen = affordable(rarest, frequencies, POSTINGS_MAX)
     if not chosen:
         return Neighbours()
-    gains = {key: asked[key] * math.log1p(YARDSTICK / frequencies[key]) for key in chosen}
+    ids = np.array(sorted(chosen), dtype=np.int64)
+    gains = np.array([asked[key] * math.log1p(YARDSTICK / frequencies[key]) for key in ids.tolist()])
     rows = find_postings(session, chosen)
     own = rows[(rows[:, 1] == repo_id) & (rows[:, 2] != number)]
     errors = [term_id(*term) for term in terms if term[0] in ERROR_CHANNELS]

@@ -43,7 +43,6 @@ MIN_CLAIM_NORM, MIN_TEXT_NORM = 10.0, 15.0
 """Lighter bags are not stretched to unit length: "it fails" twice is no likeness."""
 MIN_STEM_CHARS = 4
 
-_PREFIX = pattern(r"^\s*(?:\[[^\]]{1,40}\]\s*[:：]?\s*)+")
 _WORD = pattern(r"[a-z][a-z0-9_]{1,59}|!!!+|[\x{4e00}-\x{9fff}]+")
 _NAME = pattern(r"[A-Za-z_][A-Za-z0-9_]*(?:[._-][A-Za-z0-9_]+)*")
 _CAMEL = pattern(r"[a-z][A-Z]")
@@ -128,11 +127,6 @@ def build_features(title: str, text: str, facts: Facts, created_at: datetime | N
         types=frozenset(error_types(facts)),
         bags=_bags(said, message, f"{said} {text[:MAX_TEXT_CHARS]}", known),
     )
-
-
-def bare_title(title: str) -> str:
-    """A title without the tags that forms put in front of it."""
-    return str(_PREFIX.sub("", title, count=1))
 
 
 def message_key(message: str) -> str:

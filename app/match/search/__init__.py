@@ -1,1 +1,1 @@
-"""A log or a question in; the stored issues most like it out."""
+"""A log, a question or words in; the stored issues most like them out."""

@@ -1,23 +1,23 @@
-"""How common a term is where the stored issues are too few to tell.
+"""BM25 over the search index (Robertson and Zaragoza 2009): what terms tell, which postings are read, scores.
 
-In: terms with the number of stored issues that hold them, and how many are stored. Out: both as a base of
-usual size would tell them. A base of eighty cards takes every word for rare, and so a line that hundreds of
-servers print for the mark of one failure. Counts of a full corpus stand in for the issues that are missing
-there: all of them in an empty base, none where as many are stored, so that a full base is weighed by itself
-alone. The counts are data (`background.npz`: hashes of terms and numbers, no words), made by
-`app.train.background`.
-
-What a search may read of the index, and how much each term tells. Pure.
+A small base takes every word for rare, and so a line that hundreds of servers print for the mark of one
+failure. So the counts of a full corpus stand in for the issues that are missing: all of them in an empty
+base, none from `ISSUES` stored issues on. These counts are data (`background.npz`: hashes of terms and
+numbers, no words), made by `app.train.background`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import as_file, files
+from itertools import compress
 
 import numpy as np
+from sqlmodel import Session
+
+from app.store.derived.search_index import Key, Profile, count_indexed, find_frequencies, term_id
 
 NAME = "background.npz"
 ISSUES = 15_000
@@ -26,6 +26,81 @@ HASH_SHIFT = 32
 """Of a term's id the upper half is kept: of 60,000 terms hardly two share it."""
 LEVELS_PER_OCTAVE = 8
 """Counts are kept as logarithms in a byte, right to within 5 %."""
+MEAN_TERMS = 250
+"""Terms of a usual issue; fixed, so that a score does not drift as the corpus grows."""
+_NUMBER_BITS = 40
+_NUMBER_MASK = (1 << _NUMBER_BITS) - 1
+"""An issue's key as one number: its repository above, its own number below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """How one part of an issue's text is scored.
+
+    Attributes:
+        k1: how soon a repeated term adds nothing more.
+        b: how much the length counts, from 0 to 1.
+        mean: how many terms a usual text has.
+    """
+
+    k1: float
+    b: float
+    mean: float = MEAN_TERMS
+
+    def saturation(self, counts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """The factor by which each term's weight counts, by its count and the number of the text's terms."""
+        stretch = 1 - self.b + self.b * lengths / self.mean
+        factors: np.ndarray = counts * (self.k1 + 1) / (counts + self.k1 * stretch)
+        return factors
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The terms of a query, as arrays in the order of their ids.
+
+    Attributes:
+        weights: what each term tells, in nats.
+        texts: each term as it is shown.
+        held: how many stored issues hold it.
+        dfs: the same with the background's count for missing issues.
+    """
+
+    ids: np.ndarray
+    channels: np.ndarray
+    weights: np.ndarray
+    texts: tuple[str, ...]
+    held: np.ndarray
+    dfs: np.ndarray
+
+    def known(self) -> Query:
+        """Only the terms that some stored issue holds."""
+        at = self.held > 0
+        texts = tuple(compress(self.texts, at.tolist()))
+        return Query(self.ids[at], self.channels[at], self.weights[at], texts, self.held[at], self.dfs[at])
+
+    def rarest(self, channel: int) -> list[int]:
+        """The ids of a channel's terms, the rarest first."""
+        of = self.channels == channel
+        ids: list[int] = self.ids[of][np.argsort(self.held[of], kind="stable")].tolist()
+        return ids
+
+    def frequencies(self) -> dict[int, int]:
+        """How many stored issues hold each term, by id."""
+        return dict(zip(self.ids.tolist(), self.held.tolist(), strict=True))
+
+    def heaviest(self, places: np.ndarray) -> list[tuple[int, str, float]]:
+        """Channel, text and weight of the terms at these places, the weightiest first."""
+        first = places[np.argsort(-self.weights[places], kind="stable")].tolist()
+        return [(int(self.channels[at]), self.texts[at], float(self.weights[at])) for at in first]
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Where a query's terms stand in profiles, one entry each: the profile's place, the term's, its count."""
+
+    of: np.ndarray
+    at: np.ndarray
+    counts: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +121,18 @@ class Background:
 
 @lru_cache(maxsize=1)
 def load_background() -> Background:
-    """The counts this version was measured with; read when first a small base is asked."""
+    """The counts this version was measured with; read when a small base is first searched."""
     with as_file(files(__package__) / NAME) as path, np.load(path, allow_pickle=False) as stored:
         return Background(stored["halves"], count_of(stored["levels"]), int(stored["issues"]))
 
 
-def weighed(ids: np.ndarray, held: np.ndarray, size: int) -> tuple[np.ndarray, float]:
-    """How many issues hold each term, and of how many.
+def with_background(ids: np.ndarray, held: np.ndarray, size: int) -> tuple[np.ndarray, float]:
+    """How many issues hold each term, and of how many, with the background for the issues that are missing.
 
     Args:
         ids: of the terms.
         held: how many stored issues hold each.
         size: how many issues are stored.
-
-    Returns:
-        The same, with the counts of a full corpus in the place of the issues that are missing.
     """
     if size >= ISSUES:
         return held, size
@@ -87,6 +159,38 @@ def count_of(levels: np.ndarray) -> np.ndarray:
     return counts
 
 
+def weigh(
+    session: Session, terms: Mapping[tuple[int, str], tuple[float, str]], *, small_base: bool = True
+) -> Query:
+    """A query of terms, known to any issue or not.
+
+    Args:
+        session: of the store.
+        terms: channel and term, with a factor for its weight and the text to show for it.
+        small_base: let the background stand in for the issues that a small base is missing.
+    """
+    asked = sorted((term_id(*term), term[0], *value) for term, value in terms.items())
+    size = count_indexed(session)
+    frequencies = find_frequencies(session, [row[0] for row in asked])
+    ids = np.array([row[0] for row in asked], dtype=np.int64)
+    held = np.array([min(frequencies.get(row[0], 0), size) for row in asked], dtype=np.int64)
+    dfs, issues = with_background(ids, held, size) if small_base else (held, float(size))
+    return Query(
+        ids,
+        np.array([row[1] for row in asked], dtype=np.int8),
+        information(dfs, issues) * np.array([row[2] for row in asked], dtype=float),
+        tuple(row[3] for row in asked),
+        held,
+        dfs,
+    )
+
+
+def information(dfs: np.ndarray, issues: float) -> np.ndarray:
+    """What terms tell that so many of `issues` issues hold, in nats (the idf of BM25); nothing if more do."""
+    nats: np.ndarray = np.log(1 + (issues - np.minimum(dfs, issues) + 0.5) / (dfs + 0.5))
+    return np.where(dfs <= issues, nats, 0.0)
+
+
 def affordable(ids: Iterable[int], frequencies: Mapping[int, int], most: int) -> list[int]:
     """The first of these terms, up to `most` rows of postings in all; one at least, however common it is."""
     total = 0
@@ -99,7 +203,46 @@ def affordable(ids: Iterable[int], frequencies: Mapping[int, int], most: int) ->
     return chosen
 
 
-def information(dfs: np.ndarray, issues: float) -> np.ndarray:
-    """What terms tell that so many of `issues` issues hold, in nats (the idf of BM25); nothing if more do."""
-    told: np.ndarray = np.log(1 + (issues - np.minimum(dfs, issues) + 0.5) / (dfs + 0.5))
-    return np.where(dfs <= issues, told, 0.0)
+def heaviest_holders(
+    rows: np.ndarray,
+    ids: np.ndarray,
+    gains: np.ndarray,
+    *,
+    limit: int,
+    repo_ids: Sequence[int] | None = None,
+    exclude: Collection[Key | int] = frozenset(),
+) -> list[Key]:
+    """The issues of these postings whose terms tell most in sum, equals by their keys.
+
+    Args:
+        rows: term, repository and number, in the order of the terms, as `find_postings` gives them.
+        ids: all terms, sorted; `gains` is what each of them tells.
+        limit: how many.
+        repo_ids: of these repositories only.
+        exclude: issues that are left out, or numbers, whatever their repository.
+    """
+    if repo_ids is not None:
+        rows = rows[(rows[:, 1, None] == list(repo_ids)).any(axis=1)]
+    numbers = [item for item in exclude if isinstance(item, int)]
+    left_out = [key[0] << _NUMBER_BITS | key[1] for key in exclude if not isinstance(key, int)]
+    issues = rows[:, 1] << _NUMBER_BITS | rows[:, 2]
+    wanted = ~(np.isin(rows[:, 2], numbers) | np.isin(issues, left_out))
+    keys, holder = np.unique(issues[wanted], return_inverse=True)
+    # Each sum is taken in the order of the terms, so that it is the same to the last bit on both engines.
+    told = gains[np.searchsorted(ids, rows[wanted, 0])]
+    sums = np.bincount(holder, weights=told, minlength=len(keys)).round(6)
+    best = keys[np.lexsort((keys, -sums))[:limit]]
+    return [(key >> _NUMBER_BITS, key & _NUMBER_MASK) for key in best.tolist()]
+
+
+def find_overlap(profiles: Sequence[Profile], ids: np.ndarray) -> Overlap:
+    """Where these terms, sorted by id, stand in profiles; entries ascend by profile, then by term."""
+    if not profiles:
+        none = np.empty(0, dtype=np.int64)
+        return Overlap(none, none, none)
+    all_ids = np.concatenate([profile.ids for profile in profiles])
+    at = np.minimum(np.searchsorted(ids, all_ids), len(ids) - 1)
+    here = np.flatnonzero(ids[at] == all_ids)
+    ends = np.cumsum([len(profile.ids) for profile in profiles])
+    counts = np.concatenate([profile.counts for profile in profiles])[here].astype(float)
+    return Overlap(np.searchsorted(ends, here, side="right"), at[here], counts)

@@ -33,7 +33,6 @@ from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rule_set
 from app.extract.text.blocks import read_document
 from app.extract.text.document import IssueText
-from app.match.pairs.features import bare_title
 
 HEADING = 5
 """The channel beside those of `app.match.search.terms`, which a log is searched by."""
@@ -44,6 +43,7 @@ MEANINGS = ("conditions", "symptoms")
 _STOP_WORDS = frozenset(load("symptoms")["stop_words"])
 NO_FAILURE = "none"
 
+_PREFIX = pattern(r"^\s*(?:\[[^\]]{1,40}\]\s*[:：]?\s*)+")
 _WORD = pattern(r"[a-z0-9_]+(?:\.[a-z0-9_]+)*|!!!+|[\x{4e00}-\x{9fff}]+")
 _FAMILY = pattern(r"^([a-z]{3,})\d[\d.]*$")
 _MINOR = pattern(r"\b0\.\d{1,3}\b")
@@ -92,6 +92,11 @@ def question_heading(reading: LogReading) -> Heading:
     _, kind, _ = find_failure(document, None, "")
     around = reading.surroundings
     return read_heading(reading.log, gpus=around.gpus, version=around.versions.get("vllm"), kind=kind)
+
+
+def bare_title(title: str) -> str:
+    """A title without the tags that forms put in front of it."""
+    return str(_PREFIX.sub("", title, count=1))
 
 
 def _words(text: str) -> Iterable[tuple[str, str]]:

@@ -1,14 +1,12 @@
 """Which stored issues hold the words somebody types: all of them, ranked by how much they tell there.
 
 In: a few words. Out: the issues that hold every telling one, each with a score. A word that stands in most
-issues narrows nothing, and one that stands in none is told, not searched by. Where few enough are found they
-are ranked by BM25 (as in `candidates`); words of the error line, neighbouring words and those of the title
-count most.
+issues narrows nothing; one that stands in none is reported, not searched by. Where few enough are found they
+are ranked by BM25; words of the error line, neighbouring words and those of the title count most.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,11 +14,11 @@ from itertools import pairwise
 import numpy as np
 from sqlmodel import Session
 
-from app.match.search.log_search import K1, MEAN_TERMS, B
+from app.match.search.bm25 import Query, find_overlap, weigh
+from app.match.search.log_search import FIELD
 from app.match.search.terms import ERROR, TEXT, words_of
 from app.store.derived.facets import find_titles
 from app.store.derived.search_index import (
-    Profile,
     count_indexed,
     find_frequencies,
     find_postings,
@@ -55,8 +53,14 @@ def search_words(session: Session, repo_id: int, text: str) -> FoundByWords:
     unknown = tuple(word for word in words if word not in known)
     telling = [w for w in known if frequencies[term_id(TEXT, w)] <= COMMON_SHARE * size] or known
     found = _holding(session, repo_id, [term_id(TEXT, word) for word in telling])
-    weights = _weights(session, telling, words_of(text), size)
-    return FoundByWords(_scored(session, repo_id, found, weights), words, unknown)
+    texts = [*telling, *_pairs(words_of(text)[: 2 * WORDS_MAX])]
+    factors = {(channel, one): (factor, one) for channel, factor in CHANNEL_WEIGHT.items() for one in texts}
+    query = weigh(session, factors, small_base=False).known()
+    return FoundByWords(_scored(session, repo_id, found, query), words, unknown)
+
+
+def _pairs(words: Sequence[str]) -> list[str]:
+    return [f"{one} {two}" for one, two in pairwise(words)]
 
 
 def _holding(session: Session, repo_id: int, ids: Sequence[int]) -> set[int]:
@@ -68,20 +72,8 @@ def _holding(session: Session, repo_id: int, ids: Sequence[int]) -> set[int]:
     return set.intersection(*holders.values()) if holders else set()
 
 
-def _weights(session: Session, telling: Sequence[str], typed: Sequence[str], size: int) -> dict[int, float]:
-    """How much each term tells: the words, neighbouring words, and both in the error line."""
-    texts = [*telling, *(f"{one} {two}" for one, two in pairwise(typed[: 2 * WORDS_MAX]))]
-    channels = {term_id(channel, text): channel for channel in CHANNEL_WEIGHT for text in texts}
-    frequencies = find_frequencies(session, list(channels))
-    return {
-        key: CHANNEL_WEIGHT[channels[key]] * math.log(1 + (max(0, size - df) + 0.5) / (df + 0.5))
-        for key, df in sorted(frequencies.items())
-    }
-
-
-def _scored(
-    session: Session, repo_id: int, found: set[int], weights: Mapping[int, float]
-) -> dict[int, float]:
+def _scored(session: Session, repo_id: int, found: set[int], query: Query) -> dict[int, float]:
+    weights = dict(zip(query.ids.tolist(), query.weights.tolist(), strict=True))
     if len(found) > PROFILES_MAX:
         scores = dict.fromkeys(found, 0.0)
         for key, repo, number in find_postings(session, list(weights)).tolist():
@@ -90,22 +82,17 @@ def _scored(
         return {number: round(score, 6) for number, score in scores.items()}
     profiles = find_profiles(session, [(repo_id, number) for number in sorted(found)])
     titles = find_titles(session, repo_id, sorted(found))
-    ids = np.array(sorted(weights), dtype=np.int64)
-    values = np.array([weights[int(key)] for key in ids])
+    overlap = find_overlap(list(profiles.values()), query.ids)
+    lengths = np.array([profile.length for profile in profiles.values()])
+    factors = FIELD.saturation(overlap.counts, lengths[overlap.of])
+    sums = np.bincount(overlap.of, query.weights[overlap.at] * factors, len(profiles)).tolist()
     return {
-        number: round(_bm25(profile, ids, values) + _in_title(titles.get(number, ""), weights), 6)
-        for (_, number), profile in profiles.items()
+        number: round(score + _in_title(titles.get(number, ""), weights), 6)
+        for (_, number), score in zip(profiles, sums, strict=True)
     }
 
 
 def _in_title(title: str, weights: Mapping[int, float]) -> float:
     words = words_of(title)
-    terms = {term_id(TEXT, text) for text in (*words, *(f"{one} {two}" for one, two in pairwise(words)))}
+    terms = {term_id(TEXT, text) for text in (*words, *_pairs(words))}
     return TITLE_WEIGHT * sum(weights[key] for key in sorted(terms & weights.keys()))
-
-
-def _bm25(profile: Profile, ids: np.ndarray, weights: np.ndarray) -> float:
-    at = np.minimum(np.searchsorted(profile.ids, ids), len(profile.ids) - 1)
-    counts = np.where(profile.ids[at] == ids, profile.counts[at], 0).astype(float)
-    length = 1 - B + B * profile.length / MEAN_TERMS
-    return float(np.sum(weights * counts * (K1 + 1) / (counts + K1 * length)))

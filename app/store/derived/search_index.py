@@ -9,9 +9,8 @@ is found by without its being one of its text: it leaves the text's length as it
 from __future__ import annotations
 
 import hashlib
-import time
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,24 +18,13 @@ from sqlalchemy import delete, insert, select
 from sqlmodel import Session, col
 
 from app.store.engine.connect import take_turn, upsert
-from app.store.engine.rows import AMONG, KEYS, plain_rows, whole_numbers
+from app.store.engine.rows import AMONG, plain_rows
 from app.store.github.counts import Counts, add_to_tally, find_tallies
-from app.store.session import lasting
 from app.store.tables import PostingRow, metadata
 
 BYTES_PER_TERM = 10
 KEYS_PER_QUERY = 900
 """Stays below the number of bound values that every SQLite build takes."""
-COMMON_FROM, COMMON_KEPT_MAX, COMMON_KEPT_S = 20, 20_000, 60
-"""From how many issues on a term is common, how many such are kept, and for how long."""
-
-# A rare term is counted where it stands, which is read next anyway; its own row lies two pages farther away.
-_RARE = f"SELECT 1 FROM posting WHERE term_id = value LIMIT {COMMON_FROM}"  # noqa: S608
-_FREQUENCIES = (
-    f"SELECT value, coalesce(nullif((SELECT count(*) FROM ({_RARE}) AS rare), {COMMON_FROM}),"  # noqa: S608
-    f" (SELECT df FROM term WHERE id = value)) FROM {KEYS}"
-)
-
 Key = tuple[int, int]
 """Repository key and issue number."""
 
@@ -161,25 +149,8 @@ def find_profiles(session: Session, keys: Sequence[Key]) -> dict[Key, Profile]:
 
 
 def find_frequencies(session: Session, term_ids: Sequence[int]) -> dict[int, int]:
-    """In how many issues each term stands; a term never seen is left out.
-
-    Half of a log's words are common ones, of which a store that only reads keeps the number until another
-    issue is indexed, and for a minute at most: an edited issue changes a large number by one.
-    """
-
-    def state() -> tuple[Hashable, ...]:
-        indexed = [(tally.repo_id, tally.counts.indexed) for tally in find_tallies(session)]
-        return (*indexed, int(time.monotonic() // COMMON_KEPT_S))
-
-    kept = lasting(session, "frequencies", state)
-    known = {key: kept[key] for key in term_ids if key in kept}
-    unknown = [key for key in term_ids if key not in known]
-    rows = plain_rows(session, _FREQUENCIES, unknown)
-    fresh = {key: df for key, df in rows if df}
-    common = {key: df for key, df in fresh.items() if df >= COMMON_FROM}
-    if len(kept) + len(common) <= COMMON_KEPT_MAX:
-        kept.update(common)
-    return known | fresh
+    """In how many issues each term stands; a term never seen is left out."""
+    return dict(plain_rows(session, f"SELECT id, df FROM term WHERE df > 0 AND id {AMONG}", term_ids))  # noqa: S608
 
 
 def find_common(session: Session, *, least: int) -> dict[int, int]:
@@ -191,7 +162,8 @@ def find_common(session: Session, *, least: int) -> dict[int, int]:
 
 def find_postings(session: Session, term_ids: Sequence[int]) -> np.ndarray:
     """Where these terms stand: rows of term id, repository key and issue number, as int64, term by term."""
-    return whole_numbers(session, ("term_id", "repo_id", "number"), "posting", term_ids)
+    asked = f"SELECT term_id, repo_id, number FROM posting WHERE term_id {AMONG} ORDER BY term_id"  # noqa: S608
+    return np.array(plain_rows(session, asked, term_ids), dtype=np.int64).reshape(-1, 3)
 
 
 def count_indexed(session: Session) -> int:

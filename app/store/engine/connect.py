@@ -50,8 +50,6 @@ SERVER_OPTIONS: Mapping[str, str | int] = {
 }
 """What PostgreSQL is reached with unless the address says otherwise: a host that is gone is noticed within a
 minute, and no query is compiled, which takes longer than any query of ours."""
-BINARY_ROWS = "binary_rows"
-"""An execution option: PostgreSQL gives the rows in its own form; for a statement whose types are plain."""
 TURN_KEY = 0x7475726E
 """Of the lock that writers hold in turn; this one spells "turn"."""
 
@@ -89,7 +87,6 @@ def _open_postgresql(url: URL) -> Engine:
         raise StoreError("TRIAGE_DATABASE_URL names an engine that is not known") from None
     if engine.dialect.name == "postgresql":
         event.listen(engine, "connect", _set_up_postgresql)
-        event.listen(engine, "before_cursor_execute", _ask_for_binary)
     return engine
 
 
@@ -100,13 +97,6 @@ def _set_up_postgresql(connection: Any, _record: Any) -> None:
 
     for dumper in (Int8Dumper, Int8BinaryDumper):
         connection.adapters.register_dumper(int, dumper)
-
-
-def _ask_for_binary(
-    _connection: Any, cursor: Any, _statement: str, _values: Any, context: Any, _many: bool
-) -> None:
-    if context.execution_options.get(BINARY_ROWS):
-        cursor.format = 1  # psycopg.pq.Format.BINARY, without importing what need not be installed
 
 
 def own_name() -> str:

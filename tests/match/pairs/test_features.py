@@ -14,7 +14,6 @@ from app.match.pairs.features import (
     MESSAGE,
     TITLE,
     PairFeatures,
-    bare_title,
     build_features,
     error_types,
     message_key,
@@ -24,6 +23,7 @@ from app.match.pairs.features import (
     unpack_features,
     words_of,
 )
+from app.match.search.terms import bare_title
 
 DAY = datetime(2026, 4, 8, tzinfo=UTC)
 

@@ -18,7 +18,7 @@ from app.match.search.bm25 import (
     information,
     level_of,
     load_background,
-    weighed,
+    with_background,
 )
 from app.match.search.terms import ERROR, TEXT
 from app.store.derived.search_index import term_id
@@ -28,14 +28,14 @@ IDS = np.array(sorted([COMMON, RARE]), dtype=np.int64)
 
 
 def counts(held: int, size: int) -> dict[int, float]:
-    found, _ = weighed(IDS, np.full(2, held), size)
+    found, _ = with_background(IDS, np.full(2, held), size)
     return dict(zip(IDS.tolist(), found.tolist(), strict=True))
 
 
 def test_a_full_base_is_weighed_by_itself_alone() -> None:
     held = np.array([3, 7])
 
-    assert weighed(IDS, held, ISSUES) == (held, ISSUES)
+    assert with_background(IDS, held, ISSUES) == (held, ISSUES)
 
 
 def test_in_a_small_base_a_common_word_is_common_and_a_rare_one_rare() -> None:
@@ -53,7 +53,7 @@ def test_the_share_of_the_background_falls_as_the_base_grows() -> None:
 
 
 def test_a_small_base_counts_as_one_of_usual_size() -> None:
-    _, size = weighed(IDS, np.zeros(2), 80)
+    _, size = with_background(IDS, np.zeros(2), 80)
 
     assert size >= ISSUES
 

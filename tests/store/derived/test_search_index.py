@@ -8,10 +8,9 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import event, text
+from sqlalchemy import text
 
 from app.store.derived.search_index import (
-    COMMON_FROM,
     KEYS_PER_QUERY,
     count_indexed,
     find_frequencies,
@@ -177,43 +176,3 @@ def test_a_count_of_nothing_leaves_the_length_as_it_is(filled: Store) -> None:
 
     assert (len(profile.ids), profile.length) == (2, 1)
     assert holders == [[term_id(5, "title"), 1, 1]]
-
-
-COMMON = {(1, "cuda"): 1}
-CUDA = term_id(1, "cuda")
-
-
-def index_each(store: Store, numbers: range) -> None:
-    with store.unit_of_work() as session:
-        save_issues(session, add_repository(session, REPO), [an_issue(number) for number in numbers])
-    index(store, dict.fromkeys(numbers, COMMON))
-
-
-def frequency(store: Store) -> int:
-    with store.reading() as session:
-        return find_frequencies(session, [CUDA])[CUDA]
-
-
-def test_a_common_term_is_counted_anew_once_another_issue_is_indexed(store: Store) -> None:
-    index_each(store, range(1, COMMON_FROM + 1))
-    assert frequency(store) == COMMON_FROM
-    index_each(store, range(COMMON_FROM + 1, COMMON_FROM + 2))
-
-    assert frequency(store) == COMMON_FROM + 1
-
-
-def test_a_common_term_is_asked_once_for_all_sessions_that_read(store: Store) -> None:
-    asked: list[str] = []
-    event.listen(store.engine, "before_cursor_execute", lambda *told: asked.append(told[2]))
-    index_each(store, range(1, COMMON_FROM + 1))
-    assert [frequency(store) for _ in range(3)] == [COMMON_FROM] * 3
-
-    assert sum("SELECT df FROM term" in statement for statement in asked) == 1
-
-
-def test_a_session_that_writes_asks_for_every_term(store: Store) -> None:
-    index_each(store, range(1, COMMON_FROM + 1))
-    assert frequency(store) == COMMON_FROM
-    with store.unit_of_work() as session:
-        index_terms(session, 1, {1: {}})
-        assert find_frequencies(session, [CUDA]) == {CUDA: COMMON_FROM - 1}
