@@ -7,7 +7,6 @@ repositories that share words of its error. Cost is bounded by `TERMS` and `POST
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
 
@@ -16,7 +15,7 @@ from sqlmodel import Session
 
 from app.extract.log.root_cause import CauseChain
 from app.match.pairs.features import load_word_weights, stem
-from app.match.search.bm25 import affordable
+from app.match.search.bm25 import affordable, heaviest_holders
 from app.match.search.terms import ERROR, FRAME, SIGNATURE, TEXT, Terms, bare_title, terms_of
 from app.store.derived.search_index import Key, find_frequencies, find_postings, term_id
 
@@ -61,18 +60,9 @@ def find_neighbours(session: Session, repo_id: int, number: int, title: str, ter
     own = rows[(rows[:, 1] == repo_id) & (rows[:, 2] != number)]
     errors = [term_id(*term) for term in terms if term[0] in ERROR_CHANNELS]
     others = rows[(rows[:, 1] != repo_id) & np.isin(rows[:, 0], np.array(errors, dtype=np.int64))]
-    return Neighbours(tuple(_best(own, gains, NEIGHBOURS)), tuple(_best(others, gains, NEIGHBOURS_ACROSS)))
-
-
-def _best(rows: np.ndarray, gains: Mapping[int, float], most: int) -> list[Key]:
-    """The issues of these postings (term, repository, number; term by term), by what their terms tell."""
-    keys = np.array(sorted(gains), dtype=np.int64)
-    told = np.array([gains[key] for key in keys.tolist()])[np.searchsorted(keys, rows[:, 0])]
-    found, holder = np.unique(rows[:, 1] << NUMBER_BITS | rows[:, 2], return_inverse=True)
-    # Each sum is taken in the order of the terms, so that it is the same to the last bit on both engines.
-    sums = np.bincount(holder, weights=told, minlength=len(found)).round(6)
-    best: list[int] = found[np.lexsort((found, -sums))[:most]].tolist()
-    return [(key >> NUMBER_BITS, key & NUMBER_MASK) for key in best]
+    here = heaviest_holders(own, ids, gains, limit=NEIGHBOURS)
+    across = heaviest_holders(others, ids, gains, limit=NEIGHBOURS_ACROSS)
+    return Neighbours(tuple(here), tuple(across))
 
 
 def _choose(title: str, terms: Terms) -> dict[int, float]:

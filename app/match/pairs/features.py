@@ -26,6 +26,7 @@ from app.extract.facts import Facts
 from app.extract.log.signature import mask
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rule_set
+from app.match.search.terms import bare_title
 from app.store.derived.pair_features import find_packed_features, save_packed_features
 
 TITLE, MESSAGE, WORDS, NAMES, TITLE_WORDS = "title", "message", "words", "names", "title_words"
