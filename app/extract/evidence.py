@@ -53,12 +53,7 @@ def with_confidence(item: Evidence) -> Evidence:
 
 
 def cite(
-    document: Document,
-    field: str,
-    value: str,
-    span: tuple[str, int, int],
-    rule: str,
-    confidence: float = 0.9,
+    document: Document, field: str, value: str, span: tuple[str, int, int], rule: str, confidence: float = 0.9
 ) -> Evidence:
     """Evidence for one value.
 

@@ -24,10 +24,10 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
-from app.extract.remedies.candidates import Offer
-from app.extract.remedies.clauses import grammar
-from app.extract.remedies.score import WEIGHTS_FILE, Weights, chance_of, features_of
-from app.extract.remedies.sentences import offers_of
+from app.extract.remedies.candidates import CandidateRemedy
+from app.extract.remedies.changes import grammar
+from app.extract.remedies.score import WEIGHTS_FILE, RemedyWeights, chance_of, features_of
+from app.extract.remedies.sentences import candidates_of
 from app.extract.text.blocks import read_document
 from app.extract.text.document import CommentText, IssueText
 from app.extract.text.sentences import is_request, read_sentences
@@ -49,7 +49,7 @@ SAID = LABELS.with_name("said.jsonl")
 
 OWN = grammar("own")
 HELPS = ("works", "partial")
-PLAIN_RULE = Weights(
+PLAIN_RULE = RemedyWeights(
     -1.0,
     {"shape:strong": 2.0, "shape:off": 2.0, "shape:deed": 2.0, "shape:anaphor": 2.0, "gap:far": -2.0},
     0.5,
@@ -61,7 +61,7 @@ PLAIN_RULE = Weights(
 class Example:
     """One offer, whether it is right, and the clause and issue it belongs to."""
 
-    offer: Offer
+    offer: CandidateRemedy
     right: bool
     number: int
     clause: tuple[int, str, int, int]
@@ -110,8 +110,8 @@ def read_said(path: Path) -> list[Example]:
     return examples
 
 
-def learn(examples: Sequence[Example]) -> Weights:
-    """Weights of all features that are not rare."""
+def learn(examples: Sequence[Example]) -> RemedyWeights:
+    """RemedyWeights of all features that are not rare."""
     found = [features_of(example.offer) for example in examples]
     counts: dict[str, int] = {}
     for names in found:
@@ -127,7 +127,7 @@ def learn(examples: Sequence[Example]) -> Weights:
     model = LogisticRegression(C=STRENGTH, max_iter=5000)
     model.fit(table, [example.right for example in examples])
     weights = {name: round(float(w), 3) for name, w in zip(known, model.coef_[0], strict=True)}
-    return Weights(round(float(model.intercept_[0]), 3), weights, 0.5)
+    return RemedyWeights(round(float(model.intercept_[0]), 3), weights, 0.5)
 
 
 def judge_folds(examples: Sequence[Example], said: Sequence[Example] = ()) -> list[tuple[float, bool]]:
@@ -140,7 +140,7 @@ def judge_folds(examples: Sequence[Example], said: Sequence[Example] = ()) -> li
     return judged
 
 
-def best_of(examples: Sequence[Example], weights: Weights) -> list[tuple[float, bool]]:
+def best_of(examples: Sequence[Example], weights: RemedyWeights) -> list[tuple[float, bool]]:
     """The likeliest offer of each clause."""
     best: dict[tuple[int, str, int, int], tuple[float, bool]] = {}
     for example in examples:
@@ -173,7 +173,7 @@ def calibration_error(judged: Sequence[tuple[float, bool]]) -> float:
     return error
 
 
-def _offers(row: dict[str, Any]) -> Iterator[Offer]:
+def _offers(row: dict[str, Any]) -> Iterator[CandidateRemedy]:
     comments = tuple(CommentText(item["body"], item.get("id")) for item in row.get("comments_data") or ())
     document = read_document(IssueText(row["number"], row["title"], row["body"] or "", comments=comments))
     if is_request(document):
@@ -181,19 +181,19 @@ def _offers(row: dict[str, Any]) -> Iterator[Offer]:
     previous = None
     for sentence in read_sentences(document):
         if not sentence.is_proposal or OWN.search(sentence.text):
-            yield from offers_of(sentence, previous)
+            yield from candidates_of(sentence, previous)
         previous = sentence
 
 
-def _example(number: int, offer: Offer, actions: Sequence[str]) -> Example:
-    thing, sentence = offer.thing, offer.sentence
+def _example(number: int, offer: CandidateRemedy, actions: Sequence[str]) -> Example:
+    thing, sentence = offer.change, offer.sentence
     text = sentence.text[thing.start : thing.end]
     right = any(same_change(action, text) for action in actions)
     return Example(offer, right, number, (number, sentence.source, sentence.start, offer.clause))
 
 
-def _row_of(offer: Offer, rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    at = offer.sentence.start + offer.thing.start
+def _row_of(offer: CandidateRemedy, rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    at = offer.sentence.start + offer.change.start
     return next(
         (row for row in rows if row["source"] == offer.sentence.source and row["start"] <= at < row["end"]),
         None,
@@ -228,7 +228,7 @@ def main() -> None:
         "seen": scores(best_of(examples, weights), threshold, total),
     }
     told["plain rule"] = scores(best_of(examples, PLAIN_RULE), PLAIN_RULE.threshold, total)
-    told["first offer"] = scores(best_of(examples, Weights(0.0, {}, 0.0)), 0.0, total)
+    told["first offer"] = scores(best_of(examples, RemedyWeights(0.0, {}, 0.0)), 0.0, total)
     data = {
         "learned": datetime.now(UTC).date().isoformat(),
         "offers": len(examples),

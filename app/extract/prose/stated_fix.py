@@ -90,11 +90,6 @@ def _said(document: Document, sentence: Sentence, rule: Rule, name: str, order: 
     by_maintainer = document.speaker.get(sentence.source) == "maintainer"
     fix = Fix(state=state, pr=name, released_in=released, source=sentence.source)
     evidence = cite(
-        document,
-        "fix",
-        name,
-        sentence.span(0, len(sentence.text)),
-        rule.id,
-        0.85 if by_maintainer else 0.75,
+        document, "fix", name, sentence.span(0, len(sentence.text)), rule.id, 0.85 if by_maintainer else 0.75
     )
     return _Said((_RANK.get(state, 0), int(rule["weight"]), order), fix, evidence)

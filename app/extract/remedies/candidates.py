@@ -1,26 +1,33 @@
-"""What a clause says helped: every change that could be meant by its words of success.
+"""Every change that could be meant by a clause's words of success.
 
-In: a `Clause`. Out: `Offer`s, many and cheap: the change to the left or right of a word of success, how
-the two are joined, and what stands around. Which offer is really told is judged by `judge.py`; nothing
-is decided here but what cannot be a remedy at all.
+In: a `Clause`. Out: `CandidateRemedy`s, many and cheap: the change to the left or right of a word of
+success, how the two are joined, and what stands around. `score.py` judges which one is meant; nothing is
+decided here but what cannot be a remedy at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from app.extract.facts import Outcome
 from app.extract.lists import load
 from app.extract.remedies.changes import (
     MAX_ACTION_CHARS,
-    Thing,
+    ChangeSpan,
+    Clause,
     find_names,
     find_phrase,
+    grammar,
+    plain_words,
+    setting_of,
+    shape_of,
     trimmed,
+    with_alternatives,
+    words_span,
 )
-from app.extract.remedies.clauses import Clause, deed, grammar, make_thing, nearest, plain_shape, words
-from app.extract.remedies.success_cues import find_cues
+from app.extract.remedies.cues import find_cues
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule
 from app.extract.text.sentences import Sentence
@@ -33,16 +40,8 @@ MAX_START_WORDS = 14
 
 _FAILS = pattern(f"(?i){'|'.join(load('workarounds')['failures'])}")
 _BLAMED = pattern(f"(?i)(?:{'|'.join(load('workarounds')['blamed'])})$")
-_LINK_RIGHT, _LINK_LEFT, _STOP = grammar("link_right"), grammar("link_left"), grammar("stop")
-_TAIL_SUBJECT, _PRONOUN, _DETERMINERS = grammar("tail_subject"), grammar("pronoun"), grammar("determiners")
-_TOLD = (("off", grammar("without")), ("off", grammar("off")), ("set", grammar("set_to")))
-_NO_TROUBLE, _ITSELF, _VERSION, _NOT = (grammar(name) for name in ("no_trouble", "itself", "version", "not"))
-_LEAD, _ANAPHOR, _GOES_WRONG = grammar("lead"), grammar("anaphor"), grammar("goes_wrong")
-_CHOSEN_FORM = grammar("chosen_form")
-_IN_COMMAND, _POINTING, _FULLY = grammar("in_command"), grammar("pointing"), grammar("fully")
-_ON_VERSION = grammar("on_version")
-_FAILURE = grammar("around_failure")
-_OPENS_CONTRAST, _ENDS_SHOWN = grammar("opens_contrast"), grammar("ends_shown")
+_LINK_RIGHT, _LINK_LEFT = grammar("link_right"), grammar("link_left")
+_SHAPES = (("off", grammar("without")), ("off", grammar("off")), ("set", grammar("set_to")))
 _WENT_TO: tuple[str, ...] = (*load("workarounds")["went_to"], "install", " instead")
 _OBJECTS = (" the ", " this ", " my ", " our ", " a ", " an ", " into ", " out of ")
 _ONCE = ("used to ", "never ")
@@ -56,56 +55,56 @@ _UNFIT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """One change that may be meant; `thing` counts from `sentence`, `features` are for the judge."""
+class CandidateRemedy:
+    """One change that may be meant; `change` counts from `sentence`, `features` are for the score."""
 
     sentence: Sentence
-    thing: Thing
+    change: ChangeSpan
     outcome: Outcome
     rule: str
     features: tuple[str, ...]
-    clause: int = 0
-    """Where its clause begins in the sentence: of one clause's offers one is told."""
+    clause: int
+    """Where its clause begins in the sentence: of one clause's candidates the likeliest is kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """A change near a cue: what it is made of and how it is joined."""
+class _NearCue:
+    """A change near a word of success: what it is made of and how it is joined."""
 
-    thing: Thing
+    change: ChangeSpan
     shape: str
     link: str
 
 
-def find_offers(sentence: Sentence, clause: Clause, previous: Sentence | None = None) -> Iterator[Offer]:
+def find_candidates(
+    sentence: Sentence, clause: Clause, previous: Sentence | None = None
+) -> Iterator[CandidateRemedy]:
     """Every change a clause may praise.
 
     Args:
         previous: the sentence before; "when I remove it" speaks of a setting named there.
     """
-    is_contrast = (
-        previous is not None and previous.source == sentence.source and _FAILURE.search(previous.text)
-    )
-    after = ("after:failure",) if is_contrast else ()
+    if previous is not None and previous.source != sentence.source:
+        previous = None
+    after = ("after:failure",) if previous and grammar("around_failure").search(previous.text) else ()
     for rule, span in find_cues(clause):
         if not _ends_badly(clause, rule, span[1]):
-            for offer in _of_cue(sentence, clause, previous, rule, span):
-                yield replace(offer, features=(*offer.features, *after))
+            for candidate in _of_cue(sentence, clause, previous, rule, span):
+                yield replace(candidate, features=(*candidate.features, *after))
 
 
 def _of_cue(
     sentence: Sentence, clause: Clause, previous: Sentence | None, rule: Rule, span: tuple[int, int]
-) -> Iterator[Offer]:
-    side = rule["side"]
-    places: list[tuple[str, _Found]] = []
-    if side != "left":
-        places += [("right", found) for found in _right(clause, span[1], rule)]
-    if side != "right":
-        places += [("left", found) for found in _left(clause, span[0])]
-    for where, found in places:
-        if found.shape not in _UNFIT[rule["demand"]] and _is_possible(clause, found, span):
-            yield _offer(sentence, clause, rule, where, found, span)
-    if previous is not None and previous.source == sentence.source:
+) -> Iterator[CandidateRemedy]:
+    places: list[tuple[str, _NearCue]] = []
+    if rule["side"] != "left":
+        places += [("right", near) for near in _right(clause, span[1], rule)]
+    if rule["side"] != "right":
+        places += [("left", near) for near in _left(clause, span[0])]
+    for where, near in places:
+        if near.shape not in _UNFIT[rule["demand"]] and _is_possible(clause, near, span):
+            yield _candidate(sentence, clause, rule, where, near, span)
+    if previous is not None:
         yield from _anaphors(clause, previous, rule, span)
 
 
@@ -114,175 +113,174 @@ def _ends_badly(clause: Clause, rule: Rule, end: int) -> bool:
 
     A deed done properly is none where the clause denies one: "it did not load the kernel properly".
     """
-    if rule.id == "helped.adverb" and _NOT.search(clause.text[:end]):
+    if rule.id == "helped.adverb" and grammar("not").search(clause.text[:end]):
         return True
     rest = clause.low[end:]
     return rule.id == "helped.runs" and (rest.startswith(_OBJECTS) or bool(_FAILS.search(rest)))
 
 
-def _is_possible(clause: Clause, found: _Found, span: tuple[int, int]) -> bool:
-    """Not blamed, no failure told between the change and the word of success, no version that once ran."""
-    thing = found.thing
-    if _names_nothing(clause, found) or _IN_COMMAND.search(clause.text[: thing.start]):
+def _is_possible(clause: Clause, near: _NearCue, span: tuple[int, int]) -> bool:
+    """Not blamed, no failure between the change and the word of success, no version that once ran."""
+    change, text, low = near.change, clause.text, clause.low
+    action, before = text[change.start : change.end], text[: change.start]
+    if any(grammar(name).search(action) for name in ("itself", "pointing")):
         return False
-    if found.shape in _IN_WORDS and _ON_VERSION.search(clause.text[span[1] :]):
+    is_past = low.startswith("used to", change.start) or low.endswith(_ONCE, 0, change.start)
+    if is_past or (near.shape != "phrase" and _is_version_run(clause, change)):
         return False
-    if _BLAMED.search(clause.low[max(0, thing.start - 30) : thing.start].rstrip(" `*\"'(")):
+    if grammar("in_command").search(before):
         return False
-    if found.shape in _IN_WORDS and thing.end <= span[0] and _GOES_WRONG.search(clause.text[: thing.start]):
+    goes_wrong = change.end <= span[0] and grammar("goes_wrong").search(before)
+    if near.shape in _IN_WORDS and (goes_wrong or grammar("on_version").search(text[span[1] :])):
         return False
-    between = clause.low[thing.end : span[0]] if thing.end <= span[0] else clause.low[span[1] : thing.start]
-    is_whole = between.count("(") == between.count(")")
-    return is_whole and not _FAILS.search(between)
+    if _BLAMED.search(low[max(0, change.start - 30) : change.start].rstrip(" `*\"'(")):
+        return False
+    between = low[change.end : span[0]] if change.end <= span[0] else low[span[1] : change.start]
+    return between.count("(") == between.count(")") and not _FAILS.search(between)
 
 
-def _names_nothing(clause: Clause, found: _Found) -> bool:
-    """Whether words only point to something, are vLLM itself, what once was, or a version that runs."""
-    thing = found.thing
-    action = clause.text[thing.start : thing.end]
-    if _ITSELF.search(action) or _POINTING.search(action):
-        return True
-    if clause.low.startswith("used to", thing.start) or clause.low.endswith(_ONCE, 0, thing.start):
-        return True
-    return found.shape != "phrase" and _is_version_run(clause, thing)
-
-
-def _is_version_run(clause: Clause, thing: Thing) -> bool:
+def _is_version_run(clause: Clause, change: ChangeSpan) -> bool:
     """Whether a version is only one that runs: half of a regression, unless somebody went to it."""
-    around = clause.low[max(0, thing.start - MAX_MOVE_REACH) : thing.end + MAX_MOVE_REACH // 2]
-    is_bare = bool(_VERSION.search(clause.text[thing.start : thing.end]))
+    around = clause.low[max(0, change.start - MAX_MOVE_REACH) : change.end + MAX_MOVE_REACH // 2]
+    is_bare = bool(grammar("version").search(clause.text[change.start : change.end]))
     return is_bare and not any(word in around for word in _WENT_TO)
 
 
-def _right(clause: Clause, start: int, rule: Rule) -> Iterator[_Found]:
+def _behind(link: Any, offset: int = 0) -> tuple[str, int]:
+    """The linking word, and where the change begins that it leads to; "without" belongs to the change."""
+    word = link.group(1).lower().replace("with out", "without")
+    return word, offset + (link.start(1) if word == "without" else link.end(1))
+
+
+def _right(clause: Clause, start: int, rule: Rule) -> Iterator[_NearCue]:
     """Changes behind a cue: led to by "with", "when", "after"; or simply next."""
+    text = clause.text
     if rule.extra.get("link"):
-        yield from _at(clause, start, len(clause.text), "direct")
+        yield from _at(clause, start, len(text), "direct")
         return
-    link = _LINK_RIGHT.search(clause.text[start:])
+    link = _LINK_RIGHT.search(text[start:])
     if link and link.group(1).lower() == "for":
-        closer = _LINK_RIGHT.search(clause.text[start + link.end(1) :])
+        closer = _LINK_RIGHT.search(text[start + link.end(1) :])
         start, link = (start + link.end(1), closer) if closer else (start, link)
     if link:
-        word = link.group(1).lower().replace("with out", "without")
-        at = start + (link.start(1) if word == "without" else link.end(1))
-        yield from _at(clause, at, len(clause.text), word)
-        yield from _further(clause, at)
+        word, at = _behind(link, start)
+        yield from _at(clause, at, len(text), word)
+        for further in list(_LINK_LEFT.finditer(text[at:]))[:MAX_LINKS]:
+            word, behind = _behind(further, at)
+            if word not in _WEAK_LINKS:  # "it works for all prompts when X is set"
+                yield from _at(clause, behind, len(text), word)
         return
-    near = [thing for thing in clause.things if start <= thing.start <= start + MAX_LOOSE_GAP]
+    near = [change for change in clause.changes if start <= change.start <= start + MAX_LOOSE_GAP]
     if near:
-        yield _Found(near[0], "strong", "loose")
+        yield _NearCue(near[0], "strong", "loose")
 
 
-def _further(clause: Clause, start: int) -> Iterator[_Found]:
-    """Changes behind later links: "it works for all prompts when X is set"."""
-    for link in list(_LINK_LEFT.finditer(clause.text[start:]))[:MAX_LINKS]:
-        word = link.group(1).lower().replace("with out", "without")
-        if word not in _WEAK_LINKS:
-            at = start + (link.start(1) if word == "without" else link.end(1))
-            yield from _at(clause, at, len(clause.text), word)
-
-
-def _left(clause: Clause, end: int) -> Iterator[_Found]:
+def _left(clause: Clause, end: int) -> Iterator[_NearCue]:
     """Changes before a cue: in its subject, or behind a "with", "when", "after"."""
     text = clause.text[:end]
-    links = list(_LINK_LEFT.finditer(text))[-MAX_LINKS:]
-    for link in links:
-        word = link.group(1).lower().replace("with out", "without")
-        at = link.start(1) if word == "without" else link.end(1)
-        tail = _TAIL_SUBJECT.search(text[at:])
+    for link in list(_LINK_LEFT.finditer(text))[-MAX_LINKS:]:
+        word, at = _behind(link)
+        tail = grammar("tail_subject").search(text[at:])
         yield from _at(clause, at, at + tail.start() if tail else end, word)
     yield from _subject(clause, end)
 
 
-def _subject(clause: Clause, end: int) -> Iterator[_Found]:
+def _subject(clause: Clause, end: int) -> Iterator[_NearCue]:
     """The subject of a cue: a setting, a deed ("removing X works"), or plain words ("single GPU works")."""
     text = clause.text[:end]
-    near = [thing for thing in clause.things if thing.end <= end + 1]
+    near = [change for change in clause.changes if change.end <= end + 1]
     if near:
-        thing = near[-1]
-        yield _Found(thing, "strong", "subject" if end - thing.end <= 4 else "loose")
+        yield _NearCue(near[-1], "strong", "subject" if end - near[-1].end <= 4 else "loose")
     cut = max(text.rfind(sign) for sign in (", ", ": ", " and ", "; ", "，", " - "))
     start = cut + 1 if cut >= 0 else 0
-    is_told = bool(_PRONOUN.search(text[start:])) and not _CHOSEN_FORM.search(text[start:])
-    before = find_phrase(clause.text, clause.low, 0, cut, first=True) if cut > 0 else None
-    if before and (is_told or before.start <= MAX_START_WORDS):
-        yield _Found(deed(clause, before), "deed" if before.start <= MAX_START_WORDS else "phrase", "then")
-    if is_told:
+    is_pronoun = bool(grammar("pronoun").search(text[start:]))
+    is_pronoun = is_pronoun and not grammar("chosen_form").search(text[start:])
+    before = find_phrase(clause.text, clause.low, 0, cut) if cut > 0 else None
+    if before and (is_pronoun or before.start <= MAX_START_WORDS):
+        shape = "deed" if before.start <= MAX_START_WORDS else "phrase"
+        yield _NearCue(setting_of(clause, before), shape, "then")
+    if is_pronoun:
         return
-    lead = _DETERMINERS.search(text[start:].lstrip())
-    start += len(text[start:]) - len(text[start:].lstrip()) + (lead.end() if lead else 0)
-    phrase = find_phrase(clause.text, clause.low, start, end, first=True)
-    if phrase and phrase.start - start <= MAX_START_WORDS:
-        yield _Found(deed(clause, phrase), "deed", "subject")
-    elif phrase:
-        yield _Found(phrase, "phrase", "subject")
-    elif (plain := words(clause, start, end)) is not None:
-        yield _Found(plain, plain_shape(clause, plain), "subject")
+    start = end - len(text[start:].lstrip())
+    lead = grammar("determiners").search(text[start:])
+    start += lead.end() if lead else 0
+    phrase = find_phrase(clause.text, clause.low, start, end)
+    if phrase and phrase.start - start > MAX_START_WORDS:
+        yield _NearCue(phrase, "phrase", "subject")
+    else:
+        yield from _deed_or_words(clause, phrase, start, end, "subject")
 
 
-def _at(clause: Clause, start: int, end: int, link: str) -> Iterator[_Found]:
+def _at(clause: Clause, start: int, end: int, link: str) -> Iterator[_NearCue]:
     """The change that stands at a place: a setting, something off, a deed, or plain words."""
-    if _NO_TROUBLE.search(clause.text[start:end]):
+    text = clause.text
+    if grammar("no_trouble").search(text[start:end]):
         return
-    if lead := _LEAD.search(clause.text[start:end]):
+    if lead := grammar("lead").search(text[start:end]):
         link = lead.group(1).lower()
-    stop = _STOP.search(clause.text[start + 1 : end])
+    stop = grammar("stop").search(text[start + 1 : end])
     words_end = start + 1 + stop.start() if stop else end
-    strong = [thing for thing in clause.things if start <= thing.start and thing.end <= end]
+    strong = [change for change in clause.changes if start <= change.start and change.end <= end]
     if strong and strong[0].start < words_end + 3:
-        yield _Found(nearest(clause, strong), "strong", link)
+        yield _NearCue(with_alternatives(clause, strong), "strong", link)
         return
-    for shape, told in _TOLD:
-        if match := told.search(clause.text[start : min(end, words_end)]):
-            left, right = trimmed(clause.text, start + match.start(1), start + match.end(1))
+    for shape, rule in _SHAPES:
+        if match := rule.search(text[start : min(end, words_end)]):
+            left, right = trimmed(text, start + match.start(1), start + match.end(1))
             if right - left <= MAX_ACTION_CHARS:
-                yield _Found(make_thing(clause, left, right), shape, link)
+                yield _NearCue(words_span(clause, left, right), shape, link)
                 return
-    phrase = find_phrase(clause.text, clause.low, start, words_end, first=True)
-    if phrase and phrase.start - start <= MAX_START_WORDS:
-        yield _Found(deed(clause, phrase), "deed", link)
-    elif (plain := words(clause, start, words_end)) is not None:
-        yield _Found(plain, plain_shape(clause, plain), link)
+    phrase = find_phrase(text, clause.low, start, words_end)
+    if phrase and phrase.start - start > MAX_START_WORDS:
+        phrase = None
+    yield from _deed_or_words(clause, phrase, start, words_end, link)
 
 
-def _anaphors(clause: Clause, previous: Sentence, rule: Rule, span: tuple[int, int]) -> Iterator[Offer]:
+def _deed_or_words(
+    clause: Clause, phrase: ChangeSpan | None, start: int, end: int, link: str
+) -> Iterator[_NearCue]:
+    if phrase:
+        yield _NearCue(setting_of(clause, phrase), "deed", link)
+    elif (plain := plain_words(clause, start, end)) is not None:
+        yield _NearCue(plain, shape_of(clause, plain), link)
+
+
+def _anaphors(
+    clause: Clause, previous: Sentence, rule: Rule, span: tuple[int, int]
+) -> Iterator[CandidateRemedy]:
     """The setting named in the sentence before: "when I remove it, the error is gone"."""
     for link in list(_LINK_LEFT.finditer(clause.text[: span[0]]))[:MAX_LINKS]:
         stop = clause.text.find(",", link.end(), span[0])
-        if stop > 0 and _ANAPHOR.search(clause.text[link.end() : stop]):
-            names = find_names(previous.text, previous.low)
+        if stop > 0 and grammar("anaphor").search(clause.text[link.end() : stop]):
+            names = [c for c in find_names(previous.text, previous.low) if c.kind in ("flag", "env")]
             if names:
-                found = _Found(names[-1], "anaphor", "when")
-                yield _offer(previous, Clause(previous.text, previous.low, 0, ()), rule, "left", found, span)
+                whole = Clause(previous.text, previous.low, 0, ())
+                yield _candidate(previous, whole, rule, "left", _NearCue(names[-1], "anaphor", "when"), span)
             return
 
 
-def _offer(
-    sentence: Sentence, clause: Clause, rule: Rule, where: str, found: _Found, span: tuple[int, int]
-) -> Offer:
-    thing = found.thing
-    moved = Thing(clause.start + thing.start, clause.start + thing.end, thing.kind, thing.rule)
-    gap = span[0] - thing.end if where == "left" else thing.start - span[1]
-    reach = "near" if gap <= 12 else "mid" if gap <= 45 else "far"
-    between = clause.low[thing.end : span[0]] if where == "left" else clause.low[span[1] : thing.start]
-    told = tuple(
-        name
-        for name, is_so in (
-            ("between:not", _NOT.search(between)),
-            ("told:fully", _FULLY.search(clause.text[span[0] : span[1]])),
-            ("opens:contrast", _OPENS_CONTRAST.search(sentence.text)),
-            ("ends:shown", _ENDS_SHOWN.search(sentence.text)),
-        )
-        if is_so
-    )
+def _candidate(
+    sentence: Sentence, clause: Clause, rule: Rule, where: str, near: _NearCue, span: tuple[int, int]
+) -> CandidateRemedy:
+    change = near.change
+    if where == "left":
+        gap, between = span[0] - change.end, clause.low[change.end : span[0]]
+    else:
+        gap, between = change.start - span[1], clause.low[span[1] : change.start]
+    optional = {
+        "between:not": grammar("not").search(between),
+        "told:fully": grammar("fully").search(clause.text[span[0] : span[1]]),
+        "opens:contrast": grammar("opens_contrast").search(sentence.text),
+        "ends:shown": grammar("ends_shown").search(sentence.text),
+    }
     features = (
         f"cue:{rule.id}",
-        f"shape:{found.shape}",
-        f"link:{found.link}",
+        f"shape:{near.shape}",
+        f"link:{near.link}",
         f"side:{where}",
-        f"gap:{reach}",
+        f"gap:{'near' if gap <= 12 else 'mid' if gap <= 45 else 'far'}",
         f"family:{rule['family']}",
-        *told,
+        *(name for name, found in optional.items() if found),
     )
-    return Offer(sentence, moved, rule["outcome"], rule.id, features, clause.start)
+    moved = replace(change, start=clause.start + change.start, end=clause.start + change.end)
+    return CandidateRemedy(sentence, moved, rule["outcome"], rule.id, features, clause.start)

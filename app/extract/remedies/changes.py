@@ -1,8 +1,9 @@
-"""What was changed: flags, variables, keyword arguments, versions, and changes told in words.
+"""What was changed: flags, variables, keyword arguments, versions and phrases, and the clauses they stand in.
 
-In: a text and its lower-case form. Out: `Thing`s, spans of that text. Which words are things is data
-(`lists/workarounds.toml`, `lists/phrases.toml`); here their edges are found: a value, "without" before
-it, "is disabled" behind it, several things enumerated as one change.
+In: a `Sentence`. Out: its `Clause`s, cut at contrasts ("it works with X, but fails with Y" has two), each
+with the `ChangeSpan`s found in it. Which words name a change is data (`lists/workarounds.toml`,
+`lists/phrases.toml`); here their edges are found: a value, "without" before it, "is disabled" behind it,
+several names enumerated as one change.
 """
 
 from __future__ import annotations
@@ -10,45 +11,49 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import cast
+from itertools import pairwise
+from typing import Any, cast
 
 from app.extract.facts import WorkaroundKind
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rules
+from app.extract.text.sentences import Sentence
 
 MAX_ACTION_CHARS = 140
 MIN_PHRASE_CHARS = 6
 MAX_OFF_CHARS = 14
 MAX_DEGREE_CHARS = 24
+MAX_BARE_WORDS = 12
 
 _LIST = load("workarounds")
 _PHRASES = load("phrases")
-_TRAILING: tuple[str, ...] = tuple(" " + word for word in _LIST["trailing"])
-_OFF: tuple[str, ...] = tuple(_LIST["off"])
-_DEGREES: tuple[str, ...] = tuple(_LIST["degrees"])
+_NO_CUT: tuple[str, ...] = tuple(_LIST["no_cut"])
+_NO_CONTRAST: tuple[str, ...] = tuple(_LIST["no_contrast"])
 _SWITCH_STARTS: tuple[str, ...] = tuple(_LIST["switch_starts"])
 _SWITCHES = frozenset(load("commands")["switches"]["names"])
-_KINDS: dict[str, list[str]] = _PHRASES["kinds"]
 _AND = frozenset({",", "and", "+", "plus", ", and", "&", "with", "together with", "和", "、"})
+_OR = ("or", "或", "或者", "or by")
 _SIGNS_BEHIND = " .,;:`*\"'。，\n\r\t"
 _SIGNS_BEFORE = " .,;:`*\"'\n\t-•"
-_ENDINGS = "(?:e|es|s|ed|ing|ting|ning|ping|ying|y|ies|ied)?"
+_SPLIT = pattern("|".join(_LIST["splits"]))
 _IS_OFF = pattern(
     r"^([`\"' ]*(?:flag |option )?(?:is|are|was|being|set to)? ?"
     r"(?:dropped|removed|disabled|(?:turned |switched )?off|unset|omitted))\b"
 )
 _TO_VALUE = pattern(r"^[`\"']* (?:to|of|from \S+ to) [`\"']?\d(?:[\w.]*\w)?")
+_ENDINGS = "(?:e|es|s|ed|ing|ting|ning|ping|ying|y|ies|ied)?"
 _VERB = pattern(
     r"(?:^|[\s(`*,])((?:" + "|".join(_PHRASES["verbs"]) + r")" + _ENDINGS + r"\b[ :]"
     r"(?:[^,;!?()\n]|\(\)){3,110})"
     r"|((?:" + "|".join(_PHRASES["zh_verbs"]) + r")[^，,。；\n]{2,50})",
     ignore_case=True,
 )
+_SETUP = pattern(rf"(?i)\b(?:{'|'.join(load('helped')['setup'])})\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class ChangeSpan:
     """Something that was changed: a span of a text."""
 
     start: int
@@ -57,55 +62,80 @@ class Thing:
     rule: str
 
 
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A part of a sentence; `start` in the sentence, `changes` count from the clause."""
+
+    text: str
+    low: str
+    start: int
+    changes: tuple[ChangeSpan, ...]
+
+
+@lru_cache(maxsize=256)
+def grammar(name: str) -> Any:
+    """The pattern of one rule of `lists/grammar.toml`."""
+    return next(rule.pattern for rule in load_rules("grammar") if rule.id == f"grammar.{name}")
+
+
 @lru_cache(maxsize=8)
 def rules_of(part: str) -> tuple[Rule, ...]:
-    """The rules of one part of the list: "cue", "thing", "confirm" or "refute"."""
+    """The rules of one part of `lists/workarounds.toml`: "cue", "thing", "confirm" or "refute"."""
     return tuple(rule for rule in load_rules("workarounds") if rule["part"] == part)
 
 
-def find_things(text: str, low: str) -> tuple[Thing, ...]:
+def split_clauses(sentence: Sentence) -> tuple[Clause, ...]:
+    """The clauses of a sentence, in order; without a contrast it is one; code is never cut."""
+    low = sentence.low
+    marks = (
+        mark
+        for mark in (match.start() for match in _SPLIT.finditer(low))
+        if low.count("`", 0, mark) % 2 == 0
+        and not low.endswith(_NO_CONTRAST, 0, mark)
+        and not low.startswith(_NO_CUT, mark)
+    )
+    edges = sorted({0, *marks, len(low)})
+    return tuple(clause_of(sentence, a, b) for a, b in pairwise(edges) if b - a > 1)
+
+
+def clause_of(sentence: Sentence, start: int = 0, end: int | None = None) -> Clause:
+    """A part of a sentence, or all of it, as a clause."""
+    text, low = sentence.text[start:end], sentence.low[start:end]
+    return Clause(text, low, start, find_changes(text, low))
+
+
+def find_changes(text: str, low: str) -> tuple[ChangeSpan, ...]:
     """All flags, variables, keywords, pins and version changes in a text, those enumerated joined to one."""
-    spans = _spans(text, low)
-    told = (_with_degree(low, _with_negator(low, thing)) for thing in spans)
-    return tuple(_joined(text, (thing for thing in told if thing is not None)))
+    spans = (_with_degree(low, _with_negator(low, span)) for span in find_names(text, low))
+    return tuple(_joined(text, (span for span in spans if span is not None)))
 
 
-def find_names(text: str, low: str) -> tuple[Thing, ...]:
-    """The settings a text names, with or without a value: what a later "it" can mean."""
-    return tuple(thing for thing in _spans(text, low) if thing.kind in ("flag", "env"))
-
-
-def _spans(text: str, low: str) -> list[Thing]:
-    spans: list[Thing] = []
+def find_names(text: str, low: str) -> list[ChangeSpan]:
+    """The settings and versions a text names, with or without a value, in order."""
+    spans: list[ChangeSpan] = []
     for rule in rules_of("thing"):
         if not any(word in low for word in rule["words"]):
             continue
         for match in rule.pattern.finditer(text):
             start, end = match.span(1) if rule.pattern.groups and match.group(1) else match.span()
             if not any(start < other.end and other.start < end for other in spans):
-                spans.append(Thing(start, end, rule["kind"], rule.id))
-    return sorted(spans, key=lambda thing: thing.start)
+                spans.append(ChangeSpan(start, end, rule["kind"], rule.id))
+    return sorted(spans, key=lambda span: span.start)
 
 
-def find_phrase(text: str, low: str, start: int, end: int, *, first: bool) -> Thing | None:
-    """A change told in words between two places: "turning off chunking"; the first or the last one."""
-    best: Thing | None = None
+def find_phrase(text: str, low: str, start: int, end: int) -> ChangeSpan | None:
+    """The first change put in words between two places: "turning off chunking"."""
     for match in _VERB.finditer(text[start:end]):
         group = 1 if match.group(1) else 2
         left, right = trimmed(text, start + match.start(group), start + match.end(group))
         if low[:left].endswith(" not "):
             left -= len("not ")
-        if (
-            text.count("`", left, right) % 2
-            and 0 < (close := text.find("`", right)) <= left + MAX_ACTION_CHARS
-        ):
+        close = text.find("`", right)
+        if text.count("`", left, right) % 2 and 0 < close <= left + MAX_ACTION_CHARS:
             right = close
-        if not MIN_PHRASE_CHARS <= right - left <= MAX_ACTION_CHARS:
-            continue
-        best = Thing(left, right, kind_of(low[left:right]), "thing.phrase")
-        if first:
-            break
-    return best
+        if MIN_PHRASE_CHARS <= right - left <= MAX_ACTION_CHARS:
+            return ChangeSpan(left, right, kind_of(low[left:right]), "thing.phrase")
+    return None
 
 
 def opens_with_verb(text: str, start: int) -> bool:
@@ -115,8 +145,8 @@ def opens_with_verb(text: str, start: int) -> bool:
 
 
 def kind_of(low: str) -> WorkaroundKind:
-    """What kind of change a phrase tells of."""
-    for kind, words in _KINDS.items():
+    """What kind of change a phrase names."""
+    for kind, words in _PHRASES["kinds"].items():
         if any(word in low for word in words):
             return cast("WorkaroundKind", kind)
     return "config"
@@ -132,49 +162,93 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
         if text[end - 1 : end] == ")" and "(" not in text[start:end]:
             end -= 1
             continue
-        tail = next((word for word in _TRAILING if text[start:end].lower().endswith(word)), None)
+        low = text[start:end].lower()
+        tail = next((word for word in _LIST["trailing"] if low.endswith(f" {word}")), None)
         if tail is None:
             return start, end
-        end -= len(tail)
+        end -= len(tail) + 1
 
 
-def _with_negator(low: str, thing: Thing) -> Thing:
+def plain_words(clause: Clause, start: int, end: int) -> ChangeSpan | None:
+    """The plain words at a place, up to what follows their noun."""
+    left, right = trimmed(clause.text, start, min(end, start + MAX_ACTION_CHARS))
+    if not grammar("doing").search(clause.text[left:right]):
+        after = clause.text.find(" ", left, right)
+        link = grammar("next_link").search(clause.text[after + 1 : right]) if after > 0 else None
+        left, right = trimmed(clause.text, left, after + 1 + link.start() if link else right)
+    count = len(clause.text[left:right].split())
+    is_short = right - left >= 2 and 1 <= count <= MAX_BARE_WORDS
+    return words_span(clause, left, right) if is_short else None
+
+
+def words_span(clause: Clause, start: int, end: int) -> ChangeSpan:
+    """Words as a change."""
+    return ChangeSpan(start, end, kind_of(clause.low[start:end]), "thing.words")
+
+
+def shape_of(clause: Clause, change: ChangeSpan) -> str:
+    """What plain words are: a deed by its ending or its noun, a set-up that can be chosen, or just words."""
+    words = clause.text[change.start : change.end]
+    if grammar("deed_noun").search(words):
+        return "deed"
+    if grammar("doing").search(words):
+        return "doing"
+    return "soft" if _SETUP.search(words) else "bare"
+
+
+def setting_of(clause: Clause, phrase: ChangeSpan) -> ChangeSpan:
+    """A phrase by its one setting if it names one: of "adding --enforce-eager" the flag."""
+    inside = [c for c in clause.changes if phrase.start <= c.start and c.end <= phrase.end + 2]
+    return inside[0] if len(inside) == 1 and inside[0].rule != "thing.env_name" else phrase
+
+
+def with_alternatives(clause: Clause, changes: list[ChangeSpan]) -> ChangeSpan:
+    """The first change, and what is joined to it by "or"."""
+    first = changes[0]
+    for change in changes[1:]:
+        if clause.low[first.end : change.start].strip(" `,\"'*()") not in _OR:
+            break
+        first = replace(first, end=change.end)
+    return first
+
+
+def _with_negator(low: str, span: ChangeSpan) -> ChangeSpan:
     """`without --x` and `--x is disabled` are another change than `--x`."""
-    if tail := _IS_OFF.search(low[thing.end : thing.end + 40]):
-        return replace(thing, end=thing.end + tail.end(1))
-    before = low[max(0, thing.start - MAX_OFF_CHARS) : thing.start].rstrip("`*\"'(").removesuffix("the ")
-    for word in _OFF:
+    if tail := _IS_OFF.search(low[span.end : span.end + 40]):
+        return replace(span, end=span.end + tail.end(1))
+    before = low[max(0, span.start - MAX_OFF_CHARS) : span.start].rstrip("`*\"'(").removesuffix("the ")
+    for word in _LIST["off"]:
         if before.endswith(word):
-            return replace(thing, start=low.rfind(word.rstrip(), 0, thing.start))
-    return thing
+            return replace(span, start=low.rfind(word.rstrip(), 0, span.start))
+    return span
 
 
-def _with_degree(low: str, thing: Thing) -> Thing | None:
+def _with_degree(low: str, span: ChangeSpan) -> ChangeSpan | None:
     """A flag that lacks its value is a change only behind "lowering", "adding" …: with that word."""
-    name = low[thing.start : thing.end]
-    if thing.rule != "thing.flag" or not name.startswith("--") or " " in name or "=" in name:
-        return thing
+    name = low[span.start : span.end]
+    if span.rule != "thing.flag" or not name.startswith("--") or " " in name or "=" in name:
+        return span
     if name.startswith(_SWITCH_STARTS) or name.lstrip("-").replace("_", "-") in _SWITCHES:
-        return thing
-    left = max(0, thing.start - MAX_DEGREE_CHARS)
-    at = max(low[left : thing.start].rfind(word) for word in _DEGREES)
+        return span
+    left = max(0, span.start - MAX_DEGREE_CHARS)
+    at = max(low[left : span.start].rfind(word) for word in _LIST["degrees"])
     if at < 0:
         return None
-    value = _TO_VALUE.search(low[thing.end : thing.end + MAX_DEGREE_CHARS])
-    return replace(thing, start=left + at, end=thing.end + value.end() if value else thing.end)
+    value = _TO_VALUE.search(low[span.end : span.end + MAX_DEGREE_CHARS])
+    return replace(span, start=left + at, end=span.end + value.end() if value else span.end)
 
 
-def _joined(text: str, things: Iterable[Thing]) -> list[Thing]:
-    """Things enumerated by "and" or a comma are one change."""
-    joined: list[Thing] = []
-    for thing in things:
-        if joined and thing.start < joined[-1].end:
+def _joined(text: str, spans: Iterable[ChangeSpan]) -> list[ChangeSpan]:
+    """Changes enumerated by "and" or a comma are one."""
+    joined: list[ChangeSpan] = []
+    for span in spans:
+        if joined and span.start < joined[-1].end:
             continue
         if joined:
-            between = text[joined[-1].end : thing.start].strip(" `*\"'()")
-            is_one = between in _AND or (not between and thing.start - joined[-1].end <= 4)
-            if is_one and thing.end - joined[-1].start <= MAX_ACTION_CHARS:
-                joined[-1] = replace(joined[-1], end=thing.end)
+            between = text[joined[-1].end : span.start].strip(" `*\"'()")
+            is_one = between in _AND or (not between and span.start - joined[-1].end <= 4)
+            if is_one and span.end - joined[-1].start <= MAX_ACTION_CHARS:
+                joined[-1] = replace(joined[-1], end=span.end)
                 continue
-        joined.append(thing)
+        joined.append(span)
     return joined

@@ -26,10 +26,6 @@ MAX_DIFFERENCES = 2
 """Commands that differ in more than this are two experiments, not one change."""
 
 _LIST = load("attempts")
-_WORKS: tuple[str, ...] = tuple(_LIST["works"])
-_FAILS: tuple[str, ...] = tuple(_LIST["fails"])
-_NEGATED: tuple[str, ...] = tuple(_LIST["negated"])
-_IGNORED = frozenset(_LIST["ignored_settings"])
 _HINTS = ("vllm", "docker", "podman", "python")
 _START = pattern(
     r"^\s*(?:[$>%]\s*|[-*]\s+)?`?(?:(?:sudo|exec|nohup|time|env|srun|numactl \S+)\s+)*"
@@ -92,30 +88,26 @@ def read_attempts(document: Document) -> tuple[Attempt, ...]:
 
 def find_difference(attempt: Attempt, others: tuple[Attempt, ...]) -> tuple[SettingUse, ...]:
     """What a working command has that the likest failing one lacks; empty if they differ too much."""
-    best: tuple[int, tuple[SettingUse, ...]] | None = None
-    mine = {use.name for use in attempt.settings}
+    found: list[tuple[int, tuple[SettingUse, ...]]] = []
+    own = {use.name for use in attempt.settings}
+    uses = [use for use in attempt.settings if use.name not in _LIST["ignored_settings"]]
     for other in others:
-        if other is attempt or other.result == "works":
-            continue
-        theirs = {(use.name, use.value) for use in other.settings}
-        extra = tuple(
-            use
-            for use in attempt.settings
-            if (use.name, use.value) not in theirs and use.name not in _IGNORED
-        )
-        shared = sum(name in mine for name, _ in theirs)
-        if 0 < len(extra) <= MAX_DIFFERENCES and (best is None or shared > best[0]):
-            best = (shared, extra)
-    return best[1] if best else ()
+        if other is not attempt and other.result != "works":
+            values = {(use.name, use.value) for use in other.settings}
+            extra = tuple(use for use in uses if (use.name, use.value) not in values)
+            if 0 < len(extra) <= MAX_DIFFERENCES:
+                found.append((sum(name in own for name, _ in values), extra))
+    return max(found, key=lambda item: item[0])[1] if found else ()
 
 
 def read_result(label: str) -> Result | None:
     """Whether a label line says that what follows works or fails."""
     low = label.lower()
-    if any(words in low for words in _NEGATED):
+    negated, good, bad = (
+        any(words in low for words in _LIST[name]) for name in ("negated", "works", "fails")
+    )
+    if negated:
         return "fails"
-    good = any(words in low for words in _WORKS)
-    bad = any(words in low for words in _FAILS)
     if good == bad:
         return "works" if good and "workaround" in low else None
     return "works" if good else "fails"
@@ -155,21 +147,14 @@ def _is_command(text: str) -> bool:
 
 
 def _attempt(source: str, name: str, start: int, end: int, label: str) -> Attempt:
-    command = source[start:end]
-    lead = len(command) - len(command.lstrip())
+    whole = source[start:end]
+    command = whole.strip()
+    begin = start + len(whole) - len(whole.lstrip())
     short = label if len(label) <= MAX_LABEL_CHARS else ""
-    uses = tuple(_settings(command, start))
-    is_workaround = "workaround" in short.lower() or "绕过" in short
-    return Attempt(
-        command.strip(),
-        name,
-        start + lead,
-        start + lead + len(command.strip()),
-        short,
-        read_result(short),
-        is_workaround and read_result(short) != "fails",
-        uses,
-    )
+    result = read_result(short)
+    is_workaround = result != "fails" and ("workaround" in short.lower() or "绕过" in short)
+    uses = tuple(_settings(whole, start))
+    return Attempt(command, name, begin, begin + len(command), short, result, is_workaround, uses)
 
 
 def _settings(command: str, offset: int) -> Iterator[SettingUse]:
@@ -177,9 +162,5 @@ def _settings(command: str, offset: int) -> Iterator[SettingUse]:
         group = 1 if match.group(1) else 3
         name, value = match.group(group), match.group(group + 1) or ""
         end = match.end(group + 1) if value else match.end(group)
-        yield SettingUse(
-            name.lower().replace("_", "-").lstrip("-"),
-            value.strip("'\""),
-            offset + match.start(group),
-            offset + end,
-        )
+        plain = name.lower().replace("_", "-").lstrip("-")
+        yield SettingUse(plain, value.strip("'\""), offset + match.start(group), offset + end)

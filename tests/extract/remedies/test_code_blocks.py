@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from app.extract.remedies.code_blocks import find_shown
+from app.extract.remedies.code_blocks import find_in_code
 from app.extract.remedies.workarounds import find_workarounds
 from tests.extract.saying import an_issue
 
 
-def told(body: str, title: str = "EngineCore stops at startup") -> list[tuple[str, str]]:
+def remedies(body: str, title: str = "EngineCore stops at startup") -> list[tuple[str, str]]:
     return [(w.action, w.outcome) for w, _ in find_workarounds(an_issue(body, title=title))]
 
 
@@ -22,7 +22,7 @@ def told(body: str, title: str = "EngineCore stops at startup") -> list[tuple[st
     ],
 )
 def test_a_setting_in_a_code_block_is_a_remedy_if_the_line_beside_it_says_so(body: str) -> None:
-    assert told(body) == [("--moe-backend triton", "works")]
+    assert remedies(body) == [("--moe-backend triton", "works")]
 
 
 @pytest.mark.parametrize(
@@ -37,17 +37,17 @@ def test_a_setting_in_a_code_block_is_a_remedy_if_the_line_beside_it_says_so(bod
     ],
 )
 def test_a_code_block_that_failed_or_that_nobody_praises_is_none(body: str) -> None:
-    assert told(body) == []
+    assert remedies(body) == []
 
 
 def test_what_a_sentence_names_its_code_block_only_repeats() -> None:
     body = "With eager mode it works:\n```bash\nvllm serve org/m-7b --enforce-eager --port 80\n```\n"
-    assert len(told(body)) == 1
+    assert len(remedies(body)) == 1
 
 
 def test_a_long_block_is_a_script_and_no_change() -> None:
     issue = an_issue("It runs fine like this:\n```bash\n--moe-backend triton\n" + "x = 1\n" * 200 + "```\n")
-    assert find_shown(issue, frozenset()) == ()
+    assert list(find_in_code(issue, {}, ())) == []
 
 
 def test_commands_below_a_solution_count_where_somebody_shares_it() -> None:
@@ -55,13 +55,13 @@ def test_commands_below_a_solution_count_where_somebody_shares_it() -> None:
         "1. Issue: the compiler is not found.\n   Solution:\n   ```bash\n"
         "   export PATH=/opt/tool/bin:$PATH\n   ```\n\n{}\n"
     )
-    assert told(body.format("Hope this helps others.")) == [("export PATH=/opt/tool/bin:$PATH", "works")]
-    assert told(body.format("What do you think?")) == []
+    assert remedies(body.format("Hope this helps others.")) == [("export PATH=/opt/tool/bin:$PATH", "works")]
+    assert remedies(body.format("What do you think?")) == []
 
 
 def test_the_advice_of_a_guide_was_tried_by_its_writers() -> None:
     body = "* The tokenizer cannot be read.\n  * Please upgrade transformers to 4.44.1 before you start.\n"
-    assert told(body, title="FAQ and known issues of the release") == [
+    assert remedies(body, title="FAQ and known issues of the release") == [
         ("upgrade transformers to 4.44.1", "works")
     ]
-    assert told(body) == []
+    assert remedies(body) == []

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.extract.remedies.score import WEIGHTS_FILE, Weights, chance_of, features_of, load_weights
-from app.extract.remedies.sentences import offers_of
+from app.extract.remedies.score import WEIGHTS_FILE, RemedyWeights, chance_of, features_of, load_weights
+from app.extract.remedies.sentences import candidates_of
 from app.extract.text.sentences import read_sentences
 from app.train.remedy_score import HELPS, LABELS, best_threshold, calibration_error, same_change, scores
 from tests.extract.saying import an_issue
@@ -18,25 +18,25 @@ from tests.extract.saying import an_issue
 VERDICTS = {"works", "partial", "fails", "hint", "none"}
 
 
-def offers(said: str) -> list[tuple[str, float]]:
-    (sentence,) = (s for s in read_sentences(an_issue(said)) if s.source == "body")
-    return [(o.sentence.text[o.thing.start : o.thing.end], chance_of(o)) for o in offers_of(sentence)]
+def candidates(text: str) -> list[tuple[str, float]]:
+    (sentence,) = (s for s in read_sentences(an_issue(text)) if s.source == "body")
+    return [(o.sentence.text[o.change.start : o.change.end], chance_of(o)) for o in candidates_of(sentence)]
 
 
 def test_the_change_itself_is_likelier_than_what_stands_beside_it() -> None:
-    found = dict(offers("When I disable speculative decoding, the same prompt works."))
+    found = dict(candidates("When I disable speculative decoding, the same prompt works."))
     assert max(found, key=lambda text: found[text]) == "disable speculative decoding"
 
 
 def test_a_denied_success_offers_nothing() -> None:
-    assert offers("The server does not seem to work properly with --enable-lora.") == []
+    assert candidates("The server does not seem to work properly with --enable-lora.") == []
 
 
 def test_unknown_features_weigh_nothing() -> None:
     (sentence,) = (s for s in read_sentences(an_issue("--enforce-eager works.")) if s.source == "body")
-    offer = offers_of(sentence)[0]
-    assert chance_of(offer, Weights(0.0, {"shape:unheard": 9.0}, 0.5)) == 0.5
-    assert "shape:strong" in features_of(offer)
+    candidate = next(candidates_of(sentence))
+    assert chance_of(candidate, RemedyWeights(0.0, {"shape:unheard": 9.0}, 0.5)) == 0.5
+    assert "shape:strong" in features_of(candidate)
 
 
 def test_the_stored_weights_tell_their_scores() -> None:
