@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 
 from pydantic import Field
@@ -58,7 +59,7 @@ def judge(
                 raise PullRequestError(f"{repo}#{number} is a pull request: judge issues.")
         record, is_new = save_judgement(session, repo_id or 0, a, b, verdict, note)
         update_clusters(session, record.repo_id, repo, Change(pairs=[(record.a, record.b)]))
-    return _shown(record, repo), is_new
+    return _shape(record, repo), is_new
 
 
 def undo(store: Store, repos: tuple[str, ...], judgement_id: int) -> Judgement:
@@ -74,7 +75,7 @@ def undo(store: Store, repos: tuple[str, ...], judgement_id: int) -> Judgement:
             raise NotFoundError(f"There is no judgement {judgement_id}.")
         pair = record.a, record.b
         update_clusters(session, record.repo_id, names[record.repo_id], Change(pairs=[pair]))
-    return _shown(record, names[record.repo_id])
+    return _shape(record, names[record.repo_id])
 
 
 def judgements(
@@ -86,18 +87,10 @@ def judgements(
         if repo_id is None:
             return ()
         found = list_judgements(session, repo_id, below=below, limit=limit, ended=ended)
-    return tuple(_shown(record, repo) for record in found)
+    return tuple(_shape(record, repo) for record in found)
 
 
-def _shown(record: JudgementRecord, repo: str) -> Judgement:
-    return Judgement(
-        id=record.id,
-        repo=repo,
-        a=record.a,
-        b=record.b,
-        verdict=record.verdict,
-        note=mask_secrets(record.note) if record.note else None,
-        judged_at=record.judged_at,
-        undone_at=record.undone_at,
-        undone_why=record.undone_why,
-    )
+def _shape(record: JudgementRecord, repo: str) -> Judgement:
+    note = mask_secrets(record.note) if record.note else None
+    known = {name: value for name, value in asdict(record).items() if name != "repo_id"}
+    return Judgement(**{**known, "repo": repo, "note": note})

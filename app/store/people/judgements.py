@@ -9,28 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, cast
+from typing import Literal
 
-from sqlalchemy import BindParameter, bindparam, or_, update
-from sqlalchemy import select as sql_select
-from sqlmodel import Session, col, select
+from sqlalchemy import ColumnElement, insert, select, update
+from sqlmodel import Session
 
-from app.store.engine.connect import take_turn
-from app.store.records import Pair
-from app.store.tables import JudgementRow, metadata
+from app.store.engine.connect import rows_in_parts, take_turn
+from app.store.records import Pair, pair_of
+from app.store.tables import metadata
 
 Verdict = Literal["same", "different"]
 UndoneWhy = Literal["undone", "replaced"]
-NUMBERS_MAX = 500
-"""Of more issues all pairs of the repository are read: people judge few."""
-
-_JUDGED = metadata.tables["judgement"].c
-_NUMBERS: BindParameter[Any] = bindparam("numbers", expanding=True)
-# Asked with every issue, so built once.
-_IN_FORCE = sql_select(_JUDGED.a, _JUDGED.b, _JUDGED.verdict).where(
-    _JUDGED.repo_id == bindparam("repo_id"), _JUDGED.undone_at.is_(None)
-)
-_AMONG = _IN_FORCE.where(or_(_JUDGED.a.in_(_NUMBERS), _JUDGED.b.in_(_NUMBERS)))
+_TABLE = metadata.tables["judgement"]
+_IN_FORCE = _TABLE.c.undone_at.is_(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,35 +44,24 @@ def save_judgement(
 ) -> tuple[JudgementRecord, bool]:
     """Put a judgement in force, in place of the pair's former one; whether that changed anything."""
     take_turn(session)
-    low, high = min(a, b), max(a, b)
-    former = session.exec(
-        select(JudgementRow).where(
-            JudgementRow.repo_id == repo_id,
-            JudgementRow.a == low,
-            JudgementRow.b == high,
-            col(JudgementRow.undone_at).is_(None),
-        )
-    ).first()
-    if former is not None and (former.verdict, former.note) == (verdict, note):
-        return _record(former), False
+    low, high = pair_of(a, b)
+    is_pair = (_TABLE.c.repo_id == repo_id) & (_TABLE.c.a == low) & (_TABLE.c.b == high)
+    former = _find(session, is_pair, _IN_FORCE)
+    if former and (former[0].verdict, former[0].note) == (verdict, note):
+        return former[0], False
     now = datetime.now(UTC)
-    if former is not None:
-        _end(session, former, now, "replaced")
-    row = JudgementRow(repo_id=repo_id, a=low, b=high, verdict=verdict, note=note, judged_at=now)
-    session.add(row)
-    session.flush()
-    return _record(row), True
+    for record in former:
+        _end(session, record.id, now, "replaced")
+    row = {"repo_id": repo_id, "a": low, "b": high, "verdict": verdict, "note": note, "judged_at": now}
+    session.connection().execute(insert(_TABLE).values(row))
+    return _find(session, is_pair, _IN_FORCE)[0], True
 
 
 def undo_judgement(session: Session, judgement_id: int) -> JudgementRecord | None:
     """End a judgement; one that has ended stays as it ended. None if there is none of that id."""
     take_turn(session)
-    row = session.get(JudgementRow, judgement_id)
-    if row is None:
-        return None
-    if row.undone_at is None:
-        _end(session, row, datetime.now(UTC), "undone")
-    return _record(row)
+    _end(session, judgement_id, datetime.now(UTC), "undone")
+    return next(iter(_find(session, _TABLE.c.id == judgement_id)), None)
 
 
 def list_judgements(
@@ -92,60 +72,31 @@ def list_judgements(
     Args:
         ended: whether to list those that were undone or replaced, too.
     """
-    query = select(JudgementRow).where(JudgementRow.repo_id == repo_id)
-    if below is not None:
-        query = query.where(col(JudgementRow.id) < below)
-    if not ended:
-        query = query.where(col(JudgementRow.undone_at).is_(None))
-    return [_record(row) for row in session.exec(query.order_by(col(JudgementRow.id).desc()).limit(limit))]
+    chosen = [_TABLE.c.repo_id == repo_id]
+    chosen += [] if below is None else [_TABLE.c.id < below]
+    chosen += [] if ended else [_IN_FORCE]
+    return _find(session, *chosen, limit=limit)
 
 
-def judged_pairs(session: Session, repo_id: int, numbers: Iterable[int] | None = None) -> dict[Pair, Verdict]:
-    """The pairs judged, of which at least one issue is among these; all of the repository without numbers."""
-    wanted = None if numbers is None else set(numbers)
-    if wanted is not None and len(wanted) <= NUMBERS_MAX:
-        rows = session.connection().execute(_AMONG, {"repo_id": repo_id, "numbers": sorted(wanted)})
-    else:
-        rows = session.connection().execute(_IN_FORCE, {"repo_id": repo_id})
-    return {
-        (a, b): cast("Verdict", verdict)
-        for a, b, verdict in rows
-        if wanted is None or a in wanted or b in wanted
-    }
+def judged_pairs(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[Pair, Verdict]:
+    """The verdict in force on each pair of which at least one issue is among these."""
+    return {(item.a, item.b): item.verdict for item in judgements_among(session, repo_id, numbers)}
 
 
 def judgements_among(session: Session, repo_id: int, numbers: Iterable[int]) -> list[JudgementRecord]:
     """The judgements in force of which one issue at least is among these, the newest first."""
-    found: dict[int, JudgementRecord] = {}
-    wanted = sorted(set(numbers))
-    for start in range(0, len(wanted), NUMBERS_MAX):
-        part = wanted[start : start + NUMBERS_MAX]
-        query = select(JudgementRow).where(
-            JudgementRow.repo_id == repo_id,
-            col(JudgementRow.undone_at).is_(None),
-            or_(col(JudgementRow.a).in_(part), col(JudgementRow.b).in_(part)),
-        )
-        found |= {record.id: record for record in map(_record, session.exec(query))}
+    query = select(_TABLE).where(_TABLE.c.repo_id == repo_id, _IN_FORCE)
+    asked = set(numbers)
+    rows = [row for end in (_TABLE.c.a, _TABLE.c.b) for row in rows_in_parts(session, query, end, asked)]
+    found = {row.id: JudgementRecord(*row) for row in rows}
     return [found[key] for key in sorted(found, reverse=True)]
 
 
-def _end(session: Session, row: JudgementRow, now: datetime, why: UndoneWhy) -> None:
-    # At once and not at the next flush: only one row of a pair may be in force.
-    session.connection().execute(
-        update(JudgementRow).where(col(JudgementRow.id) == row.id).values(undone_at=now, undone_why=why)
-    )
-    session.refresh(row)
+def _find(session: Session, *chosen: ColumnElement[bool], limit: int | None = None) -> list[JudgementRecord]:
+    query = select(_TABLE).where(*chosen).order_by(_TABLE.c.id.desc()).limit(limit)
+    return [JudgementRecord(*row) for row in session.connection().execute(query)]
 
 
-def _record(row: JudgementRow) -> JudgementRecord:
-    return JudgementRecord(
-        id=cast("int", row.id),
-        repo_id=row.repo_id,
-        a=row.a,
-        b=row.b,
-        verdict=cast("Verdict", row.verdict),
-        note=row.note,
-        judged_at=row.judged_at,
-        undone_at=row.undone_at,
-        undone_why=cast("UndoneWhy | None", row.undone_why),
-    )
+def _end(session: Session, judgement_id: int, now: datetime, why: UndoneWhy) -> None:
+    is_it = _TABLE.c.id == judgement_id
+    session.connection().execute(update(_TABLE).where(is_it, _IN_FORCE).values(undone_at=now, undone_why=why))

@@ -16,7 +16,7 @@ from app.store.derived.cluster_queries import (
     root_signatures,
     sum_thumbs,
 )
-from app.store.derived.clusters import near_clusters, ties_within
+from app.store.derived.clusters import links_within, near_clusters
 from app.store.github.comments import save_comments
 from app.store.github.issues import save_issues
 from app.store.people.votes import save_vote, sum_votes
@@ -83,7 +83,7 @@ def test_links_inside_and_out_of_a_cluster_are_told_apart(store: Store, stored: 
     link(store, stored, 3, 4, "similar", score=0.6)
     link(store, stored, 3, 1, "mentions")
     with store.reading() as session:
-        assert [(tie.number, tie.target) for tie in ties_within(session, stored, REPO, ONE)] == [(2, 1)]
+        assert [(tie.number, tie.target) for tie in links_within(session, stored, REPO, ONE)] == [(2, 1)]
         (near,) = near_clusters(session, stored, REPO, ONE, limit=5)
         assert (near.number, near.target, near.cluster_id, near.score) == (3, 4, TWO, 0.6)
 

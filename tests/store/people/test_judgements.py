@@ -14,7 +14,6 @@ from sqlalchemy.exc import IntegrityError
 from app.errors import StoreError
 from app.store.github.issues import add_repository
 from app.store.people.judgements import (
-    NUMBERS_MAX,
     Verdict,
     judged_pairs,
     list_judgements,
@@ -44,7 +43,7 @@ def test_a_pair_is_kept_with_its_lower_number_first(store: Store, repo_id: int) 
 
     assert (record.a, record.b, record.verdict, record.note, is_new) == (4, 9, "same", "one bug", True)
     with store.reading() as session:
-        assert judged_pairs(session, repo_id) == {(4, 9): "same"}
+        assert judged_pairs(session, repo_id, range(20)) == {(4, 9): "same"}
 
 
 def test_the_same_judgement_again_changes_nothing(store: Store, repo_id: int) -> None:
@@ -62,7 +61,7 @@ def test_another_verdict_replaces_the_former_one_which_stays_in_the_trail(store:
         save_judgement(session, repo_id, 4, 9, "different")
 
     with store.reading() as session:
-        assert judged_pairs(session, repo_id) == {(4, 9): "different"}
+        assert judged_pairs(session, repo_id, range(20)) == {(4, 9): "different"}
         new, old = list_judgements(session, repo_id, ended=True)
     assert (new.undone_at, new.undone_why) == (None, None)
     assert (old.verdict, old.undone_why) == ("same", "replaced")
@@ -80,7 +79,7 @@ def test_an_undone_judgement_is_no_longer_in_force_but_in_the_trail(store: Store
     assert ended.undone_why == "undone"
     assert again == ended
     with store.reading() as session:
-        assert judged_pairs(session, repo_id) == {}
+        assert judged_pairs(session, repo_id, range(20)) == {}
         assert list_judgements(session, repo_id) == []
         assert list_judgements(session, repo_id, ended=True) == [ended]
 
@@ -100,8 +99,8 @@ def test_pairs_are_found_from_either_end(store: Store, repo_id: int) -> None:
         assert judged_pairs(session, repo_id, [2]) == {(1, 2): "same", (2, 3): "different"}
         assert judged_pairs(session, repo_id, [3, 9]) == {(2, 3): "different", (8, 9): "same"}
         assert judged_pairs(session, repo_id, []) == {}
-        assert judged_pairs(session, repo_id, range(8, 9 + NUMBERS_MAX)) == {(8, 9): "same"}
-        assert judged_pairs(session, repo_id + 1) == {}
+        assert judged_pairs(session, repo_id, range(8, 2_500)) == {(8, 9): "same"}
+        assert judged_pairs(session, repo_id + 1, range(20)) == {}
 
 
 def test_the_database_itself_refuses_two_in_force_for_one_pair(store: Store, repo_id: int) -> None:
@@ -141,7 +140,7 @@ def test_what_is_in_force_is_what_was_said_last(
                     if (record.a, record.b) == pair:
                         undo_judgement(session, record.id)
                 said.pop(pair, None)
-        assert judged_pairs(session, repo_id) == said
+        assert judged_pairs(session, repo_id, range(20)) == said
 
 
 @pytest.fixture(scope="module")
