@@ -1,9 +1,4 @@
-"""The fix of a cluster: what the member that knows most of it tells, and what the others tell otherwise.
-
-What helps against a cluster's failure: the actions its reports tell, merged and in the order to try them.
-
-The order is that of `remedies`, with votes and reactions; an action without its words is left out.
-"""
+"""What a cluster's reports say of its fix, and what helps: their remedies merged, in the order to try."""
 
 from __future__ import annotations
 
@@ -41,24 +36,26 @@ def _order(one: Candidate, canonical: int) -> tuple[int, bool, bool, int]:
 
 
 def _otherwise(chosen: Candidate, reports: Sequence[Candidate]) -> list[str]:
-    """Sentences: reports from versions that have the fix, issues still open, other fixes."""
-    others = [one for one in reports if one is not chosen]
-    told: list[str] = []
+    """Sentences: reports from versions that have the fix, issues still open, other fixes; newest first."""
+    others = sorted((one for one in reports if one is not chosen), key=lambda one: -one.issue.number)
     fix = chosen.fix
+    found: list[str] = []
     if fix.state == "fixed" and fix.released_in:
-        again = [one for one in others if _has(one, fix.released_in)]
-        if again:
-            told.append(f"Reported from a version that has it: {_named(again, with_version=True)}.")
-    if fix.state in KNOWING:
-        still = [one for one in others if one.issue.state == "open"]
-        if still and fix.state != "in_progress":
-            told.append(f"Still open: {_named(still)}.")
-    told += [
+        again = [
+            f"#{one.issue.number} ({one.facts.versions['vllm']})"
+            for one in others
+            if _has(one, fix.released_in)
+        ]
+        found += [f"Reported from a version that has it: {_first(again)}."] if again else []
+    if fix.state in ("fixed", "merged_unreleased"):
+        still = [f"#{one.issue.number}" for one in others if one.issue.state == "open"]
+        found += [f"Still open: {_first(still)}."] if still else []
+    found += [
         f"#{one.issue.number} names another change: {one.fix.reason or one.fix.pr}"
-        for one in sorted(others, key=lambda one: -one.issue.number)
+        for one in others
         if one.fix.state in KNOWING and one.fix.pr and one.fix.pr != fix.pr
     ]
-    return told[:NAMED_MAX]
+    return found[:NAMED_MAX]
 
 
 def _has(one: Candidate, released_in: str) -> bool:
@@ -68,15 +65,9 @@ def _has(one: Candidate, released_in: str) -> bool:
     return is_same(version, released_in) or is_before(released_in, version)
 
 
-def _named(reports: Sequence[Candidate], *, with_version: bool = False) -> str:
-    """The newest of them by number, and how many more."""
-    newest = sorted(reports, key=lambda one: -one.issue.number)
-    shown = [
-        f"#{one.issue.number}" + (f" ({one.facts.versions['vllm']})" if with_version else "")
-        for one in newest[:NAMED_MAX]
-    ]
-    more = len(newest) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+def _first(names: Sequence[str]) -> str:
+    more = len(names) - NAMED_MAX
+    return ", ".join(names[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 REMEDIES_MAX = 30
@@ -99,25 +90,21 @@ def cluster_remedies(
         thumbs: thumbs up less thumbs down, by comment.
         fix: the cluster's; where it is released, the remedies are needless from there on.
     """
-    told: list[SaidRemedy] = []
+    found: list[SaidRemedy] = []
     voted: dict[tuple[int, str], int] = {}
     liked: dict[tuple[int, str], int] = {}
-    slow: set[int] = set()
+    slow = {one.issue.number for one in reports if one.facts.failure_kind == "slowdown"}
     for one in reports:
-        mine = list(words.remedies(one, repo))
-        told += mine
-        if one.facts.failure_kind == "slowdown":
-            slow.add(one.issue.number)
-        for place, remedy in enumerate(mine):
+        for place, remedy in enumerate(words.remedies(one, repo)):
+            found.append(remedy)
             key = remedy.number, remedy.action
             if place == 0 and votes.get(remedy.number):
                 voted[key] = votes[remedy.number]
             if (up := thumbs.get(comment_of(remedy.quote.source) or 0)) is not None:
                 liked[key] = up
     backing = {key: voted.get(key, 0) + liked.get(key, 0) for key in voted.keys() | liked.keys()}
-    return tuple(
-        _merged(action, voted, liked, slow, fix) for action in rank_actions(told, backing)[:REMEDIES_MAX]
-    )
+    ranked = rank_actions(found, backing)[:REMEDIES_MAX]
+    return tuple(_merged(action, voted, liked, slow, fix) for action in ranked)
 
 
 def comment_of(source: str) -> int | None:

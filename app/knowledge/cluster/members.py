@@ -1,7 +1,4 @@
-"""Chains of duplicates among a cluster's reports that lead nowhere: in a circle, or to what is gone.
-
-The reports of a cluster, each with what ties it there; why the canonical one stands for all.
-"""
+"""The reports of a cluster with what ties each there, its dead chains of duplicates, clusters near it."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from app.store.derived.clusters import NearLink, ReportLink
 from app.store.derived.readings import duplicates_of
 from app.store.github.issues import find_heads
 from app.store.people.judgements import Verdict
-from app.store.records import Pair
+from app.store.records import Pair, pair_of
 
 STEPS_MAX = 8
 """How far a chain is followed."""
@@ -27,27 +24,27 @@ STEPS_MAX = 8
 def dead_ends(
     session: Session, repo_id: int, repo: str, numbers: Sequence[int]
 ) -> tuple[DuplicateChain, ...]:
-    """The chains from these reports that reach no living issue, each told once, the longest first."""
+    """The chains of duplicates from these reports that reach no living issue, the longest first."""
     repeats: dict[int, int] = {}
     asked = list(numbers)
     for _ in range(STEPS_MAX):
-        told = duplicates_of(session, repo_id, repo, asked)
-        repeats |= told
-        asked = sorted({target for target in told.values() if target not in repeats})
+        found = duplicates_of(session, repo_id, repo, asked)
+        repeats |= found
+        asked = sorted(set(found.values()) - repeats.keys())
         if not asked:
             break
     if not repeats:
         return ()
-    ends = sorted({*repeats, *repeats.values()})
-    alive = {head.number for head in find_heads(session, repo_id, ends) if head.gone_at is None}
-    found: list[DuplicateChain] = []
-    told_of: set[int] = set()
-    chains = (follow_chain(number, repeats, alive) for number in numbers if number in repeats)
-    for chain, end in sorted(chains, key=lambda pair: (-len(pair[0]), pair[0])):
-        if end != "alive" and chain[0] not in told_of:
-            told_of.update(chain)
-            found.append(DuplicateChain(kind=end, numbers=chain, reason=_reason(chain, end)))
-    return tuple(found)
+    heads = find_heads(session, repo_id, sorted({*repeats, *repeats.values()}))
+    alive = {head.number for head in heads if head.gone_at is None}
+    chains: list[DuplicateChain] = []
+    seen: set[int] = set()
+    followed = (follow_chain(number, repeats, alive) for number in numbers if number in repeats)
+    for chain, end in sorted(followed, key=lambda pair: (-len(pair[0]), pair[0])):
+        if end != "alive" and chain[0] not in seen:
+            seen.update(chain)
+            chains.append(DuplicateChain(kind=end, numbers=chain, reason=_reason(chain, end)))
+    return tuple(chains)
 
 
 def _reason(numbers: Sequence[int], end: str) -> str:
@@ -63,34 +60,67 @@ def members(
     *,
     repo: str,
     signatures: Mapping[int, str],
-    ties: Sequence[ReportLink],
+    links: Sequence[ReportLink],
     verdicts: Mapping[Pair, Verdict],
 ) -> tuple[ClusterMember, ...]:
-    """The reports, the canonical one first, then the newest first."""
-    reasons = _Reasons(canonical, signatures, ties, verdicts)
-    ordered = sorted(reports, key=lambda one: (one.issue.number != canonical, -one.issue.number))
-    return tuple(
-        ClusterMember(
-            repo=repo,
-            number=one.issue.number,
-            title=mask_secrets(one.issue.title),
-            url=one.issue.url,
-            state=one.issue.state,
-            state_reason=one.issue.state_reason,
-            created_at=one.issue.created_at,
-            closed_at=one.issue.closed_at,
-            comments=one.issue.comments,
-            reactions=one.issue.reactions,
-            vllm=one.facts.versions.get("vllm"),
-            gpus=one.facts.gpus,
-            models=one.facts.models,
-            role="canonical" if one.issue.number == canonical else "member",
-            why=canonical_reason(one, len(reports))
-            if one.issue.number == canonical
-            else reasons.of(one.issue.number),
+    """The reports in their order, each with what ties it to the cluster."""
+    by_number: dict[int, list[ReportLink]] = {}
+    for link in links:
+        by_number.setdefault(link.number, []).append(link)
+        if link.kind == "duplicate":
+            turned = link._replace(number=link.target, target=link.number, kind="repeated")
+            by_number.setdefault(link.target, []).append(turned)
+    found = []
+    for one in reports:
+        issue, is_canonical = one.issue, one.issue.number == canonical
+        tying = by_number.get(issue.number, [])
+        found.append(
+            ClusterMember(
+                repo=repo,
+                number=issue.number,
+                title=mask_secrets(issue.title),
+                url=issue.url,
+                state=issue.state,
+                state_reason=issue.state_reason,
+                created_at=issue.created_at,
+                closed_at=issue.closed_at,
+                comments=issue.comments,
+                reactions=issue.reactions,
+                vllm=one.facts.versions.get("vllm"),
+                gpus=one.facts.gpus,
+                models=one.facts.models,
+                role="canonical" if is_canonical else "member",
+                why=canonical_reason(one, len(reports))
+                if is_canonical
+                else _why(issue.number, canonical, signatures, tying, verdicts),
+            )
         )
-        for one in ordered
-    )
+    return tuple(found)
+
+
+def _why(
+    number: int,
+    canonical: int,
+    signatures: Mapping[int, str],
+    links: Sequence[ReportLink],
+    verdicts: Mapping[Pair, Verdict],
+) -> str:
+    """What ties a report to the cluster, in one sentence; a person's word first."""
+    for (one, two), verdict in verdicts.items():
+        if verdict == "same" and number in (one, two):
+            return f"A person judged it the same failure as #{two if number == one else one}."
+    for kind, words in (("duplicate", "It is said to repeat"), ("repeated", "It is repeated by")):
+        if target := next((link.target for link in links if link.kind == kind), None):
+            return f"{words} #{target}."
+    if key := signatures.get(number):
+        holders = sorted(other for other, held in signatures.items() if held == key and other != number)
+        if holders:
+            return f"The same error signature as #{canonical if canonical in holders else holders[0]}."
+    alike = [link for link in links if link.kind == "similar"]
+    best = next((link for link in alike if link.target == canonical), alike[0] if alike else None)
+    if best is None:
+        return "Its error is of this family; no single report is linked with it."
+    return f"Alike with #{best.target}: {best.reason}."
 
 
 def canonical_reason(one: Candidate, size: int) -> str:
@@ -110,8 +140,8 @@ def canonical_reason(one: Candidate, size: int) -> str:
         "a regression range" if facts.regression else "",
         "a known fix" if facts.fix else "",
     ]
-    told = [part for part in held if part]
-    return f"Of the {size} reports it has the most evidence" + (f": {', '.join(told)}." if told else ".")
+    listed = ", ".join(part for part in held if part)
+    return f"Of the {size} reports it has the most evidence" + (f": {listed}." if listed else ".")
 
 
 def near(
@@ -120,83 +150,20 @@ def near(
     """The clusters that are alike, each with the reason why it stands apart, as far as it is known."""
     return tuple(
         NearCluster(
-            id=tie.cluster_id,
-            text=mask_secrets(counts[tie.cluster_id].text),
-            canonical=counts[tie.cluster_id].canonical,
-            title=mask_secrets(counts[tie.cluster_id].title),
-            size=counts[tie.cluster_id].size,
-            score=tie.score,
-            pair=(tie.number, tie.target),
-            reason=_apart(tie, verdicts),
+            id=link.cluster_id,
+            text=mask_secrets(cluster.text),
+            canonical=cluster.canonical,
+            title=mask_secrets(cluster.title),
+            size=cluster.size,
+            score=link.score,
+            pair=(link.number, link.target),
+            reason="a person judged them different failures"
+            if verdicts.get(pair_of(link.number, link.target)) == "different"
+            else link.reason,
         )
-        for tie in found
-        if tie.cluster_id in counts
+        for link in found
+        if (cluster := counts.get(link.cluster_id)) is not None
     )
-
-
-def _apart(tie: NearLink, verdicts: Mapping[Pair, Verdict]) -> str:
-    if verdicts.get(_pair(tie.number, tie.target)) == "different":
-        return "a person judged them different failures"
-    return tie.reason
-
-
-class _Reasons:
-    """What ties each report to the cluster, a person's word first."""
-
-    def __init__(
-        self,
-        canonical: int,
-        signatures: Mapping[int, str],
-        ties: Sequence[ReportLink],
-        verdicts: Mapping[Pair, Verdict],
-    ) -> None:
-        self._canonical = canonical
-        self._signatures = signatures
-        self._holders: dict[str, list[int]] = {}
-        for number, key in sorted(signatures.items()):
-            self._holders.setdefault(key, []).append(number)
-        self._judged: dict[int, int] = {}
-        for (one, two), verdict in verdicts.items():
-            if verdict == "same":
-                self._judged.setdefault(one, two)
-                self._judged.setdefault(two, one)
-        self._ties: dict[int, list[ReportLink]] = {}
-        for tie in ties:
-            self._ties.setdefault(tie.number, []).append(tie)
-            if tie.kind == "duplicate":
-                turned = tie._replace(number=tie.target, target=tie.number, kind="repeated")
-                self._ties.setdefault(tie.target, []).append(turned)
-
-    def of(self, number: int) -> str:
-        """One sentence."""
-        if number in self._judged:
-            return f"A person judged it the same failure as #{self._judged[number]}."
-        ties = self._ties.get(number, [])
-        for kind, words in (("duplicate", "It is said to repeat"), ("repeated", "It is repeated by")):
-            if found := next((tie for tie in ties if tie.kind == kind), None):
-                return f"{words} #{found.target}."
-        return self._by_error(number) or _by_likeness(ties, self._canonical)
-
-    def _by_error(self, number: int) -> str | None:
-        key = self._signatures.get(number)
-        if key is None:
-            return None
-        if self._signatures.get(self._canonical) == key:
-            return f"The same error signature as #{self._canonical}."
-        others = [other for other in self._holders[key] if other != number]
-        return f"The same error signature as #{others[0]}." if others else None
-
-
-def _by_likeness(ties: Sequence[ReportLink], canonical: int) -> str:
-    alike = [tie for tie in ties if tie.kind == "similar"]
-    best = next((tie for tie in alike if tie.target == canonical), alike[0] if alike else None)
-    if best is None:
-        return "Its error is of this family; no single report is linked with it."
-    return f"Alike with #{best.target}: {best.reason}."
-
-
-def _pair(one: int, two: int) -> Pair:
-    return min(one, two), max(one, two)
 
 
 def _counted(number: int, one: str, many: str = "") -> str:

@@ -12,7 +12,20 @@ from app.knowledge.fix.shapes import FixView
 from app.knowledge.version.issues import Candidate
 
 BUCKETS_MAX = 26
-_DAYS: dict[Period, int] = {"week": 7, "month": 31, "quarter": 92, "year": 366}
+
+
+def _months(length: int) -> Callable[[date], date]:
+    """The first day of a day's period of so many months."""
+    return lambda day: day.replace(month=(day.month - 1) // length * length + 1, day=1)
+
+
+_PERIODS: dict[Period, tuple[int, Callable[[date], date], Callable[[date], str]]] = {
+    "week": (7, lambda day: day - timedelta(days=day.weekday()), lambda day: f"{day:%G-W%V}"),
+    "month": (31, _months(1), lambda day: f"{day:%Y-%m}"),
+    "quarter": (92, _months(3), lambda day: f"{day.year} Q{(day.month + 2) // 3}"),
+    "year": (366, _months(12), lambda day: f"{day.year}"),
+}
+"""Each with its most days, the day on which that of a day begins, and its name."""
 
 
 def timeline(moments: Iterable[datetime | None]) -> Timeline | None:
@@ -21,45 +34,15 @@ def timeline(moments: Iterable[datetime | None]) -> Timeline | None:
     if not days:
         return None
     span = (days[-1] - days[0]).days
-    unit: Period = next(
-        (unit for unit, length in _DAYS.items() if span <= length * (BUCKETS_MAX - 1)), "year"
-    )
-    counts = Counter(_START[unit](day) for day in days)
+    fitting = (unit for unit, period in _PERIODS.items() if span <= period[0] * (BUCKETS_MAX - 1))
+    unit: Period = next(fitting, "year")
+    length, start, label = _PERIODS[unit]
+    counts = Counter(start(day) for day in days)
     starts = [min(counts)]
     while starts[-1] < max(counts):
-        starts.append(_START[unit](starts[-1] + timedelta(days=_DAYS[unit])))
-    buckets = (TimelineBucket(start=at, label=_LABEL[unit](at), reports=counts[at]) for at in starts)
+        starts.append(start(starts[-1] + timedelta(days=length)))
+    buckets = (TimelineBucket(start=at, label=label(at), reports=counts[at]) for at in starts)
     return Timeline(unit=unit, buckets=tuple(buckets))
-
-
-def _monday(day: date) -> date:
-    return day - timedelta(days=day.weekday())
-
-
-def _month(day: date) -> date:
-    return day.replace(day=1)
-
-
-def _quarter(day: date) -> date:
-    return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
-
-
-def _year(day: date) -> date:
-    return day.replace(month=1, day=1)
-
-
-_START: dict[Period, Callable[[date], date]] = {
-    "week": _monday,
-    "month": _month,
-    "quarter": _quarter,
-    "year": _year,
-}
-_LABEL: dict[Period, Callable[[date], str]] = {
-    "week": lambda day: f"{day.isocalendar().year}-W{day.isocalendar().week:02}",
-    "month": lambda day: f"{day:%Y-%m}",
-    "quarter": lambda day: f"{day.year} Q{(day.month + 2) // 3}",
-    "year": lambda day: f"{day.year}",
-}
 
 
 def closed_but_alive(
@@ -91,13 +74,13 @@ def closed_but_alive(
 def _reason(canonical: Candidate, counted: Sequence[Candidate], old: int, released: str | None) -> str:
     how = _HOW.get(canonical.issue.state_reason or "", "closed")
     came = "one report came" if len(counted) == 1 else f"{len(counted)} reports came"
-    told = f"#{canonical.issue.number} was {how}; {came} after that"
-    if released is not None:
-        with_it = [one for one in counted if ordered(one.facts.versions.get("vllm")) is not None]
-        told += f", {len(with_it)} of them from a version that has the fix" if with_it else ""
+    sentence = f"#{canonical.issue.number} was {how}; {came} after that"
+    placed = [one for one in counted if ordered(one.facts.versions.get("vllm")) is not None]
+    if released is not None and placed:
+        sentence += f", {len(placed)} of them from a version that has the fix"
     if old:
-        told += f" ({old} more from versions before {released})"
-    return told + "."
+        sentence += f" ({old} more from versions before {released})"
+    return sentence + "."
 
 
 _HOW = {

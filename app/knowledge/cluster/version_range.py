@@ -1,14 +1,14 @@
 """Since when a cluster fails: the narrowest range of versions that its reports agree on, and who disagrees.
 
-In: reports, some of which tell a range. Each says that the failure began after the version in which it last
-worked and not after the first in which it failed. The range told is the one in which most of them meet; a
+In: reports, some of which state a range. Each says that the failure began after the version in which it last
+worked and not after the first in which it failed. The range found is the one in which most of them meet; a
 report whose range lies elsewhere disagrees, and so does one that met the failure in an earlier version.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from app.extract.facts import Regression
@@ -26,18 +26,13 @@ NO_VERSION = "names a change and no version"
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Witness:
     """A report with where its failure may have begun: after `low`, not after `high`; None is open."""
 
     one: Candidate
     span: Regression
     low: Version | None
     high: Version | None
-
-    @property
-    def names_versions(self) -> bool:
-        """Whether it says when it began, in versions of any kind; some name a fix or a culprit only."""
-        return bool(self.span.last_working or self.span.first_failing or self.span.still_failing)
 
     def meets(self, low: Version | None, high: Version | None) -> bool:
         """Whether it leaves the whole of a range possible."""
@@ -53,45 +48,47 @@ class ClusterRange:
     agreed: Regression | None
     witnesses: tuple[RangeWitness, ...]
 
-    @property
-    def disagreements(self) -> tuple[RangeWitness, ...]:
-        return tuple(witness for witness in self.witnesses if not witness.agrees)
-
 
 def cluster_range(canonical: int, reports: Sequence[Candidate], words: Words) -> ClusterRange:
-    """The range of a cluster with all that tell of it, those that agree first."""
-    told = [_told(one, one.facts.regression) for one in reports if one.facts.regression is not None]
-    told = _newest(told)[:TELLERS_MAX]
-    placed = [one for one in told if one.low is not None or one.high is not None]
-    silent = [one for one in told if one not in placed and not one.names_versions]
-    early = _met_in(reports, told)
+    """The range of a cluster with all reports that state one, those that agree first."""
+    newest = sorted(reports, key=lambda one: -one.issue.number)
+    stating = [_placed(one, span) for one in newest if (span := one.facts.regression) is not None]
+    stating = stating[:TELLERS_MAX]
+    placed = [one for one in stating if one.low is not None or one.high is not None]
+    early = _met_in(reports, {one.one.issue.number for one in stating})
     low, high, agreeing = _narrowest(placed, [version for version, _ in early], canonical)
-    others = [one for one in told if one not in agreeing and one not in silent]
+    # Some name a fix or a culprit only, and no version of any kind.
+    silent = [one for one in stating if not (_fails(one.span) or one.span.last_working)]
+    others = [one for one in stating if one not in agreeing and one not in silent]
     witnesses = [
-        *(_witness(one, words) for one in _newest(agreeing)),
-        *(_witness(one, words, NO_VERSION, agrees=True) for one in _newest(silent)),
-        *(_witness(one, words, _against(one, low, high), agrees=False) for one in _newest(others)),
+        *(_witness(one, words) for one in stating if one in agreeing),
+        *(_witness(one, words, NO_VERSION) for one in silent),
+        *(_witness(one, words, _against(one, low, high), agrees=False) for one in others),
         *_earlier(early, low, words),
     ]
     speaking = agreeing or ([] if others else silent)
     return ClusterRange(_agreed(speaking) if speaking else None, tuple(witnesses))
 
 
-def _told(one: Candidate, span: Regression) -> _Told:
-    fails = [version for item in (span.first_failing, *span.still_failing) if (version := ordered(item))]
-    return _Told(one, span, ordered(span.last_working), min(fails, default=None))
+def _placed(one: Candidate, span: Regression) -> _Witness:
+    fails = [version for item in _fails(span) if (version := ordered(item))]
+    return _Witness(one, span, ordered(span.last_working), min(fails, default=None))
+
+
+def _fails(span: Regression) -> list[str]:
+    return [item for item in (span.first_failing, *span.still_failing) if item]
 
 
 def _narrowest(
-    placed: Sequence[_Told], met_in: Sequence[Version], canonical: int
-) -> tuple[Version | None, Version | None, list[_Told]]:
+    placed: Sequence[_Witness], met_in: Sequence[Version], canonical: int
+) -> tuple[Version | None, Version | None, list[_Witness]]:
     """The range in which most reports meet, less those that met the failure before it, and who agrees on it.
 
     Of two ranges the one with an end, then the canonical issue's, then the newest report's. None where more
     reports speak against a range than for it.
     """
     best: tuple[int, bool, bool, int] = (0, False, False, 0)
-    found: tuple[Version | None, Version | None, list[_Told]] = (None, None, [])
+    found: tuple[Version | None, Version | None, list[_Witness]] = (None, None, [])
     for low in {one.low for one in placed}:
         for high in {one.high for one in placed}:
             if low is not None and high is not None and low >= high:
@@ -107,31 +104,29 @@ def _narrowest(
     return found
 
 
-def _agreed(agreeing: Sequence[_Told]) -> Regression:
-    """What the agreeing reports tell together, in their own spelling of the versions."""
+def _agreed(agreeing: Sequence[_Witness]) -> Regression:
+    """What the agreeing reports state together, in their own spelling of the versions."""
     spans = [one.span for one in agreeing]
-    lows = [item for span in spans if (item := span.last_working)]
-    fails = [item for span in spans for item in (span.first_failing, *span.still_failing) if item]
-    ends = [item for span in spans if (item := span.fixed_in)]
+    fails = [item for span in spans for item in _fails(span)]
     first = min(fails, key=sort_key, default=None)
+    lows = (item for span in spans if (item := span.last_working))
+    ends = (item for span in spans if (item := span.fixed_in))
     culprits = Counter(span.culprit for span in spans if span.culprit)
-    later = {item for item in fails if is_before(first, item)}
     return Regression(
         last_working=max(lows, key=sort_key, default=None),
         first_failing=first,
-        still_failing=tuple(sorted(later, key=sort_key)),
+        still_failing=tuple(sorted({item for item in fails if is_before(first, item)}, key=sort_key)),
         fixed_in=min(ends, key=sort_key, default=None),
         culprit=next((name for name, _ in culprits.most_common(1)), None),
     )
 
 
-def _met_in(reports: Sequence[Candidate], told: Sequence[_Told]) -> list[tuple[Version, Candidate]]:
-    """The versions in which those that tell no range met the failure, the earliest first."""
-    tellers = {one.one.issue.number for one in told}
+def _met_in(reports: Sequence[Candidate], stating: Collection[int]) -> list[tuple[Version, Candidate]]:
+    """The versions in which those that state no range met the failure, the earliest first."""
     met = [
         (version, one)
         for one in reports
-        if one.issue.number not in tellers
+        if one.issue.number not in stating
         and (version := ordered(one.facts.versions.get("vllm"))) is not None
     ]
     return sorted(met, key=lambda pair: (pair[0], pair[1].issue.number))
@@ -153,7 +148,7 @@ def _earlier(
         )
 
 
-def _against(one: _Told, low: Version | None, high: Version | None) -> str:
+def _against(one: _Witness, low: Version | None, high: Version | None) -> str:
     if one.low is None and one.high is None:
         return "its versions have no place in the order of releases"
     if low is None and high is None:
@@ -165,7 +160,7 @@ def _against(one: _Told, low: Version | None, high: Version | None) -> str:
     return "its range lies elsewhere"
 
 
-def _witness(one: _Told, words: Words, reason: str = "", *, agrees: bool = True) -> RangeWitness:
+def _witness(one: _Witness, words: Words, reason: str = "", *, agrees: bool = True) -> RangeWitness:
     number = one.one.issue.number
     return RangeWitness(
         number=number,
@@ -175,7 +170,3 @@ def _witness(one: _Told, words: Words, reason: str = "", *, agrees: bool = True)
         reason=reason,
         quotes=words.said(number, REGRESSION_FIELDS)[:QUOTES_MAX],
     )
-
-
-def _newest(told: Iterable[_Told]) -> list[_Told]:
-    return sorted(told, key=lambda one: -one.one.issue.number)

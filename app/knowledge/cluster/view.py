@@ -1,13 +1,9 @@
-"""Clusters as they are asked for: a list by size or growth, one with all that is known of it.
-
-In: an archive and a repository. Out: the shapes of `cluster_shapes`. What a cluster is, is decided where they
-are made; here it is told, with the words and numbers of its reports.
-"""
+"""Clusters as they are asked for: a list by size or growth, one with all that is known of it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlmodel import Session
@@ -28,7 +24,7 @@ from app.knowledge.cluster.shapes import (
 from app.knowledge.cluster.timeline import closed_but_alive, timeline
 from app.knowledge.cluster.version_range import cluster_range
 from app.knowledge.remedies import action_key
-from app.knowledge.version.issues import Candidate, Words, load_candidates, load_words
+from app.knowledge.version.issues import Candidate, load_candidates, load_words
 from app.match.search.agreement import model_family
 from app.store.derived.cluster_queries import (
     ClusterCounts,
@@ -91,14 +87,6 @@ def clusters(
             return ClusterPage(items=tuple(items[after : after + limit]), total=len(items))
         found, total = list_clusters(session, repo_id, chosen, after=after, limit=limit)
         return ClusterPage(items=_summaries(session, repo_id, repo, found), total=total)
-
-
-def cluster_summaries(
-    session: Session, repo_id: int, repo: str, ids: Sequence[str]
-) -> dict[str, ClusterSummary]:
-    """What lists tell of these clusters of today; one that is none is left out."""
-    counts = count_clusters(session, repo_id, ids)
-    return {item.id: item for item in _summaries(session, repo_id, repo, list(counts.values()))}
 
 
 def current_id(store: Store, repo: str, key: str) -> str:
@@ -196,37 +184,52 @@ def _detail(
 ) -> ClusterDetail:
     numbers = [one.issue.number for one in reports]
     canonical = next((one for one in reports if one.issue.number == counts.canonical), None)
-    told = _summary(counts, repo, reports)
+    summary = _summary(counts, repo, reports)
     signatures = root_signatures(session, repo_id, counts.id)
     verdicts = judged_pairs(session, repo_id, numbers)
-    ties = links_within(session, repo_id, repo, counts.id)
     alike = near_clusters(session, repo_id, repo, counts.id, limit=NEAR_MAX)
     words = load_words(session, repo_id, _telling(reports))
     span = cluster_range(counts.canonical, reports, words)
+    first = sorted(reports, key=lambda one: (one.issue.number != counts.canonical, -one.issue.number))
+    sources = {
+        key
+        for items in words.evidence.values()
+        for item in items
+        if item.field == "workarounds" and (key := comment_of(item.source)) is not None
+    }
     return ClusterDetail(
-        **told,
+        **summary,
         canonical_reason=canonical_reason(canonical, len(reports)) if canonical else "",
         also=tuple(key for key in clusters_holding(session, repo_id, asked) if key != counts.id),
         signature_ids=tuple(key for key, _ in Counter(signatures.values()).most_common()),
         members=members(
             counts.canonical,
-            reports,
+            first,
             repo=repo,
             signatures=signatures,
-            ties=ties,
-            verdicts={pair: v for pair, v in verdicts.items() if set(pair) <= set(numbers)},
+            links=links_within(session, repo_id, repo, counts.id),
+            verdicts={pair: verdict for pair, verdict in verdicts.items() if set(pair) <= set(numbers)},
         ),
         chains=dead_ends(session, repo_id, repo, numbers),
         versions=_versions(reports),
         gpus=architecture_lifts(hardware_by_cluster(session, repo_id), [counts.id])[counts.id],
         models=_families(reports),
         backends=_backends(reports),
-        workarounds=_remedies(session, repo_id, repo, counts.canonical, reports, words, told),
+        workarounds=cluster_remedies(
+            first,
+            words,
+            repo,
+            votes=sum_votes(session, repo_id, list(words.evidence), "works"),
+            thumbs=sum_thumbs(session, repo_id, sorted(sources)),
+            fix=summary["fix"],
+        ),
         regression=span.agreed,
         witnesses=span.witnesses,
-        disagreements=span.disagreements,
-        not_merged=near(alike, count_clusters(session, repo_id, [tie.cluster_id for tie in alike]), verdicts),
-        closed_but_alive=closed_but_alive(canonical, reports, told["fix"]),
+        disagreements=tuple(witness for witness in span.witnesses if not witness.agrees),
+        not_merged=near(
+            alike, count_clusters(session, repo_id, [link.cluster_id for link in alike]), verdicts
+        ),
+        closed_but_alive=closed_but_alive(canonical, reports, summary["fix"]),
         timeline=timeline(one.issue.created_at for one in reports),
     )
 
@@ -242,33 +245,6 @@ def _telling(reports: Sequence[Candidate]) -> list[Candidate]:
         found |= {one.issue.number: one for _, one in placed[:EARLIEST]}
     newest = sorted(found.values(), key=lambda one: -one.issue.number)
     return newest[:TELLING_MAX]
-
-
-def _remedies(
-    session: Session,
-    repo_id: int,
-    repo: str,
-    canonical: int,
-    reports: Sequence[Candidate],
-    words: Words,
-    told: Mapping[str, Any],
-) -> Any:
-    """The remedies; of equals those of the canonical issue and of newer reports first."""
-    first = sorted(reports, key=lambda one: (one.issue.number != canonical, -one.issue.number))
-    sources = {
-        key
-        for items in words.evidence.values()
-        for item in items
-        if item.field == "workarounds" and (key := comment_of(item.source)) is not None
-    }
-    return cluster_remedies(
-        first,
-        words,
-        repo,
-        votes=sum_votes(session, repo_id, list(words.evidence), "works"),
-        thumbs=sum_thumbs(session, repo_id, sorted(sources)) if sources else {},
-        fix=told["fix"],
-    )
 
 
 def _versions(reports: Sequence[Candidate]) -> tuple[ValueReports, ...]:
@@ -294,7 +270,7 @@ def _backends(reports: Sequence[Candidate]) -> tuple[BackendReports, ...]:
         for key, values in one.facts.backends.items():
             for value in {value.lower(): value for value in values}.values():
                 spellings.setdefault((key, value.lower()), Counter())[value] += 1
-    counts = Counter({place: told.total() for place, told in spellings.items()})
+    counts = Counter({place: spelt.total() for place, spelt in spellings.items()})
     return tuple(
         BackendReports(key=place[0], value=mask_secrets(_common(spellings[place])[0][0]), reports=count)
         for place, count in _common(counts)

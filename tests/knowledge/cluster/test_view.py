@@ -9,7 +9,7 @@ import pytest
 from app.errors import NotFoundError
 from app.extract.facts import Fix, Regression
 from app.knowledge.cluster.timeline import BUCKETS_MAX, timeline
-from app.knowledge.cluster.view import cluster_summaries, clusters, current_id, view_cluster
+from app.knowledge.cluster.view import clusters, current_id, view_cluster
 from app.store.github.comments import save_comments
 from app.store.github.releases import save_releases
 from app.store.people.judgements import save_judgement
@@ -94,11 +94,6 @@ def test_a_list_is_narrowed(store: Store, asked: dict[str, object], found: list[
 
 def test_a_repository_that_is_not_stored_has_no_clusters(store: Store) -> None:
     assert clusters(store, "other/project").items == ()
-
-
-def test_summaries_are_given_by_id(store: Store, stored: int) -> None:
-    with store.reading() as session:
-        assert set(cluster_summaries(session, stored, REPO, [ONE, "s1-none"])) == {ONE}
 
 
 # ---- ids
