@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from app.extract.lists import load
 from app.extract.remedies.changes import (
@@ -24,6 +25,9 @@ from app.extract.remedies.changes import (
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rule_set, load_rules
 from app.extract.text.sentences import Sentence
+
+MAX_CUES = 4
+"""Of one rule in one clause; a clause that repeats itself is read in bounded time."""
 
 MAX_DENIAL_REACH = 40
 
@@ -74,7 +78,7 @@ def find_cues(clause: Clause) -> Iterator[tuple[Rule, tuple[int, int]]]:
     for rule in load_rule_set("helped").meeting(clause.text):
         is_negative = rule.id in _NEGATIVE_CUES
         needed = rule.extra.get("needs")
-        for match in rule.pattern.finditer(clause.text):
+        for match in islice(rule.pattern.finditer(clause.text), MAX_CUES):
             if clause.low.startswith(_NO_CUE[is_negative], match.start()):
                 continue
             if needed and not grammar(needed).search(clause.text[match.end() :]):
