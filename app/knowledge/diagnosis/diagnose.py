@@ -1,24 +1,24 @@
 """The answer to a pasted log: root cause, verdict, matches with reasons, remedies, next steps.
 
-In: an archive and a log. Out: a `Diagnosis`. Nothing of the log is kept, and what is quoted from it is
-masked; the same function serves the page, the JSON route and the command.
+In: a store and a log. Out: a `Diagnosis`, or a `DiagnosedLog` for who shows or keeps the log as well.
+Nothing of the log is kept here, and what is quoted from it is masked; page, JSON route and command share it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Required, TypedDict, Unpack
 
 from sqlmodel import Session
 
 from app.extract.facts import Facts, Signature
 from app.extract.log.lines import LogLine
-from app.extract.log.root_cause import Cause
 from app.extract.log.signature import make_signature
-from app.extract.reader import LogReading, Surroundings, read_log
-from app.extract.redaction.redact import Redacted, redact
-from app.knowledge.diagnosis.excerpts import their_lines
+from app.extract.reader import LogReading, read_log
+from app.extract.redaction.redact import redact
+from app.knowledge.diagnosis.excerpts import issue_excerpt, log_excerpt
 from app.knowledge.diagnosis.explain import explain, headline, why_not_same
 from app.knowledge.diagnosis.issue_draft import issue_draft
 from app.knowledge.diagnosis.log_input import clean_log
@@ -26,9 +26,11 @@ from app.knowledge.diagnosis.next_steps import is_question, next_steps
 from app.knowledge.diagnosis.shapes import (
     Band,
     Diagnosis,
-    Environment,
     IndexState,
+    LogEnvironment,
     Match,
+    MatchBand,
+    MatchLine,
     OtherError,
     Redaction,
     RootCause,
@@ -48,7 +50,6 @@ from app.match.search.ranking import (
     rank_candidates,
     rank_prose,
 )
-from app.match.search.ranking import Band as MatchBand
 from app.match.search.terms import question_heading, terms_of, texts_of_log
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.search_index import Key
@@ -59,10 +60,35 @@ from app.store.session import Store
 MAX_QUOTE_CHARS = 400
 MAX_REMEDIES = 12
 SCORE_STEP = 0.0001
-"""The smallest difference of two scores as they are told."""
+"""The smallest difference of two scores in an answer."""
 
 
-def diagnose(
+@dataclass(frozen=True, slots=True)
+class DiagnosedLog:
+    """A diagnosis; of its log the lines that a page shows, and the whole, masked."""
+
+    diagnosis: Diagnosis
+    excerpt: tuple[MatchLine, ...]
+    masked_log: str
+
+
+class LogQuestion(TypedDict, total=False):
+    """The keyword arguments of `diagnose_log`."""
+
+    repos: Required[tuple[str, ...]]
+    vllm_version: str | None
+    gpu: str | None
+    model: str | None
+    limit: int
+    exclude: frozenset[int]
+
+
+def diagnose(store: Store, log: str, **question: Unpack[LogQuestion]) -> Diagnosis:
+    """Diagnose a log against stored issues; arguments and errors are those of `diagnose_log`."""
+    return diagnose_log(store, log, **question).diagnosis
+
+
+def diagnose_log(
     store: Store,
     log: str,
     *,
@@ -72,7 +98,7 @@ def diagnose(
     model: str | None = None,
     limit: int = 10,
     exclude: frozenset[int] = frozenset(),
-) -> Diagnosis:
+) -> DiagnosedLog:
     """Diagnose a log against the stored issues of `repos`.
 
     Args:
@@ -84,40 +110,92 @@ def diagnose(
     Raises:
         EmptyInputError: nothing but blanks.
         TooLargeError: over 10 MiB of UTF-8.
-        StoreError: the archive cannot be read.
+        StoreError: the database cannot be read.
     """
     began = time.perf_counter()
-    reading = _told(read_log(clean_log(log)), vllm_version, gpu, model)
+    reading = _with_hints(read_log(clean_log(log)), vllm_version, gpu, model)
+    in_words = is_question(reading)
     with store.reading() as session:
         stock = find_stock(session, repos)
         repo_ids = stock.repositories
         hidden = {(key, number) for key in repo_ids if repo_ids[key] == repos[0] for number in exclude}
-        scored, facts = _matches(session, reading, list(repo_ids), hidden, limit)
-        # A log tells vLLM's version, whatever the default repository is; what a caller tells is its own.
-        yours = repos[0] if vllm_version or is_vllm(repos[0]) else ""
-        matches = _as_matches(session, reading, scored, facts, repo_ids, versions_of=yours)
-        matches = _with_their_lines(session, reading, matches, repo_ids)
-    index = IndexState(issues=stock.issues, as_of=stock.as_of)
-    return _answer(reading, matches, index, repos[0], began)
+        scored, facts = _find_matches(session, reading, list(repo_ids), hidden, limit)
+        # A log names vLLM's version, whatever the default repository is; a caller's version is of its own.
+        versions_of = repos[0] if vllm_version or is_vllm(repos[0]) else ""
+        matches = _as_matches(session, reading, scored, facts, repo_ids, versions_of=versions_of)
+        verdict = _verdict(matches, in_words=in_words)
+        if verdict != "unknown":
+            best = matches[0]
+            repo_id = next(key for key, repo in repo_ids.items() if repo == best.repo)
+            lines = issue_excerpt(session, repo_id, best.number)
+            matches[0] = best.model_copy(update={"excerpt": lines})
+    redacted = redact(reading.log, private=True)
+    cause = reading.errors.cause
+    around = reading.surroundings
+    is_open = verdict in {"unknown", "related"}
+    useful = [match for match in matches if match.band != "related"] or matches[:3]
+    root = (
+        RootCause(
+            type=cause.type,
+            message=_masked(cause.message, cause.line, redacted.text),
+            frame=cause.frame,
+            process=cause.line.process or None,
+            line=cause.line.number,
+            quote=_masked(cause.line.raw.strip(), cause.line, redacted.text),
+        )
+        if cause
+        else None
+    )
+    answer = Diagnosis(
+        verdict=verdict,
+        root_cause=root,
+        wrappers=tuple(_masked(text, line, redacted.text) for text, line in reading.errors.wrappers),
+        other_errors=tuple(
+            OtherError(
+                type=item.type,
+                message=_masked(item.message, item.line, redacted.text),
+                line=item.line.number,
+            )
+            for item in reading.errors.other
+        ),
+        environment=LogEnvironment(
+            gpus=around.gpus, models=around.models, backends=around.backends, versions=around.versions
+        ),
+        signature=_signature(reading, root),
+        redactions=tuple(Redaction(kind=kind, count=count) for kind, count in redacted.counts),
+        matches=tuple(matches),
+        workarounds=rank_remedies(r for match in useful for r in match.workarounds)[:MAX_REMEDIES],
+        next_steps=next_steps(reading) if is_open else (),
+        index=IndexState(issues=stock.issues, as_of=stock.as_of),
+        took_ms=0.0,
+        headline=headline(verdict, matches, root, is_question=in_words, repo=repos[0]),
+        repo=repos[0],
+        is_question=in_words,
+    )
+    draft = issue_draft(reading, redacted.text, answer) if is_open else ""
+    took_ms = round((time.perf_counter() - began) * 1000, 1)
+    answer = answer.model_copy(update={"issue_draft": draft, "took_ms": took_ms})
+    return DiagnosedLog(answer, log_excerpt(reading, redacted.text), redacted.text)
 
 
-def _told(reading: LogReading, version: str | None, gpu: str | None, model: str | None) -> LogReading:
+def _with_hints(reading: LogReading, version: str | None, gpu: str | None, model: str | None) -> LogReading:
     """The reading with what the caller says of the run."""
     around = reading.surroundings
     versions = {**around.versions, "vllm": version.removeprefix("v")} if version else around.versions
-    told = replace(
+    models = (model,) if model else around.models
+    hinted = replace(
         around,
         versions=versions,
         gpus=(gpu,) if gpu else around.gpus,
-        models=tuple(map(_shown, (model,) if model else around.models)),
+        models=tuple(map(_masked_apart, models)),
     )
-    return replace(reading, surroundings=told)
+    return replace(reading, surroundings=hinted)
 
 
-def _matches(
+def _find_matches(
     session: Session, reading: LogReading, repo_ids: Sequence[int], exclude: Collection[Key], limit: int
 ) -> tuple[list[Scored], dict[Key, Facts]]:
-    """The matches, best first, and what is known of them."""
+    """The matches, best first, and the facts of their issues."""
     if is_question(reading):
         heading = question_heading(reading)
         scored = rank_prose(find_answers(session, reading.log, heading, repo_ids, exclude=exclude))[:limit]
@@ -134,12 +212,13 @@ def _matches(
 
 
 def _facts_of(session: Session, keys: Sequence[Key]) -> dict[Key, Facts]:
-    found: dict[Key, Facts] = {}
-    for repo_id in {key[0] for key in keys}:
-        numbers = [number for repo, number in keys if repo == repo_id]
-        facts = find_facts_without_evidence(session, repo_id, numbers)
-        found |= {(repo_id, number): one for number, one in facts.items()}
-    return found
+    return {
+        (repo_id, number): facts
+        for repo_id in {key[0] for key in keys}
+        for number, facts in find_facts_without_evidence(
+            session, repo_id, [number for repo, number in keys if repo == repo_id]
+        ).items()
+    }
 
 
 def _as_matches(
@@ -161,10 +240,9 @@ def _as_matches(
             session, repo_id, repo, issues, facts, vllm_version=version, versions_of=versions_of
         )
         for issue in issues:
-            told = facts.get(issue.number)
-            item = mine[issue.number]
-            band, score, why = _judged(reading, told, item)
-            match = Match(
+            own = facts.get(issue.number)
+            band, score, why = _judged(reading, own, mine[issue.number])
+            found[repo_id, issue.number] = Match(
                 number=issue.number,
                 repo=repo,
                 title=issue.title,
@@ -173,76 +251,22 @@ def _as_matches(
                 score=score,
                 band=band,
                 why=why,
-                workarounds=remedies_of(told, repo=repo, url=issue.url) if told else (),
+                workarounds=remedies_of(own, repo=repo, url=issue.url) if own else (),
                 fix=fixes[issue.number],
-                regression=told.regression if told else None,
-                signature_id=_signature_id(told),
+                regression=own.regression if own else None,
+                signature_id=own.signatures[0].id if own and own.signatures else None,
             )
-            found[repo_id, issue.number] = match
     return masked_all([found[item.candidate.key] for item in scored if item.candidate.key in found])
 
 
-def _with_their_lines(
-    session: Session, reading: LogReading, matches: list[Match], repo_ids: Mapping[int, str]
-) -> list[Match]:
-    """The matches, the first with its telling lines; where nothing is known they would only mislead."""
-    if _verdict(matches, in_words=is_question(reading)) == "unknown":
-        return matches
-    best = matches[0]
-    repo_id = next(key for key, repo in repo_ids.items() if repo == best.repo)
-    lines = their_lines(session, repo_id, best.number)
-    return [best.model_copy(update={"excerpt": lines}), *matches[1:]]
-
-
 def _judged(reading: LogReading, facts: Facts | None, item: Scored) -> tuple[MatchBand, float, Why]:
-    """Band, score, reasons; `same` is taken back where the error names no cause and nothing else agrees."""
+    """Band, score, reasons; `same` becomes `likely` where the error names no cause and nothing else agrees."""
     why = explain(reading, facts, item.candidate)
     doubt = why_not_same(reading, facts, item.candidate) if item.band == "same" else None
     if doubt is None:
         return item.band, round(item.probability, 4), why
     score = round(load_weights().same_from - SCORE_STEP, 4)
     return "likely", score, why.model_copy(update={"differs": (doubt, *why.differs)})
-
-
-def _signature_id(facts: Facts | None) -> str | None:
-    return facts.signatures[0].id if facts and facts.signatures else None
-
-
-def _answer(
-    reading: LogReading, matches: Sequence[Match], index: IndexState, repo: str, began: float
-) -> Diagnosis:
-    in_words = is_question(reading)
-    verdict = _verdict(matches, in_words=in_words)
-    is_open = verdict in {"unknown", "related"}
-    redacted = redact(reading.log, private=True)
-    cause = reading.errors.cause
-    useful = [match for match in matches if match.band != "related"] or matches[:3]
-    root = _root_cause(cause, redacted) if cause else None
-    answer = Diagnosis(
-        verdict=verdict,
-        root_cause=root,
-        wrappers=tuple(_said(text, line, redacted) for text, line in reading.errors.wrappers),
-        other_errors=tuple(
-            OtherError(
-                type=item.type, message=_said(item.message, item.line, redacted), line=item.line.number
-            )
-            for item in reading.errors.other
-        ),
-        environment=_environment(reading.surroundings),
-        signature=_signature(reading, redacted),
-        redactions=tuple(Redaction(kind=kind, count=count) for kind, count in redacted.counts),
-        matches=tuple(matches),
-        workarounds=rank_remedies(r for match in useful for r in match.workarounds)[:MAX_REMEDIES],
-        next_steps=next_steps(reading) if is_open else (),
-        index=index,
-        took_ms=0.0,
-        headline=headline(verdict, matches, root, is_question=in_words, repo=repo),
-        repo=repo,
-        is_question=in_words,
-    )
-    if is_open:
-        answer = answer.model_copy(update={"issue_draft": issue_draft(reading, redacted, answer)})
-    return answer.model_copy(update={"took_ms": round((time.perf_counter() - began) * 1000, 1)})
 
 
 def _verdict(matches: Sequence[Match], *, in_words: bool) -> Band:
@@ -254,47 +278,29 @@ def _verdict(matches: Sequence[Match], *, in_words: bool) -> Band:
     return best.band if best.band != "related" or best.score >= related_from else "unknown"
 
 
-def _root_cause(cause: Cause, log: Redacted) -> RootCause:
-    return RootCause(
-        type=cause.type,
-        message=_said(cause.message, cause.line, log),
-        frame=cause.frame,
-        process=cause.line.process or None,
-        line=cause.line.number,
-        quote=_said(cause.line.raw.strip(), cause.line, log),
-    )
-
-
-def _signature(reading: LogReading, log: Redacted) -> Signature | None:
+def _signature(reading: LogReading, root: RootCause | None) -> Signature | None:
     """The cause's signature; its id is that of the text as it was read.
 
-    A message that holds a secret is made into a text anew, from its masked words: the signature's own
-    masks take away what a secret is known by.
+    Of a message that holds a secret the text is made anew from the masked words: the signature's own
+    masks remove what a secret is recognised by.
     """
     cause = reading.errors.cause
-    if cause is None or not reading.signatures:
+    if cause is None or root is None or not reading.signatures:
         return None
-    root = reading.signatures[0]
-    said = _said(cause.message, cause.line, log)
-    is_open = cause.message[:MAX_QUOTE_CHARS] == said
-    text = root.text if is_open else make_signature(replace(cause, message=said)).text
-    return root.model_copy(update={"text": _shown(text)})
+    signature = reading.signatures[0]
+    is_masked = cause.message[:MAX_QUOTE_CHARS] != root.message
+    text = make_signature(replace(cause, message=root.message)).text if is_masked else signature.text
+    return signature.model_copy(update={"text": _masked_apart(text)})
 
 
-def _said(text: str, line: LogLine, masked_log: Redacted) -> str:
+def _masked(text: str, line: LogLine, masked_log: str) -> str:
     """Words of a line as they stand in the masked log: what makes a word a secret may stand before them."""
     at = line.raw.find(text)
     if at < 0:
-        return _shown(text)
+        return _masked_apart(text)
     start = line.start + at
-    return masked_log.text[start : start + min(len(text), MAX_QUOTE_CHARS)]
+    return masked_log[start : start + min(len(text), MAX_QUOTE_CHARS)]
 
 
-def _shown(text: str) -> str:
+def _masked_apart(text: str) -> str:
     return redact(text, private=True).text[:MAX_QUOTE_CHARS]
-
-
-def _environment(around: Surroundings) -> Environment:
-    return Environment(
-        gpus=around.gpus, models=around.models, backends=around.backends, versions=around.versions
-    )

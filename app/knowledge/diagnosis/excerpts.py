@@ -1,384 +1,168 @@
-"""The lines of a log that a page shows: the cause, its neighbours, the wrappers; secrets masked.
+"""The lines that name an error, as a page shows them: of a pasted log, and of a stored issue's own text.
 
-Two logs' telling lines side by side, the words that stand in both of them marked.
-
-In: the lines of the pasted log and those of a stored issue. Out: both as pieces of text, common or not.
-Clocks, ranks and paths that every log has are never marked.
-
-The telling lines of a stored issue, as its own text has them: the error, what stands before it, its frame.
-
-In: an issue's key. Out: `MatchLine`s, secrets masked; empty where the body does not tell the error.
-Lines are quoted by the spans that the reading kept, so nothing is read anew.
+Secrets are masked. Stored lines are quoted by the places that the reading kept, so nothing is read again.
+`common_words` and `marked_pieces` mark what two excerpts share; words of every log are never marked alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from sqlmodel import Session
 
 from app.extract.log.lines import unwrap
-from app.extract.redaction.redact import mask_part, redact
-from app.extract.text.blocks import cut_lines, is_flattened, split_lines
-from app.extract.text.document import Line
+from app.extract.reader import LogReading
+from app.extract.redaction.redact import mask_part
 from app.extract.text.lines import LinesAt
-from app.knowledge.diagnosis.log_input import clean_log
-from app.knowledge.diagnosis.shapes import Diagnosis, LineRole, Match, MatchLine
+from app.knowledge.diagnosis.shapes import LineRole, MatchLine
 from app.starter.cards import parse_card
-from app.store.derived.error_spans import ToldError, find_told_error
+from app.store.derived.error_spans import find_told_error
 
-BEFORE, AFTER = 3, 1
+BEFORE_LINES, AFTER_LINES = 3, 1
 MAX_LINES = 14
 MAX_LINE_CHARS = 600
-AROUND_CHARS = 8_000
-"""Longer than any key block."""
-_STEP_CHARS = 1 << 16
-
-_COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
-
-
-@dataclass(frozen=True, slots=True)
-class ExcerptLine:
-    """One line; `number` counts from 1, `role` "hot" is the cause."""
-
-    number: int
-    text: str
-    role: Literal["hot", "dim"]
-    remark: str = ""
-
-
-def excerpt(log: str, diagnosis: Diagnosis) -> tuple[ExcerptLine, ...]:
-    """The telling lines in the order of the log; at most 14."""
-    cleaned = clean_log(log)
-    lines = _Lines(cleaned)
-    hot = diagnosis.root_cause.line if diagnosis.root_cause else 0
-    wanted: dict[int, str] = {}
-    if hot:
-        for number in range(max(1, hot - BEFORE), hot + AFTER + 1):
-            line = lines.find(number)
-            if line is not None and line.text.strip():
-                wanted[number] = ""
-    for number in _wrapper_numbers(lines, diagnosis.wrappers):
-        if number != hot:
-            wanted[number] = "wrapper, not the cause"
-    chosen = sorted(wanted)[:MAX_LINES]
-    if hot and hot not in chosen:
-        chosen = sorted([*chosen[: MAX_LINES - 1], hot])
-    return tuple(
-        ExcerptLine(
-            number,
-            _masked(cleaned, line)[:MAX_LINE_CHARS],
-            "hot" if number == hot else "dim",
-            wanted.get(number, ""),
-        )
-        for number in chosen
-        if (line := lines.find(number)) is not None
-    )
-
-
-def without_colours(line: str) -> str:
-    """A line without a terminal's colours, which a page can only show as odd signs."""
-    return _COLOUR.sub("", line) if "\x1b" in line else line
-
-
-def _masked(log: str, line: Line) -> str:
-    """A line masked within its surroundings: the lines of a key block are secret only together."""
-    start = max(0, line.start - AROUND_CHARS)
-    text = redact(log[start : line.end + AROUND_CHARS], private=True).text
-    return text[line.start - start : line.end - start]
-
-
-class _Lines:
-    """The lines of a log by their numbers, from 1, without a list of them: a log may have millions."""
-
-    def __init__(self, log: str) -> None:
-        self._log = log
-        self._cut = list(cut_lines(log)) if is_flattened(log) else None
-
-    def find(self, number: int) -> Line | None:
-        """The line of a number."""
-        if self._cut is not None:
-            return self._cut[number - 1] if number <= len(self._cut) else None
-        start = self._start_of(number)
-        return None if start is None else next(split_lines(self._log[start : self._end_of(start)], start))
-
-    def number_of(self, words: str) -> int | None:
-        """The number of the first line that holds these words."""
-        if self._cut is not None:
-            return next((number for number, line in enumerate(self._cut, 1) if words in line.text), None)
-        at = self._log.find(words)
-        return self._log.count("\n", 0, at) + 1 if at >= 0 else None
-
-    def _end_of(self, start: int) -> int:
-        end = self._log.find("\n", start)
-        return end if end >= 0 else len(self._log)
-
-    def _start_of(self, number: int) -> int | None:
-        at, left = 0, number - 1
-        while left and (ends := self._log.count("\n", at, at + _STEP_CHARS)) < left:
-            at, left = at + _STEP_CHARS, left - ends
-            if at >= len(self._log):
-                return None
-        for _ in range(left):
-            at = self._log.find("\n", at) + 1
-        return at
-
-
-def _wrapper_numbers(lines: _Lines, wrappers: Sequence[str]) -> list[int]:
-    """Where each wrapper stands for the first time."""
-    found: list[int] = []
-    for wrapper in wrappers[:5]:
-        head = wrapper[:80]
-        number = lines.number_of(head) if head else None
-        if number is not None:
-            found.append(number)
-    return found
-
-
-ROLES = {"error": "hot"}
-REMARKS = {"wrapper": "wrapper, not the cause"}
-MIN_TELLING_CHARS = 4
-"""A run of common words holds at least one that is as long."""
-
-_WORD = re.compile(r"\w+")
-_PLAIN = frozenset(
-    {
-        "the",
-        "and",
-        "for",
-        "not",
-        "with",
-        "was",
-        "are",
-        "has",
-        "have",
-        "had",
-        "but",
-        "from",
-        "this",
-        "that",
-        "its",
-        "our",
-        "you",
-        "your",
-        "any",
-        "all",
-        "can",
-        "may",
-        "see",
-        "line",
-        "file",
-        "raise",
-        "return",
-        "self",
-        "args",
-        "kwargs",
-        "most",
-        "recent",
-        "call",
-        "last",
-        "traceback",
-        "error",
-        "exception",
-        "info",
-        "warning",
-        "debug",
-        "opt",
-        "usr",
-        "venv",
-        "env",
-        "lib",
-        "local",
-        "home",
-        "root",
-        "dist",
-        "site",
-        "packages",
-        "python3",
-        "conda",
-        "miniconda3",
-        "workspace",
-        "app",
-        "src",
-        "data",
-        "mnt",
-        "tmp",
-        "bin",
-        "none",
-        "true",
-        "false",
-    }
-)
-"""Words that stand in logs of all kinds: they begin and end no mark."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    text: str
-    is_common: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SideLine:
-    """One line in pieces; `role` and `remark` are those of an `ExcerptLine`."""
-
-    number: int
-    pieces: tuple[Piece, ...]
-    role: str
-    remark: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """The pasted log's lines and the stored issue's."""
-
-    ours: tuple[SideLine, ...]
-    theirs: tuple[SideLine, ...]
-
-
-def side_by_side(excerpt: Sequence[ExcerptLine], match: Match | None) -> Sides | None:
-    """Both sides; None where one of them has no lines."""
-    if match is None or not match.excerpt or not excerpt:
-        return None
-    ours = [without_colours(line.text) for line in excerpt]
-    theirs = [without_colours(line.text) for line in match.excerpt]
-    common = _words(ours) & _words(theirs)
-    return Sides(
-        tuple(
-            SideLine(line.number, _pieces(text, common), line.role, line.remark)
-            for line, text in zip(excerpt, ours, strict=True)
-        ),
-        tuple(
-            SideLine(
-                line.number, _pieces(text, common), ROLES.get(line.role, "dim"), REMARKS.get(line.role, "")
-            )
-            for line, text in zip(match.excerpt, theirs, strict=True)
-        ),
-    )
-
-
-def _words(lines: Iterable[str]) -> set[str]:
-    return {found.lower() for line in lines for found in _WORD.findall(_said(line))}
-
-
-def _said(line: str) -> str:
-    """The line without what its program puts before the words."""
-    text = unwrap(line)[0]
-    return text if line.endswith(text) else line
-
-
-def _pieces(line: str, common: set[str]) -> tuple[Piece, ...]:
-    """The line cut where common words begin and end; joined it is the line."""
-    at = 0
-    pieces: list[Piece] = []
-    for start, end in _runs(line, len(line) - len(_said(line)), common):
-        if start > at:
-            pieces.append(Piece(line[at:start]))
-        pieces.append(Piece(line[start:end], is_common=True))
-        at = end
-    if at < len(line):
-        pieces.append(Piece(line[at:]))
-    return tuple(pieces)
-
-
-def _runs(line: str, begin: int, common: set[str]) -> Iterator[tuple[int, int]]:
-    """Spans of neighbouring common words that hold a telling one, without plain words at their ends."""
-    run: list[tuple[int, int]] = []
-    for found in _WORD.finditer(line, begin):
-        if found[0].lower() in common:
-            run.append(found.span())
-            continue
-        yield from _trimmed(line, run)
-        run = []
-    yield from _trimmed(line, run)
-
-
-def _trimmed(line: str, run: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    told = [at for at, (start, end) in enumerate(run) if not _is_plain(line[start:end])]
-    if any(_is_telling(line[run[at][0] : run[at][1]]) for at in told):
-        yield run[told[0]][0], run[told[-1]][1]
-
-
-def _is_plain(word: str) -> bool:
-    return word.lower() in _PLAIN or len(word) < 3
-
-
-def _is_telling(word: str) -> bool:
-    return len(word) >= MIN_TELLING_CHARS and not word.isdigit() and not _is_plain(word)
-
-
-BEFORE_THEIR_LINES = 3
-MAX_WRAPPERS = 2
+MAX_LOG_WRAPPERS, MAX_ISSUE_WRAPPERS = 5, 2
 FRAME_REACH = 60
 """How many lines above the error its frame is looked for."""
 LEAD_CHARS = 160
 """What is kept of a very long line before the quoted words."""
+MIN_TELLING_CHARS = 4
+"""A run of common words holds at least one that is as long."""
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _MARKUP = re.compile(r"\s*(?:```|~~~|</?(?:details|summary|br|p)\b|#{1,6} |[\^~ ]+$)")
 """Marks of the form, and the carets that Python sets under a line."""
+_WORD = re.compile(r"\w+")
+_PLAIN = frozenset(
+    """
+    the and for not with was are has have had but from this that its our you your any all can may see
+    line file raise return self args kwargs most recent call last traceback error exception info warning debug
+    opt usr venv env lib local home root dist site packages python3 conda miniconda3 workspace app src data mnt
+    tmp bin none true false
+    """.split()
+)
+"""Words that stand in logs of all kinds: they begin and end no mark."""
 
 
-def their_lines(session: Session, repo_id: int, number: int) -> tuple[MatchLine, ...]:
-    """The error's line, up to three before it, its frame and the first wrappers, in the text's order."""
-    told = find_told_error(session, repo_id, number)
-    if told is None:
+def without_colours(line: str) -> str:
+    """A line without a terminal's colours, which a page can only show as odd signs."""
+    return _COLOUR.sub("", line)
+
+
+def log_excerpt(reading: LogReading, masked_log: str) -> tuple[MatchLine, ...]:
+    """The cause, its neighbours (role `before`) and the first line of each wrapper; at most 14, in order."""
+    lines = {line.number: line for line in reading.lines}
+    hot = reading.errors.cause.line.number if reading.errors.cause else 0
+    roles: dict[int, LineRole] = {}
+    for number in range(hot - BEFORE_LINES, hot + AFTER_LINES + 1) if hot else ():
+        if number in lines and lines[number].raw.strip():
+            roles[number] = "before"
+    for text, _ in reading.errors.wrappers[:MAX_LOG_WRAPPERS]:
+        first = next((line.number for line in reading.lines if text and text[:80] in line.raw), None)
+        if first is not None:
+            roles[first] = "wrapper"
+    chosen = sorted(roles)[:MAX_LINES]
+    if hot in roles:
+        roles[hot] = "error"
+        chosen = chosen if hot in chosen else sorted([*chosen[:-1], hot])
+    return tuple(
+        MatchLine(
+            number=number,
+            text=masked_log[lines[number].start : lines[number].end][:MAX_LINE_CHARS],
+            role=roles[number],
+        )
+        for number in chosen
+    )
+
+
+def issue_excerpt(session: Session, repo_id: int, number: int) -> tuple[MatchLine, ...]:
+    """A stored issue's error line, up to three before it, its frame and the first wrappers, in order.
+
+    Empty where the body does not name the error.
+    """
+    found = find_told_error(session, repo_id, number)
+    if found is None:
         return ()
-    told = _of_card(told) if told.is_card else told
-    text = told.text
+    text, cause, wrappers = found.text, found.cause, found.wrappers
+    if found.is_card:  # a reader is shown the card's log only
+        text = parse_card(text).log
+        cause, *others = (replace(item, start=text.find(item.quote)) for item in (cause, *wrappers))
+        wrappers = tuple(others)
     lines = LinesAt(text)
-    hot = lines.at(told.cause.start)
+    hot = lines.at(cause.start)
     if hot is None:
         return ()
-    wanted = _wanted(lines, hot, told)
-    start = lines[min(wanted)].start
-    shown = mask_part(text, start, lines[max(wanted)].end)
+    wanted: dict[int, tuple[LineRole, int]] = {}
+    for at in range(max(0, hot - BEFORE_LINES), hot):
+        if lines[at].text.strip() and not _MARKUP.match(lines[at].text):
+            wanted[at] = ("before", lines[at].start)
+    for item in wrappers[:MAX_ISSUE_WRAPPERS]:
+        outer = lines.at(item.start)
+        if outer is not None:
+            wanted[outer] = ("wrapper", item.start)
+    file, _, function = (found.frame or "").partition(":")
+    for at in range(hot - 1, max(-1, hot - FRAME_REACH), -1) if file else ():
+        if file in lines[at].text and function in lines[at].text:
+            wanted[at] = ("frame", lines[at].start)
+            break
+    wanted[hot] = ("error", cause.start)
+    first = lines[min(wanted)].start
+    masked = mask_part(text, first, lines[max(wanted)].end)
     return tuple(
-        MatchLine(number=at + 1, text=_cut(shown, lines[at], start, spot), role=role)
+        MatchLine(
+            number=at + 1,
+            text=_cut(masked[lines[at].start - first : lines[at].end - first].rstrip(), spot - lines[at].start),
+            role=role,
+        )
         for at, (role, spot) in sorted(wanted.items())
     )
 
 
-def _of_card(told: ToldError) -> ToldError:
-    """The same in the card's log: that is what a reader is shown of a card."""
-    log = parse_card(told.text).log
-    placed = [replace(item, start=log.find(item.quote)) for item in (told.cause, *told.wrappers)]
-    return replace(told, text=log, cause=placed[0], wrappers=tuple(placed[1:]))
+def _cut(line: str, spot: int) -> str:
+    """A line; of a very long one what stands around the words that begin at `spot`."""
+    if len(line) <= MAX_LINE_CHARS:
+        return line
+    begin = max(0, spot - LEAD_CHARS)
+    end = begin + MAX_LINE_CHARS
+    return f"{'…' if begin else ''}{line[begin:end]}{'…' if end < len(line) else ''}"
 
 
-def _wanted(lines: LinesAt, hot: int, told: ToldError) -> dict[int, tuple[LineRole, int]]:
-    """The lines to show by their position: what each is, and where in the text its words begin."""
-    wanted: dict[int, tuple[LineRole, int]] = {}
-    for at in range(max(0, hot - BEFORE_THEIR_LINES), hot):
-        if lines[at].text.strip() and not _MARKUP.match(lines[at].text):
-            wanted[at] = ("before", lines[at].start)
-    for item in told.wrappers[:MAX_WRAPPERS]:
-        outer = lines.at(item.start)
-        if outer is not None:
-            wanted[outer] = ("wrapper", item.start)
-    frame = _frame_line(lines, hot, told.frame)
-    if frame is not None:
-        wanted[frame] = ("frame", lines[frame].start)
-    wanted[hot] = ("error", told.cause.start)
-    return wanted
+def common_words(ours: Sequence[MatchLine], theirs: Sequence[MatchLine]) -> frozenset[str]:
+    """The words, in lower case, that stand in both excerpts."""
+    return _words_of(ours) & _words_of(theirs)
 
 
-def _frame_line(lines: LinesAt, hot: int, frame: str | None) -> int | None:
-    """The nearest line above the error that names the frame's file and function."""
-    file, _, function = (frame or "").partition(":")
-    if not file:
-        return None
-    reach = range(hot - 1, max(-1, hot - FRAME_REACH), -1)
-    return next((at for at in reach if file in lines[at].text and function in lines[at].text), None)
+def _words_of(lines: Sequence[MatchLine]) -> frozenset[str]:
+    found = (_WORD.findall(line, _begin_of_words(line)) for line in (without_colours(x.text) for x in lines))
+    return frozenset(word.lower() for words in found for word in words)
 
 
-def _cut(shown: str, line: Line, start: int, spot: int) -> str:
-    """A line as it may be shown; of a very long one what stands around its words."""
-    text = shown[line.start - start : line.end - start].rstrip()
-    if len(text) <= MAX_LINE_CHARS:
-        return text
-    begin = max(0, spot - line.start - LEAD_CHARS)
-    piece = text[begin : begin + MAX_LINE_CHARS]
-    return f"{'…' if begin else ''}{piece}{'…' if begin + MAX_LINE_CHARS < len(text) else ''}"
+def marked_pieces(line: str, common: frozenset[str]) -> Iterator[tuple[str, bool]]:
+    """The line without colours, cut where runs of common words begin and end: each piece, and whether it is one.
+
+    A run holds a word of four letters that is not of every log, and has no plain words at its ends.
+    """
+    line = without_colours(line)
+    at = 0
+    run: list[re.Match[str]] = []
+    for word in (*_WORD.finditer(line, _begin_of_words(line)), None):
+        if word is not None and word[0].lower() in common:
+            run.append(word)
+            continue
+        own = [found for found in run if found[0].lower() not in _PLAIN and len(found[0]) >= 3]
+        if any(len(found[0]) >= MIN_TELLING_CHARS and not found[0].isdigit() for found in own):
+            start, end = own[0].start(), own[-1].end()
+            yield from ((line[at:start], False),) if start > at else ()
+            yield line[start:end], True
+            at = end
+        run = []
+    if at < len(line):
+        yield line[at:], False
+
+
+def _begin_of_words(line: str) -> int:
+    """Where the words begin, behind what the program puts before them."""
+    text = unwrap(line)[0]
+    return len(line) - len(text) if line.endswith(text) else 0

@@ -1,15 +1,12 @@
-"""When `same` may not be said: errors that name no cause need more than a likeness of words and frames.
+"""Why a stored issue matches a log, where the two differ, and the verdict in one sentence.
 
+In: the log's reading, the issue's facts, the candidate's shared terms. Every phrase names a thing that stands
+in both (or in one of them).
+
+`why_not_same` downgrades `same` to `likely`: errors that name no cause need more than alike words and frames.
 A CUDA or HIP error of a kernel is reported by whatever call comes next, so the frames of two such failures
 may agree although their kernels do not; a wrapper says only that something failed. For these, `same` needs
 the same model family, the same backend or the same kernel on both sides.
-
-The verdict in one sentence.
-
-Why a stored issue matches a log, and where the two differ, in short phrases.
-
-In: the log's reading, the issue's facts, the candidate's shared terms. Out: `Why`. Every phrase names a
-thing that stands in both (or in one of them); there is no phrase without one.
 """
 
 from __future__ import annotations
@@ -21,9 +18,15 @@ from app.extract.facts import Facts
 from app.extract.log.root_cause import ONLY_WRAPPER
 from app.extract.reader import LogReading
 from app.knowledge.diagnosis.shapes import Band, Match, RootCause, Why
+from app.knowledge.labels import BACKENDS
 from app.match.search.agreement import TELLING_BACKENDS, families_of
 from app.match.search.log_search import Candidate
 from app.match.search.terms import ERROR, FRAME, TEXT
+
+MAX_PHRASES = 6
+MAX_TERM_CHARS = 80
+NOT_COMPARED = {"lora", "platform"}
+"""Backends that say too little to be worth a line."""
 
 LATE_ERRORS = (
     "illegal memory access",
@@ -50,44 +53,36 @@ _KERNEL = re.compile(r"\.cuh?:|\.hip:|kernel|_custom_ops\.py:|triton")
 
 def why_not_same(reading: LogReading, facts: Facts | None, candidate: Candidate) -> str | None:
     """Why this candidate cannot be called the same failure; None if nothing speaks against it."""
-    reason = _weakness(reading)
-    if reason is None or _shares_kernel(candidate):
-        return None
-    return None if facts is not None and (_agrees(reading, facts) or _fails_in(reading, facts)) else reason
-
-
-def _weakness(reading: LogReading) -> str | None:
     cause = reading.errors.cause
     if cause is None or cause.rule == ONLY_WRAPPER:
-        return WRAPPED
-    said = cause.message.lower()
-    return LATE if any(words in said for words in LATE_ERRORS) else None
-
-
-def _agrees(reading: LogReading, facts: Facts) -> bool:
+        reason = WRAPPED
+    elif any(words in cause.message.lower() for words in LATE_ERRORS):
+        reason = LATE
+    else:
+        return None
+    if any(channel == FRAME and _KERNEL.search(text) for channel, text, _ in candidate.shared):
+        return None
+    if facts is None:
+        return reason
     mine = reading.surroundings
-    return bool(families_of(mine.models) & families_of(facts.models)) or any(
-        _folded(mine.backends.get(key, ())) & _folded(facts.backends.get(key, ())) for key in TELLING_BACKENDS
+    frame = cause.frame if cause else None
+    agrees = (
+        families_of(mine.models) & families_of(facts.models)
+        or any(
+            _lower(mine.backends.get(key, ())) & _lower(facts.backends.get(key, ()))
+            for key in TELLING_BACKENDS
+        )
+        or (frame and facts.error and facts.error.frame == frame and _KERNEL.search(frame))
     )
+    return None if agrees else reason
 
 
-def _fails_in(reading: LogReading, facts: Facts) -> bool:
-    """Whether both errors are told at the same place of a kernel's source."""
-    cause = reading.errors.cause
-    mine = cause.frame if cause else None
-    return bool(mine and facts.error and facts.error.frame == mine and _KERNEL.search(mine))
-
-
-def _folded(values: Iterable[str]) -> set[str]:
+def _lower(values: Iterable[str]) -> set[str]:
     return {value.lower() for value in values}
 
 
-def _shares_kernel(candidate: Candidate) -> bool:
-    return any(channel == FRAME and _KERNEL.search(text) for channel, text, _ in candidate.shared)
-
-
 def issue_name(repo: str, number: int, default_repo: str) -> str:
-    """`#1`, or `owner/name#1` for an issue of another repository than the default one, where that is told."""
+    """`#1`, or `owner/name#1` for an issue of another repository than the default one, where that is known."""
     return f"#{number}" if not default_repo or repo == default_repo else f"{repo}#{number}"
 
 
@@ -99,70 +94,45 @@ def headline(
     is_question: bool = False,
     repo: str = "",
 ) -> str:
-    """What is said first: which issue this is, or why that cannot be told.
+    """Which issue this is, or why none is known; of a question never that it is the same failure.
 
     Args:
-        repo: the default repository, whose issues are told by their bare numbers.
+        repo: the default repository, whose issues are named by their bare numbers.
     """
-    if is_question:
-        return _to_question(verdict, matches, repo)
-    if verdict in {"same", "likely"}:
-        best = matches[0]
-        name = issue_name(best.repo, best.number, repo)
-        opening = f"You hit {name}" if verdict == "same" else f"Probably {name}"
-        sentence = f"{opening}: {_plain(best.title)}"
-        if verdict == "likely" and best.why.differs:
-            sentence += f" It differs: {best.why.differs[0]}."
-        return sentence
-    if verdict == "related":
-        best = matches[0]
-        shared = best.why.shared[0] if best.why.shared else "some of its words"
-        name = issue_name(best.repo, best.number, repo)
-        return f"No known same failure; closest is {name}, which shares {shared}."
-    if cause is None:
-        return "No stored issue is known to be this failure: the text holds no error line."
-    if not matches:
-        return "No stored issue is known to be this failure: nothing stored shares its error or its frames."
-    return "No stored issue is known to be this failure: what it shares with others is too common to tell."
-
-
-def _to_question(verdict: Band, matches: Sequence[Match], repo: str) -> str:
-    """What words alone allow: which issue speaks of the same, never that it is the same failure."""
     if verdict == "unknown":
-        return (
-            "No stored issue is known to answer this: the question's words are too few or too common, "
-            "and there is no log to read."
-        )
+        if is_question:
+            return (
+                "No stored issue is known to answer this: the question's words are too few or too common, "
+                "and there is no log to read."
+            )
+        reason = "what it shares with others is too common to tell."
+        if not matches:
+            reason = "nothing stored shares its error or its frames."
+        if cause is None:
+            reason = "the text holds no error line."
+        return f"No stored issue is known to be this failure: {reason}"
     best = matches[0]
     name = issue_name(best.repo, best.number, repo)
-    if verdict == "likely":
-        return f"By your words, probably {name}: {_plain(best.title)} No log was read."
-    shared = best.why.shared[0] if best.why.shared else "some of its words"
-    return f"By your words alone, closest is {name}, which shares {shared}. No log was read."
+    if verdict == "related":
+        shared = best.why.shared[0] if best.why.shared else "some of its words"
+        if is_question:
+            return f"By your words alone, closest is {name}, which shares {shared}. No log was read."
+        return f"No known same failure; closest is {name}, which shares {shared}."
+    title = _sentence(best.title)
+    if is_question:
+        return f"By your words, probably {name}: {title} No log was read."
+    if verdict == "same":
+        return f"You hit {name}: {title}"
+    differs = f" It differs: {best.why.differs[0]}." if best.why.differs else ""
+    return f"Probably {name}: {title}{differs}"
 
 
-def _plain(title: str) -> str:
+def _sentence(title: str) -> str:
     """A title without its form's prefix, as a sentence."""
     text = title.strip()
     while text.startswith("[") and "]" in text:
         text = text.split("]", 1)[1].lstrip(" :")
     return (text or title).rstrip(".") + "."
-
-
-MAX_PHRASES = 6
-MAX_TERM_CHARS = 80
-BACKEND_LABELS = {
-    "attention": "attention backend",
-    "moe": "MoE backend",
-    "all2all": "all2all backend",
-    "quantization": "quantization",
-    "kv_cache_dtype": "KV cache type",
-    "executor": "executor",
-    "structured_output": "structured output backend",
-    "speculative": "speculative decoding",
-    "engine": "engine",
-}
-"""What is compared; the platform says too little to be worth a line."""
 
 
 def explain(reading: LogReading, facts: Facts | None, candidate: Candidate) -> Why:
@@ -172,26 +142,29 @@ def explain(reading: LogReading, facts: Facts | None, candidate: Candidate) -> W
     if facts is not None:
         _compare(reading, facts, shared, differs)
     if not shared:
-        shared = [f"words “{text[:MAX_TERM_CHARS]}”" for _, text, _ in candidate.shared[:3]]
+        shared = [f"words {_quoted(text)}" for _, text, _ in candidate.shared[:3]]
     return Why(shared=tuple(shared[:MAX_PHRASES]), differs=tuple(differs[:MAX_PHRASES]))
 
 
+def _quoted(text: str) -> str:
+    return f"“{text[:MAX_TERM_CHARS]}”"
+
+
 def _shared_error(reading: LogReading, facts: Facts | None, candidate: Candidate) -> list[str]:
-    cause = reading.errors.cause
     mine = {item.id for item in reading.signatures}
-    if facts is not None and any(item.id in mine for item in facts.signatures):
-        return [f"the whole signature: {next(s.text for s in facts.signatures if s.id in mine)[:160]}"]
+    same = next((item.text for item in facts.signatures if item.id in mine), None) if facts else None
+    if same is not None:
+        return [f"the whole signature: {same[:160]}"]
+    cause = reading.errors.cause
     phrases = []
     if cause and facts and facts.error and facts.error.type == cause.type and cause.type:
         phrases.append(f"error type {cause.type}")
-    told = [text for channel, text, _ in candidate.shared if channel == ERROR]
-    words = [text for text in told if not text.startswith("type:")]
-    if words:
-        longest = sorted(words, key=len, reverse=True)[:2]
-        phrases.append("error words " + ", ".join(f"“{text[:MAX_TERM_CHARS]}”" for text in longest))
+    errors = [text for channel, text, _ in candidate.shared if channel == ERROR and text[:5] != "type:"]
+    if errors:
+        longest = sorted(errors, key=len, reverse=True)[:2]
+        phrases.append(f"error words {', '.join(map(_quoted, longest))}")
     elif not phrases:
-        plain = [text for channel, text, _ in candidate.shared if channel == TEXT][:2]
-        phrases += [f"words “{text[:MAX_TERM_CHARS]}”" for text in plain]
+        phrases += [f"words {_quoted(text)}" for channel, text, _ in candidate.shared if channel == TEXT][:2]
     return phrases
 
 
@@ -201,39 +174,39 @@ def _shared_frames(candidate: Candidate) -> list[str]:
 
 
 def _compare(reading: LogReading, facts: Facts, shared: list[str], differs: list[str]) -> None:
+    """Add what error type, hardware, model, backends and version have in common, and where they differ."""
     mine = reading.surroundings
     cause = reading.errors.cause
     if cause and facts.error and cause.type and facts.error.type and cause.type != facts.error.type:
         differs.append(f"your error is {cause.type}; theirs {facts.error.type}")
+    backends = [
+        (_in_sentence(label), mine.backends.get(key, ()), facts.backends.get(key, ()))
+        for key, label in BACKENDS.items()
+        if key not in NOT_COMPARED
+    ]
     for name, ours, theirs in (
         ("GPU", mine.gpus, facts.gpus),
         ("model", mine.models, facts.models),
+        *backends,
     ):
-        both = _same(ours, theirs)
+        known = {_key(item) for item in theirs}
+        both = next((item for item in ours if _key(item) in known), "")
         if both:
             shared.append(f"{name} {both}")
         elif ours and theirs:
             differs.append(f"your {name} is {ours[0]}; theirs {theirs[0]}")
-    for key, label in BACKEND_LABELS.items():
-        if key not in mine.backends or key not in facts.backends:
-            continue
-        both = _same(mine.backends[key], facts.backends[key])
-        if both:
-            shared.append(f"{label} {both}")
-        else:
-            differs.append(f"your {label} is {mine.backends[key][0]}; theirs {facts.backends[key][0]}")
-    ours_version, theirs_version = mine.versions.get("vllm"), facts.versions.get("vllm")
-    if ours_version and theirs_version:
-        if ours_version == theirs_version:
-            shared.append(f"vLLM {ours_version}")
-        else:
-            differs.append(f"you run vLLM {ours_version}; theirs {theirs_version}")
+    version, other = mine.versions.get("vllm"), facts.versions.get("vllm")
+    if version and version == other:
+        shared.append(f"vLLM {version}")
+    elif version and other:
+        differs.append(f"you run vLLM {version}; theirs {other}")
 
 
-def _same(ours: tuple[str, ...], theirs: tuple[str, ...]) -> str:
-    keys = {_key(item) for item in theirs}
-    return next((item for item in ours if _key(item) in keys), "")
+def _in_sentence(label: str) -> str:
+    """`Attention backend` as `attention backend`; names such as `MoE` stay."""
+    return label[0].lower() + label[1:] if label.split()[0][1:].islower() else label
 
 
 def _key(value: str) -> str:
+    """A name without its owner, its spelling and its case."""
     return "".join(filter(str.isalnum, value.rsplit("/", 1)[-1].lower()))

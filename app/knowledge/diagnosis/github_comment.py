@@ -8,7 +8,6 @@ The comment only informs; every word of others in it is in code or escaped.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
@@ -17,11 +16,8 @@ from app.errors import InputError
 from app.extract.facts import Facts
 from app.extract.reader import read_issue
 from app.extract.text.document import IssueText
-from app.knowledge.diagnosis.explain import issue_name
-from app.knowledge.diagnosis.markdown import fix_words, remedy_line
-from app.knowledge.diagnosis.shapes import Diagnosis, Match
-from app.knowledge.labels import BANDS
-from app.knowledge.text.quoting import code, escape, fenced
+from app.knowledge.diagnosis.shapes import Diagnosis
+from app.knowledge.text.markdown import render_markdown
 
 MATCHES_MAX = 3
 REMEDIES_MAX = 4
@@ -48,7 +44,7 @@ class _Event(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class NewIssue:
-    """A failure that somebody reports: the log in it, and what the report tells of the run."""
+    """A failure that somebody reports: the log in it, and the facts of the report."""
 
     number: int
     repo: str
@@ -57,7 +53,7 @@ class NewIssue:
 
     @property
     def vllm_version(self) -> str | None:
-        """The version that fails, as the report tells it."""
+        """The version that fails, as the report states it."""
         return self.facts.versions.get("vllm")
 
 
@@ -86,71 +82,21 @@ def read_event(text: str) -> NewIssue | None:
 def comment_markdown(issue: NewIssue, diagnosis: Diagnosis) -> str:
     """The comment; empty where there is nothing to say."""
     matches = [match for match in diagnosis.matches if match.band in SURE][:MATCHES_MAX]
-    named = {(issue.repo, number) for number in (issue.number, *issue.facts.related)}
-    told = {(match.repo, match.number) for match in matches}
-    elsewhere = {f"{match.repo}#{match.number}" for match in matches} & set(issue.facts.related_elsewhere)
-    if diagnosis.verdict not in SURE or not matches or told & named or elsewhere:
+    named = {f"{issue.repo}#{number}" for number in (issue.number, *issue.facts.related)}
+    named |= set(issue.facts.related_elsewhere)
+    if diagnosis.verdict not in SURE or named & {f"{match.repo}#{match.number}" for match in matches}:
         return ""
-    return "\n".join(_lines(issue, diagnosis, matches)).rstrip() + "\n"
-
-
-def _lines(issue: NewIssue, diagnosis: Diagnosis, matches: list[Match]) -> Iterator[str]:
-    is_same = diagnosis.verdict == "same"
-    yield f"This {'looks like' if is_same else 'may be'} a known issue:"
-    yield ""
-    for match in matches:
-        yield from _match(match, issue.repo)
-    yield ""
-    yield from _evidence(diagnosis, matches[0], issue.repo)
-    remedies = [item for item in diagnosis.workarounds if item.outcome != "fails"][:REMEDIES_MAX]
-    if remedies:
-        told = [remedy_line(item, issue.repo) for item in remedies]
-        yield from ("What is told to help there:", "", *told, "")
-    missing = _missing(issue.facts, diagnosis)
-    if missing:
-        yield f"The report does not tell {_listed(missing)}; `vllm collect-env` prints what it can."
-        yield ""
-    index = diagnosis.index
-    fresh = f", as of {index.as_of:%Y-%m-%d}" if index.as_of else ""
-    yield (
-        f"*Compared with {index.issues:,} stored issues{fresh}, by rules and without a person. Nothing was "
-        "closed or labelled; if it is another failure, say so and leave this issue open.*"
-    )
-
-
-def _match(match: Match, repo: str) -> Iterator[str]:
-    name = issue_name(match.repo, match.number, repo)
-    yield (
-        f"- **{BANDS[match.band]}**, {match.score:.0%}: [{name}]({match.url}) "
-        f"{code(match.title)} ({match.state})"
-    )
-    if match.why.shared:
-        yield f"  - shared: {escape('; '.join(match.why.shared))}"
-    if match.why.differs:
-        yield f"  - different: {escape('; '.join(match.why.differs))}"
-    if match.fix and match.fix.state != "unknown":
-        yield f"  - fix: {fix_words(match.fix)}"
-
-
-def _evidence(diagnosis: Diagnosis, best: Match, repo: str) -> Iterator[str]:
-    cause = diagnosis.root_cause
-    if cause is None:
-        return
-    yield from ("The error in this report:", "", *fenced([cause.quote]), "")
-    if best.excerpt:
-        name = issue_name(best.repo, best.number, repo)
-        yield from (f"And in {name}:", "", *fenced([line.text for line in best.excerpt]), "")
-
-
-def _missing(facts: Facts, diagnosis: Diagnosis) -> list[str]:
     around = diagnosis.environment
-    told = [
-        ("the vLLM version", facts.versions.get("vllm") or around.versions.get("vllm")),
-        ("the GPU", facts.gpus or around.gpus),
-        ("the model", facts.models or around.models),
-    ]
-    return [name for name, value in told if not value]
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    known = {
+        "the vLLM version": issue.vllm_version or around.versions.get("vllm"),
+        "the GPU": issue.facts.gpus or around.gpus,
+        "the model": issue.facts.models or around.models,
+    }
+    return render_markdown(
+        "comment.md",
+        issue=issue,
+        diagnosis=diagnosis,
+        matches=matches,
+        remedies=[item for item in diagnosis.workarounds if item.outcome != "fails"][:REMEDIES_MAX],
+        missing=[name for name, value in known.items() if not value],
+    )

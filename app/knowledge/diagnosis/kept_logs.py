@@ -1,7 +1,7 @@
-"""Keeping a log and its answer, at its owner's wish: masked, for some days, with a link that deletes it.
+"""Keeping a log and its answer at its owner's wish: masked, for some days, with a link that deletes it.
 
-In: a log and its diagnosis. Out: the id of its page and the secret of its delete link; of the secret only
-a hash is stored. Who knows the id may read, who knows the secret may delete.
+Of the secret in the delete link only a hash is stored. Who knows a log's id may read it, who knows the secret
+may delete it.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from app.errors import NotFoundError, TriageError
-from app.extract.redaction.redact import redact
-from app.knowledge.diagnosis.excerpts import ExcerptLine
-from app.knowledge.diagnosis.log_input import clean_log
-from app.knowledge.diagnosis.shapes import Diagnosis
+from app.knowledge.diagnosis.diagnose import DiagnosedLog
+from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.store.people.kept_logs import (
     KeptLogRecord,
     add_kept_log,
@@ -45,7 +44,7 @@ class NoRoomError(TriageError):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What the owner gets: the page's id, the secret that deletes it, the end of its time."""
+    """The id of a kept log's page, the secret that deletes it, the end of its time."""
 
     id: str
     delete_secret: str
@@ -60,44 +59,33 @@ class KeptLog:
     log: str
     line_count: int
     diagnosis: Diagnosis
-    excerpt: tuple[ExcerptLine, ...]
+    excerpt: tuple[MatchLine, ...]
     yours: str | None
-    kept_at: datetime
     expires_at: datetime
 
 
-def keep_log(
-    store: Store,
-    log: str,
-    diagnosis: Diagnosis,
-    excerpt: tuple[ExcerptLine, ...],
-    *,
-    days: int,
-    yours: str | None = None,
-) -> Kept:
-    """Keep a log with its answer for some days; what is over goes at the same time.
+def keep_log(store: Store, found: DiagnosedLog, *, days: int, yours: str | None = None) -> Kept:
+    """Keep a log with its answer for some days, delete those whose time is over.
 
     Args:
         yours: the version that the answer was seen from.
 
     Raises:
         NoRoomError: too many are kept already.
-        StoreError: the archive cannot be written.
+        StoreError: the database cannot be written.
     """
     now = datetime.now(UTC)
-    cleaned = clean_log(log)
     kept = Kept(secrets.token_hex(16), secrets.token_hex(16), now + timedelta(days=days))
-    answer = {
-        "diagnosis": diagnosis.model_dump(mode="json"),
-        "excerpt": [asdict(line) for line in excerpt],
-        "line_count": count_lines(cleaned),
-        "yours": yours,
-    }
     record = KeptLogRecord(
         id=kept.id,
         delete_key=_hash(kept.delete_secret),
-        log=_shortened(redact(cleaned, private=True).text),
-        answer=answer,
+        log=_shortened(found.masked_log),
+        answer={
+            "diagnosis": found.diagnosis.model_dump(mode="json"),
+            "excerpt": [line.model_dump() for line in found.excerpt],
+            "line_count": count_lines(found.masked_log),
+            "yours": yours,
+        },
         kept_at=now,
         expires_at=kept.expires_at,
     )
@@ -125,11 +113,17 @@ def view_kept_log(store: Store, key: str) -> KeptLog:
         log=record.log,
         line_count=answer["line_count"],
         diagnosis=Diagnosis.model_validate(answer["diagnosis"]),
-        excerpt=tuple(ExcerptLine(**line) for line in answer["excerpt"]),
+        excerpt=tuple(map(_excerpt_line, answer["excerpt"])),
         yours=answer["yours"],
-        kept_at=record.kept_at,
         expires_at=record.expires_at,
     )
+
+
+def _excerpt_line(line: dict[str, Any]) -> MatchLine:
+    """A stored line; versions before this one stored the role `hot` or `dim`, and a remark on a wrapper."""
+    role = "error" if line["role"] == "hot" else line["role"]
+    role = ("wrapper" if line.get("remark") else "before") if role == "dim" else role
+    return MatchLine(number=line["number"], text=line["text"], role=role)
 
 
 def forget_log(store: Store, key: str, delete_secret: str) -> None:

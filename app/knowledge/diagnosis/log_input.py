@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
 
 from app.config import LOG_LIMIT_BYTES
 from app.errors import EmptyInputError, NotTextError, TooLargeError
@@ -18,15 +17,11 @@ ODD_SHARE = 0.3
 """A text with more control and undecodable characters than this is no text. Random bytes have 0.55,
 a log in a Chinese Windows code page mostly below 0.1."""
 
-_CONTROL = {code: None for code in (*range(32), *range(127, 160)) if code not in b"\t\n\r\x1b"}
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]+")
 """What is taken out: all control characters, the 8-bit ones too, but tab, line ends and escape."""
 _ODD_BYTES = bytes(code for code in (*range(32), 127) if code not in b"\t\n\r\x1b\x0b\x0c")
 """What speaks against a text; line and page feeds of old printers do not."""
 _ODD_WIDE = re.compile(f"[\x80-\x9f{REPLACEMENT}]")
-_CONTROL_SIGN = re.compile("[" + "".join(f"\\x{code:02x}" for code in _CONTROL) + "]")
-_PART_CHARS = 1 << 16
-"""A large text is encoded and cleaned in parts: what one sign of four bytes widens is one part, and what is
-copied is never the whole."""
 
 
 def decode_log(data: bytes) -> str:
@@ -55,21 +50,17 @@ def check_is_text(text: str) -> None:
     Raises:
         NotTextError: more than three in ten characters are not text.
     """
-    if sum(map(_odd_signs, _parts(text))) > ODD_SHARE * len(text):
-        raise NotTextError("This is not text. Paste or upload the log itself, as plain text in UTF-8.")
-
-
-def _odd_signs(text: str) -> int:
     # bytes are counted by far the faster; a lone surrogate is none of those that count
     encoded = text.encode(errors="replace")
     odd = len(encoded) - len(encoded.translate(None, _ODD_BYTES))
-    return odd if len(encoded) == len(text) else odd + sum(1 for _ in _ODD_WIDE.finditer(text))
+    if len(encoded) != len(text):
+        odd += sum(1 for _ in _ODD_WIDE.finditer(text))
+    if odd > ODD_SHARE * len(text):
+        raise NotTextError("This is not text. Paste or upload the log itself, as plain text in UTF-8.")
 
 
 def clean_log(text: str) -> str:
     """A log as it is read: no control characters but tab, line ends and escape; no lone surrogates.
-
-    A clean text is given back as it is, not as a copy.
 
     Raises:
         TooLargeError: over the limit, as UTF-8.
@@ -77,7 +68,7 @@ def clean_log(text: str) -> str:
     """
     text = without_surrogates(text)
     _check_size(text)
-    cleaned = _without_controls(text)
+    cleaned = _CONTROLS.sub("", text)
     if not cleaned or cleaned.isspace():
         raise EmptyInputError("The log is empty. Paste at least the lines from the first ERROR.")
     return cleaned
@@ -85,17 +76,7 @@ def clean_log(text: str) -> str:
 
 def clean_words(text: str) -> str:
     """A short text beside the log: without control characters and lone surrogates."""
-    return _without_controls(without_surrogates(text))
-
-
-def _without_controls(text: str) -> str:
-    if _CONTROL_SIGN.search(text) is None:
-        return text
-    return "".join(part.translate(_CONTROL) if _CONTROL_SIGN.search(part) else part for part in _parts(text))
-
-
-def _parts(text: str) -> Iterator[str]:
-    return (text[at : at + _PART_CHARS] for at in range(0, len(text), _PART_CHARS))
+    return _CONTROLS.sub("", without_surrogates(text))
 
 
 def too_large(size_bytes: int | None) -> TooLargeError:
@@ -105,11 +86,11 @@ def too_large(size_bytes: int | None) -> TooLargeError:
         return TooLargeError(f"The log is over the limit of {limit} MiB. Cut the start, keep the end.")
     # one decimal would show 10 MiB and a byte as "10.0 MiB"
     is_clear = size_bytes >= 1.05 * LOG_LIMIT_BYTES
-    shown = f"{size_bytes / 1024 / 1024:.1f} MiB" if is_clear else f"{size_bytes:,} bytes"
-    return TooLargeError(f"{shown} is over the limit of {limit} MiB. Cut the start, keep the end.")
+    size = f"{size_bytes / 1024 / 1024:.1f} MiB" if is_clear else f"{size_bytes:,} bytes"
+    return TooLargeError(f"{size} is over the limit of {limit} MiB. Cut the start, keep the end.")
 
 
 def _check_size(text: str) -> None:
-    size = len(text) if text.isascii() else sum(len(part.encode(errors="replace")) for part in _parts(text))
+    size = len(text) if text.isascii() else len(text.encode(errors="replace"))
     if size > LOG_LIMIT_BYTES:
         raise too_large(size)

@@ -1,6 +1,6 @@
-"""What to do when no stored issue is known to be the failure. Kinds and steps are data: `next_steps.toml`.
+"""What to do when no stored issue is known to be the failure, and whether a text is a question, not a log.
 
-Whether a pasted text is a question in words rather than a log.
+Kinds of failures and steps are data: `next_steps.toml`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,9 @@ from app.knowledge.diagnosis.shapes import NextStep
 MAX_STEPS = 4
 LAST_LINES = 60
 """Where a log without an error is looked at: it stops where it went wrong."""
-MAX_SAID_CHARS = 8_000
-
-
-@lru_cache(maxsize=1)
-def rows() -> list[dict[str, Any]]:
-    """The steps as they stand in the data, in the order in which they are offered."""
-    steps: list[dict[str, Any]] = _data()["step"]
-    return steps
+MAX_WORDS_CHARS = 8_000
+MAX_QUESTION_CHARS, MAX_QUESTION_LINES = 300, 3
+"""A longer text without an error is the log of something, or a story."""
 
 
 @lru_cache(maxsize=1)
@@ -34,72 +29,55 @@ def _data() -> dict[str, Any]:
     return tomllib.loads((files(__package__) / "next_steps.toml").read_text(encoding="utf-8"))
 
 
-@lru_cache(maxsize=1)
-def _kinds() -> dict[str, tuple[Any, Any]]:
-    """Each kind of failure with what an error says of it and what a question says."""
-    return {row["name"]: (_pattern(row.get("error")), _pattern(row.get("asked"))) for row in _data()["kind"]}
+def rows() -> list[dict[str, Any]]:
+    """The steps as they stand in the data, in the order in which they are offered."""
+    steps: list[dict[str, Any]] = _data()["step"]
+    return steps
 
 
-def _pattern(text: str | None) -> Any:
-    return pattern(text, ignore_case=True) if text else None
+@lru_cache(maxsize=2)
+def _kinds(column: str) -> dict[str, Any]:
+    """Each kind of failure with the pattern of what an error says of it, or of what is asked about it."""
+    return {
+        row["name"]: pattern(row[column], ignore_case=True) for row in _data()["kind"] if row.get(column)
+    }
 
 
 def next_steps(reading: LogReading) -> tuple[NextStep, ...]:
     """Steps that fit what the log says and what it lacks, the most telling first."""
-    told = conditions_of(reading)
-    fitting = [row for row in rows() if set(row["when"]) <= told]
+    known = conditions_of(reading)
+    fitting = [row for row in rows() if set(row["when"]) <= known]
     return tuple(NextStep(text=row["text"], command=row.get("command", "")) for row in fitting[:MAX_STEPS])
 
 
 def conditions_of(reading: LogReading) -> frozenset[str]:
     """The names of the conditions that hold of a log; `next_steps.toml` says what each means."""
-    cause = reading.errors.cause
     around = reading.surroundings
-    told: set[str] = set()
+    found: set[str] = set()
     if is_question(reading):
-        told.add("question")
-    elif cause is None:
-        told.add("only_wrappers" if reading.errors.wrappers else "no_error")
-    told |= _kinds_of(reading)
-    missing = [
-        name
-        for name, value in (
-            ("version", around.versions.get("vllm")),
-            ("gpu", around.gpus),
-            ("model", around.models),
-        )
-        if not value
-    ]
-    told |= {f"no_{name}" for name in missing}
-    if missing:
-        told.add("environment_missing")
-    return frozenset(told)
+        found.add("question")
+        patterns, words = _kinds("asked"), reading.log
+    else:
+        if reading.errors.cause is None:
+            found.add("only_wrappers" if reading.errors.wrappers else "no_error")
+        patterns, words = _kinds("error"), _error_words(reading)
+    found |= {name for name, kind in patterns.items() if kind.search(words)}
+    missing = {"no_version": around.versions.get("vllm"), "no_gpu": around.gpus, "no_model": around.models}
+    found |= {name for name, value in missing.items() if not value}
+    if not all(missing.values()):
+        found.add("environment_missing")
+    return frozenset(found)
 
 
-def _kinds_of(reading: LogReading) -> set[str]:
-    """The kinds of failure of which the error speaks, or the question."""
-    if is_question(reading):
-        return {name for name, (_, asked) in _kinds().items() if asked and asked.search(reading.log)}
-    said = _said(reading)
-    return {name for name, (error, _) in _kinds().items() if error and error.search(said)}
-
-
-def _said(reading: LogReading) -> str:
+def _error_words(reading: LogReading) -> str:
     """The cause in its words; without one what wraps it, or the last lines of the log."""
-    cause = reading.errors.cause
-    if cause is not None:
-        return f"{cause.type or ''}: {cause.message}\n{cause.line.text}"[:MAX_SAID_CHARS]
-    apparent = reading.errors.apparent
-    told = [text for text, _ in reading.errors.wrappers]
-    if apparent is not None:
-        told.append(f"{apparent.type or ''}: {apparent.message}")
-    told = told or [line.text for line in reading.lines[-LAST_LINES:]]
-    return "\n".join(told)[-MAX_SAID_CHARS:]
-
-
-MAX_QUESTION_CHARS = 300
-MAX_QUESTION_LINES = 3
-"""A longer text without an error is the log of something, or a story."""
+    errors = reading.errors
+    if errors.cause is not None:
+        return f"{errors.cause.type or ''}: {errors.cause.message}\n{errors.cause.line.text}"[:MAX_WORDS_CHARS]
+    words = [text for text, _ in errors.wrappers]
+    if errors.apparent is not None:
+        words.append(f"{errors.apparent.type or ''}: {errors.apparent.message}")
+    return "\n".join(words or [line.text for line in reading.lines[-LAST_LINES:]])[-MAX_WORDS_CHARS:]
 
 
 def is_question(reading: LogReading) -> bool:

@@ -33,8 +33,8 @@ class OtherError(Frozen):
     line: int
 
 
-class Environment(Frozen):
-    """What the log itself tells of where it ran."""
+class LogEnvironment(Frozen):
+    """Where the log's program ran, as far as the log says."""
 
     gpus: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class Diagnosis(Frozen):
     root_cause: RootCause | None
     wrappers: tuple[str, ...] = ()
     other_errors: tuple[OtherError, ...] = ()
-    environment: Environment
+    environment: LogEnvironment
     signature: Signature | None = None
     redactions: tuple[Redaction, ...] = ()
     matches: tuple[Match, ...] = ()

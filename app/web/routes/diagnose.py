@@ -1,31 +1,30 @@
-"""Kept logs: what their owners are told, their pages, and the links that delete them.
-
-The JSON route of the diagnosis: a log in, what it is known as and what helps out.
-"""
+"""The diagnosis of a pasted log: its page, its JSON route, and kept logs with the links that delete them."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import Field, ValidationError
 
 from app.extract.facts import Frozen
-from app.knowledge.diagnosis.diagnose import diagnose
-from app.knowledge.diagnosis.excerpts import excerpt, side_by_side
+from app.knowledge.diagnosis.diagnose import DiagnosedLog, diagnose_log
+from app.knowledge.diagnosis.excerpts import common_words
 from app.knowledge.diagnosis.issue_draft import new_issue_address
-from app.knowledge.diagnosis.kept_logs import forget_log, keep_log, view_kept_log
+from app.knowledge.diagnosis.kept_logs import KeptLog, count_lines, forget_log, keep_log, view_kept_log
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
-from app.knowledge.diagnosis.shapes import Diagnosis
+from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.web.answers.budget_rules import DIAGNOSIS
 from app.web.answers.negotiate import MaxChars, answer
 from app.web.answers.openapi import diagnose_body, markdown_too, problems
 from app.web.answers.schemas import NUMBER_MAX, DiagnoseOptions, DiagnoseRequest
-from app.web.body import JSON_TYPE, RawBody, parse_body, read_json_or_text
+from app.web.body import JSON_TYPE, RawBody, parse_body, read_form, read_json_or_text
 from app.web.deps import Services, ServicesDep
+from app.web.views.links import base_address
 from app.web.views.render import render_page
 from app.web.views.version_line import match_stations
 
@@ -35,7 +34,7 @@ HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}
 
 
 class KeptLinks(Frozen):
-    """Where a kept log is; only this answer ever tells the delete link."""
+    """Where a kept log is; only this answer ever has the delete link."""
 
     url: str = Field(description="path of the page with the masked log and its answer, for all who have it")
     delete_url: str = Field(description="path that deletes it: with a POST, or the button of its page")
@@ -48,46 +47,97 @@ class KeptDiagnosis(Diagnosis):
     kept: KeptLinks
 
 
-def keep_answer(services: Services, asked: DiagnoseRequest, diagnosis: Diagnosis) -> KeptLinks:
-    """Keep a log and its answer as its owner wishes."""
-    kept = keep_log(
-        services.store,
-        asked.log,
-        diagnosis,
-        excerpt(asked.log, diagnosis),
-        days=services.settings.keep_days,
-        yours=asked.vllm_version,
-    )
+def keep_answer(services: Services, asked: DiagnoseRequest, found: DiagnosedLog) -> KeptLinks | None:
+    """Keep a log and its answer, if its owner asks for it."""
+    if not asked.keep:
+        return None
+    kept = keep_log(services.store, found, days=services.settings.keep_days, yours=asked.vllm_version)
     url = f"/d/{kept.id}"
     return KeptLinks(url=url, delete_url=f"{url}/delete/{kept.delete_secret}", expires_at=kept.expires_at)
+
+
+@router.api_route("/diagnose", methods=["GET", "HEAD"], include_in_schema=False)
+def diagnose_form() -> RedirectResponse:
+    """The answer to a pasted log has no address: back to the box."""
+    return RedirectResponse("/", status_code=303)
+
+
+@router.post("/diagnose", include_in_schema=False)
+def diagnose_page(
+    request: Request, body: Annotated[RawBody, Depends(read_form)], services: ServicesDep
+) -> HTMLResponse:
+    """The diagnosis of a pasted or uploaded log."""
+    fields = {name: value for name, value in parse_body(body).items() if name in DiagnoseRequest.model_fields}
+    asked = validate_request(fields, strict=False)
+    found = ask(asked, services)
+    return _page(
+        services,
+        found.diagnosis,
+        found.excerpt,
+        asked.vllm_version,
+        headers={"Cache-Control": "no-store"},
+        line_count=count_lines(found.masked_log),
+        curl=curl_command(request, asked.vllm_version),
+        links=keep_answer(services, asked, found),
+    )
 
 
 @router.api_route("/d/{key}", methods=["GET", "HEAD"], include_in_schema=False)
 def kept_page(key: str, services: ServicesDep) -> HTMLResponse:
     """A kept log and the answer it got."""
     kept = view_kept_log(services.store, key)
-    diagnosis = kept.diagnosis
+    return _page(
+        services,
+        kept.diagnosis,
+        kept.excerpt,
+        kept.yours,
+        headers=HEADERS,
+        line_count=kept.line_count,
+        kept=kept,
+    )
+
+
+def _page(
+    services: Services,
+    diagnosis: Diagnosis,
+    excerpt: tuple[MatchLine, ...],
+    vllm_version: str | None,
+    *,
+    headers: dict[str, str],
+    line_count: int,
+    curl: str = "",
+    kept: KeptLog | None = None,
+    links: KeptLinks | None = None,
+) -> HTMLResponse:
+    repo = services.default_repo
     best = diagnosis.matches[0] if diagnosis.matches else None
-    yours = kept.yours or diagnosis.environment.versions.get("vllm")
-    overview = services.overview(services.default_repo)
+    yours = vllm_version or diagnosis.environment.versions.get("vllm")
+    overview = services.overview(repo)
     return render_page(
         "diagnosis.html",
-        headers=HEADERS,
+        headers=headers,
         diagnosis=diagnosis,
         best=best,
         yours=yours,
-        excerpt=kept.excerpt,
-        sides=side_by_side(kept.excerpt, best),
-        report_address=new_issue_address(services.default_repo, diagnosis),
-        line_count=kept.line_count,
-        stations=match_stations(best, services.default_repo, yours, overview.newest_release),
+        excerpt=excerpt,
+        common=common_words(excerpt, best.excerpt if best else ()),
+        report_address=new_issue_address(repo, diagnosis),
+        line_count=line_count,
+        stations=match_stations(best, repo, yours, overview.newest_release),
         markdown=diagnosis_markdown(diagnosis),
-        curl="",
+        curl=curl,
         kept=kept,
-        links=None,
+        links=links,
         overview=overview,
-        repo=services.default_repo,
+        repo=repo,
     )
+
+
+def curl_command(request: Request, vllm_version: str | None) -> str:
+    """The same question for a shell; the host is repeated only where it is a plain one."""
+    query = "?" + urlencode({"vllm_version": vllm_version}) if vllm_version else ""
+    address = f"{base_address(request)}api/v1/diagnose{query}"
+    return f"curl --data-binary @crash.log -H 'Content-Type: text/plain' '{address}'"
 
 
 @router.api_route("/d/{key}/delete/{secret}", methods=["GET", "HEAD"], include_in_schema=False)
@@ -148,18 +198,18 @@ def post_diagnose(
         asked = validate_request(fields, strict=True)
     else:
         asked = DiagnoseRequest(log=fields["log"], **query.model_dump())
-    diagnosis = ask(asked, services)
-    links = keep_answer(services, asked, diagnosis) if asked.keep else None
+    found = ask(asked, services)
+    links = keep_answer(services, asked, found)
 
     def markdown() -> str:
-        text = diagnosis_markdown(diagnosis)
+        text = diagnosis_markdown(found.diagnosis)
         if links:
             until = f"{links.expires_at:%Y-%m-%d}"
             text = f"Kept until {until}: {links.url}. To delete it: {links.delete_url}\n\n{text}"
         return text
 
-    told = KeptDiagnosis(**dict(diagnosis), kept=links) if links else diagnosis
-    return answer(request, told, DIAGNOSIS, max_chars, markdown=markdown)
+    shape = KeptDiagnosis(**dict(found.diagnosis), kept=links) if links else found.diagnosis
+    return answer(request, shape, DIAGNOSIS, max_chars, markdown=markdown)
 
 
 def validate_request(fields: dict[str, Any], *, strict: bool) -> DiagnoseRequest:
@@ -174,9 +224,9 @@ def validate_request(fields: dict[str, Any], *, strict: bool) -> DiagnoseRequest
         raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
 
 
-def ask(asked: DiagnoseRequest, services: Services) -> Diagnosis:
+def ask(asked: DiagnoseRequest, services: Services) -> DiagnosedLog:
     """Diagnose what is asked, and count the verdict."""
-    diagnosis = diagnose(
+    found = diagnose_log(
         services.store,
         asked.log,
         repos=services.settings.repo,
@@ -186,5 +236,5 @@ def ask(asked: DiagnoseRequest, services: Services) -> Diagnosis:
         limit=asked.limit,
         exclude=frozenset(asked.exclude),
     )
-    services.count_verdict(diagnosis.verdict)
-    return diagnosis
+    services.count_verdict(found.diagnosis.verdict)
+    return found

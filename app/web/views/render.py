@@ -13,6 +13,7 @@ from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from app.knowledge import labels
+from app.knowledge.diagnosis.excerpts import marked_pieces
 from app.knowledge.diagnosis.explain import issue_name
 from app.paths import static_dir
 from app.render import make_environment
@@ -40,6 +41,7 @@ def _environment() -> Environment:
             "version": words.version,
             "link_issue": link_issue,
             "label": labels.label,
+            "marked_pieces": marked_pieces,
         },
         names=vars(labels)
         | {
