@@ -23,14 +23,14 @@ from app.extract.facts import (
     Signature,
     Workaround,
 )
-from app.knowledge.diagnosis.diagnose import diagnose
-from app.knowledge.diagnosis.excerpts import ExcerptLine, excerpt
+from app.knowledge.diagnosis.diagnose import DiagnosedLog, diagnose, diagnose_log
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import (
     Diagnosis,
-    Environment,
+    LogEnvironment,
     IndexState,
     Match,
+    MatchLine,
     NextStep,
     OtherError,
     Redaction,
@@ -134,7 +134,7 @@ SAME = Diagnosis(
     ),
     wrappers=("RuntimeError: Engine core initialization failed.",),
     other_errors=(OtherError(type="ValueError", message="a second thing", line=9),),
-    environment=Environment(
+    environment=LogEnvironment(
         gpus=("H100",),
         models=("Qwen/Qwen3-Next-80B-A3B-Instruct",),
         backends={"moe": ("FlashInfer CUTLASS",)},
@@ -162,7 +162,7 @@ UNKNOWN = SAME.model_copy(
         "verdict": "unknown",
         "matches": (MATCHES[2],),
         "workarounds": (),
-        "environment": Environment(),
+        "environment": LogEnvironment(),
         "redactions": (),
         "next_steps": (
             NextStep(
@@ -176,12 +176,18 @@ UNKNOWN = SAME.model_copy(
 )
 
 EXCERPT = (
-    ExcerptLine(
-        1, "(Worker_TP0) INFO [unquantized.py:283] Using FlashInfer CUTLASS Unquantized MoE backend", "dim"
+    MatchLine(
+        number=1,
+        text="(Worker_TP0) INFO [unquantized.py:283] Using FlashInfer CUTLASS Unquantized MoE backend",
+        role="before",
     ),
-    ExcerptLine(2, "Capturing CUDA graphs (mixed prefill-decode, PIECEWISE):  97%|####| 143/147", "dim"),
-    ExcerptLine(3, HOT, "hot"),
-    ExcerptLine(5, "RuntimeError: Engine core initialization failed.", "dim", "wrapper, not the cause"),
+    MatchLine(
+        number=2,
+        text="Capturing CUDA graphs (mixed prefill-decode, PIECEWISE):  97%|####| 143/147",
+        role="before",
+    ),
+    MatchLine(number=3, text=HOT, role="error"),
+    MatchLine(number=5, text="RuntimeError: Engine core initialization failed.", role="wrapper"),
 )
 
 BODY = """\
@@ -411,14 +417,17 @@ class Room:
     def furnish(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Put these answers in place of the knowledge that `app.web` calls."""
         answer_instead(monkeypatch, diagnose, self._diagnose)
+        answer_instead(monkeypatch, diagnose_log, self._diagnose_log)
         answer_instead(monkeypatch, view_issue, self._view_issue)
         monkeypatch.setattr(deps, "overview", lambda _s, _r: self.overview)
         answer_instead(monkeypatch, home, lambda _s, _r: self.home)
         answer_instead(monkeypatch, load_issue_page, self._see_issue)
         answer_instead(monkeypatch, related, self._related)
         answer_instead(monkeypatch, likeness_of, self._likeness_of)
-        answer_instead(monkeypatch, excerpt, lambda _log, _d: EXCERPT)
         answer_instead(monkeypatch, diagnosis_markdown, lambda d: f"**{d.headline}**\n")
+
+    def _diagnose_log(self, store: Store, log: str, **options: Any) -> DiagnosedLog:
+        return DiagnosedLog(self._diagnose(store, log, **options), EXCERPT, log)
 
     def _diagnose(self, _store: Store, log: str, **options: Any) -> Diagnosis:
         self.asked.append({"log": log, **options})

@@ -315,7 +315,7 @@ def test_a_hostile_text_becomes_words_or_code_and_nothing_else(place: str, attac
 def test_a_draft_of_an_issue_holds_a_hostile_log_as_code(attack: str) -> None:
     log = f"INFO 06-03 03:12:44 [core.py:1] {INJECTIONS[attack]}\nRuntimeError: {INJECTIONS[attack]}\n"
     log = log.encode(errors="replace").decode()
-    drawn = tokens(issue_draft(read_log(log), redact(log), UNKNOWN))
+    drawn = tokens(issue_draft(read_log(log), redact(log).text, UNKNOWN))
 
     assert {token.type for token in drawn if MARK in token.content and not token.children} <= WORDS
     assert [token.type for token in drawn].count("heading_open") == 3

@@ -29,7 +29,6 @@ from app.knowledge.diagnosis.shapes import (
     IndexState,
     LogEnvironment,
     Match,
-    MatchBand,
     MatchLine,
     OtherError,
     Redaction,
@@ -50,6 +49,7 @@ from app.match.search.ranking import (
     rank_candidates,
     rank_prose,
 )
+from app.match.search.ranking import Band as MatchBand
 from app.match.search.terms import question_heading, terms_of, texts_of_log
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.search_index import Key
@@ -260,7 +260,7 @@ def _as_matches(
 
 
 def _judged(reading: LogReading, facts: Facts | None, item: Scored) -> tuple[MatchBand, float, Why]:
-    """Band, score, reasons; `same` becomes `likely` where the error names no cause and nothing else agrees."""
+    """Band, score, reasons; `same` becomes `likely` where `why_not_same` has a reason."""
     why = explain(reading, facts, item.candidate)
     doubt = why_not_same(reading, facts, item.candidate) if item.band == "same" else None
     if doubt is None:

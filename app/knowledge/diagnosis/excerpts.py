@@ -36,12 +36,14 @@ _MARKUP = re.compile(r"\s*(?:```|~~~|</?(?:details|summary|br|p)\b|#{1,6} |[\^~ 
 """Marks of the form, and the carets that Python sets under a line."""
 _WORD = re.compile(r"\w+")
 _PLAIN = frozenset(
-    """
-    the and for not with was are has have had but from this that its our you your any all can may see
-    line file raise return self args kwargs most recent call last traceback error exception info warning debug
-    opt usr venv env lib local home root dist site packages python3 conda miniconda3 workspace app src data mnt
-    tmp bin none true false
-    """.split()
+    _WORD.findall(
+        """
+        the and for not with was are has have had but from this that its our you your any all can may see
+        line file raise return self args kwargs most recent call last traceback error exception info warning
+        debug opt usr venv env lib local home root dist site packages python3 conda miniconda3 workspace app
+        src data mnt tmp bin none true false
+        """
+    )
 )
 """Words that stand in logs of all kinds: they begin and end no mark."""
 
@@ -113,7 +115,9 @@ def issue_excerpt(session: Session, repo_id: int, number: int) -> tuple[MatchLin
     return tuple(
         MatchLine(
             number=at + 1,
-            text=_cut(masked[lines[at].start - first : lines[at].end - first].rstrip(), spot - lines[at].start),
+            text=_cut(
+                masked[lines[at].start - first : lines[at].end - first].rstrip(), spot - lines[at].start
+            ),
             role=role,
         )
         for at, (role, spot) in sorted(wanted.items())
@@ -140,7 +144,7 @@ def _words_of(lines: Sequence[MatchLine]) -> frozenset[str]:
 
 
 def marked_pieces(line: str, common: frozenset[str]) -> Iterator[tuple[str, bool]]:
-    """The line without colours, cut where runs of common words begin and end: each piece, and whether it is one.
+    """The line without colours, cut where runs of common words begin and end; True marks such a run.
 
     A run holds a word of four letters that is not of every log, and has no plain words at its ends.
     """

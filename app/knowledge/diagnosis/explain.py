@@ -25,8 +25,8 @@ from app.match.search.terms import ERROR, FRAME, TEXT
 
 MAX_PHRASES = 6
 MAX_TERM_CHARS = 80
-NOT_COMPARED = {"lora", "platform"}
-"""Backends that say too little to be worth a line."""
+COMPARED_BACKENDS = tuple(key for key in BACKENDS if key not in {"lora", "platform"})
+"""Those that say enough to be worth a line."""
 
 LATE_ERRORS = (
     "illegal memory access",
@@ -82,7 +82,7 @@ def _lower(values: Iterable[str]) -> set[str]:
 
 
 def issue_name(repo: str, number: int, default_repo: str) -> str:
-    """`#1`, or `owner/name#1` for an issue of another repository than the default one, where that is known."""
+    """`#1`, or `owner/name#1` for an issue of another repository than the default one, if given."""
     return f"#{number}" if not default_repo or repo == default_repo else f"{repo}#{number}"
 
 
@@ -99,18 +99,8 @@ def headline(
     Args:
         repo: the default repository, whose issues are named by their bare numbers.
     """
-    if verdict == "unknown":
-        if is_question:
-            return (
-                "No stored issue is known to answer this: the question's words are too few or too common, "
-                "and there is no log to read."
-            )
-        reason = "what it shares with others is too common to tell."
-        if not matches:
-            reason = "nothing stored shares its error or its frames."
-        if cause is None:
-            reason = "the text holds no error line."
-        return f"No stored issue is known to be this failure: {reason}"
+    if not matches or verdict == "unknown":
+        return _no_answer(matches, cause, is_question=is_question)
     best = matches[0]
     name = issue_name(best.repo, best.number, repo)
     if verdict == "related":
@@ -121,10 +111,23 @@ def headline(
     title = _sentence(best.title)
     if is_question:
         return f"By your words, probably {name}: {title} No log was read."
-    if verdict == "same":
-        return f"You hit {name}: {title}"
-    differs = f" It differs: {best.why.differs[0]}." if best.why.differs else ""
-    return f"Probably {name}: {title}{differs}"
+    differs = f" It differs: {best.why.differs[0]}." if verdict == "likely" and best.why.differs else ""
+    return f"{'You hit' if verdict == 'same' else 'Probably'} {name}: {title}{differs}"
+
+
+def _no_answer(matches: Sequence[Match], cause: RootCause | None, *, is_question: bool) -> str:
+    if is_question:
+        return (
+            "No stored issue is known to answer this: the question's words are too few or too common, "
+            "and there is no log to read."
+        )
+    if cause is None:
+        reason = "the text holds no error line"
+    elif matches:
+        reason = "what it shares with others is too common to tell"
+    else:
+        reason = "nothing stored shares its error or its frames"
+    return f"No stored issue is known to be this failure: {reason}."
 
 
 def _sentence(title: str) -> str:
@@ -180,9 +183,8 @@ def _compare(reading: LogReading, facts: Facts, shared: list[str], differs: list
     if cause and facts.error and cause.type and facts.error.type and cause.type != facts.error.type:
         differs.append(f"your error is {cause.type}; theirs {facts.error.type}")
     backends = [
-        (_in_sentence(label), mine.backends.get(key, ()), facts.backends.get(key, ()))
-        for key, label in BACKENDS.items()
-        if key not in NOT_COMPARED
+        (_in_sentence(BACKENDS[key]), mine.backends.get(key, ()), facts.backends.get(key, ()))
+        for key in COMPARED_BACKENDS
     ]
     for name, ours, theirs in (
         ("GPU", mine.gpus, facts.gpus),
@@ -204,7 +206,7 @@ def _compare(reading: LogReading, facts: Facts, shared: list[str], differs: list
 
 def _in_sentence(label: str) -> str:
     """`Attention backend` as `attention backend`; names such as `MoE` stay."""
-    return label[0].lower() + label[1:] if label.split()[0][1:].islower() else label
+    return label[0].lower() + label[1:] if label.split(maxsplit=1)[0][1:].islower() else label
 
 
 def _key(value: str) -> str:

@@ -14,7 +14,7 @@ from app.extract.reader import LogReading
 from app.extract.redaction.redact import BLOCK
 from app.extract.text.blocks import read_log_document
 from app.knowledge.diagnosis.excerpts import without_colours
-from app.knowledge.diagnosis.explain import NOT_COMPARED
+from app.knowledge.diagnosis.explain import COMPARED_BACKENDS
 from app.knowledge.diagnosis.shapes import Diagnosis
 from app.knowledge.labels import BACKENDS
 from app.knowledge.text.markdown import render_markdown
@@ -62,7 +62,7 @@ def issue_draft(reading: LogReading, masked_log: str, answer: Diagnosis) -> str:
         "GPU": ", ".join(around.gpus) + (count if around.gpus else ""),
         "Model": ", ".join(around.models),
         **{label: around.versions.get(key, "") for key, label in _VERSIONS.items()},
-        **{label: ", ".join(around.backends.get(key, ())) for key, label in BACKENDS.items() if key not in NOT_COMPARED},
+        **{BACKENDS[key]: ", ".join(around.backends.get(key, ())) for key in COMPARED_BACKENDS},
         "Flags": " ".join(_flag(item) for item in chosen if item.origin in {"command", "keyword"}),
         "Variables": " ".join(f"{item.name}={item.value}" for item in chosen if item.origin == "variable"),
         "Non-default args": _dump(reading.log, masked_log),

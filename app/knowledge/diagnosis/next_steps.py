@@ -38,9 +38,7 @@ def rows() -> list[dict[str, Any]]:
 @lru_cache(maxsize=2)
 def _kinds(column: str) -> dict[str, Any]:
     """Each kind of failure with the pattern of what an error says of it, or of what is asked about it."""
-    return {
-        row["name"]: pattern(row[column], ignore_case=True) for row in _data()["kind"] if row.get(column)
-    }
+    return {row["name"]: pattern(row[column], ignore_case=True) for row in _data()["kind"] if row.get(column)}
 
 
 def next_steps(reading: LogReading) -> tuple[NextStep, ...]:
@@ -73,7 +71,9 @@ def _error_words(reading: LogReading) -> str:
     """The cause in its words; without one what wraps it, or the last lines of the log."""
     errors = reading.errors
     if errors.cause is not None:
-        return f"{errors.cause.type or ''}: {errors.cause.message}\n{errors.cause.line.text}"[:MAX_WORDS_CHARS]
+        return f"{errors.cause.type or ''}: {errors.cause.message}\n{errors.cause.line.text}"[
+            :MAX_WORDS_CHARS
+        ]
     words = [text for text, _ in errors.wrappers]
     if errors.apparent is not None:
         words.append(f"{errors.apparent.type or ''}: {errors.apparent.message}")

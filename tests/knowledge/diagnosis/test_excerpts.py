@@ -1,9 +1,4 @@
-"""The lines of a log that a page shows.
-
-Two logs' telling lines side by side, the words that stand in both of them marked.
-
-The telling lines of a stored issue, as its own text has them.
-"""
+"""The lines of a log and of a stored issue that a page shows, with what they have in common marked."""
 
 from __future__ import annotations
 
@@ -12,18 +7,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.extract.redaction.redact import BLOCK
-from app.knowledge.diagnosis.diagnose import diagnose
+from app.knowledge.diagnosis.diagnose import diagnose_log
 from app.knowledge.diagnosis.excerpts import (
     MAX_LINE_CHARS,
     MAX_LINES,
-    ExcerptLine,
-    SideLine,
-    Sides,
-    excerpt,
-    side_by_side,
-    their_lines,
+    common_words,
+    issue_excerpt,
+    marked_pieces,
 )
-from app.knowledge.diagnosis.shapes import Match, MatchLine, Why
+from app.knowledge.diagnosis.shapes import MatchLine
 from app.knowledge.indexing.starter_set import load_starter_set
 from app.paths import cards_dir
 from app.starter.cards import read_cards
@@ -34,18 +26,18 @@ from tests.samples import FOREIGN_LOG, HEALTHY_LOG, REPO, a_comment, a_traceback
 LOG = marlin_log()
 
 
-def lines_of(store: Store, log: str) -> tuple[ExcerptLine, ...]:
-    return excerpt(log, diagnose(store, log, repos=(REPO,)))
+def lines_of(store: Store, log: str) -> tuple[MatchLine, ...]:
+    return diagnose_log(store, log, repos=(REPO,)).excerpt
 
 
 def test_the_cause_its_neighbours_and_the_wrappers_are_shown_in_order(sqlite_store: Store) -> None:
-    assert [(line.number, line.role, line.remark) for line in lines_of(sqlite_store, LOG)] == [
-        (1, "dim", "wrapper, not the cause"),
-        (3, "dim", ""),
-        (4, "dim", ""),
-        (5, "dim", ""),
-        (6, "hot", ""),
-        (7, "dim", "wrapper, not the cause"),
+    assert [(line.number, line.role) for line in lines_of(sqlite_store, LOG)] == [
+        (1, "wrapper"),
+        (3, "before"),
+        (4, "before"),
+        (5, "before"),
+        (6, "error"),
+        (7, "wrapper"),
     ]
 
 
@@ -90,9 +82,9 @@ def test_control_characters_do_not_shift_the_numbers(sqlite_store: Store) -> Non
     log = "first\x00\nTrace\x07back (most recent call last):\nValueError: no\n"
 
     assert [(line.number, line.role) for line in lines_of(sqlite_store, log)] == [
-        (1, "dim"),
-        (2, "dim"),
-        (3, "hot"),
+        (1, "before"),
+        (2, "before"),
+        (3, "error"),
     ]
 
 
@@ -103,7 +95,7 @@ def test_the_cause_is_shown_however_many_wrappers_there_are(sqlite_store: Store)
     ]
     shown = lines_of(sqlite_store, "\n".join([*words, a_traceback("ValueError: no", "vllm/a.py:b")]))
 
-    assert [line.role for line in shown].count("hot") == 1
+    assert [line.role for line in shown].count("error") == 1
     assert len(shown) <= MAX_LINES
 
 
@@ -136,7 +128,7 @@ def test_any_log_s_excerpt_is_short_and_in_order(sqlite_store: Store, lines: lis
     "flat", [" ".join(("We saw this after the upgrade of the cluster. " * 12 + LOG).split())]
 )
 def test_a_text_that_lost_its_line_breaks_is_shown_in_pieces(sqlite_store: Store, flat: str) -> None:
-    hot = [line.text for line in lines_of(sqlite_store, flat) if line.role == "hot"]
+    hot = [line.text for line in lines_of(sqlite_store, flat) if line.role == "error"]
 
     assert len(hot) == 1
     assert "is not divisible by min_thread_n = 64." in hot[0]
@@ -145,102 +137,58 @@ def test_a_text_that_lost_its_line_breaks_is_shown_in_pieces(sqlite_store: Store
 PREFIX = "(EngineCore_DP0 pid=314) ERROR 03-14 09:26:54 [core.py:20] "
 
 
-def a_match(*texts: str) -> Match:
-    lines = tuple(
-        MatchLine(number=at, text=text, role="error" if at == 1 else "wrapper")
-        for at, text in enumerate(texts, 1)
+def marked(line: str, *others: str) -> list[str]:
+    """What is marked in a line that stands beside others."""
+    ours, theirs = (
+        [MatchLine(number=1, text=text, role="error") for text in texts] for texts in ((line,), others)
     )
-    return Match(
-        number=7,
-        repo=REPO,
-        title="t",
-        url="u",
-        state="open",
-        score=0.9,
-        band="same",
-        why=Why(),
-        excerpt=lines,
-    )
-
-
-def sides(ours: str, theirs: str) -> Sides:
-    found = side_by_side((ExcerptLine(6, ours, "hot", "a remark"),), a_match(theirs))
-    assert found is not None
-    return found
-
-
-def marked(line: SideLine) -> list[str]:
-    return [piece.text for piece in line.pieces if piece.is_common]
+    return [text for text, is_common in marked_pieces(line, common_words(ours, theirs)) if is_common]
 
 
 def test_what_both_say_is_marked_and_what_differs_is_not() -> None:
-    found = sides(
-        "ValueError: output_size = 4544 is not divisible by 64",
-        "ValueError: output_size = 2112 is not divisible by 64",
-    )
+    ours = "ValueError: output_size = 4544 is not divisible by 64"
+    theirs = "ValueError: output_size = 2112 is not divisible by 64"
 
-    assert marked(found.ours[0]) == marked(found.theirs[0]) == ["ValueError: output_size", "divisible"]
+    assert marked(ours, theirs) == marked(theirs, ours) == ["ValueError: output_size", "divisible"]
 
 
 def test_what_a_program_puts_before_its_words_is_never_marked() -> None:
-    found = sides(PREFIX + "KeyError: 'rope'", PREFIX + "KeyError: 'rope'")
-
-    assert marked(found.ours[0]) == ["KeyError: 'rope"]
+    assert marked(PREFIX + "KeyError: 'rope'", PREFIX + "KeyError: 'rope'") == ["KeyError: 'rope"]
 
 
 def test_words_of_every_traceback_are_not_marked_alone() -> None:
-    found = sides(
-        '  File "/opt/venv/lib/python3.12/site-packages/a.py", line 20, in x',
-        '  File "/opt/venv/lib/python3.12/site-packages/b.py", line 20, in y',
-    )
+    ours = '  File "/opt/venv/lib/python3.12/site-packages/a.py", line 20, in x'
+    theirs = '  File "/opt/venv/lib/python3.12/site-packages/b.py", line 20, in y'
 
-    assert marked(found.ours[0]) == []
-
-
-def test_numbers_roles_and_remarks_stay_with_their_lines() -> None:
-    found = side_by_side((ExcerptLine(6, "a", "hot", "a remark"),), a_match("b", "c"))
-
-    assert found is not None
-    assert [(line.number, line.role, line.remark) for line in (*found.ours, *found.theirs)] == [
-        (6, "hot", "a remark"),
-        (1, "hot", ""),
-        (2, "dim", "wrapper, not the cause"),
-    ]
+    assert marked(ours, theirs) == []
 
 
 def test_a_terminal_s_colours_are_not_shown() -> None:
-    [line] = sides("\x1b[1;36mValueError: no room\x1b[0;0m", "ValueError: no room").ours
+    pieces = marked_pieces("\x1b[1;36mValueError: no room\x1b[0;0m", frozenset({"valueerror", "room"}))
 
-    assert "".join(piece.text for piece in line.pieces) == "ValueError: no room"
-
-
-def test_with_one_side_only_nothing_is_shown() -> None:
-    lines = (ExcerptLine(6, "a", "hot"),)
-
-    assert (side_by_side(lines, None), side_by_side(lines, a_match()), side_by_side((), a_match("b"))) == (
-        None,
-        None,
-        None,
-    )
+    assert [text for text, _ in pieces] == ["ValueError: no room"]
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_the_pieces_of_a_line_are_the_line(ours: str, theirs: str) -> None:
-    found = sides(ours.replace("\x1b", ""), theirs)
+    ours = ours.replace("\x1b", "")
+    common = common_words(
+        [MatchLine(number=1, text=ours, role="error")], [MatchLine(number=1, text=theirs, role="error")]
+    )
 
-    assert "".join(piece.text for piece in found.ours[0].pieces) == ours.replace("\x1b", "")
+    assert "".join(text for text, _ in marked_pieces(ours, common)) == ours
 
 
 BODY = fenced("It fails.", marlin_log())
 
 
-def lines_of_their_lines(store: Store, repo_id: int, number: int = 1) -> tuple[MatchLine, ...]:
+def lines_of_issue(store: Store, repo_id: int, number: int = 1) -> tuple[MatchLine, ...]:
     with store.reading() as session:
-        return their_lines(session, repo_id, number)
+        return issue_excerpt(session, repo_id, number)
 
 
 def test_the_error_its_frame_what_stands_before_and_the_wrappers_are_quoted(store: Store, keep: Keep) -> None:
-    found = lines_of_their_lines(store, keep(an_issue(1, body=BODY)))
+    found = lines_of_issue(store, keep(an_issue(1, body=BODY)))
 
     assert [(line.number, line.role) for line in found] == [
         (4, "wrapper"),
@@ -253,7 +201,7 @@ def test_the_error_its_frame_what_stands_before_and_the_wrappers_are_quoted(stor
 
 
 def test_every_line_stands_in_the_body_at_its_number(store: Store, keep: Keep) -> None:
-    found = lines_of_their_lines(store, keep(an_issue(1, body=BODY)))
+    found = lines_of_issue(store, keep(an_issue(1, body=BODY)))
 
     assert [line for line in found if line.text != BODY.splitlines()[line.number - 1]] == []
 
@@ -261,7 +209,7 @@ def test_every_line_stands_in_the_body_at_its_number(store: Store, keep: Keep) -
 def test_marks_of_the_form_are_left_out(store: Store, keep: Keep) -> None:
     body = "### The error\n\n<details>\n\n```text\n    ^^^^^^\nValueError: no room for it\n```\n</details>"
 
-    assert [line.text for line in lines_of_their_lines(store, keep(an_issue(1, body=body)))] == [
+    assert [line.text for line in lines_of_issue(store, keep(an_issue(1, body=body)))] == [
         "ValueError: no room for it"
     ]
 
@@ -269,7 +217,7 @@ def test_marks_of_the_form_are_left_out(store: Store, keep: Keep) -> None:
 def test_a_secret_is_masked_even_if_what_tells_it_stands_lines_above(store: Store, keep: Keep) -> None:
     key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg\nAAAASCBKcwggSj\n-----END PRIVATE KEY-----"
     body = f"```text\n{key}\nValueError: password: correct-horse is wrong\n```"
-    found = lines_of_their_lines(store, keep(an_issue(1, body=body)))
+    found = lines_of_issue(store, keep(an_issue(1, body=body)))
 
     assert [line.text for line in found] == [
         BLOCK * 14,
@@ -281,7 +229,7 @@ def test_a_secret_is_masked_even_if_what_tells_it_stands_lines_above(store: Stor
 
 def test_a_very_long_line_is_cut_around_its_words(store: Store, keep: Keep) -> None:
     body = fenced(f"{'x' * 3000} ValueError: no room {'y' * 3000}\nKeyError: '{'z' * 3000}'\n")
-    found = lines_of_their_lines(store, keep(an_issue(1, body=body)))
+    found = lines_of_issue(store, keep(an_issue(1, body=body)))
 
     assert found != ()
     assert all(len(line.text) <= MAX_LINE_CHARS + 2 for line in found)
@@ -296,18 +244,18 @@ def test_a_very_long_line_is_cut_around_its_words(store: Store, keep: Keep) -> N
     ids=["told by the title", "no error"],
 )
 def test_an_issue_whose_body_tells_no_error_has_no_lines(store: Store, keep: Keep, record) -> None:
-    assert lines_of_their_lines(store, keep(record, a_comment(5, 1, "Me too."))) == ()
+    assert lines_of_issue(store, keep(record, a_comment(5, 1, "Me too."))) == ()
 
 
 def test_an_unknown_number_has_no_lines(store: Store, keep: Keep) -> None:
-    assert lines_of_their_lines(store, keep(an_issue(1)), number=99) == ()
+    assert lines_of_issue(store, keep(an_issue(1)), number=99) == ()
 
 
 def test_what_only_a_card_tells_is_quoted_from_the_card_s_log(store: Store) -> None:
     load_starter_set(store)
     with store.reading() as session:
         told = {
-            card.number: (card.log.splitlines(), their_lines(session, 1, card.number))
+            card.number: (card.log.splitlines(), issue_excerpt(session, 1, card.number))
             for card in read_cards(cards_dir())
         }
     shown = {number: lines for number, (_, lines) in told.items() if lines}

@@ -9,7 +9,7 @@ import pytest
 
 from app.errors import InputError
 from app.knowledge.diagnosis.github_comment import NewIssue, comment_markdown, read_event
-from app.knowledge.diagnosis.shapes import Diagnosis, Environment
+from app.knowledge.diagnosis.shapes import Diagnosis, LogEnvironment
 from tests.served import CRASH
 from tests.web.conftest import MATCHES, REPO, SAME, UNKNOWN, URL
 from tests.web.injections import INJECTIONS
@@ -60,7 +60,7 @@ def test_what_is_no_event_is_refused(text: str) -> None:
 
 
 def test_a_known_issue_is_told_with_evidence_remedies_and_what_is_missing() -> None:
-    bare = SAME.model_copy(update={"environment": Environment()})
+    bare = SAME.model_copy(update={"environment": LogEnvironment()})
     text = comment_markdown(opened(body=BODY.replace(" on an H100", "")), bare)
 
     assert text.startswith("This looks like a known issue:")

@@ -15,7 +15,7 @@ from app.extract.facts import Regression
 from app.knowledge.diagnosis.markdown import diagnosis_markdown, fix_words, remedy_line
 from app.knowledge.diagnosis.shapes import (
     Diagnosis,
-    Environment,
+    LogEnvironment,
     IndexState,
     Match,
     MatchLine,
@@ -85,7 +85,7 @@ def a_diagnosis(text: str = "a thing", **more: Any) -> Diagnosis:
     told: dict[str, Any] = {
         "verdict": "same",
         "root_cause": RootCause(type=text, message=text, frame=text, process=text, line=3, quote=text),
-        "environment": Environment(),
+        "environment": LogEnvironment(),
         "matches": (match,),
         "workarounds": (remedy,),
         "headline": text,

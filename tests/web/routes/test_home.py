@@ -13,7 +13,6 @@ from fastapi.testclient import TestClient
 from app.config import LOG_LIMIT_BYTES
 from app.errors import NotFoundError
 from app.extract.facts import Evidence
-from app.knowledge.diagnosis.excerpts import ExcerptLine
 from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.knowledge.freshness import Overview, RunView
 from app.knowledge.home import Home
@@ -476,7 +475,7 @@ def test_foreign_text_of_a_log_is_escaped_everywhere(client: TestClient, room: R
             "workarounds": (SAME.workarounds[0].model_copy(update={"action": HOSTILE}),),
         }
     )
-    monkeypatch.setattr("tests.web.conftest.EXCERPT", (ExcerptLine(1, HOSTILE, "hot", HOSTILE),))
+    monkeypatch.setattr("tests.web.conftest.EXCERPT", (MatchLine(number=1, text=HOSTILE, role="error"),))
 
     assert_harmless(client.post("/diagnose", data={"log": LOG, "vllm_version": "<script>"}).text, at_least=10)
 
