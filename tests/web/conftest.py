@@ -27,8 +27,8 @@ from app.knowledge.diagnosis.diagnose import DiagnosedLog, diagnose, diagnose_lo
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import (
     Diagnosis,
-    LogEnvironment,
     IndexState,
+    LogEnvironment,
     Match,
     MatchLine,
     NextStep,

@@ -12,11 +12,11 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from app.extract.facts import Regression
-from app.knowledge.diagnosis.markdown import diagnosis_markdown, fix_words, remedy_line
+from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import (
     Diagnosis,
-    LogEnvironment,
     IndexState,
+    LogEnvironment,
     Match,
     MatchLine,
     NextStep,
@@ -187,9 +187,9 @@ def test_a_remedy_tells_outcome_and_source() -> None:
         url=URL,
     )
 
-    assert (
-        remedy_line(remedy) == f"- `--enforce-eager`: did not help, said by the maintainer, [#39288]({URL})"
-    )
+    text = diagnosis_markdown(a_diagnosis(workarounds=(remedy,)))
+
+    assert f"\n- `--enforce-eager`: did not help, said by the maintainer, [#39288]({URL})\n" in text
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,9 @@ def test_a_remedy_tells_outcome_and_source() -> None:
     ],
 )
 def test_a_fix_is_told_in_words(fix: FixView, wanted: str) -> None:
-    assert fix_words(fix) == wanted
+    match = a_diagnosis().matches[0].model_copy(update={"fix": fix})
+
+    assert f"\n  - fix: {wanted}\n" in diagnosis_markdown(a_diagnosis(matches=(match,)))
 
 
 def test_both_logs_stand_as_two_blocks_of_code() -> None:
