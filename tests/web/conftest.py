@@ -23,6 +23,7 @@ from app.extract.facts import (
     Signature,
     Workaround,
 )
+from app.extract.redaction.redact import redact
 from app.knowledge.diagnosis.diagnose import DiagnosedLog, diagnose, diagnose_log
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import (
@@ -427,7 +428,7 @@ class Room:
         answer_instead(monkeypatch, diagnosis_markdown, lambda d: f"**{d.headline}**\n")
 
     def _diagnose_log(self, store: Store, log: str, **options: Any) -> DiagnosedLog:
-        return DiagnosedLog(self._diagnose(store, log, **options), EXCERPT, log)
+        return DiagnosedLog(self._diagnose(store, log, **options), EXCERPT, redact(log, private=True).text)
 
     def _diagnose(self, _store: Store, log: str, **options: Any) -> Diagnosis:
         self.asked.append({"log": log, **options})

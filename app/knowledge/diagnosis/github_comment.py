@@ -84,7 +84,11 @@ def comment_markdown(issue: NewIssue, diagnosis: Diagnosis) -> str:
     matches = [match for match in diagnosis.matches if match.band in SURE][:MATCHES_MAX]
     named = {f"{issue.repo}#{number}" for number in (issue.number, *issue.facts.related)}
     named |= set(issue.facts.related_elsewhere)
-    if diagnosis.verdict not in SURE or named & {f"{match.repo}#{match.number}" for match in matches}:
+    if (
+        diagnosis.verdict not in SURE
+        or not matches
+        or named & {f"{match.repo}#{match.number}" for match in matches}
+    ):
         return ""
     around = diagnosis.environment
     known = {

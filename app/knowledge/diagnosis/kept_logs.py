@@ -61,6 +61,7 @@ class KeptLog:
     diagnosis: Diagnosis
     excerpt: tuple[MatchLine, ...]
     yours: str | None
+    kept_at: datetime
     expires_at: datetime
 
 
@@ -115,6 +116,7 @@ def view_kept_log(store: Store, key: str) -> KeptLog:
         diagnosis=Diagnosis.model_validate(answer["diagnosis"]),
         excerpt=tuple(map(_excerpt_line, answer["excerpt"])),
         yours=answer["yours"],
+        kept_at=record.kept_at,
         expires_at=record.expires_at,
     )
 

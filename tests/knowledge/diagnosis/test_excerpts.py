@@ -164,7 +164,7 @@ def test_words_of_every_traceback_are_not_marked_alone() -> None:
 
 
 def test_a_terminal_s_colours_are_not_shown() -> None:
-    pieces = marked_pieces("\x1b[1;36mValueError: no room\x1b[0;0m", frozenset({"valueerror", "room"}))
+    pieces = marked_pieces("\x1b[1;36mValueError: no room\x1b[0;0m", frozenset())
 
     assert [text for text, _ in pieces] == ["ValueError: no room"]
 

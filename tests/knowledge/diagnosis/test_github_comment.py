@@ -69,7 +69,7 @@ def test_a_known_issue_is_told_with_evidence_remedies_and_what_is_missing() -> N
     assert "did not help" not in text
     assert SAME.root_cause
     assert SAME.root_cause.quote in text
-    assert "The report does not tell the GPU and the model;" in text
+    assert "The report does not state the GPU and the model;" in text
     assert "#42583" not in text  # a match that is only related
 
 
