@@ -50,7 +50,7 @@ FENCES = {
     "jinja2": {"app.render", "app.knowledge.text.markdown", "app.web.views.render"},
     "limits": {"app.web.middleware.rate_limits"},
     "prometheus_client": {"app.web.middleware.metrics"},
-    "mcp": {"app.web.mcp.server", "app.web.mcp.http"},
+    "mcp": {"app.web.mcp"},
     "typer": {"app.cli", "app.commands"},
     "uvicorn": {"app.server", "app.web.middleware.client"},
     "packaging": {"app.extract.versions"},

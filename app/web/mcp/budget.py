@@ -12,13 +12,13 @@ from typing import Any
 from app.knowledge.text.quoting import cut_markdown, inert
 from app.web.answers.budget import MIN_CHARS, Cut, CutOrder, dumps, fit
 from app.web.mcp.shapes import (
-    Answer,
     DiagnosisAnswer,
     FixAnswer,
     IssueShort,
     KnownAnswer,
     SearchAnswer,
-    inert_shape,
+    ToolAnswer,
+    inert_data,
 )
 
 MIN_ANSWER_CHARS = MIN_CHARS
@@ -36,7 +36,7 @@ ENVELOPE_CHARS = len(dumps(_ENVELOPE)) - 2
 """What the protocol writes around the two."""
 
 _LIST = CutOrder(keeps=(), cuts=(Cut("items.error", 3), Cut("items", 1), Cut("items.error"), Cut("items")))
-SHAPES: dict[type[Answer], CutOrder] = {
+SHAPES: dict[type[ToolAnswer], CutOrder] = {
     DiagnosisAnswer: CutOrder(
         keeps=("verdict",),
         cuts=(
@@ -85,22 +85,22 @@ SHAPES: dict[type[Answer], CutOrder] = {
 class Fitted:
     """The two forms of an answer, as they are sent."""
 
-    told: dict[str, Any]
+    data: dict[str, Any]
     text: str
 
 
-def fitted(answer: Answer, text: str, max_chars: int) -> Fitted:
+def fitted(answer: ToolAnswer, text: str, max_chars: int) -> Fitted:
     """The answer and its text, shortened where both together are longer than `max_chars` as JSON."""
     room = max_chars - ENVELOPE_CHARS
-    whole = inert_shape(answer).model_dump(mode="json", exclude_none=True)
+    whole = inert_data(answer)
     if not whole["truncated"]:
         del whole["truncated"]
-    text_chars, told_chars = _json_chars(text), len(dumps(whole))
-    if text_chars + told_chars <= room:
+    text_chars, data_chars = _json_chars(text), len(dumps(whole))
+    if text_chars + data_chars <= room:
         return Fitted(whole, text)
-    told_room = max(room // 2, room - text_chars)
-    told = fit(whole, SHAPES[type(answer)], told_room)
-    return Fitted(told, cut_markdown(text, room - len(dumps(told)), size=_json_chars))
+    data_room = max(room // 2, room - text_chars)
+    data = fit(whole, SHAPES[type(answer)], data_room)
+    return Fitted(data, cut_markdown(text, room - len(dumps(data)), size=_json_chars))
 
 
 def _json_chars(text: str) -> int:

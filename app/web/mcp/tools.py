@@ -1,53 +1,57 @@
-"""What the five tools do: check what they are given, ask `knowledge`, make the answer short.
+"""The five tools: their arguments as a model sees them, the question to `knowledge`, the answer made short.
 
-In: arguments as the protocol's library has checked them against the tool's schema. Out: a `Fitted` answer.
-Raises the errors of `app.errors`, whose messages are fit for a model to read and act on.
+The description of a tool is its docstring. Raises the errors of `app.errors`, whose messages are fit for a
+model to read and act on. The library runs the tools in its thread pool.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any
 
+from mcp.types import CallToolResult, TextContent
+from pydantic import BeforeValidator, Field
+
+from app.config import LOG_LIMIT_BYTES
 from app.errors import InputError, NotFoundError
 from app.extract.facts import Facts
 from app.extract.versions import ordered
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.diagnosis.log_input import check_is_text, clean_log, clean_words
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
-from app.knowledge.diagnosis.shapes import Diagnosis
 from app.knowledge.digest.digest import make_digest
 from app.knowledge.digest.tables import digest_markdown
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.issue.browse import browse
-from app.knowledge.issue.facets import IssueQuery, ListedIssue
+from app.knowledge.issue.facets import IssueQuery
 from app.knowledge.issue.markdown import named_values, report_markdown
 from app.knowledge.issue.report import make_report
 from app.knowledge.issue.shapes import IssueAnswer
 from app.knowledge.issue.view import view_issue
-from app.knowledge.remedies import remedies_of
+from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.text.markdown import render_markdown
-from app.knowledge.text.quoting import NOTICE
+from app.knowledge.text.quoting import NOTICE, without_surrogates
 from app.knowledge.version.known_issues import known_issues
-from app.knowledge.version.shapes import KnownIssue
+from app.web.answers.schemas import NUMBER_MAX
 from app.web.deps import Services
-from app.web.mcp.budget import Fitted, fitted
+from app.web.mcp.budget import DEFAULT_ANSWER_CHARS, MAX_ANSWER_CHARS, MIN_ANSWER_CHARS, fitted
 from app.web.mcp.shapes import (
-    Answer,
+    CauseShort,
     DiagnosisAnswer,
     FixAnswer,
+    FixShort,
     IssueHit,
     IssueShort,
     KnownAnswer,
     KnownShort,
+    MatchShort,
     QuoteShort,
     RemedyShort,
     SearchAnswer,
     StepShort,
-    cause_short,
-    fix_short,
-    match_short,
-    remedy_short,
+    ToolAnswer,
 )
 
 MATCHES_MAX = 5
@@ -56,206 +60,258 @@ QUOTES_MAX = 12
 QUOTE_CHARS = 300
 
 _VERSION = re.compile(r"v?[0-9A-Za-z][0-9A-Za-z.+_!-]{0,99}")
-
-
-_TEMPLATES: dict[type[Answer], str] = {
+_TEMPLATES: dict[type[ToolAnswer], str] = {
     SearchAnswer: "tool_search.md",
     IssueShort: "tool_issue.md",
     FixAnswer: "tool_fix.md",
     KnownAnswer: "tool_known.md",
 }
+TITLES = {
+    "diagnose_log": "Diagnose a vLLM crash log",
+    "search_issues": "Search vLLM issues",
+    "get_issue": "One vLLM issue, read",
+    "get_fix_status": "Whether an issue is fixed for a version",
+    "known_issues_of_version": "Known failures of a vLLM version",
+}
+"""The tools by name, each with its title."""
 
 
-def answer_text(answer: Answer) -> str:
+def _clean(value: Any) -> Any:
+    """A text without lone surrogates, which the library refuses; other values as they are."""
+    return clean_words(value) if isinstance(value, str) else value
+
+
+def _log_text(value: Any) -> Any:
+    """A log without lone surrogates; its control characters are the log's reader's business."""
+    return without_surrogates(value) if isinstance(value, str) else value
+
+
+LogText = Annotated[
+    str,
+    BeforeValidator(_log_text),
+    Field(
+        min_length=1,
+        description="the log as it was printed, start-up lines and all processes included; at most "
+        f"{LOG_LIMIT_BYTES // 1048576} MiB; nothing of it is kept",
+    ),
+]
+Hint = Annotated[str, BeforeValidator(_clean), Field(max_length=300)]
+VersionHint = Annotated[
+    Hint | None, Field(description="the vLLM version that runs, such as 0.19.0; the fix is seen from it")
+]
+GpuHint = Annotated[Hint | None, Field(description="the GPU, such as H100, where the log does not say")]
+ModelHint = Annotated[
+    Hint | None, Field(description="the model, such as Qwen/Qwen3-8B, where the log does not say")
+]
+GpuFilter = Annotated[Hint | None, Field(description="only issues that tell this GPU, such as H100")]
+ModelFilter = Annotated[Hint | None, Field(description="only issues of this model or family, such as qwen")]
+BackendFilter = Annotated[
+    Hint | None, Field(description="only issues of this backend or quantization, such as FlashInfer or fp8")
+]
+VersionFilter = Annotated[Hint | None, Field(description="only issues that fail in this vLLM version")]
+Limit = Annotated[int, Field(ge=1, le=50, description="most issues to return")]
+RepoName = Annotated[Hint | None, Field(description="owner/name; the default repository without it")]
+Number = Annotated[int, Field(ge=1, le=NUMBER_MAX, description="the issue's number on GitHub, without #")]
+ResourceNumber = Annotated[int, Field(ge=1, le=NUMBER_MAX)]
+MaxChars = Annotated[
+    int,
+    Field(
+        ge=MIN_ANSWER_CHARS,
+        le=MAX_ANSWER_CHARS,
+        description="the most characters of the whole answer; what was cut is told in `truncated`",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The tools, each with the signature and the description that a model sees."""
+
+    services: Services
+
+    def diagnose_log(
+        self,
+        log: LogText,
+        vllm_version: VersionHint = None,
+        gpu: GpuHint = None,
+        model: ModelHint = None,
+        max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
+    ) -> Annotated[CallToolResult, DiagnosisAnswer]:
+        """Finds the known vLLM issue behind a crash log.
+
+        Answers root cause, verdict, most similar issues with reasons, what helps now, fix state. Use it
+        whenever somebody shows a vLLM error, traceback or server log. A question of a few words is answered
+        too, but never as `same`.
+        """
+        check_is_text(log)
+        found = diagnose(
+            self.services.store,
+            clean_log(log),
+            repos=self.services.settings.repo,
+            vllm_version=known_version(vllm_version),
+            gpu=_words(gpu),
+            model=_words(model),
+            limit=MATCHES_MAX,
+        )
+        answer = DiagnosisAnswer.of(
+            found,
+            root_cause=CauseShort.of(found.root_cause) if found.root_cause else None,
+            workarounds=_short_remedies(found.workarounds),
+            matches=[
+                MatchShort.of(
+                    item,
+                    shared=item.why.shared,
+                    differs=item.why.differs,
+                    fix=FixShort.of(item.fix) if item.fix else None,
+                )
+                for item in found.matches[:MATCHES_MAX]
+            ],
+            next_steps=[StepShort.of(item) for item in found.next_steps],
+            issues=found.index.issues,
+            as_of=found.index.as_of,
+        )
+        return _result(answer, diagnosis_markdown(found), max_chars)
+
+    def search_issues(
+        self,
+        query: Annotated[
+            Hint, Field(description="words, an error line, a flag or #number; empty where filters say enough")
+        ],
+        gpu: GpuFilter = None,
+        model: ModelFilter = None,
+        backend: BackendFilter = None,
+        version: VersionFilter = None,
+        limit: Limit = 10,
+        max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
+    ) -> Annotated[CallToolResult, SearchAnswer]:
+        """Finds vLLM issues by words and by what was read out of them (GPU, model, backend, version).
+
+        Use it for questions without a log, such as which issues speak of a feature on a GPU. For a log use
+        diagnose_log.
+        """
+        known_version(version)
+        asked = IssueQuery(
+            q=query,
+            gpu=gpu or None,
+            model=model or None,
+            backend=backend or None,
+            vllm_version=version or None,
+        )
+        if asked == IssueQuery(q=query) and not query.strip():
+            raise InputError("query: give words to search by, or a gpu, model, backend or version.")
+        page = self.services.cached(browse, self.services.default_repo, asked, limit=limit)
+        hits = [
+            IssueHit.of(
+                item,
+                version=item.vllm_version,
+                fix_state=item.fix.state if item.fix else None,
+                remedy=item.remedy.action if item.remedy else "",
+            )
+            for item in page.items
+        ]
+        answer = SearchAnswer.of(page, items=hits)
+        return _result(answer, answer_text(answer), max_chars)
+
+    def get_issue(
+        self, number: Number, repo: RepoName = None, max_chars: MaxChars = DEFAULT_ANSWER_CHARS
+    ) -> Annotated[CallToolResult, IssueShort]:
+        """What is known of one issue, each fact with the words it was read from.
+
+        That is error, cause as stated, remedies with outcome, fix state, GPUs, models, versions, regression
+        range. Use it for a number that a search or a diagnosis gave, or that the user names.
+        """
+        found = view_issue(self.services.store, known_repo(self.services, repo), number)
+        facts = found.facts or Facts(number=number)
+        answer = IssueShort.of(
+            found,
+            failure_kind=facts.failure_kind if found.facts else None,
+            error=facts.error.line if facts.error else "",
+            fix=FixShort.of(found.fix),
+            workarounds=_remedies(found),
+            cause=[item.text for item in facts.cause],
+            quotes=[
+                QuoteShort.of(item, quote=item.quote[:QUOTE_CHARS]) for item in facts.evidence[:QUOTES_MAX]
+            ],
+            **{name: getattr(facts, name) for name in ("summary", "gpus", "models", "backends", "versions")},
+            regression=facts.regression,
+            related=facts.related,
+        )
+        return _result(answer, answer_text(answer), max_chars)
+
+    def get_fix_status(
+        self,
+        number: Number,
+        vllm_version: VersionHint = None,
+        repo: RepoName = None,
+        max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
+    ) -> Annotated[CallToolResult, FixAnswer]:
+        """Whether an issue is fixed, by which pull request, and in which release.
+
+        Also whether upgrading helps somebody who runs vllm_version (`for_you`), and what helps without the
+        fix.
+        """
+        version = known_version(vllm_version)
+        found = view_issue(
+            self.services.store,
+            known_repo(self.services, repo),
+            number,
+            vllm_version=version,
+            versions_of=self.services.default_repo,
+        )
+        answer = FixAnswer.of(
+            found, vllm_version=version, fix=FixShort.of(found.fix), workarounds=_remedies(found)
+        )
+        return _result(answer, answer_text(answer), max_chars)
+
+    def known_issues_of_version(
+        self,
+        version: Annotated[Hint, Field(description="a release such as 0.19.0, a build, or a commit")],
+        limit: Limit = 10,
+        max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
+    ) -> Annotated[CallToolResult, KnownAnswer]:
+        """Failures that are reported in a vLLM version and were open in it or fixed only later.
+
+        The most reported first, each with its fix release and the remedy to try first. Use it before an
+        upgrade.
+        """
+        asked = known_version(version)
+        if asked is None:
+            raise InputError("version: give a vLLM release such as 0.19.0, a build, or a commit.")
+        page = self.services.cached(known_issues, self.services.default_repo, asked, limit=limit)
+        if not page.items and ordered(asked) is None:
+            raise InputError(f"version: no stored issue names {asked}. Give a vLLM release such as 0.19.0.")
+        items = [
+            KnownShort.of(
+                item,
+                released_in=item.fix.released_in,
+                remedy=item.remedy.action if item.remedy else "",
+            )
+            for item in page.items
+        ]
+        answer = KnownAnswer.of(page, items=items)
+        return _result(answer, answer_text(answer), max_chars)
+
+
+def _result(answer: ToolAnswer, text: str, max_chars: int) -> CallToolResult:
+    short = fitted(answer, text, max_chars)
+    content = [TextContent(type="text", text=short.text)]
+    return CallToolResult(content=[*content], structured_content=short.data)
+
+
+def answer_text(answer: ToolAnswer) -> str:
     """An answer as Markdown; the most important line stands first, since a small budget cuts the end."""
     values = named_values(answer, answer.related) if isinstance(answer, IssueShort) else ()
     return render_markdown(_TEMPLATES[type(answer)], answer=answer, values=values)
 
 
-@dataclass(frozen=True, slots=True)
-class Hints:
-    """What a caller knows of the run beside the log."""
-
-    vllm_version: str | None = None
-    gpu: str | None = None
-    model: str | None = None
+def _remedies(found: IssueAnswer) -> list[RemedyShort]:
+    return _short_remedies(remedies_of(found.facts, repo=found.repo, url=found.url)) if found.facts else []
 
 
-def diagnose_log(services: Services, log: str, hints: Hints, max_chars: int) -> Fitted:
-    """The known issue behind a crash log.
-
-    Raises:
-        InputError: the log is empty, too large or no text; or the version is none.
-    """
-    check_is_text(log)
-    found = diagnose(
-        services.store,
-        clean_log(log),
-        repos=services.settings.repo,
-        vllm_version=known_version(hints.vllm_version),
-        gpu=_words(hints.gpu),
-        model=_words(hints.model),
-        limit=MATCHES_MAX,
-    )
-    return fitted(_diagnosis(found), diagnosis_markdown(found), max_chars)
-
-
-def _diagnosis(found: Diagnosis) -> DiagnosisAnswer:
-    return DiagnosisAnswer(
-        verdict=found.verdict,
-        headline=found.headline,
-        root_cause=cause_short(found.root_cause) if found.root_cause else None,
-        workarounds=tuple(remedy_short(item) for item in found.workarounds[:REMEDIES_MAX]),
-        matches=tuple(match_short(item) for item in found.matches[:MATCHES_MAX]),
-        next_steps=tuple(StepShort(text=item.text, command=item.command) for item in found.next_steps),
-        issues=found.index.issues,
-        as_of=found.index.as_of,
-    )
-
-
-def search_issues(services: Services, query: IssueQuery, limit: int, max_chars: int) -> Fitted:
-    """Issues by words and facts, best first.
-
-    Raises:
-        InputError: nothing to search by, or the version is none.
-    """
-    known_version(query.vllm_version)
-    if query == IssueQuery(q=query.q) and not query.q.strip():
-        raise InputError("query: give words to search by, or a gpu, model, backend or version.")
-    page = services.cached(browse, services.default_repo, query, limit=limit)
-    answer = SearchAnswer(
-        items=tuple(_hit(item) for item in page.items), total=page.total, ignored_words=page.ignored_words
-    )
-    return fitted(answer, answer_text(answer), max_chars)
-
-
-def _hit(item: ListedIssue) -> IssueHit:
-    return IssueHit(
-        number=item.number,
-        repo=item.repo,
-        title=item.title,
-        url=item.url,
-        state=item.state,
-        error=item.error,
-        gpus=item.gpus,
-        models=item.models,
-        version=item.vllm_version,
-        fix_state=item.fix.state if item.fix else None,
-        remedy=item.remedy.action if item.remedy else "",
-    )
-
-
-def get_issue(services: Services, number: int, repo: str | None, max_chars: int) -> Fitted:
-    """What is known of one issue.
-
-    Raises:
-        NotFoundError: it is not stored, or the repository is not known here.
-    """
-    found = view_issue(services.store, known_repo(services, repo), number)
-    answer = _issue(found)
-    return fitted(answer, answer_text(answer), max_chars)
-
-
-def _issue(found: IssueAnswer) -> IssueShort:
-    facts = found.facts or Facts(number=found.number)
-    error = facts.error
-    told = f"{error.type}: {error.message}" if error and error.type else error.message if error else ""
-    return IssueShort(
-        number=found.number,
-        repo=found.repo,
-        url=found.url,
-        title=found.title,
-        state=found.state,
-        state_reason=found.state_reason,
-        created_at=found.created_at,
-        updated_at=found.updated_at,
-        failure_kind=facts.failure_kind if found.facts else None,
-        summary=facts.summary,
-        error=told,
-        fix=fix_short(found.fix),
-        workarounds=_remedies(found),
-        cause=tuple(item.text for item in facts.cause),
-        gpus=facts.gpus,
-        models=facts.models,
-        backends=facts.backends,
-        versions=facts.versions,
-        regression=facts.regression,
-        related=facts.related,
-        quotes=tuple(
-            QuoteShort(field=item.field, value=item.value, quote=item.quote[:QUOTE_CHARS], source=item.source)
-            for item in facts.evidence[:QUOTES_MAX]
-        ),
-    )
-
-
-def _remedies(found: IssueAnswer) -> tuple[RemedyShort, ...]:
-    told = remedies_of(found.facts, repo=found.repo, url=found.url) if found.facts else ()
-    return tuple(remedy_short(item) for item in told[:REMEDIES_MAX])
-
-
-def get_fix_status(
-    services: Services, number: int, vllm_version: str | None, repo: str | None, max_chars: int
-) -> Fitted:
-    """The fix of an issue, seen from a version where one is given.
-
-    Raises:
-        NotFoundError: the issue is not stored.
-        InputError: the version is none.
-    """
-    version = known_version(vllm_version)
-    found = view_issue(
-        services.store,
-        known_repo(services, repo),
-        number,
-        vllm_version=version,
-        versions_of=services.default_repo,
-    )
-    answer = FixAnswer(
-        number=number,
-        repo=found.repo,
-        url=found.url,
-        title=found.title,
-        state=found.state,
-        vllm_version=version,
-        fix=fix_short(found.fix),
-        workarounds=_remedies(found),
-    )
-    return fitted(answer, answer_text(answer), max_chars)
-
-
-def known_issues_of_version(services: Services, version: str, limit: int, max_chars: int) -> Fitted:
-    """What fails in a version.
-
-    Raises:
-        InputError: the text is no version.
-    """
-    asked = known_version(version)
-    if asked is None:
-        raise InputError("version: give a vLLM release such as 0.19.0, a build, or a commit.")
-    page = services.cached(known_issues, services.default_repo, asked, limit=limit)
-    if not page.items and ordered(asked) is None:
-        raise InputError(f"version: no stored issue names {asked}. Give a vLLM release such as 0.19.0.")
-    answer = KnownAnswer(
-        version=page.version,
-        is_ordered=page.is_ordered,
-        total=page.total,
-        items=tuple(_known(item) for item in page.items),
-    )
-    return fitted(answer, answer_text(answer), max_chars)
-
-
-def _known(item: KnownIssue) -> KnownShort:
-    return KnownShort(
-        number=item.number,
-        title=item.title,
-        url=item.url,
-        state=item.state,
-        basis=item.basis,
-        standing=item.standing,
-        error=item.error,
-        released_in=item.fix.released_in,
-        remedy=item.remedy.action if item.remedy else "",
-    )
+def _short_remedies(remedies: Sequence[Remedy]) -> list[RemedyShort]:
+    return [
+        RemedyShort.of(item, conditions=", ".join(item.conditions.words)) for item in remedies[:REMEDIES_MAX]
+    ]
 
 
 def issue_report(services: Services, repo: str | None, number: int) -> str:
