@@ -26,10 +26,28 @@ LONG_SHARE = 0.34
 """How many of the tests marked `long` a sample holds; three commits see nearly all of them."""
 
 # The first example of a property test compiles patterns and lists; a deadline would time that.
-hypothesis_settings.register_profile(
-    "triage", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
-)
-hypothesis_settings.load_profile("triage")
+for _name, _examples in (("quick", 25), ("thorough", 300)):
+    hypothesis_settings.register_profile(
+        _name,
+        max_examples=_examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+        print_blob=True,
+    )
+hypothesis_settings.load_profile("quick")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.markexpr == "long":
+        hypothesis_settings.load_profile("thorough")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """With `-m long` the property tests run too, with more examples."""
+    is_property = hasattr(getattr(item, "obj", None), "hypothesis")
+    if is_property and item.config.option.markexpr == "long":
+        item.add_marker(pytest.mark.long)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -25,7 +25,7 @@ PATHS = {
     "report": f"/report?url={FULL}",
 }
 WIDTHS = (360, 768, 1280)
-EVERY_TIME = {("issues", 360), ("signature", 1280)}
+EVERY_TIME = {("signature", 1280)}
 COMBINED = [
     pytest.param(
         kind, width, marks=[] if (kind, width) in EVERY_TIME else [pytest.mark.long], id=f"{kind}-{width}"

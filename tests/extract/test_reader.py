@@ -244,7 +244,6 @@ PIECES = [
 texts = st.lists(st.sampled_from(PIECES), max_size=25).map("".join) | st.text(max_size=200)
 
 
-@settings(max_examples=120)
 @given(texts, texts, texts)
 def test_any_issue_can_be_read_and_every_quote_equals_its_span(title: str, body: str, comment: str) -> None:
     issue = IssueText(1, title, body, comments=(CommentText(comment, None, "x", "MEMBER"),))
@@ -252,7 +251,6 @@ def test_any_issue_can_be_read_and_every_quote_equals_its_span(title: str, body:
     assert (false_quotes(issue), uncited(issue)) == ([], set())
 
 
-@settings(max_examples=120)
 @given(texts)
 def test_any_log_can_be_read_and_every_quote_equals_its_span(log: str) -> None:
     reading = read_log(log)

@@ -27,7 +27,7 @@ REPO = "acme/engine"
 MODES = pytest.mark.parametrize(
     ("mode", "engine"),
     [
-        pytest.param([], "sqlite", id="numbered-sqlite"),
+        pytest.param([], "sqlite", id="numbered-sqlite", marks=pytest.mark.long),
         pytest.param(["--cursor"], "sqlite", id="cursor-sqlite"),
         pytest.param(["--cursor"], "postgresql", id="cursor-postgresql"),
         pytest.param([], "postgresql", id="numbered-postgresql", marks=pytest.mark.long),
@@ -202,7 +202,7 @@ def _no_backoff() -> Iterator[None]:
     stamina.set_testing(False)
 
 
-@pytest.fixture(params=["numbered", "cursor"])
+@pytest.fixture(params=[pytest.param("numbered", marks=pytest.mark.long), "cursor"])
 def github(request: pytest.FixtureRequest) -> FakeGitHub:
     return FakeGitHub(cursor=request.param == "cursor")
 

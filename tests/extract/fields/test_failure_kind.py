@@ -6,7 +6,7 @@ Texts that propose or wish rather than report.
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.extract.fields.failure_kind import find_failure, is_guide, is_proposal, is_titled_wish, is_wish
@@ -114,7 +114,6 @@ def test_a_plain_question_is_no_failure() -> None:
     assert told("[Performance]: does it take tensors?", labels=("performance",)) == "none"
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=80), st.text(max_size=200), st.none() | st.text(max_size=20), st.text(max_size=30))
 def test_the_kind_has_a_quote_whatever_the_text(
     title: str, body: str, error: str | None, message: str

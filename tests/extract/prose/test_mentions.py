@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.extract.prose.mentions import find_related
@@ -71,7 +71,6 @@ def test_each_is_named_once_in_the_order_of_reading() -> None:
     assert told("#300 and #200", "#200, #400") == ((300, 200, 400), ())
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(
         st.sampled_from(["#123 ", "#", "https://github.com/vllm-project/vllm/pull/77", "\n", "a/b#4", "```"])

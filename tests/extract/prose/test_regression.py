@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.extract.prose.regression import find_regression
@@ -192,7 +192,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(PIECES | st.text(max_size=10), max_size=25).map("".join))
 def test_every_version_is_a_quote_whatever_the_text(body: str) -> None:
     document = an_issue(body)

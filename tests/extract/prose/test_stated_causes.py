@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.extract.prose.stated_causes import find_causes, find_reproductions
@@ -59,7 +59,6 @@ def test_a_command_in_a_section_on_the_bug_fails() -> None:
     assert item.command.endswith("--max-model-len 4096")
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(
         st.sampled_from(["vllm serve m ", "--x 1", "\\\n", "```\n", "works:\n", "root cause is ", "# "])

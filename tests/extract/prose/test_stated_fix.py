@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.extract.prose.stated_fix import find_fix
@@ -64,7 +64,6 @@ def test_a_request_has_no_fix() -> None:
     assert find_fix(an_issue("Fixed by #31000.", title="[RFC]: paths")) == (None, None)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.sampled_from(["fixed by ", "#31000 ", "merged ", "v0.20.2 ", ". ", "\n"]) | st.text(max_size=8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.extract.remedies.workarounds import find_workarounds
@@ -283,7 +283,6 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(WORDS | st.text(max_size=12), max_size=30).map("".join))
 def test_every_action_is_a_quote_whatever_the_text(body: str) -> None:
     document = an_issue(body, body)

@@ -228,6 +228,7 @@ def test_a_re_landing_is_asked_for(store: Store, github: Any) -> None:
     assert (fix.state, fix.pr, fix.released_in) == ("fixed", "#9", "1.1.0")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("repo", "ground"), [("vllm-project/vllm", "release notes"), (REPO, "compare")])
 def test_over_the_simulator_s_data_every_fixed_has_its_pull_request_and_release(
     sqlite_store: Store, simulate: Callable[..., Any], repo: str, ground: str

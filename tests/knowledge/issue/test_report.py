@@ -258,7 +258,7 @@ SAID = st.lists(
 FIGURES = re.compile(r"\d+(?:\.\d+)*")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=SAID, comment=SAID, glue=st.sampled_from([" ", "\n", "\n\n- "]), merged=st.booleans())
 def test_every_figure_of_the_markdown_stands_in_a_source(
     store: Store, keep: Keep, body: list[str], comment: list[str], glue: str, merged: bool
