@@ -52,9 +52,8 @@ def digest(
     ] = "markdown",
 ) -> None:
     """What broke, what got fixed and what to do in a week. Exit 1: nothing is stored; 2: no such week."""
-    from app.knowledge.cluster.growth import newest_whole_week
-    from app.knowledge.digest.digest import make_digest
-    from app.knowledge.digest.tables import digest_markdown
+    from app.knowledge.digest.digest import digest_markdown, make_digest
+    from app.knowledge.digest.week import newest_whole_week
     from app.knowledge.iso_week import IsoWeek
 
     asked = IsoWeek.parse(week) if week is not None else None
@@ -70,6 +69,6 @@ def digest(
     elif format_ == "markdown":
         emit(digest_markdown(told))
     else:
-        from app.web.routes.digest import digest_email
+        from app.web.views.render import render_text
 
-        emit(digest_email(told))
+        emit(render_text("digest_email.html", digest=told))

@@ -1,32 +1,33 @@
-"""What the first page tells below its paste box: what grows, what is new, what the newest release changed.
+"""What the first page shows below its paste box: what grows, what is new, what the newest release changed.
 
-In: an archive and a repository. Out: a `Home`. "This week" are the seven days up to the newest stored issue,
-so that a copy that is not synced tells of its own last days and not of none.
+"This week" are the seven days up to the newest stored issue, so that a copy that is not synced shows its own
+last days and not nothing.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sqlmodel import Session
 
-from app.extract.facts import Facts, Frozen
+from app.extract.facts import Frozen
 from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import Version, is_same, ordered
-from app.knowledge.cluster.growth import WEEKS_BEFORE, growth_of, whole_week
-from app.knowledge.fix.shapes import FixView
-from app.knowledge.fix.state import fix_states
-from app.knowledge.version.issues import Candidate, load_candidates
+from app.knowledge.cluster.growth import WEEKS_BEFORE, growths
+from app.knowledge.digest.changes import fixed_in
+from app.knowledge.digest.shapes import DigestIssue, FixNews
+from app.knowledge.digest.week import issue_fields, whole_week
+from app.knowledge.iso_week import IsoWeek
+from app.knowledge.version.issues import load_candidates
 from app.knowledge.version.known_issues import standing_of
-from app.store.derived.clusters import cluster_of, find_clusters, members_of
-from app.store.derived.facets import find_estimated_dates, issues_fixed_in, newest_day, told_values_of
+from app.store.derived.clusters import find_clusters, members_of
+from app.store.derived.facets import find_estimated_dates, find_titles, told_values_of
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.versions import numbers_with, told_values
-from app.store.derived.weeks import Opened, opened_between
+from app.store.derived.weeks import Opened, opened_between, opened_span, release_dates
 from app.store.github.issues import find_heads, find_repository
-from app.store.github.releases import newest_release
 from app.store.github.sync_state import fresh_as_of
 from app.store.session import Store
 
@@ -34,8 +35,7 @@ WEEK, LATELY = timedelta(days=7), timedelta(days=28)
 TRENDING, NEW, CHANGES = 5, 6, 4
 REPORTS_MIN = 2
 """One report is no trend."""
-TELLERS_MIN = 3
-_ERROR_CHARS = 160
+MENTIONS_MIN = 3
 _REPORTED, _BEGAN = "versions.vllm", "regression.first_failing"
 
 
@@ -44,7 +44,6 @@ class TrendingCluster(Frozen):
 
     id: str
     text: str
-    canonical: int
     title: str
     size: int
     lately: int
@@ -52,34 +51,25 @@ class TrendingCluster(Frozen):
     is_growing: bool
 
 
-class NewFailure(Frozen):
-    number: int
-    title: str
-    error: str
-    created_at: datetime | None
-    state: str
+class NewFailure(DigestIssue):
     has_remedy: bool
     dates_estimated: bool = False
 
 
-class ReleaseIssue(Frozen):
-    """A failure that a release brought or mended; `began`: it is said to fail there first."""
+class ReleaseFailure(DigestIssue):
+    """A failure in a release; `began`: it is said to fail there first."""
 
-    number: int
-    title: str
-    state: str
-    began: bool = False
-    pr: str | None = None
+    began: bool
 
 
 class ReleaseNews(Frozen):
-    """The newest release, or while none is stored the newest version that issues speak of."""
+    """The newest release, or while none is stored the newest version that issues name."""
 
     version: str
     is_release: bool
-    failing: tuple[ReleaseIssue, ...]
+    failing: tuple[ReleaseFailure, ...]
     failing_total: int
-    fixed: tuple[ReleaseIssue, ...]
+    fixed: tuple[FixNews, ...]
     fixed_total: int
 
 
@@ -95,96 +85,78 @@ def home(store: Store, repo: str) -> Home:
     """The news of a repository; empty where nothing is stored of it."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        last = newest_day(session, repo_id) if repo_id is not None else None
-        if repo_id is None or last is None:
+        span = opened_span(session, repo_id) if repo_id is not None else None
+        if repo_id is None or span is None or span.last is None:
             return Home()
+        last, week = span.last, whole_week(span, fresh_as_of(session, repo_id))
         begin = last - timedelta(weeks=WEEKS_BEFORE + 2)
         opened = opened_between(session, repo_id, begin, last + timedelta(seconds=1))
         failures = [one for one in opened if one.is_failure]
         fresh = sorted((one.number for one in failures if one.created_at > last - WEEK), reverse=True)
         return Home(
-            trending=_trending(session, repo_id, failures, last),
+            trending=_trending(session, repo_id, failures, last, week),
             since=last - WEEK,
-            new=_new(session, repo_id, fresh[:NEW]),
+            new=_new(session, repo_id, repo, fresh[:NEW]),
             new_total=len(fresh),
             release=_release(session, repo_id, repo),
         )
 
 
 def _trending(
-    session: Session, repo_id: int, failures: Sequence[Opened], last: datetime
+    session: Session, repo_id: int, failures: Sequence[Opened], last: datetime, week: IsoWeek | None
 ) -> tuple[TrendingCluster, ...]:
     """What grows first, then what was reported most lately."""
-    clusters = cluster_of(session, repo_id, [one.number for one in failures])
-    week = whole_week(failures[0].created_at, last, fresh_as_of(session, repo_id)) if failures else None
-    told = growth_of(failures, clusters, week) if week else []
-    growing = {one.cluster_id for one in told if one.is_growing}
-    lately, this_week = (_reports(failures, clusters, last - span) for span in (LATELY, WEEK))
-    ids = [key for key, count in lately.items() if count >= REPORTS_MIN]
-    ids.sort(key=lambda key: (key not in growing, -lately[key], -this_week[key], key))
-    ids = ids[:TRENDING]
+    growing = {one.cluster_id for one in growths(failures, week) if one.is_growing} if week else set()
+    lately, this_week = (
+        Counter(one.cluster_id for one in failures if one.cluster_id and one.created_at > last - span)
+        for span in (LATELY, WEEK)
+    )
+    ids = [key for key, count in lately.items() if key and count >= REPORTS_MIN]
+    ids = sorted(ids, key=lambda key: (key not in growing, -lately[key], -this_week[key], key))[:TRENDING]
     records, members = find_clusters(session, repo_id, ids), members_of(session, repo_id, ids)
-    canonical = [record.canonical for record in records.values()]
-    titles = {head.number: mask_secrets(head.title) for head in find_heads(session, repo_id, canonical)}
+    titles = find_titles(session, repo_id, [record.canonical for record in records.values()])
     return tuple(
         TrendingCluster(
             id=key,
-            text=mask_secrets(records[key].text),
-            canonical=records[key].canonical,
-            title=titles.get(records[key].canonical, ""),
+            text=mask_secrets(record.text),
+            title=mask_secrets(titles.get(record.canonical, "")),
             size=len(members.get(key, ())),
             lately=lately[key],
             this_week=this_week[key],
             is_growing=key in growing,
         )
-        for key in ids
-        if key in records
+        for key, record in records.items()
     )
 
 
-def _reports(failures: Iterable[Opened], clusters: Mapping[int, str], since: datetime) -> Counter[str]:
-    return Counter(
-        clusters[one.number] for one in failures if one.created_at > since and one.number in clusters
-    )
-
-
-def _new(session: Session, repo_id: int, numbers: Sequence[int]) -> tuple[NewFailure, ...]:
+def _new(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> tuple[NewFailure, ...]:
     facts = find_facts_without_evidence(session, repo_id, numbers)
     estimated = find_estimated_dates(session, repo_id, numbers)
     return tuple(
         NewFailure(
-            number=head.number,
-            title=mask_secrets(head.title),
-            state=head.state,
-            created_at=head.created_at,
-            error=_error(facts.get(head.number)),
+            **issue_fields(repo, head, facts[head.number]),
             dates_estimated=head.number in estimated,
-            has_remedy=_has_remedy(facts.get(head.number)),
+            has_remedy=any(one.outcome != "fails" for one in facts[head.number].workarounds),
         )
         for head in find_heads(session, repo_id, numbers)
+        if head.number in facts
     )
 
 
-def _has_remedy(facts: Facts | None) -> bool:
-    return facts is not None and any(one.outcome != "fails" for one in facts.workarounds)
-
-
-def _error(facts: Facts | None) -> str:
-    error = facts.error if facts else None
-    told = ": ".join(part for part in (error.type, error.message) if part) if error else ""
-    return mask_secrets(told)[:_ERROR_CHARS]
-
-
 def _release(session: Session, repo_id: int, repo: str) -> ReleaseNews | None:
-    tag = newest_release(session, repo_id)
-    version = tag.removeprefix("v") if tag else _newest_told(session, repo_id)
+    newest = next((one for one in reversed(release_dates(session, repo_id)) if not one.is_prerelease), None)
+    version = newest.tag.removeprefix("v") if newest else _newest_named(session, repo_id)
     if version is None:
         return None
     failing = _failing(session, repo_id, repo, version)
-    fixed = _fixed(session, repo_id, repo, tag) if tag else []
+    fixed: list[FixNews] = []
+    if newest:
+        end = newest.published_at + timedelta(seconds=1)
+        released, _ = fixed_in(session, repo_id, repo, newest.published_at, end)
+        fixed = [one for one in released if one.how == "released" and is_same(one.fix.released_in, version)]
     return ReleaseNews(
         version=version,
-        is_release=tag is not None,
+        is_release=newest is not None,
         failing=tuple(failing[:CHANGES]),
         failing_total=len(failing),
         fixed=tuple(fixed[:CHANGES]),
@@ -192,50 +164,36 @@ def _release(session: Session, repo_id: int, repo: str) -> ReleaseNews | None:
     )
 
 
-def _newest_told(session: Session, repo_id: int) -> str | None:
-    """The newest full release that several issues name as theirs: one alone may say anything."""
-    told: dict[Version, set[int]] = defaultdict(set)
+def _newest_named(session: Session, repo_id: int) -> str | None:
+    """The newest full release that several issues name as theirs: one alone may name anything."""
+    named: dict[Version, set[int]] = defaultdict(set)
     for _, text, number in told_values_of(session, repo_id, [_REPORTED]):
         version = ordered(text)
         if version is not None and not version.is_prerelease:
-            told[version].add(number)
-    newest = max((key for key, numbers in told.items() if len(numbers) >= TELLERS_MIN), default=None)
+            named[version].add(number)
+    newest = max((key for key, numbers in named.items() if len(numbers) >= MENTIONS_MIN), default=None)
     if newest is None:
         return None
     return str(newest) if len(newest.release) > 2 else f"{newest}.0"
 
 
-def _failing(session: Session, repo_id: int, repo: str, version: str) -> list[ReleaseIssue]:
+def _failing(session: Session, repo_id: int, repo: str, version: str) -> list[ReleaseFailure]:
     """What is said to fail in it and is not fixed in it: what began there first, then by weight."""
-    found: dict[str, list[int]] = {}
-    for field in (_REPORTED, _BEGAN):
-        named = [text for text in told_values(session, field) if is_same(text, version)]
-        found[field] = numbers_with(session, repo_id, field, named) if named else []
-    numbers = {number for told in found.values() for number in told}
-    began = set(found[_BEGAN])
+    began = _naming(session, repo_id, _BEGAN, version)
+    numbers = began | _naming(session, repo_id, _REPORTED, version)
     issues = [
         one
         for one in load_candidates(session, repo_id, repo, numbers, version)
         if standing_of(one, version) not in {None, "closed"}
     ]
     issues.sort(key=lambda one: (one.issue.number not in began, -one.weight, -one.issue.number))
-    return [_changed(one, began=one.issue.number in began) for one in issues]
-
-
-def _changed(one: Candidate, *, began: bool) -> ReleaseIssue:
-    return ReleaseIssue(
-        number=one.issue.number, title=mask_secrets(one.issue.title), state=one.issue.state, began=began
-    )
-
-
-def _fixed(session: Session, repo_id: int, repo: str, tag: str) -> list[ReleaseIssue]:
-    """The failures whose fix came out with it; a fix that was in an earlier one is none of its own."""
-    numbers = issues_fixed_in(session, repo_id, repo, tag)
-    heads = [head for head in find_heads(session, repo_id, numbers) if head.gone_at is None]
-    facts = find_facts_without_evidence(session, repo_id, numbers)
-    views: Mapping[int, FixView] = fix_states(session, repo_id, repo, heads, facts)
     return [
-        ReleaseIssue(number=head.number, title=mask_secrets(head.title), state=head.state, pr=view.pr)
-        for head in heads
-        if (view := views[head.number]).state == "fixed" and is_same(view.released_in, tag)
+        ReleaseFailure(**issue_fields(repo, one.issue, one.facts), began=one.issue.number in began)
+        for one in issues
     ]
+
+
+def _naming(session: Session, repo_id: int, field: str, version: str) -> set[int]:
+    """The issues that name the version in this field, however it is spelled."""
+    spellings = [text for text in told_values(session, field) if is_same(text, version)]
+    return set(numbers_with(session, repo_id, field, spellings)) if spellings else set()

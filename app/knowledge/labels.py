@@ -138,6 +138,16 @@ def label(value: str, labels: Mapping[str, str]) -> str:
     return labels.get(value, value.replace("_", " "))
 
 
+def count(number: int) -> str:
+    """A figure with commas between thousands."""
+    return f"{number:,}"
+
+
+def plural(number: int, one: str, many: str = "") -> str:
+    """A figure with its noun."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def source_label(source: str) -> str:
     """What the source of a quote is called: the title, the text, a comment, or the issue it names."""
     return SOURCES.get(source, source if "#" in source else "comment")

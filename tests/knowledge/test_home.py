@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.knowledge.home import NEW, REPORTS_MIN, TELLERS_MIN, Home, home
+from app.knowledge.home import MENTIONS_MIN, NEW, REPORTS_MIN, Home, home
 from app.store.engine.connect import upsert
 from app.store.session import Store
 from app.store.tables import metadata
@@ -85,9 +85,9 @@ def test_failures_reported_more_than_once_lately_are_told_the_most_first(store: 
     found = home(store, REPO)
 
     assert REPORTS_MIN == 2
-    assert [(one.id, one.lately, one.this_week, one.size, one.canonical) for one in found.trending] == [
-        ("c", 3, 2, 3, 1),
-        ("b", 2, 2, 2, 2),
+    assert [(one.id, one.lately, one.this_week, one.size) for one in found.trending] == [
+        ("c", 3, 2, 3),
+        ("b", 2, 2, 2),
     ]
     assert found.trending[0].title == "[Bug]: 1"
 
@@ -127,13 +127,13 @@ def test_the_newest_release_tells_what_fails_in_it_and_what_it_fixed(store: Stor
     assert told
     assert (told.version, told.is_release) == ("0.22.0", True)
     assert {1} <= {one.number for one in told.failing}
-    assert [(one.number, one.pr) for one in told.fixed] == [(3, "#10")]
+    assert [(one.number, one.fix.pr) for one in told.fixed] == [(3, "#10")]
 
 
 def test_without_a_release_the_newest_version_that_several_issues_name_stands_for_it(
     store: Store, keep: Keep
 ) -> None:
-    assert TELLERS_MIN == 3
+    assert MENTIONS_MIN == 3
     keep(
         *(a_failure(n, body=fenced("vLLM version: 0.22.0", marlin_log())) for n in range(1, 4)),
         a_failure(9, body=fenced("vLLM version: 0.99.0", marlin_log())),

@@ -38,9 +38,10 @@ from app.knowledge.diagnosis.shapes import (
     RootCause,
     Why,
 )
+from app.knowledge.digest.shapes import FixNews
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.freshness import Overview
-from app.knowledge.home import Home, NewFailure, ReleaseIssue, ReleaseNews, TrendingCluster, home
+from app.knowledge.home import Home, NewFailure, ReleaseFailure, ReleaseNews, TrendingCluster, home
 from app.knowledge.issue.relations import RelatedItem, likeness_of, related
 from app.knowledge.issue.shapes import Graph, GraphEdge, GraphNode, IssueAnswer, Quote
 from app.knowledge.issue.view import IssuePageData, load_issue_page, view_issue
@@ -348,12 +349,19 @@ VOTES = IssueVotes(
     yours={"works": 1},
 )
 
+
+def a_listed_failure(number: int, title: str, state: str = "open", **more: Any) -> dict[str, Any]:
+    """The fields that lists of news have in common."""
+    url = f"https://github.com/vllm-project/vllm/issues/{number}"
+    fields = {"repo": "vllm-project/vllm", "kind": "crash", "comments": 0, "reactions": 0, "created_at": None}
+    return {**fields, "number": number, "title": title, "url": url, "state": state, **more}
+
+
 HOME = Home(
     trending=(
         TrendingCluster(
             id="s1-0123456789ab",
             text="CUDA error | an illegal memory access was encountered",
-            canonical=39288,
             title="A MoE kernel writes out of bounds on H100",
             size=7,
             lately=4,
@@ -364,30 +372,30 @@ HOME = Home(
     since=datetime(2026, 5, 27, tzinfo=UTC),
     new=(
         NewFailure(
-            number=44395,
-            title="Waking up with weights only, then a forward pass",
-            state="open",
-            error="CUDA error: an illegal memory access was encountered",
+            **a_listed_failure(
+                44395,
+                "Waking up with weights only, then a forward pass",
+                error="CUDA error: an illegal memory access was encountered",
+                created_at=datetime(2026, 6, 2, tzinfo=UTC),
+            ),
             has_remedy=False,
-            created_at=datetime(2026, 6, 2, tzinfo=UTC),
             dates_estimated=True,
         ),
-        NewFailure(
-            number=44305,
-            title="Sampler JIT fails on SM120f",
-            error="",
-            state="closed",
-            created_at=None,
-            has_remedy=True,
-        ),
+        NewFailure(**a_listed_failure(44305, "Sampler JIT fails on SM120f", "closed"), has_remedy=True),
     ),
     new_total=81,
     release=ReleaseNews(
         version="0.22.0",
         is_release=True,
-        failing=(ReleaseIssue(number=44022, title="NVFP4 does not start", state="open", began=True),),
+        failing=(ReleaseFailure(**a_listed_failure(44022, "NVFP4 does not start"), began=True),),
         failing_total=11,
-        fixed=(ReleaseIssue(number=44001, title="Hang at shutdown", state="closed", pr="#44002"),),
+        fixed=(
+            FixNews(
+                **a_listed_failure(44001, "Hang at shutdown", "closed"),
+                how="released",
+                fix=FixView(state="fixed", pr="#44002", released_in="0.22.0"),
+            ),
+        ),
         fixed_total=1,
     ),
 )

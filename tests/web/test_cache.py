@@ -12,10 +12,10 @@ from typing import Any, cast
 import pytest
 import time_machine
 
-from app.knowledge.cluster.growth import newest_whole_week
 from app.knowledge.cluster.view import clusters, view_cluster
 from app.knowledge.digest.digest import archive, make_digest
 from app.knowledge.digest.feed import feed_entries
+from app.knowledge.digest.week import newest_whole_week
 from app.knowledge.home import home
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.issue.browse import browse

@@ -9,14 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from app.extract.facts import ErrorFact, Facts
+from app.extract.facts import Facts
 from app.extract.redaction.redact import mask_secrets
 from app.extract.rules.patterns import pattern
 from app.extract.versions import is_before, ordered
 from app.knowledge.cluster.growth import GrowingCluster
-from app.knowledge.digest.shapes import Advice, ClusterNews, FixNews, UnremediedNews, VersionNews
-from app.knowledge.digest.week import Group, WeekIssues
-from app.knowledge.remedies import Remedy
+from app.knowledge.digest.shapes import (
+    Advice,
+    AdviceKind,
+    ClusterNews,
+    DigestIssue,
+    FixNews,
+    UnremediedNews,
+    VersionNews,
+)
+from app.knowledge.digest.week import WeekIssues, error_text, one_line
+from app.knowledge.labels import plural
 
 LINES_MAX = 5
 EACH_MAX = 2
@@ -44,64 +52,53 @@ def advice(
         _watches(week, growing, lines),
         _unhelped(week, without),
     ):
-        fresh = (line for line in kind if line.number not in lines)
-        for line in islice(fresh, EACH_MAX):
+        for line in islice((line for line in kind if line.number not in lines), EACH_MAX):
             lines[line.number] = line
     return tuple(islice(lines.values(), LINES_MAX))
 
 
-def whom(
-    gpus: Sequence[str], models: Sequence[str], version: str | None, error: ErrorFact | None = None
-) -> str:
-    """Whom a failure concerns: its hardware, model and version, as far as they are told; else its error."""
+def _whom(facts: Facts) -> str:
+    """Whom a failure concerns: its hardware, model and version, as far as they are known; else its error."""
     parts = []
-    if gpus:
-        parts.append(f"On {' or '.join(mask_secrets(name) for name in gpus[:2])}")
-    if models:
-        parts.append(f"{'with' if parts else 'With'} {mask_secrets(models[0])}")
-    if (known := ordered(version)) is not None:
-        parts.append(f"{'in' if parts else 'In'} vLLM {known}")
+    if facts.gpus:
+        parts.append(f"on {' or '.join(mask_secrets(name) for name in facts.gpus[:2])}")
+    if facts.models:
+        parts.append(f"with {mask_secrets(facts.models[0])}")
+    if (version := ordered(facts.versions.get("vllm"))) is not None:
+        parts.append(f"in vLLM {version}")
     if parts:
-        return " ".join(parts)
-    if error:
-        return f"Who meets “{_short(': '.join(part for part in (error.type, error.message) if part))}”"
+        words = " ".join(parts)
+        return words[0].upper() + words[1:]
+    if facts.error:
+        return f"Who meets “{one_line(error_text(facts), _ERROR_CHARS)}”"
     return "Whoever meets it"
-
-
-def _whom(facts: Facts | None) -> str:
-    if facts is None:
-        return whom((), (), None)
-    return whom(facts.gpus, facts.models, facts.versions.get("vllm"), facts.error)
 
 
 def _upgrades(fixed: Iterable[FixNews], facts: Mapping[int, Facts]) -> Iterator[Advice]:
     for item in fixed:
-        if item.how != "released" or not item.fix.released_in:
-            continue
-        by = f": {item.fix.pr} is in it" if item.fix.pr else ""
-        yield Advice(
-            kind="upgrade",
-            whom=_whom(facts.get(item.number)),
-            number=item.number,
-            url=item.url,
-            action=f"upgrade to {item.fix.released_in}{by}.",
-        )
+        if item.how == "released" and item.fix.released_in:
+            by = f": {item.fix.pr} is in it" if item.fix.pr else ""
+            action = f"upgrade to {item.fix.released_in}{by}."
+            yield _line("upgrade", item, facts[item.number], action)
+
+
+def _line(kind: AdviceKind, item: DigestIssue, facts: Facts, action: str) -> Advice:
+    return Advice(kind=kind, whom=_whom(facts), action=action, number=item.number, url=item.url)
 
 
 def _remedies(week: WeekIssues) -> Iterator[Advice]:
     """What works and can be written as it stands, for the failures most reported, then most hit."""
-    found = [
-        (-len(group.numbers), -week.hits(group.numbers), remedy.number, remedy)
-        for group in week.groups
-        if (remedy := _runnable(group)) is not None
-    ]
+    found = []
+    for failure in week.failures:
+        for remedy in failure.remedies:
+            is_setting = len(remedy.action) <= COMMAND_CHARS and _SETTING.search(remedy.action)
+            if remedy.outcome == "works" and is_setting:
+                found.append((-len(failure.numbers), -week.hits(failure.numbers), remedy.number, remedy))
+                break
     for *_, remedy in sorted(found, key=lambda item: item[:3]):
-        told = remedy.conditions
-        facts, version = week.facts(remedy.number), next(iter(told.versions), None)
-        concerned = _whom(facts) if facts else whom(told.gpus, told.models, version)
         yield Advice(
             kind="remedy",
-            whom=concerned,
+            whom=_whom(week.candidates[remedy.number].facts),
             action="this is said to work:",
             command=remedy.action,
             number=remedy.number,
@@ -109,40 +106,20 @@ def _remedies(week: WeekIssues) -> Iterator[Advice]:
         )
 
 
-def _runnable(group: Group) -> Remedy | None:
-    """The first flag or variable that is said to work."""
-    return next(
-        (
-            item
-            for item in group.remedies
-            if item.outcome == "works" and len(item.action) <= COMMAND_CHARS and _SETTING.search(item.action)
-        ),
-        None,
-    )
-
-
 def _stays(week: WeekIssues, regressions: Iterable[VersionNews]) -> Iterator[Advice]:
-    """Regressions whose last working version is told; those of releases first, the newest first."""
+    """Regressions whose last working version is known; those of releases first, the newest first."""
     lines = [item for version in regressions for item in version.items]
     lines.sort(key=lambda item: _is_build(item.regression.first_failing))
     for item in lines:
-        told = item.regression
-        if ordered(told.last_working) is None:
-            continue
-        if told.first_failing and not is_before(told.last_working, told.first_failing):
-            continue
-        fails = f"{version_words(told.first_failing)} fails" if told.first_failing else "a later one fails"
-        yield Advice(
-            kind="stay",
-            whom=_whom(week.facts(item.number)),
-            number=item.number,
-            url=item.url,
-            action=f"{version_words(told.last_working)} is said to work, {fails}.",
-        )
+        works, fails = item.regression.last_working, item.regression.first_failing
+        if ordered(works) is not None and (not fails or is_before(works, fails)):
+            later = f"{_plain(fails)} fails" if fails else "a later one fails"
+            action = f"{_plain(works)} is said to work, {later}."
+            yield _line("stay", item, week.candidates[item.number].facts, action)
 
 
-def version_words(text: str | None) -> str:
-    """A version as it is said: without a leading v and without its build's part."""
+def _plain(text: str | None) -> str:
+    """A version without a leading v and without its build's part."""
     known = ordered(text)
     return str(known) if known is not None else mask_secrets(text or "")
 
@@ -153,31 +130,26 @@ def _is_build(text: str | None) -> bool:
 
 
 def _watches(
-    week: WeekIssues, growing: Iterable[GrowingCluster], told: Mapping[int, Advice]
+    week: WeekIssues, growing: Iterable[GrowingCluster], lines: Mapping[int, Advice]
 ) -> Iterator[Advice]:
-    """Failures that grow and that no line tells of yet, by their newest report."""
+    """Failures that grow and that have no line yet, by their newest report."""
     for item in growing:
         found = week.candidates.get(max(item.numbers, default=item.canonical))
-        if found is None or not told.keys().isdisjoint((item.canonical, *item.numbers)):
-            continue
-        yield Advice(
-            kind="watch",
-            whom=_whom(found.facts),
-            number=found.issue.number,
-            url=found.issue.url,
-            action=f"watch this: {item.reports} reports this week, {item.before} in the eight weeks before.",
-        )
+        if found is not None and lines.keys().isdisjoint((item.canonical, *item.numbers)):
+            action = f"watch this: {item.reports} reports this week, {item.before} in the eight weeks before."
+            yield Advice(
+                kind="watch",
+                whom=_whom(found.facts),
+                number=found.issue.number,
+                url=found.issue.url,
+                action=action,
+            )
 
 
 def _unhelped(week: WeekIssues, without: Sequence[UnremediedNews]) -> Iterator[Advice]:
+    action = "no remedy is known yet; of the failures without one this is the most hit."
     for item in without[:1]:
-        yield Advice(
-            kind="watch",
-            whom=_whom(week.facts(item.number)),
-            number=item.number,
-            url=item.url,
-            action="no remedy is known yet; of the failures without one this is the most hit.",
-        )
+        yield _line("watch", item, week.candidates[item.number].facts, action)
 
 
 def headline(
@@ -189,29 +161,18 @@ def headline(
     before: int | None,
 ) -> str:
     """The week in one sentence; `before`: reports of the week before, None for a week that is not over."""
-    reports = len(week.reports)
     if not week.issues:
         return "No issue was opened this week."
-    difference = reports - (before or 0)
-    change = f", {abs(difference)} {'more' if difference > 0 else 'fewer'} than the week before"
-    told = f"{_counted(reports, 'new failure')} among {_counted(len(week.issues), 'new issue')}"
-    told += change if difference and before else ""
+    reports = len(week.reports)
+    words = f"{plural(reports, 'new failure')} among {plural(len(week.issues), 'new issue')}"
+    if before and reports != before:
+        words += f", {abs(reports - before)} {'more' if reports > before else 'fewer'} than the week before"
     rest = []
     if clusters and clusters[0].reports > 1:
-        rest.append(f"most reports, {clusters[0].reports}, are of “{_short(clusters[0].text)}”")
+        text = one_line(clusters[0].text, _ERROR_CHARS)
+        rest.append(f"most reports, {clusters[0].reports}, are of “{text}”")
     if growing:
-        rest.append(f"{_counted(growing, 'failure')} {'grows' if growing == 1 else 'grow'}")
-    released = sum(item.how == "released" for item in fixed)
-    if released:
-        rest.append(f"{_counted(released, 'fix', 'fixes')} came out")
-    return f"{told}{'; ' if rest else ''}{', '.join(rest)}."
-
-
-def _short(text: str) -> str:
-    words = " ".join(text.split())
-    words = mask_secrets(words)
-    return words if len(words) <= _ERROR_CHARS else f"{words[:_ERROR_CHARS].rstrip()}…"
-
-
-def _counted(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+        rest.append(f"{plural(growing, 'failure')} {'grows' if growing == 1 else 'grow'}")
+    if released := sum(item.how == "released" for item in fixed):
+        rest.append(f"{plural(released, 'fix', 'fixes')} came out")
+    return f"{words}{'; ' if rest else ''}{', '.join(rest)}."

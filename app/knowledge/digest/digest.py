@@ -6,8 +6,10 @@ depends on when it is asked for.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import groupby, islice
 from typing import TypedDict
 
 from sqlmodel import Session
@@ -15,28 +17,22 @@ from sqlmodel import Session
 from app.errors import NotFoundError
 from app.extract.facts import BACKEND_KEYS
 from app.extract.redaction.redact import mask_secrets
-from app.knowledge.cluster.growth import (
-    WEEKS_BEFORE,
-    data_end,
-    growth_of,
-    reports_by_cluster,
-    show_growing,
-    weeks_covered,
-)
+from app.knowledge.cluster.growth import WEEKS_BEFORE, describe_growing, growths, weeks_covered
 from app.knowledge.digest.advice import advice, headline
-from app.knowledge.digest.sections import (
-    CLUSTERS_SHOWN,
-    Span,
+from app.knowledge.digest.changes import fixed_in, remedies_in
+from app.knowledge.digest.shapes import ArchivePage, AreaCount, DataState, Digest, ValueCount, WeekCount
+from app.knowledge.digest.week import (
+    CHART_WEEKS,
+    WeekIssues,
     alive_news,
     cluster_news,
-    fixed_in,
+    data_end,
+    load_week,
     regression_news,
-    remedies_in,
     unremedied,
 )
-from app.knowledge.digest.shapes import ArchivePage, AreaCount, DataState, Digest, ValueCount, WeekCount
-from app.knowledge.digest.week import CHART_WEEKS, WeekIssues, load_week
 from app.knowledge.iso_week import IsoWeek
+from app.knowledge.text.markdown import render_markdown
 from app.store.derived.facets import find_estimated_dates
 from app.store.derived.weeks import (
     Opened,
@@ -45,24 +41,25 @@ from app.store.derived.weeks import (
     opened_between,
     opened_span,
     release_dates,
-    told_in_reports,
+    values_in_reports,
 )
 from app.store.github.issues import find_repository
 from app.store.github.sync_state import fresh_as_of
 from app.store.session import Store
 
-FIXED_SHOWN = 20
-REMEDIES_SHOWN = 15
-UNREMEDIED_SHOWN = 8
-GROWING_SHOWN = 10
+CLUSTERS_LISTED = 15
+FIXED_LISTED = 20
+REMEDIES_LISTED = 15
+UNREMEDIED_LISTED = 8
+GROWING_LISTED = 10
 AREA_FIELDS = ("failure_kind", "gpus", *(f"backends.{key}" for key in BACKEND_KEYS))
-AREA_VALUES_SHOWN = 6
+AREA_VALUES_LISTED = 6
 AREA_REPORTS_MIN = 2
 """What one report only names is no area."""
 
 
 def make_digest(store: Store, repo: str, week: IsoWeek) -> Digest:
-    """The digest of a week; one without issues is told as empty.
+    """The digest of a week; a week without issues has an empty one.
 
     Raises:
         NotFoundError: nothing of the repository is stored.
@@ -77,17 +74,14 @@ def make_digest(store: Store, repo: str, week: IsoWeek) -> Digest:
 
 def _digest(session: Session, repo_id: int, repo: str, week: IsoWeek) -> Digest:
     span, loaded = opened_span(session, repo_id), load_week(session, repo_id, repo, week)
-    data, covered = _data_state(session, repo_id, week, span, loaded), weeks_covered(span.first, week)
+    data, covered = _data_state(session, repo_id, span, loaded), weeks_covered(span.first, week)
     weeks = count_weeks(loaded.opened, [week.shifted(n - CHART_WEEKS + 1) for n in range(CHART_WEEKS)])
-    then = Span(week.start, week.end)
-    fixed, fixed_facts = fixed_in(session, repo_id, repo, then)
-    remedies = remedies_in(session, repo_id, repo, loaded.issues, then)
+    fixed, facts_of_fixed = fixed_in(session, repo_id, repo, week.start, week.end)
+    remedies = remedies_in(session, repo_id, repo, week.start, week.end)
     clusters, regressions, without = cluster_news(loaded), regression_news(loaded), unremedied(loaded)
-    tested = growth_of(loaded.opened, loaded.clusters, week) if covered == WEEKS_BEFORE else []
-    named = [one for one in tested if one.is_growing]
-    rising = show_growing(
-        session, repo_id, named[:GROWING_SHOWN], reports_by_cluster(loaded.opened, loaded.clusters, week)
-    )
+    tested = growths(loaded.opened, week) if covered == WEEKS_BEFORE else []
+    grown = [one for one in tested if one.is_growing]
+    growing = describe_growing(session, repo_id, grown[:GROWING_LISTED])
     earlier = nearest_opened(session, repo_id, week.start, before=True)
     later = nearest_opened(session, repo_id, week.end, before=False)
     return Digest(
@@ -101,7 +95,7 @@ def _digest(session: Session, repo_id: int, repo: str, week: IsoWeek) -> Digest:
         headline=headline(
             loaded,
             clusters=clusters,
-            growing=len(named),
+            growing=len(grown),
             fixed=fixed,
             before=weeks[-2].failures if data.is_over else None,
         ),
@@ -109,9 +103,9 @@ def _digest(session: Session, repo_id: int, repo: str, week: IsoWeek) -> Digest:
             loaded,
             fixed=fixed,
             regressions=regressions,
-            growing=rising,
+            growing=growing,
             without=without,
-            facts_of_fixed=fixed_facts,
+            facts_of_fixed=facts_of_fixed,
         ),
         data=data,
         issues=len(loaded.issues),
@@ -121,34 +115,29 @@ def _digest(session: Session, repo_id: int, repo: str, week: IsoWeek) -> Digest:
         weeks_before=covered,
         weeks=weeks,
         **_counts(session, repo_id, loaded, covered),
-        clusters=clusters[:CLUSTERS_SHOWN],
+        clusters=clusters[:CLUSTERS_LISTED],
         repeated_total=len(clusters),
-        failures_total=len(loaded.groups),
-        growing=rising,
+        failures_total=len(loaded.failures),
+        growing=growing,
         growing_tested=len(tested),
         regressions=regressions,
-        fixed=fixed[:FIXED_SHOWN],
+        fixed=fixed[:FIXED_LISTED],
         fixed_total=len(fixed),
-        remedies=remedies[:REMEDIES_SHOWN],
+        remedies=remedies[:REMEDIES_LISTED],
         remedies_total=len(remedies),
-        unremedied=without[:UNREMEDIED_SHOWN],
+        unremedied=without[:UNREMEDIED_LISTED],
         unremedied_total=len(without),
         alive=alive_news(loaded),
     )
 
 
-def _data_state(
-    session: Session, repo_id: int, week: IsoWeek, span: OpenedSpan, loaded: WeekIssues
-) -> DataState:
-    until = data_end(span.last, fresh_as_of(session, repo_id)) if span.last else None
-    full = [
-        release
-        for release in release_dates(session, repo_id)
-        if not release.is_prerelease and release.published_at < week.end
-    ]
+def _data_state(session: Session, repo_id: int, span: OpenedSpan, loaded: WeekIssues) -> DataState:
+    until, end = data_end(span.last, fresh_as_of(session, repo_id)) if span.last else None, loaded.week.end
+    releases = release_dates(session, repo_id)
+    full = [one for one in releases if not one.is_prerelease and one.published_at < end]
     return DataState(
         until=until,
-        is_over=until is not None and until >= week.end,
+        is_over=until is not None and until >= end,
         undated=span.undated,
         estimated=len(find_estimated_dates(session, repo_id, loaded.issues)),
         newest_release=full[-1].tag.removeprefix("v") if full else None,
@@ -176,66 +165,52 @@ class _Counts(TypedDict):
 
 def _counts(session: Session, repo_id: int, loaded: WeekIssues, covered: int) -> _Counts:
     """In how many of the week's reports each kind of failure, each GPU and each backend stands."""
-    told = _told(session, repo_id, loaded.of_week())
-    past = _issues_by_value(_told(session, repo_id, loaded.before()))
-    written = Counter((field, key, value) for field, value, key, _ in told)
-    areas = []
-    for (field, key), numbers in _issues_by_value(told).items():
-        spellings = Counter({name[2]: n for name, n in written.items() if name[:2] == (field, key)})
-        before = len(past.get((field, key), ()))
-        areas.append(
-            AreaCount(
-                field=field,
-                value=mask_secrets(_most(spellings)[0][0]),
-                reports=len(numbers),
-                before=before,
-                mean_before=before / WEEKS_BEFORE if covered == WEEKS_BEFORE else None,
-            )
+    week = loaded.week
+    spellings: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for field, value, key, number in _values(session, repo_id, loaded, week.start, week.end):
+        spellings[field, key][value] += 1
+        numbers[field, key].add(number)
+    earlier = _values(session, repo_id, loaded, week.shifted(-WEEKS_BEFORE).start, week.start)
+    before = Counter(name for name, _ in {((field, key), number) for field, _, key, number in earlier})
+    areas = [
+        AreaCount(
+            field=name[0],
+            value=mask_secrets(min(spelled, key=lambda value: (-spelled[value], value))),
+            reports=len(numbers[name]),
+            before=before[name],
+            mean_before=before[name] / WEEKS_BEFORE if covered == WEEKS_BEFORE else None,
         )
+        for name, spelled in spellings.items()
+    ]
     areas.sort(key=lambda area: (AREA_FIELDS.index(area.field), -area.reports, area.value))
-    named = {number for field, _, _, number in told if field == "gpus"}
+    counts: dict[str, list[ValueCount]] = defaultdict(list)
+    for area in areas:
+        counts[area.field].append(ValueCount(value=area.value, reports=area.reports))
+    with_hardware = {number for (field, _), named in numbers.items() if field == "gpus" for number in named}
     return _Counts(
-        kinds=_of_field(areas, "failure_kind"),
-        hardware=_of_field(areas, "gpus"),
-        without_hardware=len(set(loaded.reports) - named),
+        kinds=tuple(counts["failure_kind"]),
+        hardware=tuple(counts["gpus"]),
+        without_hardware=len(loaded.reports) - len(with_hardware),
         areas=tuple(
             area
-            for field in AREA_FIELDS
-            for area in _field(areas, field)[:AREA_VALUES_SHOWN]
+            for _, of_field in groupby(areas, key=lambda area: area.field)
+            for area in islice(of_field, AREA_VALUES_LISTED)
             if area.reports >= AREA_REPORTS_MIN
         ),
     )
 
 
-Told = tuple[str, str, str, int]
-"""What stands in an issue's facts: field, value, value in lower case, number."""
-
-
-def _told(session: Session, repo_id: int, reports: Sequence[Opened]) -> list[Told]:
-    numbers = [one.number for one in reports]
-    kinds = [(AREA_FIELDS[0], one.kind, one.kind, one.number) for one in reports]
-    return kinds + told_in_reports(session, repo_id, numbers, AREA_FIELDS[1:])
-
-
-def _issues_by_value(told: Iterable[Told]) -> dict[tuple[str, str], set[int]]:
-    """The issues in which each value stands, however it is spelled."""
-    found: dict[tuple[str, str], set[int]] = {}
-    for field, _, key, number in told:
-        found.setdefault((field, key), set()).add(number)
-    return found
-
-
-def _field(areas: Iterable[AreaCount], field: str) -> list[AreaCount]:
-    return [area for area in areas if area.field == field]
-
-
-def _of_field(areas: Iterable[AreaCount], field: str) -> tuple[ValueCount, ...]:
-    return tuple(ValueCount(value=area.value, reports=area.reports) for area in _field(areas, field))
-
-
-def _most(counts: Counter[str]) -> list[tuple[str, int]]:
-    """The most frequent first; equals by their name, so that the order is the same each time."""
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+def _values(
+    session: Session, repo_id: int, loaded: WeekIssues, start: datetime, end: datetime
+) -> list[tuple[str, str, str, int]]:
+    """The values in the reports of a time: field, value, value in lower case, number."""
+    kinds = [
+        (AREA_FIELDS[0], one.kind, one.kind, one.number)
+        for one in loaded.opened
+        if one.is_failure and start <= one.created_at < end
+    ]
+    return kinds + values_in_reports(session, repo_id, start, end, AREA_FIELDS[1:])
 
 
 def archive(store: Store, repo: str) -> ArchivePage:
@@ -249,7 +224,11 @@ def archive(store: Store, repo: str) -> ArchivePage:
         span = opened_span(session, repo_id) if repo_id is not None else OpenedSpan(None, None, 0)
         if repo_id is None or span.first is None or span.last is None:
             return ArchivePage(repo=repo, weeks=(), undated=span.undated)
-        last = IsoWeek.of(span.last)
-        opened = opened_between(session, repo_id, IsoWeek.of(span.first).start, last.end)
+        opened = opened_between(session, repo_id, IsoWeek.of(span.first).start, IsoWeek.of(span.last).end)
     weeks = sorted({IsoWeek.of(one.created_at) for one in opened}, reverse=True)
     return ArchivePage(repo=repo, weeks=count_weeks(opened, weeks), undated=span.undated)
+
+
+def digest_markdown(digest: Digest) -> str:
+    """The digest as Markdown; ends with a line end."""
+    return render_markdown("digest.md", digest=digest)

@@ -1,52 +1,44 @@
-"""What is worth a line in a feed: the weeks, new failures with a second report, what grows, what got fixed.
+"""What is worth an entry in a feed: the weeks, new failures with a second report, what grows, what got fixed.
 
 In: a repository. Out: `FeedEntry`s, the newest first. Times come from the data, so that the same database
-gives the same feed, and an entry keeps its key for as long as it tells the same thing.
+gives the same feed, and an entry keeps its key for as long as it is about the same thing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Literal
 
 from sqlmodel import Session
 
 from app.extract.facts import Frozen
-from app.extract.redaction.redact import mask_secrets
-from app.knowledge.cluster.growth import (
-    WEEKS_BEFORE,
-    growth_of,
-    reports_by_cluster,
-    show_growing,
-    weeks_covered,
-    whole_week,
-)
+from app.knowledge.cluster.growth import WEEKS_BEFORE, describe_growing, growths, weeks_covered
+from app.knowledge.digest.changes import fixed_in
 from app.knowledge.digest.digest import count_weeks
-from app.knowledge.digest.sections import Span, fixed_in
-from app.knowledge.digest.tables import counted
+from app.knowledge.digest.week import one_line, whole_week
 from app.knowledge.iso_week import IsoWeek
+from app.knowledge.labels import plural
 from app.knowledge.text.quoting import inert
-from app.store.derived.clusters import cluster_of, find_clusters, members_of
+from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.weeks import Opened, opened_between, opened_span
 from app.store.github.issues import find_repository
 from app.store.github.sync_state import fresh_as_of
 from app.store.session import Store
 
-DIGESTS_TOLD = 8
-WEEKS_TOLD = 4
-"""How far back single failures and fixes are told."""
+DIGESTS_LISTED = 8
+CHANGE_WEEKS = 4
+"""How far back single failures and fixes have entries."""
 ENTRIES_MAX = 60
 TITLE_CHARS = 140
 
-EntryKind = Literal["digest", "cluster", "growing", "fixed"]
-
 
 class FeedEntry(Frozen):
-    """An entry. `key` names what it tells for good; `path` is where our page of it is."""
+    """An entry. `key` names what it is about for good; `path` is where our page of it is."""
 
     key: str
-    kind: EntryKind
+    kind: Literal["digest", "cluster", "growing", "fixed"]
     title: str
     summary: str
     path: str
@@ -61,52 +53,49 @@ def feed_entries(store: Store, repo: str) -> tuple[FeedEntry, ...]:
     """
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None:
+        span = opened_span(session, repo_id) if repo_id is not None else None
+        if repo_id is None or span is None or span.last is None:
             return ()
-        span = opened_span(session, repo_id)
-        week = whole_week(span.first, span.last, fresh_as_of(session, repo_id))
-        if week is None or span.last is None:
-            return ()
-        begin = week.shifted(-max(DIGESTS_TOLD, WEEKS_BEFORE)).start
         last = IsoWeek.of(span.last)
-        opened = opened_between(session, repo_id, begin, last.end)
-        clusters = cluster_of(session, repo_id, [one.number for one in opened if one.is_failure])
-        told = [
+        week = whole_week(span, fresh_as_of(session, repo_id)) or last
+        opened = opened_between(
+            session, repo_id, week.shifted(-max(DIGESTS_LISTED, WEEKS_BEFORE)).start, last.end
+        )
+        begin = last.shifted(1 - CHANGE_WEEKS).start
+        entries = [
             *_digests(opened, week),
-            *_new_clusters(session, repo_id, opened, clusters, last),
-            *_fixes(session, repo_id, repo, Span(last.shifted(1 - WEEKS_TOLD).start, last.end)),
+            *_new_clusters(session, repo_id, [one for one in opened if one.created_at >= begin]),
+            *_fixes(session, repo_id, repo, begin, last.end),
         ]
         if weeks_covered(span.first, week) == WEEKS_BEFORE:
-            told += _growing(session, repo_id, opened, clusters, week)
-    return tuple(sorted(told, key=lambda one: (-one.updated.timestamp(), one.key))[:ENTRIES_MAX])
+            entries += _growing(session, repo_id, opened, week)
+    return tuple(sorted(entries, key=lambda one: (-one.updated.timestamp(), one.key))[:ENTRIES_MAX])
 
 
 def _digests(opened: Sequence[Opened], newest: IsoWeek) -> Iterator[FeedEntry]:
     """The newest weeks that are stored to their end; a week's entry does not change with the days."""
-    weeks = [newest.shifted(-back) for back in range(DIGESTS_TOLD + 1)]
+    weeks = [newest.shifted(-back) for back in range(DIGESTS_LISTED + 1)]
     counts = count_weeks(opened, weeks)
     for week, count, before in zip(weeks, counts, counts[1:], strict=False):
         if count.issues:
-            told = f"{counted(count.failures, 'new failure')} among {counted(count.issues, 'new issue')}"
+            words = f"{plural(count.failures, 'new failure')} among {plural(count.issues, 'new issue')}"
+            earlier = f"{before.failures:,} among {before.issues:,}"
             yield FeedEntry(
                 key=f"digest/{week}",
                 kind="digest",
                 path=f"/digest/{week}",
                 updated=week.end,
-                title=f"Week {week}: {told}",
-                summary=f"{week.days}: {told}. The week before: {before.failures:,} among {before.issues:,}.",
+                title=f"Week {week}: {words}",
+                summary=f"{week.days}: {words}. The week before: {earlier}.",
             )
 
 
-def _new_clusters(
-    session: Session, repo_id: int, opened: Sequence[Opened], clusters: Mapping[int, str], last: IsoWeek
-) -> Iterator[FeedEntry]:
-    """Failures first reported in the last weeks that have a second report."""
-    begin = last.shifted(1 - WEEKS_TOLD).start
-    times: dict[str, list[datetime]] = {}
+def _new_clusters(session: Session, repo_id: int, opened: Sequence[Opened]) -> Iterator[FeedEntry]:
+    """Failures first reported among these issues that have a second report."""
+    times: dict[str, list[datetime]] = defaultdict(list)
     for one in opened:
-        if one.created_at >= begin and one.number in clusters:
-            times.setdefault(clusters[one.number], []).append(one.created_at)
+        if one.is_failure and one.cluster_id:
+            times[one.cluster_id].append(one.created_at)
     repeated = [key for key, moments in times.items() if len(moments) > 1]
     records, members = find_clusters(session, repo_id, repeated), members_of(session, repo_id, repeated)
     for key, record in records.items():
@@ -119,15 +108,13 @@ def _new_clusters(
                 path=f"/signatures/{key}",
                 updated=max(times[key]),
                 title=f"New failure: {_line(record.text)}",
-                summary=f"{counted(len(numbers), 'report')} so far: {named}.",
+                summary=f"{plural(len(numbers), 'report')} so far: {named}.",
             )
 
 
-def _growing(
-    session: Session, repo_id: int, opened: Sequence[Opened], clusters: Mapping[int, str], week: IsoWeek
-) -> Iterator[FeedEntry]:
-    named = [one for one in growth_of(opened, clusters, week) if one.is_growing]
-    for item in show_growing(session, repo_id, named, reports_by_cluster(opened, clusters, week)):
+def _growing(session: Session, repo_id: int, opened: Sequence[Opened], week: IsoWeek) -> Iterator[FeedEntry]:
+    grown = [one for one in growths(opened, week) if one.is_growing]
+    for item in describe_growing(session, repo_id, grown):
         yield FeedEntry(
             key=f"growing/{week}/{item.id}",
             kind="growing",
@@ -135,15 +122,14 @@ def _growing(
             updated=week.end,
             title=f"Growing: {_line(item.text or item.title)}",
             summary=(
-                f"{counted(item.reports, 'report')} in {week}, {item.before:,} in the {WEEKS_BEFORE} weeks "
+                f"{plural(item.reports, 'report')} in {week}, {item.before:,} in the {WEEKS_BEFORE} weeks "
                 f"before; {item.size:,} in all."
             ),
         )
 
 
-def _fixes(session: Session, repo_id: int, repo: str, span: Span) -> Iterator[FeedEntry]:
-    fixed, _ = fixed_in(session, repo_id, repo, span)
-    for item in fixed:
+def _fixes(session: Session, repo_id: int, repo: str, start: datetime, end: datetime) -> Iterator[FeedEntry]:
+    for item in fixed_in(session, repo_id, repo, start, end)[0]:
         at = item.released_at if item.how == "released" else item.merged_at
         if at is None:
             continue
@@ -161,5 +147,4 @@ def _fixes(session: Session, repo_id: int, repo: str, span: Span) -> Iterator[Fe
 
 def _line(text: str) -> str:
     """Foreign words on one line, masked, without signs that are not seen."""
-    words = " ".join(inert(mask_secrets(text)).split())
-    return words if len(words) <= TITLE_CHARS else f"{words[:TITLE_CHARS].rstrip()}…"
+    return one_line(inert(text), TITLE_CHARS)

@@ -1,28 +1,35 @@
-"""A week's issues, loaded once for all parts of its digest.
+"""A week's issues, loaded once, and the lists of a digest that follow from them.
 
 In: an open session, a repository, a week. Out: a `WeekIssues`: what was opened, the week's reports, and the
-failures they tell of, each with all reports of its cluster.
+failures they report, each with all reports of its cluster; and out of that the digest's news.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlmodel import Session
 
 from app.extract.facts import Facts
 from app.extract.redaction.redact import mask_secrets
+from app.extract.versions import ordered, plain_version
 from app.knowledge.cluster.advice import cluster_fix
-from app.knowledge.cluster.growth import WEEKS_BEFORE
+from app.knowledge.cluster.timeline import closed_but_alive
+from app.knowledge.digest.shapes import AliveNews, ClusterNews, RegressionNews, UnremediedNews, VersionNews
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.remedies import Remedy, rank_remedies, remedies_of
 from app.knowledge.version.issues import Candidate, load_candidates
-from app.store.derived.clusters import ClusterRecord, cluster_of, find_clusters, members_of
-from app.store.derived.weeks import Opened, opened_between
+from app.store.derived.clusters import find_clusters, members_of
+from app.store.derived.weeks import Opened, OpenedSpan, opened_between, opened_span
+from app.store.github.issues import find_repository
+from app.store.github.sync_state import fresh_as_of
 from app.store.records import IssueRecord
+from app.store.session import Store
 
 CHART_WEEKS = 13
 """A quarter: as many weeks as there is room to write the number over each column."""
@@ -32,21 +39,22 @@ MENDED = frozenset({"fixed", "merged_unreleased"})
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class WeekFailure:
     """A failure of the week.
 
     Attributes:
-        record: its cluster; None before it has one.
-        numbers: the week's reports of it.
-        size: its reports of all time.
-        canonical: the issue that shows it best.
-        fix, remedies: what all its reports tell of them, the surest first.
+        cluster: the id of its cluster; None before it has one. `text` is that of the cluster, masked.
+        canonical: the issue that shows it best; `title` is that issue's, masked.
+        numbers: the week's reports of it; `size`: how many reports it has of all time.
+        fix, remedies: what all its reports say of them, the surest first.
     """
 
-    record: ClusterRecord | None
+    cluster: str | None
+    text: str
+    canonical: int
+    title: str
     numbers: tuple[int, ...]
     size: int
-    canonical: int
     fix: FixView | None
     remedies: tuple[Remedy, ...]
 
@@ -54,11 +62,6 @@ class Group:
     def remedy(self) -> Remedy | None:
         """The one to try first, if any is said to help."""
         return next((item for item in self.remedies if item.outcome != "fails"), None)
-
-    @property
-    def is_mended(self) -> bool:
-        """Whether its fix is merged."""
-        return self.fix is not None and self.fix.state in MENDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,7 @@ class WeekIssues:
         opened: the issues of `CHART_WEEKS` weeks up to this one.
         issues, reports: numbers of the week's issues, and of those that report a failure.
         candidates: the week's reports and the other reports of their failures.
-        clusters: cluster ids of the reports of this week and the eight before.
-        groups: the failures of the week, the most reported first.
+        failures: those of the week, the most reported first.
     """
 
     repo: str
@@ -79,97 +81,82 @@ class WeekIssues:
     issues: tuple[int, ...]
     reports: tuple[int, ...]
     candidates: Mapping[int, Candidate]
-    clusters: Mapping[int, str]
-    groups: tuple[Group, ...]
+    failures: tuple[WeekFailure, ...]
 
-    def of_week(self) -> list[Opened]:
-        """The week's reports."""
-        return [one for one in self.opened if one.is_failure and one.created_at >= self.week.start]
+    def known(self, numbers: Iterable[int]) -> list[Candidate]:
+        """Those of these reports that are loaded."""
+        return [self.candidates[number] for number in numbers if number in self.candidates]
 
-    def before(self) -> list[Opened]:
-        """The reports of the eight weeks before."""
-        begin, start = self.week.shifted(-WEEKS_BEFORE).start, self.week.start
-        return [one for one in self.opened if one.is_failure and begin <= one.created_at < start]
-
-    def hits(self, numbers: Sequence[int]) -> int:
+    def hits(self, numbers: Iterable[int]) -> int:
         """These reports, their comments and their reactions."""
-        known = [self.candidates[number].issue for number in numbers if number in self.candidates]
-        return sum(1 + issue.comments + issue.reactions for issue in known)
-
-    def facts(self, number: int) -> Facts | None:
-        """What is known of a report of the week, or of another one of its failure."""
-        found = self.candidates.get(number)
-        return found.facts if found else None
+        return sum(1 + one.issue.comments + one.issue.reactions for one in self.known(numbers))
 
 
 def load_week(session: Session, repo_id: int, repo: str, week: IsoWeek) -> WeekIssues:
-    """All that the digest's parts ask of a week."""
+    """All that the digest's lists need of a week."""
     opened = tuple(opened_between(session, repo_id, week.shifted(1 - CHART_WEEKS).start, week.end))
-    begin, start = week.shifted(-WEEKS_BEFORE).start, week.start
-    recent = [one.number for one in opened if one.is_failure and one.created_at >= begin]
-    reports = tuple(one.number for one in opened if one.is_failure and one.created_at >= start)
-    clusters = cluster_of(session, repo_id, recent)
-    ids = sorted({clusters[number] for number in reports if number in clusters})
-    records, members = find_clusters(session, repo_id, ids), members_of(session, repo_id, ids)
-    wanted = {*reports, *(number for numbers in members.values() for number in numbers)}
-    found = {one.issue.number: one for one in load_candidates(session, repo_id, repo, wanted)}
-    told: dict[str, list[int]] = {}
-    for number in reports:
-        told.setdefault(clusters.get(number, f"#{number}"), []).append(number)
-    groups = [
-        _group(repo, records.get(key), numbers, members.get(key, tuple(numbers)), found)
-        for key, numbers in told.items()
-    ]
-    groups.sort(key=lambda group: (-len(group.numbers), -group.size, group.numbers))
+    issues = [one for one in opened if one.created_at >= week.start]
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for one in issues:
+        if one.is_failure:
+            numbers[one.cluster_id or f"#{one.number}"].append(one.number)
+    reports = tuple(one.number for one in issues if one.is_failure)
+    records, members = (
+        find_clusters(session, repo_id, list(numbers)),
+        members_of(session, repo_id, list(numbers)),
+    )
+    wanted = {*reports, *(number for key in members for number in members[key])}
+    candidates = {one.issue.number: one for one in load_candidates(session, repo_id, repo, wanted)}
+    failures = []
+    for key, of_week in numbers.items():
+        record = records.get(key)
+        known = [candidates[number] for number in members.get(key, of_week) if number in candidates]
+        canonical = record.canonical if record else of_week[0]
+        remedies = (
+            remedy for one in known for remedy in remedies_of(one.facts, repo=repo, url=one.issue.url)
+        )
+        failures.append(
+            WeekFailure(
+                cluster=record.id if record else None,
+                text=mask_secrets(record.text) if record else "",
+                canonical=canonical,
+                title=mask_secrets(candidates[canonical].issue.title) if canonical in candidates else "",
+                numbers=tuple(of_week),
+                size=len(known) or len(of_week),
+                fix=cluster_fix(canonical, known),
+                remedies=tuple(listed_remedy(remedy) for remedy in rank_remedies(remedies)),
+            )
+        )
+    failures.sort(key=lambda one: (-len(one.numbers), -one.size, one.numbers))
     return WeekIssues(
         repo=repo,
         week=week,
         opened=opened,
+        issues=tuple(one.number for one in issues),
         reports=reports,
-        candidates=found,
-        clusters=clusters,
-        issues=tuple(one.number for one in opened if one.created_at >= start),
-        groups=tuple(groups),
+        candidates=candidates,
+        failures=tuple(failures),
     )
 
 
-def _group(
-    repo: str,
-    record: ClusterRecord | None,
-    numbers: Sequence[int],
-    members: Sequence[int],
-    found: Mapping[int, Candidate],
-) -> Group:
-    known = [found[number] for number in members if number in found]
-    canonical = record.canonical if record else numbers[0]
-    remedies = [
-        remedy
-        for one in known
-        if one.facts.workarounds
-        for remedy in remedies_of(one.facts, repo=repo, url=one.issue.url)
-    ]
-    return Group(
-        record=record,
-        numbers=tuple(numbers),
-        size=len(known) or len(numbers),
-        canonical=canonical,
-        fix=cluster_fix(canonical, known),
-        remedies=tuple(shown_remedy(remedy) for remedy in rank_remedies(remedies)),
-    )
+def one_line(text: str, chars: int) -> str:
+    """Foreign words masked, on one line and cut to so many characters."""
+    words = " ".join(mask_secrets(text).split())
+    return words if len(words) <= chars else f"{words[:chars].rstrip()}…"
 
 
-def shown_remedy(remedy: Remedy) -> Remedy:
-    """A remedy with its words masked, on one line and cut to what a list shows."""
-    action = " ".join(mask_secrets(remedy.action).split())
-    if len(action) > ACTION_CHARS:
-        action = f"{action[:ACTION_CHARS]}…"
-    return remedy.model_copy(update={"action": action})
+def error_text(facts: Facts) -> str:
+    """The type and the message of the error, as far as they are known; empty without one."""
+    return facts.error.line.removesuffix(": ") if facts.error else ""
 
 
-def shown_issue(repo: str, head: IssueRecord, facts: Facts | None) -> dict[str, Any]:
+def listed_remedy(remedy: Remedy) -> Remedy:
+    """A remedy as a list has room for."""
+    return remedy.model_copy(update={"action": one_line(remedy.action, ACTION_CHARS)})
+
+
+def issue_fields(repo: str, head: IssueRecord, facts: Facts) -> dict[str, Any]:
     """The fields of a `DigestIssue`, masked."""
-    error = facts.error if facts else None
-    told = ": ".join(part for part in (error.type, error.message) if part) if error else ""
     return {
         "repo": repo,
         "number": head.number,
@@ -177,8 +164,103 @@ def shown_issue(repo: str, head: IssueRecord, facts: Facts | None) -> dict[str, 
         "url": head.url,
         "state": head.state,
         "created_at": head.created_at,
-        "kind": facts.failure_kind if facts else "none",
-        "error": " ".join(mask_secrets(told).split())[:ERROR_CHARS],
+        "kind": facts.failure_kind,
+        "error": " ".join(mask_secrets(error_text(facts)).split())[:ERROR_CHARS],
         "comments": head.comments,
         "reactions": head.reactions,
     }
+
+
+def cluster_news(week: WeekIssues) -> tuple[ClusterNews, ...]:
+    """The failures of the week that have other reports, the most reported first."""
+    return tuple(
+        ClusterNews(
+            id=one.cluster,
+            text=one.text,
+            canonical=one.canonical,
+            title=one.title,
+            reports=len(one.numbers),
+            numbers=one.numbers,
+            size=one.size,
+            is_new=len(one.numbers) == one.size,
+            remedy=one.remedy,
+            fix=one.fix,
+        )
+        for one in week.failures
+        if one.cluster and one.size > 1
+    )
+
+
+def regression_news(week: WeekIssues) -> tuple[VersionNews, ...]:
+    """The week's reports that name a version or a change with which they began, by version, newest first."""
+    found: dict[str | None, list[RegressionNews]] = defaultdict(list)
+    for one in week.known(week.reports):
+        since = one.facts.regression
+        if since is not None and (since.first_failing or since.last_working or since.culprit):
+            began = plain_version(since.first_failing) if since.first_failing else None
+            fields = issue_fields(week.repo, one.issue, one.facts)
+            found[began].append(RegressionNews(**fields, regression=since))
+    comparable = {version: key for key in found if key and (version := ordered(key)) is not None}
+    newest_first = [comparable[version] for version in sorted(comparable, reverse=True)]
+    others = sorted(key for key in found if key is not None and key not in newest_first)
+    keys = [*newest_first, *others, *([None] if None in found else [])]
+    return tuple(VersionNews(version=key, items=tuple(found[key])) for key in keys)
+
+
+def unremedied(week: WeekIssues) -> tuple[UnremediedNews, ...]:
+    """The failures of the week for which nothing is said to help, the most hit first."""
+    found = []
+    for one in week.failures:
+        known = week.known(one.numbers)
+        if known and not one.remedy and not (one.fix and one.fix.state in MENDED):
+            most = max(known, key=lambda report: (week.hits([report.issue.number]), -report.issue.number))
+            fields = issue_fields(week.repo, most.issue, most.facts)
+            hits = week.hits(one.numbers)
+            found.append(UnremediedNews(**fields, numbers=one.numbers, cluster=one.cluster, hits=hits))
+    return tuple(sorted(found, key=lambda one: (-one.hits, one.number)))
+
+
+def alive_news(week: WeekIssues) -> tuple[AliveNews, ...]:
+    """Failures whose issue is closed, and that were reported again in the week."""
+    found = []
+    for one in week.failures:
+        alive = closed_but_alive(week.candidates.get(one.canonical), week.known(one.numbers), one.fix)
+        if one.cluster and alive:
+            found.append(
+                AliveNews(
+                    id=one.cluster,
+                    text=one.text,
+                    canonical=one.canonical,
+                    title=one.title,
+                    alive=alive,
+                    numbers=one.numbers,
+                )
+            )
+    return tuple(sorted(found, key=lambda one: (-one.alive.reports_since, one.canonical)))
+
+
+def newest_whole_week(store: Store, repo: str) -> IsoWeek | None:
+    """The newest week that is stored to its end; without one the newest with issues; None if empty.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    with store.reading() as session:
+        repo_id = find_repository(session, repo)
+        if repo_id is None:
+            return None
+        return whole_week(opened_span(session, repo_id), fresh_as_of(session, repo_id))
+
+
+def whole_week(span: OpenedSpan, as_of: datetime | None) -> IsoWeek | None:
+    """As `newest_whole_week`, from when to when issues were opened and the newest whole sync."""
+    if span.first is None or span.last is None:
+        return None
+    newest = IsoWeek.of(span.last)
+    is_whole = data_end(span.last, as_of) >= newest.end
+    return newest if is_whole or IsoWeek.of(span.first) == newest else newest.shifted(-1)
+
+
+def data_end(last: datetime, as_of: datetime | None) -> datetime:
+    """Up to when the stored data goes: the newest whole sync, or the newest issue if that is later."""
+    return max(last, as_of) if as_of else last

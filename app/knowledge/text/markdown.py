@@ -24,6 +24,8 @@ def _environment() -> Environment:
             "escape": quoting.escape,
             "fenced": lambda lines: "\n".join(quoting.fenced(lines)),
             "quotation": lambda text, source: "\n".join(quoting.quotation(text, source)),
+            "count": labels.count,
+            "plural": labels.plural,
             "label": labels.label,
             "day": "{:%Y-%m-%d}".format,
         },

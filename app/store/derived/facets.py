@@ -17,7 +17,6 @@ from sqlmodel import Session
 from app.store.tables import metadata
 
 _FACT, _READING, _ISSUE = (metadata.tables[name].c for name in ("fact", "reading", "issue"))
-_LINK, _NAMED = metadata.tables["link"].c, metadata.tables["release_pull"].c
 
 
 Listed = tuple[int, str]
@@ -97,31 +96,3 @@ def find_titles(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[
         _ISSUE.repo_id == repo_id, _ISSUE.number.in_(list(numbers))
     )
     return {number: title for number, title in session.connection().execute(query)}  # noqa: C416
-
-
-def newest_day(session: Session, repo_id: int) -> datetime | None:
-    """When the newest issue was opened; None if no date is stored."""
-    query = (
-        sql_select(_ISSUE.created_at)
-        .where(*_listed(repo_id), _ISSUE.created_at.is_not(None))
-        .order_by(_ISSUE.created_at.desc())
-        .limit(1)
-    )
-    found: datetime | None = session.connection().execute(query).scalar()
-    return found
-
-
-def issues_fixed_in(session: Session, repo_id: int, repo: str, tag: str) -> list[int]:
-    """The issues that pull requests close which a release's notes name, the newest first."""
-    query = (
-        sql_select(_LINK.target_number)
-        .join_from(
-            metadata.tables["release_pull"],
-            metadata.tables["link"],
-            (_LINK.repo_id == _NAMED.repo_id) & (_LINK.number == _NAMED.number),
-        )
-        .where(_NAMED.repo_id == repo_id, _NAMED.tag == tag, _LINK.kind == "fixes", _LINK.target_repo == repo)
-        .distinct()
-        .order_by(_LINK.target_number.desc())
-    )
-    return list(session.connection().execute(query).scalars())

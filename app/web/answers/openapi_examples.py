@@ -15,8 +15,8 @@ from typing import Any
 from app.extract.facts import Facts
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import Diagnosis
+from app.knowledge.digest.digest import digest_markdown
 from app.knowledge.digest.shapes import Digest
-from app.knowledge.digest.tables import digest_markdown
 from app.knowledge.issue.markdown import issue_markdown, report_markdown
 from app.knowledge.issue.shapes import IssueAnswer, Report
 

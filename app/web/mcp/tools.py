@@ -21,8 +21,7 @@ from app.extract.versions import ordered
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.diagnosis.log_input import check_is_text, clean_log, clean_words
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
-from app.knowledge.digest.digest import make_digest
-from app.knowledge.digest.tables import digest_markdown
+from app.knowledge.digest.digest import digest_markdown, make_digest
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.issue.browse import browse
 from app.knowledge.issue.facets import IssueQuery

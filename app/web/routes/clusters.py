@@ -23,7 +23,6 @@ from app.web.answers.openapi import problems
 from app.web.deps import Services, ServicesDep
 from app.web.routes.judgements import RepoName
 from app.web.views.links import repo_switch
-from app.web.views.pictures import draw_timeline
 from app.web.views.render import render_page
 from app.web.views.version_line import version_line
 
@@ -170,7 +169,6 @@ def signature_page(
         via=via if via != current else None,
         failed=[item for item in detail.workarounds if item.outcome == "fails"],
         stations=version_line(detail.regression, None, overview.newest_release),
-        picture=draw_timeline(detail.timeline),
         shown=REPORTS_SHOWN,
         overview=overview,
         repo=where,

@@ -1,40 +1,41 @@
-"""The digest of a week: as a page, as a mail, as Markdown and as JSON; and the list of all weeks."""
+"""The digest of a week as a page, a mail, Markdown and JSON; the list of all weeks; the Atom feed (RFC 4287).
+
+An entry's id in the feed is a `tag:` URI (RFC 4151) of the repository and the entry's key, so that it stays
+the same under another host name and after the data was loaded anew.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from app.knowledge.cluster.growth import newest_whole_week
-from app.knowledge.digest.digest import archive, make_digest
-from app.knowledge.digest.shapes import AreaCount, Digest
-from app.knowledge.digest.tables import (
-    cluster_words,
-    condition_words,
-    digest_markdown,
-    digest_parts,
-    field_words,
-    fixed_words,
-    growth_words,
-    kind_words,
-    mean_words,
-    notes,
-    unremedied_words,
-    value_words,
-)
+from app import __version__
+from app.knowledge.digest.digest import archive, digest_markdown, make_digest
+from app.knowledge.digest.feed import FeedEntry, feed_entries
+from app.knowledge.digest.shapes import Digest
+from app.knowledge.digest.week import newest_whole_week
 from app.knowledge.iso_week import WEEK_PATTERN, IsoWeek
 from app.web.answers.budget_rules import DIGEST
 from app.web.answers.negotiate import VARY, MaxChars, answer, markdown_answer, wants_markdown
 from app.web.answers.openapi import markdown_too, problems
 from app.web.deps import Services, ServicesDep
 from app.web.routes.versions import RepoQuery
-from app.web.views.links import repo_switch, with_repo
-from app.web.views.pictures import columns, levels
+from app.web.views.links import base_address, repo_switch, with_repo
 from app.web.views.render import render_page, render_text
+
+ATOM_TYPE = "application/atom+xml"
+NO_DATA = datetime(1970, 1, 1, tzinfo=UTC)
+"""The time of a feed without entries, which must have one."""
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 has no way to write."""
 
 router = APIRouter(tags=["digest"])
 
@@ -57,13 +58,13 @@ def get_digest(
     repo: RepoQuery = None,
     max_chars: MaxChars = None,
 ) -> Response:
-    """Tell a week: new failures by cluster, what grows, regressions, fixes, remedies, and what to do.
+    """The digest of a week: new failures by cluster, what grows, regressions, fixes, remedies, what to do.
 
     `advice` is what to act on, at most five lines. Every number is counted from stored issues by the day they
     were opened; `data` says whether the week is stored to its end and how many dates are estimates. The same
     week and data give the same answer. With `Accept: text/markdown` it is Markdown.
     """
-    digest = services.cached(make_digest, repo or services.default_repo, IsoWeek.parse(week))
+    digest = _digest(services, week, repo)
     return answer(request, digest, DIGEST, max_chars, markdown=lambda: digest_markdown(digest))
 
 
@@ -71,9 +72,9 @@ def get_digest(
 def newest(services: ServicesDep, repo: RepoQuery = None) -> Response:
     """To the newest week that is stored to its end; to the list of weeks where none is."""
     where = repo or services.default_repo
-    page = services.cached(newest_whole_week, where)
+    week = services.cached(newest_whole_week, where)
     return RedirectResponse(
-        with_repo(services.settings, f"/digest/{page or 'archive'}", where), status_code=302
+        with_repo(services.settings, f"/digest/{week or 'archive'}", where), status_code=302
     )
 
 
@@ -102,8 +103,8 @@ def markdown_page(services: ServicesDep, week: PageWeek, repo: RepoQuery = None)
 
 @router.api_route("/digest/{week}/email", methods=_READ, include_in_schema=False)
 def email_page(services: ServicesDep, week: PageWeek, repo: RepoQuery = None) -> HTMLResponse:
-    """The digest as it can be sent by mail: tables only, nothing to load."""
-    return HTMLResponse(digest_email(_digest(services, week, repo)))
+    """The digest as it can be sent by mail: no style sheet, no script, no picture, nothing to load."""
+    return render_page("digest_email.html", digest=_digest(services, week, repo))
 
 
 @router.api_route("/digest/{week}", methods=_READ, include_in_schema=False)
@@ -119,16 +120,6 @@ def digest_page(request: Request, services: ServicesDep, week: PageWeek, repo: R
         default_repo=services.default_repo,
         repos=repo_switch(services.settings, f"/digest/{digest.week}", digest.repo),
         at=partial(with_repo, services.settings, repo=digest.repo),
-        notes=notes(digest),
-        growth=growth_words(digest),
-        clusters=cluster_words(digest),
-        fixed=fixed_words(digest),
-        unremedied=unremedied_words(digest),
-        conditions=condition_words,
-        weeks=columns("Failures a week", [(one.week[5:], one.failures) for one in digest.weeks]),
-        kinds=levels("Failures by kind", [(kind_words(one.value), one.reports) for one in digest.kinds]),
-        hardware=levels("Hardware named", [(one.value, one.reports) for one in digest.hardware]),
-        areas=area_rows(digest.areas),
     )
 
 
@@ -136,18 +127,28 @@ def _digest(services: Services, week: str, repo: str | None) -> Digest:
     return services.cached(make_digest, repo or services.default_repo, IsoWeek.parse(week))
 
 
-def area_rows(areas: tuple[AreaCount, ...]) -> list[tuple[str, list[dict[str, str | int]]]]:
-    """The areas by fact, in the words of the page; kinds and hardware stand in the charts."""
-    shown = [area for area in areas if area.field.startswith("backends.")]
-    return [
-        (
-            field_words(field),
-            [{"name": value_words(one), "reports": one.reports, "mean": mean_words(one)} for one in group],
-        )
-        for field, group in groupby(shown, key=lambda area: area.field)
-    ]
+@router.api_route("/feed.atom", methods=_READ, include_in_schema=False)
+def feed(request: Request, services: ServicesDep) -> Response:
+    """The newest weeks, failures and fixes of the default repository."""
+    repo = services.default_repo
+    entries = services.cached(feed_entries, repo)
+    return Response(atom(entries, repo, base_address(request)), media_type=ATOM_TYPE)
 
 
-def digest_email(digest: Digest) -> str:
-    """The digest as HTML for a mail: it needs no style sheet, no script, no picture and no server of ours."""
-    return render_text("digest_email.html", digest=digest, notes=notes(digest), parts=digest_parts(digest))
+def atom(entries: Sequence[FeedEntry], repo: str, base: str) -> bytes:
+    """The feed's document; titles and summaries are plain text, of which nothing is markup.
+
+    Args:
+        entries: the newest first.
+        base: the public address of this server, with a slash at the end.
+    """
+    updated = max((entry.updated for entry in entries), default=NO_DATA)
+    text = render_text(
+        "feed.xml", entries=entries, repo=repo, base=base, updated=updated, tag=tag, version=__version__
+    )
+    return _NOT_XML.sub("", text).encode()
+
+
+def tag(repo: str, key: str) -> str:
+    """The id of an entry, whatever address serves it."""
+    return f"tag:vllm-triage,2026:{quote(repo, safe='/')}/{quote(key, safe='/')}"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from app.extract.facts import FixState, Outcome, Regression
 from app.knowledge.fix.shapes import FixElsewhere, FixView
-from app.knowledge.labels import FOR_YOU
+from app.knowledge.labels import FOR_YOU, plural
 
 THIN_SPACE = "\u2009"
 
@@ -103,16 +103,6 @@ def range_words(told: Regression) -> str:
         ("since", told.culprit),
     )
     return ", ".join(f"{words} {version(value)}" for words, value in parts if value)
-
-
-def count(number: int) -> str:
-    """A figure with commas between thousands."""
-    return f"{number:,}"
-
-
-def plural(number: int, one: str, many: str = "") -> str:
-    """A figure with its noun."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def utc(moment: datetime) -> datetime:

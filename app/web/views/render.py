@@ -27,13 +27,13 @@ def _environment() -> Environment:
     return make_environment(
         filters={
             "age": words.age,
-            "count": words.count,
+            "count": labels.count,
             "day": words.day,
             "fix_advice": words.fix_advice,
             "fix_sign": words.fix_sign,
             "listed": words.listed,
             "percent": words.percent,
-            "plural": words.plural,
+            "plural": labels.plural,
             "range_words": words.range_words,
             "rfc3339": words.rfc3339,
             "share": words.share,

@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import false_discovery_control, fisher_exact
-
-from app.knowledge.cluster.hardware import (
-    REPORTS_MIN,
-    architecture_lifts,
-    benjamini_hochberg,
-    fisher_two_sided,
-)
+from app.knowledge.cluster.hardware import REPORTS_MIN, architecture_lifts
 
 CARDS = {"Hopper": "H100", "Ampere": "A100"}
 
@@ -21,35 +11,6 @@ def named(cluster: str, start: int, **counts: int) -> list[tuple[str, int, str]]
     """Reports of a cluster by architecture, numbered from `start`."""
     cards = [CARDS[name] for name, count in counts.items() for _ in range(count)]
     return [(cluster, start + at, card) for at, card in enumerate(cards)]
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> tuple[int, int, int, int]:
-    a, b, c, d = (draw(st.integers(0, 400)) for _ in range(4))
-    return a, a + b, a + c, a + b + c + d
-
-
-@given(tables())
-def test_the_exact_test_agrees_with_scipy(table: tuple[int, int, int, int]) -> None:
-    here, of, everywhere, total = table
-    theirs = fisher_exact([[here, of - here], [everywhere - here, total - of - everywhere + here]])
-
-    assert fisher_two_sided(*table) == pytest.approx(theirs.pvalue, rel=1e-6, abs=1e-12)
-
-
-@pytest.mark.parametrize("table", [(3, 2, 3, 9), (0, 5, 5, 8), (-1, 5, 5, 80)])
-def test_four_numbers_that_make_no_table_are_refused(table: tuple[int, int, int, int]) -> None:
-    with pytest.raises(ValueError, match="no table"):
-        fisher_two_sided(*table)
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
-def test_the_correction_agrees_with_scipy(chances: list[float]) -> None:
-    assert benjamini_hochberg(chances) == pytest.approx(list(false_discovery_control(chances)))
-
-
-def test_no_chances_are_none() -> None:
-    assert benjamini_hochberg([]) == []
 
 
 def test_an_architecture_that_stands_out_is_told_with_its_lift() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,12 @@ from scipy.stats import false_discovery_control, poisson
 from sqlalchemy import text
 
 from app.errors import NotFoundError
-from app.knowledge.digest.digest import archive, make_digest
+from app.knowledge.digest.digest import archive, digest_markdown, make_digest
 from app.knowledge.digest.feed import feed_entries
 from app.knowledge.digest.shapes import Digest
-from app.knowledge.digest.tables import digest_markdown, digest_parts, growth_words, notes
+from app.knowledge.digest.week import newest_whole_week, whole_week
 from app.knowledge.iso_week import IsoWeek
+from app.store.derived.weeks import OpenedSpan
 from app.store.github.issues import find_repository
 from app.store.github.sync_state import fresh_as_of
 from app.store.session import Store
@@ -299,9 +300,9 @@ def test_what_to_do_is_five_lines_that_follow_from_facts(digest: Digest) -> None
 
 def test_estimated_and_missing_dates_are_told(digest: Digest) -> None:
     assert (digest.data.estimated, digest.data.undated, digest.data.is_over) == (1, 1, True)
-    told = " ".join(notes(digest))
-    assert "The dates of 1 of the 15 issues are estimates" in told
-    assert "1 stored issue has no date and is in no week." in told
+    written = digest_markdown(digest)
+    assert "\nThe dates of 1 of the 15 issues are estimates" in written
+    assert "\n1 stored issue has no date and is in no week.\n" in written
 
 
 def test_a_running_week_is_told_as_unfinished(store: Store, repo_id: int) -> None:
@@ -309,7 +310,7 @@ def test_a_running_week_is_told_as_unfinished(store: Store, repo_id: int) -> Non
     digest = make_digest(store, REPO, IsoWeek.parse("2026-W16"))
 
     assert (digest.issues, digest.data.is_over, digest.next) == (1, False, None)
-    assert "not told to its end" in notes(digest)[0]
+    assert "the week is not complete." in digest_markdown(digest)
     assert digest.headline.startswith("1 new failure among 1 new issue")
     assert "week before" not in digest.headline
 
@@ -346,13 +347,14 @@ def test_a_week_without_issues_is_told_as_empty(store: Store, repo_id: int) -> N
         (),
         "2026-W16",
     )
-    assert "Nothing that the stored issues tell." in digest_markdown(digest)
+    assert "The stored issues give no advice." in digest_markdown(digest)
 
 
 def test_nothing_stored_has_no_week(store: Store) -> None:
     with pytest.raises(NotFoundError, match="triage sync"):
         make_digest(store, REPO, IsoWeek.parse(WEEK))
     assert archive(store, REPO).weeks == ()
+    assert newest_whole_week(store, REPO) is None
     assert feed_entries(store, REPO) == ()
 
 
@@ -361,7 +363,7 @@ def test_a_young_base_tells_no_growth_and_says_why(store: Store) -> None:
     digest = make_digest(store, REPO, IsoWeek.parse(WEEK))
 
     assert (digest.weeks_before, digest.growing_tested) == (0, 0)
-    assert growth_words(digest).startswith("Too few weeks to say: the base has 0 of the 8 weeks before")
+    assert "\nToo few weeks to say: the base has 0 of the 8 weeks before" in digest_markdown(digest)
     assert (digest.failures_total, digest.clusters) == (8, ())
 
 
@@ -375,16 +377,30 @@ def test_the_archive_lists_the_weeks_with_issues_the_newest_first(store: Store, 
     assert sum(one.issues for one in page.weeks) == dated
 
 
-def test_markdown_and_mail_show_the_same_tables(digest: Digest) -> None:
+def test_markdown_has_all_lists_as_tables(digest: Digest) -> None:
     written = digest_markdown(digest)
 
-    for part in digest_parts(digest):
-        assert f"## {part.name}\n" in written
-        for row in part.rows:
-            assert all(cell.text in written for cell in row if cell.is_figure)
-    assert "| New issues | 15 | 3 |" in written
-    assert "| 2026-W15 | 14 | 15 |" in written
+    for row in (
+        "| New issues | 15 | 3 |",
+        "| 2026-W15 | 14 | 15 |",
+        "| out of memory | 1 |",
+        "| H100 | 6 |",
+        "| none named | 8 |",
+        rf"| `ValueError \| {GROWING}` | 5 | 0.125 | 2.3e-07 | 5.3e-06 | #200, #201, #202, #203, #204 |",
+        "| `0.9.0` | `0.8.5` | [#230](",
+        "| unknown | `0.8.4` | [#232](",
+        "| Fixed by #400, in 0.9.1 | released |",
+        "| 14 | 9 | 4 |",
+        "| `VLLM_USE_900=0` | works |",
+        "| Hardware | H100 | 6 | 0.1 |",
+    ):
+        assert row in written, row
+    assert all(f"#{number}" in written for one in digest.clusters for number in one.numbers)
+    assert (
+        "3 reports or more, and too many for the mean of the 8 weeks before (Poisson, q \\< 0.01)." in written
+    )
     assert "<script>" not in written
+    assert written.endswith(".\n")
 
 
 def test_the_feed_tells_weeks_new_failures_and_fixes_by_the_time_of_the_data(
@@ -411,6 +427,27 @@ def test_a_week_ends_with_a_sync_that_saw_its_end(store: Store) -> None:
     with store.reading() as session:
         assert fresh_as_of(session, 1) is None
     assert make_digest(store, REPO, IsoWeek.parse(WEEK)).data.until == MONDAY
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "as_of", "week"),
+    [
+        ("2026-01-01", "2026-04-08", None, "2026-W14"),
+        ("2026-01-01", "2026-04-08", "2026-04-09", "2026-W14"),
+        ("2026-01-01", "2026-04-08", "2026-04-13", "2026-W15"),
+        ("2026-04-07", "2026-04-08", None, "2026-W15"),
+        (None, None, "2026-04-13", None),
+    ],
+)
+def test_the_newest_whole_week_is_the_last_that_is_stored_to_its_end(
+    first: str | None, last: str | None, as_of: str | None, week: str | None
+) -> None:
+    def moment(text: str | None) -> datetime | None:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None
+
+    found = whole_week(OpenedSpan(moment(first), moment(last), 0), moment(as_of))
+
+    assert (str(found) if found else None) == week
 
 
 # ---- the corpus

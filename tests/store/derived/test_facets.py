@@ -11,19 +11,16 @@ from app.extract.facts import ErrorFact, Evidence, Facts, Workaround
 from app.store.derived.facets import (
     find_estimated_dates,
     find_titles,
-    issues_fixed_in,
     listed_states,
-    newest_day,
     numbers_labelled,
     told_of_issues,
     told_values_of,
 )
 from app.store.derived.readings import Reading, save_readings
 from app.store.github.issues import add_repository, save_issues
-from app.store.github.releases import save_releases
-from app.store.records import IssueRecord, LinkRecord
+from app.store.records import IssueRecord
 from app.store.session import Store
-from tests.samples import EARLY, LATE, REPO, a_pull, a_release, an_issue
+from tests.samples import EARLY, LATE, REPO, a_pull, an_issue
 
 
 def keep(store: Store, *issues: IssueRecord, repo: str = REPO, **facts: Any) -> int:
@@ -116,7 +113,7 @@ def test_estimated_dates_are_known_from_the_file_s_own_word(store: Store) -> Non
         assert find_estimated_dates(session, repo, []) == set()
 
 
-def test_the_newest_day_and_titles(store: Store) -> None:
+def test_the_titles_of_issues(store: Store) -> None:
     repo = keep(
         store,
         an_issue(1, title="one"),
@@ -125,25 +122,4 @@ def test_the_newest_day_and_titles(store: Store) -> None:
     )
 
     with store.reading() as session:
-        assert newest_day(session, repo) == LATE
-        assert newest_day(session, repo + 1) is None
         assert find_titles(session, repo, [1, 77]) == {1: "one"}
-
-
-def test_issues_fixed_in_a_release_are_those_that_its_pull_requests_close(store: Store) -> None:
-    repo = keep(store, an_issue(1), an_issue(2), a_pull(10), a_pull(11))
-    with store.unit_of_work() as session:
-        save_releases(session, repo, [a_release("v1", 10), a_release("v2", 11)])
-        closes = [
-            Reading(
-                10,
-                Facts(number=10),
-                links=(LinkRecord(REPO, 1, "fixes", "said"), LinkRecord(REPO, 2, "mentions", "said")),
-            ),
-            Reading(11, Facts(number=11), links=(LinkRecord("other/thing", 2, "fixes", "said"),)),
-        ]
-        save_readings(session, repo, closes, rules_version="r")
-
-    with store.reading() as session:
-        assert issues_fixed_in(session, repo, REPO, "v1") == [1]
-        assert issues_fixed_in(session, repo, REPO, "v2") == []

@@ -10,9 +10,8 @@ from fastapi.testclient import TestClient
 from app.extract.facts import Regression
 from app.knowledge.cluster.shapes import Timeline
 from app.knowledge.cluster.timeline import timeline
+from app.render import make_environment
 from app.store.session import Store
-from app.web.views.pictures import WIDTH_TIMELINE_PICTURE as WIDTH
-from app.web.views.pictures import draw_timeline
 from tests.knowledge.made_clusters import BODY, OLD, ONE, SOLE, TWO, facts_of, group, link, put, report
 from tests.samples import EARLY, REPO
 from tests.web.routes.test_home import HOSTILE, Page
@@ -239,15 +238,17 @@ def test_a_head_request_is_answered(client: TestClient) -> None:
     assert client.head(PAGE).status_code == 200
 
 
+def drawn(found: Timeline | None) -> str:
+    """The bars of `_chart.html`."""
+    charts = make_environment({}).get_template("_chart.html").module
+    return str(charts.timeline(found.buckets, f"Reports a {found.unit}")) if found else ""
+
+
 def test_the_bars_stand_inside_the_picture_and_one_is_marked() -> None:
-    picture = draw_timeline(timeline([EARLY.replace(month=month) for month in (1, 4, 4, 9)]))
+    page = Page(drawn(timeline([EARLY.replace(month=month) for month in (1, 4, 4, 9)])))
+    (width,) = page.values("width")[:1]
 
-    assert picture is not None
-    assert [bar.reports for bar in picture.bars if bar.is_peak] == [2]
-    assert all(bar.x >= 0 and bar.x + bar.w <= picture.width <= WIDTH and bar.y >= 0 for bar in picture.bars)
-    assert picture.description == "Reports a month: 2026-01 1, 2026-04 2, 2026-09 1."
-
-
-@pytest.mark.parametrize("lone", [None, timeline([EARLY]), Timeline(unit="week", buckets=())])
-def test_one_bar_is_no_picture(lone: Timeline | None) -> None:
-    assert draw_timeline(lone) is None
+    assert page.values("class").count("hi") == 1
+    assert [float(value) for value in page.values("height")[1:]] == [37.0, 74.0, 37.0]
+    assert all(0 <= float(x) <= float(width) <= 640 for x in page.values("x"))
+    assert "Reports a month: 2026-01 1, 2026-04 2, 2026-09 1." in page.values("aria-label")

@@ -1,20 +1,32 @@
-"""The digest's pages: complete, escaped, the same each time, small; and what no week is, refused."""
+"""The digest's pages: complete, escaped, the same each time, small; and what no week is, refused.
+
+The feed: an Atom document by RFC 4287, with stable ids, times of the data, and words that are no markup.
+"""
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
+from urllib.parse import urlsplit
+from xml.etree import ElementTree
 
+import feedparser
 import pytest
 from fastapi.testclient import TestClient
 
+from app.config import Settings
 from app.knowledge.digest.digest import make_digest
-from app.knowledge.digest.tables import digest_parts
+from app.knowledge.digest.feed import FeedEntry
+from app.knowledge.digest.shapes import ValueCount, WeekCount
 from app.knowledge.iso_week import IsoWeek
+from app.main import create_app
 from app.paths import templates_dir
+from app.render import make_environment
 from app.store.session import Store
-from app.web.views.pictures import HEIGHT, LEVELS_MAX, WIDTH, columns, levels
+from app.web.routes.digest import atom, tag
 from tests.knowledge.made_week import GROWING, REPO, SECRET, WEEK, put_week
-from tests.web.routes.test_home import checked
+from tests.web.routes.test_home import Page, checked
 
 PAGE = f"/digest/{WEEK}"
 
@@ -105,16 +117,41 @@ def test_the_mail_shows_the_numbers_as_tables_and_needs_no_style_sheet(
     client: TestClient, store: Store
 ) -> None:
     mail = client.get(f"{PAGE}/email").text
-    told = Tables(mail)
-    parts = digest_parts(make_digest(store, REPO, IsoWeek.parse(WEEK)))
+    found = Tables(mail)
+    digest = make_digest(store, REPO, IsoWeek.parse(WEEK))
 
-    rows = [row for part in parts for row in part.rows]
-    heads = [list(part.heads) for part in parts if part.rows]
-    assert [row for row in told.rows if row not in heads] == [
-        [f"#{cell.number} {cell.text}" if cell.number else cell.text for cell in row] for row in rows
-    ]
-    assert not told.attributes & {"style", "class", "src"}
-    assert not told.tags & {"script", "style", "img", "svg", "link"}
+    def numbers(all_: tuple[int, ...]) -> str:
+        return ", ".join(f"#{number}" for number in all_)
+
+    for row in (
+        ["New issues", "15", "3"],
+        *([one.week, str(one.failures), str(one.issues)] for one in digest.weeks),
+        *([one.value, str(one.reports)] for one in digest.hardware),
+        *(
+            [f"#{one.number} {one.title}", str(one.hits), str(one.comments), str(one.reactions)]
+            for one in digest.unremedied
+        ),
+        *([one.text, one.alive.reason, numbers(one.numbers)] for one in digest.alive),
+        *(
+            [f"#{one.number} {one.title}", f"Fixed by {one.fix.pr}, in {one.fix.released_in}", one.how]
+            for one in digest.fixed[:1]
+        ),
+    ):
+        assert row in found.rows, row
+    clusters = [[one.text, str(one.reports), str(one.size), numbers(one.numbers)] for one in digest.clusters]
+    assert [row[:4] for row in found.rows if row[:4] in clusters] == clusters
+    (grown,) = digest.growing
+    assert [
+        grown.text,
+        "5",
+        "0.125",
+        f"{grown.p:.2g}",
+        f"{grown.q:.2g}",
+        numbers(grown.numbers),
+    ] in found.rows
+    assert "(Poisson, q &lt; 0.01)" in mail
+    assert not found.attributes & {"style", "class", "src"}
+    assert not found.tags & {"script", "style", "img", "svg", "link"}
     assert SECRET not in mail
 
 
@@ -177,30 +214,44 @@ def test_a_week_without_issues_has_a_page_too(client: TestClient) -> None:
     assert "Failures by kind: none" in page.values("aria-label")
 
 
-def test_columns_stand_on_the_base_and_the_last_is_marked() -> None:
-    drawing = columns("Failures a week", [("W01", 10), ("W02", 0), ("W03", 20)])
+def drawn(macro: str, *values: object) -> Page:
+    """A chart of `_chart.html`."""
+    charts = make_environment({}).get_template("_chart.html").module
+    return Page(str(getattr(charts, macro)(*values)))
 
-    assert [bar.css for bar in drawing.bars] == ["br", "br", "hi"]
-    assert [bar.height for bar in drawing.bars] == [59.0, 0, 118.0]
-    assert {bar.y + bar.height for bar in drawing.bars} == {138}
-    assert drawing.label == "Failures a week: W01 10, W02 0, W03 20"
-    assert all(bar.x >= 0 and bar.x + bar.width <= WIDTH for bar in drawing.bars)
-    assert all(0 < word.y < HEIGHT for word in drawing.words)
+
+def test_columns_stand_on_the_base_and_the_last_is_marked() -> None:
+    weeks = [
+        WeekCount(week=f"2026-W0{n}", issues=99, failures=count) for n, count in enumerate((10, 0, 20), 1)
+    ]
+    page = drawn("columns", "Failures a week", weeks)
+
+    assert [name for name in page.values("class") if name in {"br", "hi"}] == ["br", "br", "hi"]
+    assert page.values("height") == ["59.0", "0.0", "118.0"]
+    assert [float(y) for y in page.values("y")[::2]][:2] == [79.0, 138.0]
+    assert page.values("aria-label") == ["Failures a week: W01 10, W02 0, W03 20"]
+    assert all(0 <= float(x) <= 360 for x in page.values("x"))
 
 
 def test_levels_sum_up_what_there_is_no_room_for() -> None:
-    drawing = levels("Hardware", [(f"GPU {n}", 20 - n) for n in range(12)])
+    page = drawn("levels", "Hardware", [ValueCount(value=f"GPU {n}", reports=20 - n) for n in range(12)])
+    (label,) = page.values("aria-label")
 
-    assert len(drawing.bars) == LEVELS_MAX - 1
-    assert [word.text for word in drawing.words][-2:] == ["6 others", "69"]
-    assert drawing.label.endswith("GPU 11 9")
-    assert levels("Hardware", [("A very long accelerator name", 1)]).words[0].text == "A very long accel…"
+    assert len(page.values("height")) == 6
+    assert "6 others" in page.text
+    assert "69" in page.text
+    assert label.endswith("GPU 11 9")
+    assert (
+        "A very long accel…"
+        in drawn("levels", "", [ValueCount(value="A very long accelerator name", reports=1)]).text
+    )
 
 
 def test_charts_without_values_are_drawn_empty() -> None:
-    assert columns("Weeks", []).label == "Weeks: none"
-    assert [bar.height for bar in columns("Weeks", [("W01", 0)]).bars] == [0]
-    assert levels("Kinds", []).bars == ()
+    assert drawn("columns", "Weeks", []).values("aria-label") == ["Weeks: none"]
+    empty = [WeekCount(week="2026-W01", issues=0, failures=0)]
+    assert drawn("columns", "Weeks", empty).values("height") == ["0"]
+    assert drawn("levels", "Kinds", []).values("height") == []
 
 
 def test_the_partial_is_small_and_sets_no_style() -> None:
@@ -208,3 +259,120 @@ def test_the_partial_is_small_and_sets_no_style() -> None:
 
     assert len(source.splitlines()) < 80
     assert "style=" not in source
+
+
+# ---- the feed
+
+ATOM = "http://www.w3.org/2005/Atom"
+MOMENT = datetime(2026, 4, 13, tzinfo=UTC)
+BASE = "https://triage.example.org/"
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)")
+TAG = re.compile(r"tag:[a-z0-9.-]+,\d{4}(?:-\d\d(?:-\d\d)?)?:[A-Za-z0-9._~/%-]+")
+HOSTILE = "<script>alert('x')</script> ]]> &amp; &#x0; \x00\x08\x1b[31m \ud800 \ufffe \U0001f525"
+
+
+def an_entry(key: str = "digest/2026-W15", **more: object) -> FeedEntry:
+    told = {
+        "kind": "digest",
+        "title": "Week",
+        "summary": "Words.",
+        "path": f"/{key}",
+        "updated": MOMENT,
+        **more,
+    }
+    return FeedEntry(key=key, **told)  # type: ignore[arg-type]
+
+
+def named(element: ElementTree.Element, name: str) -> list[ElementTree.Element]:
+    return element.findall(f"{{{ATOM}}}{name}")
+
+
+def check_atom(document: bytes) -> ElementTree.Element:
+    """What RFC 4287 asks of a feed and its entries: sections 4.1.1, 4.1.2, 4.2.6, 4.2.7, 3.1.1 and 3.3."""
+    root = ElementTree.fromstring(document)  # noqa: S314 - our own output
+    assert root.tag == f"{{{ATOM}}}feed"
+    entries = named(root, "entry")
+    for element in (root, *entries):
+        for name in ("id", "title", "updated"):
+            assert len(named(element, name)) == 1, name
+        assert TIME.fullmatch(named(element, "updated")[0].text or "")
+        assert TAG.fullmatch(named(element, "id")[0].text or "")
+        assert named(element, "title")[0].get("type") == "text"
+        assert list(named(element, "title")[0]) == []
+        links = [(link.get("rel"), link.get("type")) for link in named(element, "link")]
+        assert len(links) == len(set(links))
+        assert all(
+            urlsplit(link.get("href") or "").scheme in {"http", "https"} for link in named(element, "link")
+        )
+    assert named(root, "author")[0].find(f"{{{ATOM}}}name") is not None
+    assert [link.get("rel") for link in named(root, "link")].count("self") == 1
+    for entry in entries:
+        assert "alternate" in [link.get("rel") for link in named(entry, "link")]
+        assert len(named(entry, "summary")) == 1
+        assert list(named(entry, "summary")[0]) == []
+    told = [(named(entry, "id")[0].text, named(entry, "updated")[0].text) for entry in entries]
+    assert len(told) == len(set(told))
+    assert len({key for key, _ in told}) == len(told)
+    return root
+
+
+def test_an_empty_feed_is_a_feed() -> None:
+    root = check_atom(atom((), "a/b", BASE))
+
+    assert named(root, "updated")[0].text == "1970-01-01T00:00:00Z"
+    assert feedparser.parse(atom((), "a/b", BASE)).bozo == 0
+
+
+def test_hostile_words_stay_words() -> None:
+    document = atom([an_entry(title=HOSTILE, summary=HOSTILE)], "a/b", BASE)
+    root = check_atom(document)
+
+    (entry,) = named(root, "entry")
+    assert named(entry, "title")[0].text == "<script>alert('x')</script> ]]> &amp; &#x0; [31m   \U0001f525"
+    assert b"<script" not in document
+    found = feedparser.parse(document)
+    assert found.bozo == 0
+    assert found.entries[0].summary_detail.type == "text/plain"
+
+
+def test_ids_do_not_change_with_the_host() -> None:
+    one, other = atom([an_entry()], "a/b", BASE), atom([an_entry()], "a/b", "http://localhost:8000/")
+
+    assert one.replace(BASE.encode(), b"") == other.replace(b"http://localhost:8000/", b"")
+    assert tag("a/b", "fixed/7/#12 é") == "tag:vllm-triage,2026:a/b/fixed/7/%2312%20%C3%A9"
+
+
+def test_the_feed_is_as_new_as_its_newest_entry() -> None:
+    late = MOMENT + timedelta(days=1)
+    root = check_atom(atom([an_entry("a", updated=late), an_entry("b")], "a/b", BASE))
+
+    assert named(root, "updated")[0].text == "2026-04-14T00:00:00Z"
+
+
+def test_the_stored_week_makes_a_valid_feed(client: TestClient, store: Store) -> None:
+    put_week(store)
+    answer = client.get("/feed.atom")
+
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("application/atom+xml")
+    root = check_atom(answer.content)
+    found = feedparser.parse(answer.content)
+    assert (found.bozo, found.version) == (0, "atom10")
+    assert len(found.entries) == len(named(root, "entry")) > 10
+    assert SECRET not in answer.text
+    assert "Week 2026-W15: 14 new failures among 15 new issues" in [entry.title for entry in found.entries]
+    assert all(entry.link.startswith("http://testserver/") for entry in found.entries)
+    assert found.feed.updated == found.entries[0].updated
+
+
+def test_a_base_without_data_has_an_empty_feed(client: TestClient) -> None:
+    root = check_atom(client.get("/feed.atom").content)
+
+    assert named(root, "entry") == []
+
+
+def test_a_host_name_that_is_none_is_not_repeated(settings: Settings, store: Store) -> None:
+    with TestClient(create_app(settings, store)) as client:
+        answer = client.get("/feed.atom", headers={"host": 'x"><script>'})
+
+    assert b"script" not in answer.content

@@ -176,12 +176,13 @@ def test_without_growth_or_release_the_first_page_says_so(client: TestClient, ro
 
 def test_foreign_text_on_the_first_page_is_escaped(client: TestClient, room: Room) -> None:
     assert HOME.release
-    issue = HOME.release.failing[0].model_copy(update={"title": HOSTILE})
+    failing = HOME.release.failing[0].model_copy(update={"title": HOSTILE})
+    fixed = HOME.release.fixed[0].model_copy(update={"title": HOSTILE})
     room.home = HOME.model_copy(
         update={
             "trending": (HOME.trending[0].model_copy(update={"title": HOSTILE, "text": HOSTILE}),),
             "new": (HOME.new[0].model_copy(update={"title": HOSTILE, "error": HOSTILE}),),
-            "release": HOME.release.model_copy(update={"failing": (issue,), "fixed": (issue,)}),
+            "release": HOME.release.model_copy(update={"failing": (failing,), "fixed": (fixed,)}),
         }
     )
 
