@@ -164,7 +164,7 @@ def measure() -> dict[str, float | str | None]:
     if before is not None:
         (_ME / "clear_refs").write_text("5", encoding="ascii")
     began = time.process_time()
-    fields = parse_body(RawBody(TEXT_TYPE, TEXT_TYPE, content))
+    fields = parse_body(RawBody(TEXT_TYPE, content))
     answer = diagnose(store, fields["log"], repos=settings.repo)
     seconds = time.process_time() - began
     peak = memory_kib("VmHWM")

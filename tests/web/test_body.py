@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import random
@@ -10,6 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.requests import Request
 
 from app.config import LOG_LIMIT_BYTES
 from app.errors import EmptyInputError, NotTextError, TooLargeError
@@ -22,20 +24,32 @@ from app.web.body import (
     MalformedError,
     RawBody,
     parse_body,
+    read_form,
 )
 
 
 def text(content: bytes) -> str:
-    return str(parse_body(RawBody(TEXT_TYPE, TEXT_TYPE, content))["log"])
+    return str(parse_body(RawBody(TEXT_TYPE, content))["log"])
 
 
 def fields(value: object) -> dict[str, object]:
     content = value if isinstance(value, bytes) else json.dumps(value).encode()
-    return parse_body(RawBody(JSON_TYPE, JSON_TYPE, content))
+    return parse_body(RawBody(JSON_TYPE, content))
 
 
 def form(content: bytes) -> dict[str, object]:
-    return parse_body(RawBody(FORM_TYPE, FORM_TYPE, content))
+    return parse_body(RawBody(FORM_TYPE, content))
+
+
+def sent_form(content_type: str, content: bytes, step: int = 1 << 16) -> dict[str, object]:
+    chunks = [content[at : at + step] for at in range(0, len(content), step)] or [b""]
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": chunks.pop(0), "more_body": bool(chunks)}
+
+    headers = [(b"content-type", content_type.encode())]
+    request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
+    return parse_body(asyncio.run(read_form(request)))
 
 
 def multipart(*parts: tuple[str, bytes, str | None], boundary: str = "xx") -> dict[str, object]:
@@ -48,7 +62,7 @@ def multipart(*parts: tuple[str, bytes, str | None], boundary: str = "xx") -> di
             b"\r\n",
         ]
     content = b"".join(lines) + f"--{boundary}--\r\n".encode()
-    return parse_body(RawBody(MULTIPART_TYPE, f"{MULTIPART_TYPE}; boundary={boundary}", content))
+    return sent_form(f"{MULTIPART_TYPE}; boundary={boundary}", content)
 
 
 @pytest.mark.parametrize("content", [b"", b"   \n\t\r\n", b"\x00\x00", b"\xef\xbb\xbf", " \u3000".encode()])
@@ -177,7 +191,7 @@ def test_a_file_takes_the_place_of_the_box_and_an_empty_one_does_not() -> None:
 )
 def test_a_broken_multipart_form_is_malformed(content: bytes) -> None:
     with pytest.raises(MalformedError):
-        parse_body(RawBody(MULTIPART_TYPE, f"{MULTIPART_TYPE}; boundary=xx", content))
+        sent_form(f"{MULTIPART_TYPE}; boundary=xx", content)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +200,7 @@ def test_a_broken_multipart_form_is_malformed(content: bytes) -> None:
 )
 def test_a_multipart_form_without_a_usable_boundary_is_malformed(content_type: str) -> None:
     with pytest.raises(MalformedError):
-        parse_body(RawBody(MULTIPART_TYPE, content_type, b"--\r\n\r\n"))
+        sent_form(content_type, b"--\r\n\r\n")
 
 
 def test_forms_with_too_many_fields_are_malformed() -> None:
@@ -204,20 +218,27 @@ def test_any_bytes_give_text_or_a_refusal(content: bytes) -> None:
         except (EmptyInputError, NotTextError, TooLargeError, MalformedError):
             continue
     with contextlib.suppress(EmptyInputError, NotTextError, MalformedError):
-        parse_body(RawBody(MULTIPART_TYPE, f"{MULTIPART_TYPE}; boundary=xx", b"--xx\r\n" + content))
+        sent_form(f"{MULTIPART_TYPE}; boundary=xx", b"--xx\r\n" + content)
 
 
 def test_the_bytes_of_a_body_are_held_no_longer_than_needed() -> None:
-    body = RawBody(TEXT_TYPE, TEXT_TYPE, b"ValueError: no")
+    body = RawBody(TEXT_TYPE, b"ValueError: no")
 
     assert parse_body(body) == {"log": "ValueError: no"}
     assert body.content == b""
 
 
-def test_a_file_of_many_steps_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.web.body._STEP", 7)
+def test_a_file_of_many_chunks_is_read_whole() -> None:
     log = "ValueError: no\r\n--x is no boundary\r\n" * 9
     part = 'Content-Disposition: form-data; name="file"; filename="a.log"\r\n\r\n'
     content = f"--xx\r\n{part}{log}\r\n--xx--\r\n".encode()
 
-    assert parse_body(RawBody(MULTIPART_TYPE, f"{MULTIPART_TYPE}; boundary=xx", content)) == {"log": log}
+    assert sent_form(f"{MULTIPART_TYPE}; boundary=xx", content, step=7) == {"log": log}
+
+
+def test_the_bytes_of_a_field_are_decoded_as_those_of_a_file() -> None:
+    log = "ERROR: naïve".encode("utf-16")
+    part = b'--xx\r\nContent-Disposition: form-data; name="log"\r\n\r\n'
+    for charset in ("", "; charset=utf-8"):
+        read = sent_form(f"{MULTIPART_TYPE}; boundary=xx{charset}", part + log + b"\r\n--xx--\r\n")
+        assert read == {"log": "ERROR: naïve"}

@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.config import REPO_NAME
-from app.errors import NotFoundError, NotTextError, TooLargeError
+from app.errors import NotFoundError, NotTextError
 from app.extract.facts import Frozen
 from app.knowledge.cluster.judgements import Judgement, judge, judgements, undo
 from app.store.people.judgements import Verdict
 from app.web.answers.cursors import CursorText, read_cursor, write_cursor
 from app.web.answers.openapi import problems
 from app.web.answers.schemas import NUMBER_MAX, IssueNumber
-from app.web.body import JSON_TYPE, RawBody, parse_body
+from app.web.body import JSON_TYPE, RawBody, media_type_of, parse_model, read_limited
 from app.web.deps import ServicesDep, require_admin
 
 BODY_LIMIT_BYTES = 64 * 1024
@@ -50,15 +49,10 @@ class JudgementList(Frozen):
 
 async def _read(request: Request, _admin: Annotated[None, Depends(require_admin)]) -> RawBody:
     """The body of a request whose sender has proved to be the admin."""
-    content_type = request.headers.get("content-type", "")
-    if content_type.partition(";")[0].strip().lower() != JSON_TYPE:
+    if media_type_of(request) != JSON_TYPE:
         raise NotTextError(f"Send the judgement as {JSON_TYPE}.")
-    content = bytearray()
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > BODY_LIMIT_BYTES:
-            raise TooLargeError(f"The judgement is over the limit of {BODY_LIMIT_BYTES >> 10} KiB.")
-    return RawBody(JSON_TYPE, content_type, bytes(content))
+    refusal = f"The judgement is over the limit of {BODY_LIMIT_BYTES >> 10} KiB."
+    return RawBody(JSON_TYPE, await read_limited(request, BODY_LIMIT_BYTES, refusal))
 
 
 @router.post(
@@ -79,10 +73,7 @@ def post_judgement(
     body: Annotated[RawBody, Depends(_read)], services: ServicesDep, response: Response
 ) -> Judgement:
     """Put a judgement in force, in place of the pair's former one."""
-    try:
-        asked = JudgementRequest.model_validate(parse_body(body), strict=True)
-    except ValidationError as error:
-        raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
+    asked = parse_model(JudgementRequest, body)
     repo = asked.repo or services.default_repo
     if repo not in services.settings.repo:
         raise NotFoundError(f"{repo} is not one of the repositories kept here.")

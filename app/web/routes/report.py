@@ -26,7 +26,6 @@ from app.errors import (
     NotFoundError,
     PullRequestError,
     StoreError,
-    TooLargeError,
     TriageError,
 )
 from app.knowledge.issue.address import ADDRESS_CHARS, IssueAddress, parse_issue_address
@@ -38,6 +37,7 @@ from app.store.session import Store
 from app.web.answers.budget_rules import REPORT
 from app.web.answers.negotiate import MaxChars, answer, markdown_answer, wants_markdown
 from app.web.answers.openapi import markdown_too, problems
+from app.web.body import read_limited
 from app.web.deps import Services, ServicesDep
 from app.web.routes.diagnose import NamedRepo, Number, Version
 from app.web.views.pictures import draw
@@ -161,11 +161,7 @@ async def read_address(request: Request, url: Address = "") -> str:
     Raises:
         TooLargeError: the form holds more than an address.
     """
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _FORM_BYTES:
-            raise TooLargeError("This form holds more than an issue's address.")
+    body = await read_limited(request, _FORM_BYTES, "This form holds more than an issue's address.")
     sent = dict(parse_qsl(body.decode("utf-8", "replace")))
     return sent.get("url") or url
 

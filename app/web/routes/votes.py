@@ -6,14 +6,13 @@ from typing import Annotated
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Depends, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from app.errors import InputError, NotTextError, TooLargeError
+from app.errors import InputError, NotTextError
 from app.knowledge.issue.votes import SIGNALS, IssueVotes, Signal, Vote, vote
 from app.web.answers.openapi import problems
-from app.web.body import JSON_TYPE, RawBody, parse_body
+from app.web.body import JSON_TYPE, RawBody, media_type_of, parse_model, read_limited
 from app.web.deps import Services, ServicesDep
 from app.web.middleware.client import Visitor, visitor
 from app.web.middleware.origins import require_same_origin
@@ -41,23 +40,14 @@ class VoteRequest(BaseModel):
 
 
 async def _read(request: Request) -> bytes:
-    content = bytearray()
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > BODY_BYTES:
-            raise TooLargeError(f"A vote is at most {BODY_BYTES >> 10} KiB.")
-    return bytes(content)
+    return await read_limited(request, BODY_BYTES, f"A vote is at most {BODY_BYTES >> 10} KiB.")
 
 
 async def _vote_request(request: Request, content: Annotated[bytes, Depends(_read)]) -> VoteRequest:
-    content_type = request.headers.get("content-type", "")
     # A form of another site can send no JSON, so this type is also what keeps its votes out.
-    if content_type.partition(";")[0].strip().lower() != JSON_TYPE:
+    if media_type_of(request) != JSON_TYPE:
         raise NotTextError(f"Send the vote as {JSON_TYPE}.")
-    try:
-        return VoteRequest.model_validate(parse_body(RawBody(JSON_TYPE, content_type, content)), strict=True)
-    except ValidationError as error:
-        raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
+    return parse_model(VoteRequest, RawBody(JSON_TYPE, content))
 
 
 async def _form_vote(content: Annotated[bytes, Depends(_read)]) -> VoteRequest:

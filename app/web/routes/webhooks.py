@@ -13,7 +13,6 @@ soon as the archive is free. GitHub never sends one again by itself; the next sy
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import hmac
 import json
 import re
@@ -26,11 +25,11 @@ from typing import Annotated, Any, Literal, Protocol
 import structlog
 from fastapi import APIRouter, Depends, Header, Request
 
-from app.errors import NotFoundError, NotTextError, TooLargeError, TriageError
+from app.errors import NotFoundError, NotTextError, TriageError
 from app.store.session import Store
 from app.web.answers.openapi import problems
 from app.web.answers.schemas import Taken
-from app.web.body import JSON_TYPE, MalformedError
+from app.web.body import JSON_TYPE, MalformedError, media_type_of, read_limited
 from app.web.deps import settings as get_settings
 
 WAITING_MAX_BYTES = 100 * 1024 * 1024
@@ -142,7 +141,7 @@ async def read_signed(request: Request) -> bytes:
     Raises:
         NotFoundError: no secret is set, so nothing can be proved.
         SignatureError: no signature, or not this body's.
-        TooLargeError: over the limit; told before the rest is read.
+        TooLargeError: over the limit; raised before the rest is read.
         NotTextError: signed, but sent as a form.
     """
     secret = (await get_settings(request)).webhook_secret
@@ -151,25 +150,14 @@ async def read_signed(request: Request) -> bytes:
     signature = request.headers.get("x-hub-signature-256", "")
     if not _SIGNATURE.fullmatch(signature):
         raise SignatureError("X-Hub-Signature-256 is missing or is no signature. Set the webhook's secret.")
-    declared = request.headers.get("content-length", "")
-    if declared.isascii() and declared.isdigit() and (len(declared) > 15 or int(declared) > BODY_LIMIT_BYTES):
-        raise _too_large()
-    proof = hmac.new(secret.get_secret_value().encode(), digestmod=hashlib.sha256)
-    body = bytearray()
-    async for chunk in request.stream():
-        if len(body) + len(chunk) > BODY_LIMIT_BYTES:
-            raise _too_large()
-        body += chunk
-        proof.update(chunk)
-    if not hmac.compare_digest(signature, f"sha256={proof.hexdigest()}"):
+    refusal = f"The delivery is over the limit of {BODY_LIMIT_BYTES >> 20} MiB."
+    body = await read_limited(request, BODY_LIMIT_BYTES, refusal)
+    proof = hmac.digest(secret.get_secret_value().encode(), body, "sha256").hex()
+    if not hmac.compare_digest(signature, f"sha256={proof}"):
         raise SignatureError("X-Hub-Signature-256 is not this body's. Compare the secrets.")
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON_TYPE:
+    if media_type_of(request) != JSON_TYPE:
         raise NotTextError(f"Set the webhook's content type to {JSON_TYPE}.")
-    return bytes(body)
-
-
-def _too_large() -> TooLargeError:
-    return TooLargeError(f"The delivery is over the limit of {BODY_LIMIT_BYTES >> 20} MiB.")
+    return body
 
 
 @router.post(
