@@ -148,21 +148,27 @@ class _FormParser(MultiPartParser):
     spool_max_size = BODY_LIMIT_BYTES[MULTIPART_TYPE]
     """A file stays in memory: what people send is never written to a disk."""
 
+    def close(self) -> None:
+        """Close all files, those of parts that did not end too."""
+        for file in self._files_to_close_on_error:
+            file.close()
+
 
 async def _parse_multipart(content_type: str, chunks: AsyncGenerator[bytes, None]) -> dict[str, bytes]:
     headers = Headers({"content-type": f"{content_type}; charset=latin-1"})  # keeps the bytes of a field
-    limits = {"max_files": _FIELD_COUNT_MAX, "max_fields": _FIELD_COUNT_MAX}
+    limit = BODY_LIMIT_BYTES[MULTIPART_TYPE]
+    parser = _FormParser(
+        headers, chunks, max_files=_FIELD_COUNT_MAX, max_fields=_FIELD_COUNT_MAX, max_part_size=limit
+    )
+    parts: dict[str, bytes] = {}
     try:
-        form = await _FormParser(
-            headers, chunks, **limits, max_part_size=BODY_LIMIT_BYTES[MULTIPART_TYPE]
-        ).parse()
+        for name, value in (await parser.parse()).multi_items():
+            content = await value.read() if isinstance(value, UploadFile) else value.encode("latin-1")
+            parts.setdefault(name, content)
     except MultiPartException:
         raise MalformedError("The form cannot be read.") from None
-    parts: dict[str, bytes] = {}
-    for name, value in form.multi_items():
-        content = await value.read() if isinstance(value, UploadFile) else value.encode("latin-1")
-        parts.setdefault(name, content)
-    await form.close()
+    finally:
+        parser.close()
     if not parts:
         raise MalformedError("The form is empty.")
     return parts
