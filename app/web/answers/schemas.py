@@ -20,12 +20,13 @@ NUMBER_MAX = 2**31 - 1
 IssueNumber = Annotated[int, Field(ge=1, le=NUMBER_MAX)]
 
 
-def _or_none(value: str | None) -> str | None:
+def none_if_blank(value: str | None) -> str | None:
+    """The text without blanks around it; None where nothing is left."""
     return (value or "").strip() or None
 
 
-VersionText = Annotated[str | None, Field(max_length=100), AfterValidator(_or_none)]
-HintText = Annotated[str | None, Field(max_length=300), AfterValidator(_or_none)]
+VersionText = Annotated[str | None, Field(max_length=100), AfterValidator(none_if_blank)]
+HintText = Annotated[str | None, Field(max_length=300), AfterValidator(none_if_blank)]
 
 
 class DiagnoseOptions(BaseModel):

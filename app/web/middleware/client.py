@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
-from fastapi import Request
+from fastapi import Depends, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
@@ -72,6 +72,9 @@ def visitor_of(scope: Scope) -> Visitor:
 async def visitor(request: Request) -> Visitor:
     """The client of a request; an endpoint takes it as a dependency."""
     return visitor_of(request.scope)
+
+
+VisitorDep = Annotated[Visitor, Depends(visitor)]
 
 
 def _address_of(scope: Scope) -> IPv4Address | IPv6Address | None:

@@ -20,8 +20,8 @@ from app.web.answers.budget_rules import CLUSTER, LIST
 from app.web.answers.cursors import CursorText, next_cursor, read_cursor, write_cursor
 from app.web.answers.negotiate import MaxChars, answer
 from app.web.answers.openapi import problems
+from app.web.answers.parameters import RepoQuery
 from app.web.deps import Services, ServicesDep
-from app.web.routes.judgements import RepoName
 from app.web.views.links import repo_switch
 from app.web.views.render import render_page
 from app.web.views.version_line import version_line
@@ -34,7 +34,6 @@ _KIND = "signatures"
 router = APIRouter(tags=["signatures"])
 
 SignatureId = Annotated[str, Path(max_length=100, description="such as s1-0123456789ab")]
-RepoQuery = Annotated[RepoName, Query(description="owner/name; the default repository without it")]
 _ID = r"^s\d{1,3}-[0-9a-f]{4,32}$"
 Via = Annotated[str | None, Query(max_length=40, pattern=_ID, description="the signature that led here")]
 Sort = Literal["size", "recent", "growing"]

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import Field, ValidationError
@@ -21,7 +21,7 @@ from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.web.answers.budget_rules import DIAGNOSIS
 from app.web.answers.negotiate import MaxChars, answer
 from app.web.answers.openapi import diagnose_body, markdown_too, problems
-from app.web.answers.schemas import NUMBER_MAX, DiagnoseOptions, DiagnoseRequest
+from app.web.answers.schemas import DiagnoseOptions, DiagnoseRequest
 from app.web.body import JSON_TYPE, RawBody, parse_body, read_form, read_json_or_text
 from app.web.deps import Services, ServicesDep
 from app.web.views.links import base_address
@@ -154,19 +154,6 @@ def delete(key: str, secret: str, services: ServicesDep) -> HTMLResponse:
     """Delete a kept log."""
     forget_log(services.store, key, secret)
     return render_page("kept_delete.html", headers=HEADERS, kept=None, action="", is_gone=True)
-
-
-Number = Annotated[int, Path(ge=1, le=NUMBER_MAX)]
-RepoPart = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]+$", max_length=100)]
-
-
-def named_repo(owner: RepoPart, name: RepoPart) -> str:
-    """The repository that a path names as `{owner}/{name}`."""
-    return f"{owner}/{name}"
-
-
-NamedRepo = Annotated[str, Depends(named_repo)]
-Version = Annotated[str | None, Query(max_length=100, description="see the fix from this vLLM version")]
 
 
 @router.post(

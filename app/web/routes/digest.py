@@ -26,8 +26,8 @@ from app.knowledge.iso_week import WEEK_PATTERN, IsoWeek
 from app.web.answers.budget_rules import DIGEST
 from app.web.answers.negotiate import VARY, MaxChars, answer, markdown_answer, wants_markdown
 from app.web.answers.openapi import markdown_too, problems
+from app.web.answers.parameters import RepoQuery
 from app.web.deps import Services, ServicesDep
-from app.web.routes.versions import RepoQuery
 from app.web.views.links import base_address, repo_switch, with_repo
 from app.web.views.render import render_page, render_text
 

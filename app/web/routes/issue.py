@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from app.errors import NotFoundError
@@ -21,11 +21,11 @@ from app.knowledge.issue.view import IssuePageData, load_issue_page, view_issue
 from app.web.answers.budget_rules import ISSUE, LIST
 from app.web.answers.negotiate import VARY, MaxChars, answer, markdown_answer, wants_markdown
 from app.web.answers.openapi import markdown_too, problems
+from app.web.answers.parameters import NAMED_REPO, Number, Repo, Version
 from app.web.answers.schemas import NUMBER_MAX, IssueDocument, RelatedList, issue_document
 from app.web.deps import Services, ServicesDep
-from app.web.middleware.client import Visitor, visitor
+from app.web.middleware.client import VisitorDep
 from app.web.middleware.origins import OWN_REFERRER
-from app.web.routes.diagnose import NamedRepo, Number, Version
 from app.web.views.evidence import Citations
 from app.web.views.links import with_repo
 from app.web.views.pictures import draw
@@ -40,15 +40,29 @@ With = Annotated[
 ]
 
 
+_ISSUE: dict[str, Any] = {
+    "response_model": IssueDocument,
+    "responses": problems(404, 422, 503) | markdown_too(),
+}
+_RELATED: dict[str, Any] = {"response_model": RelatedList, "responses": problems(404, 422, 503)}
+
+
+@router.get(
+    "/api/v1/repos/{owner}/{name}/issues/{number}",
+    operation_id="get_repo_issue",
+    summary="One issue of any stored repository",
+    dependencies=NAMED_REPO,
+    **_ISSUE,
+)
 @router.get(
     "/api/v1/issues/{number}",
     operation_id="get_issue",
     summary="One issue of the default repository: GitHub's facts and ours, with evidence",
-    response_model=IssueDocument,
-    responses=problems(404, 422, 503) | markdown_too(),
+    **_ISSUE,
 )
 def get_issue(
     request: Request,
+    repo: Repo,
     number: Number,
     services: ServicesDep,
     vllm_version: Version = None,
@@ -61,39 +75,26 @@ def get_issue(
     With `vllm_version` the fix is seen from that version (`fix.for_you`). With `Accept: text/markdown`, or at
     `/issues/{number}.md`, the answer is Markdown.
     """
-    issue = _view(services, services.default_repo, number, vllm_version)
-    return _answer(request, issue, max_chars)
+    issue = _view(services, repo, number, vllm_version)
+    return answer(request, issue_document(issue), ISSUE, max_chars, markdown=lambda: issue_markdown(issue))
 
 
 @router.get(
-    "/api/v1/repos/{owner}/{name}/issues/{number}",
-    operation_id="get_repo_issue",
-    summary="One issue of any stored repository",
-    response_model=IssueDocument,
-    responses=problems(404, 422, 503) | markdown_too(),
+    "/api/v1/repos/{owner}/{name}/issues/{number}/related",
+    operation_id="list_repo_related_issues",
+    summary="What belongs to an issue of any stored repository",
+    dependencies=NAMED_REPO,
+    **_RELATED,
 )
-def get_repo_issue(
-    request: Request,
-    repo: NamedRepo,
-    number: Number,
-    services: ServicesDep,
-    vllm_version: Version = None,
-    max_chars: MaxChars = None,
-) -> Response:
-    """Tell what one issue reports, as `get_issue` does, for a repository that is named."""
-    issue = _view(services, repo, number, vllm_version)
-    return _answer(request, issue, max_chars)
-
-
 @router.get(
     "/api/v1/issues/{number}/related",
     operation_id="list_related_issues",
     summary="What belongs to an issue: what people said, then what is alike",
-    response_model=RelatedList,
-    responses=problems(404, 422, 503),
+    **_RELATED,
 )
 def get_related(
     request: Request,
+    repo: Repo,
     number: Number,
     services: ServicesDep,
     limit: Limit = 20,
@@ -105,114 +106,50 @@ def get_related(
     `band` and `score` stand only where `kind` is `similar`: there a score is the calibrated chance that both
     are the same failure. `with` asks for one pair, whether it is linked or not.
     """
-    return _related(request, services, services.default_repo, number, limit, with_, max_chars)
-
-
-@router.get(
-    "/api/v1/repos/{owner}/{name}/issues/{number}/related",
-    operation_id="list_repo_related_issues",
-    summary="What belongs to an issue of any stored repository",
-    response_model=RelatedList,
-    responses=problems(404, 422, 503),
-)
-def get_repo_related(
-    request: Request,
-    repo: NamedRepo,
-    number: Number,
-    services: ServicesDep,
-    limit: Limit = 20,
-    with_: With = None,
-    max_chars: MaxChars = None,
-) -> Response:
-    """List what belongs to an issue, as `list_related_issues` does, for a repository that is named."""
-    return _related(request, services, repo, number, limit, with_, max_chars)
-
-
-@router.get("/issues/{number}.md", include_in_schema=False)
-def issue_as_markdown(
-    number: Number, services: ServicesDep, vllm_version: Version = None, max_chars: MaxChars = None
-) -> Response:
-    """The Markdown twin of an issue's page."""
-    issue = _view(services, services.default_repo, number, vllm_version)
-    return markdown_answer(issue_markdown(issue), max_chars)
-
-
-@router.get("/r/{owner}/{name}/issues/{number}.md", include_in_schema=False)
-def repo_issue_as_markdown(
-    repo: NamedRepo,
-    number: Number,
-    services: ServicesDep,
-    vllm_version: Version = None,
-    max_chars: MaxChars = None,
-) -> Response:
-    """The Markdown twin of an issue's page, for a repository that is named."""
-    issue = _view(services, repo, number, vllm_version)
-    return markdown_answer(issue_markdown(issue), max_chars)
-
-
-def _view(services: Services, repo: str, number: int, vllm_version: str | None) -> IssueAnswer:
-    yours = (vllm_version or "").strip() or None
-    return view_issue(services.store, repo, number, vllm_version=yours, versions_of=services.default_repo)
-
-
-def _answer(request: Request, issue: IssueAnswer, max_chars: int | None) -> Response:
-    return answer(
-        request,
-        issue_document(issue),
-        ISSUE,
-        max_chars,
-        markdown=lambda: issue_markdown(issue),
-    )
-
-
-def _related(
-    request: Request,
-    services: Services,
-    repo: str,
-    number: int,
-    limit: int,
-    other: int | None,
-    max_chars: int | None,
-) -> Response:
-    if other is not None:
-        items = likeness_of(services.store, repo, number, other)
+    if with_ is not None:
+        items = likeness_of(services.store, repo, number, with_)
     else:
         items = related(services.store, repo, number, limit=limit)
     return answer(request, RelatedList(items=items, total=len(items)), LIST, max_chars)
 
 
+@router.get("/r/{owner}/{name}/issues/{number}.md", include_in_schema=False, dependencies=NAMED_REPO)
+@router.get("/issues/{number}.md", include_in_schema=False)
+def issue_as_markdown(
+    repo: Repo,
+    number: Number,
+    services: ServicesDep,
+    vllm_version: Version = None,
+    max_chars: MaxChars = None,
+) -> Response:
+    """The Markdown twin of an issue's page."""
+    return markdown_answer(issue_markdown(_view(services, repo, number, vllm_version)), max_chars)
+
+
+def _view(services: Services, repo: str, number: int, vllm_version: str | None) -> IssueAnswer:
+    return view_issue(
+        services.store, repo, number, vllm_version=vllm_version, versions_of=services.default_repo
+    )
+
+
 _READ = ["GET", "HEAD"]
 _OF_PULLS: frozenset[EdgeKind] = frozenset({"introduced_by", "fixed_by", "fixes"})
 
-VisitorDep = Annotated[Visitor, Depends(visitor)]
 
-
+@router.api_route(
+    "/r/{owner}/{name}/issues/{number}", methods=_READ, include_in_schema=False, dependencies=NAMED_REPO
+)
 @router.api_route("/issues/{number}", methods=_READ, include_in_schema=False)
 def issue_page(
-    request: Request, number: Number, services: ServicesDep, visitor: VisitorDep, vllm_version: Version = None
-) -> Response:
-    """One issue of the default repository."""
-    return _issue(request, services, services.default_repo, number, visitor, vllm_version)
-
-
-@router.api_route("/r/{owner}/{name}/issues/{number}", methods=_READ, include_in_schema=False)
-def repo_issue_page(
     request: Request,
-    repo: NamedRepo,
+    repo: Repo,
     number: Number,
     services: ServicesDep,
     visitor: VisitorDep,
     vllm_version: Version = None,
 ) -> Response:
-    """One issue of any stored repository."""
-    return _issue(request, services, repo, number, visitor, vllm_version)
-
-
-def _issue(
-    request: Request, services: Services, repo: str, number: int, visitor: Visitor, vllm_version: str | None
-) -> Response:
-    yours = (vllm_version or "").strip() or None
-    asked = {"vllm_version": yours, "versions_of": services.default_repo}
+    """The page of one issue."""
+    asked = {"vllm_version": vllm_version, "versions_of": services.default_repo}
     try:
         if wants_markdown(request.headers.get("accept", "")):
             told = view_issue(services.store, repo, number, **asked)
@@ -222,7 +159,7 @@ def _issue(
         raise NotFoundError(
             f"#{number} of {repo} is not stored. Run `triage sync`, or load it with `triage import`."
         ) from None
-    return _page(services, repo, seen, yours)
+    return _page(services, repo, seen, vllm_version)
 
 
 def _page(services: Services, repo: str, seen: IssuePageData, yours: str | None) -> Response:

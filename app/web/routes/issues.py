@@ -30,8 +30,8 @@ from app.web.answers.budget_rules import ISSUE_LIST
 from app.web.answers.cursors import read_cursor, write_cursor
 from app.web.answers.negotiate import MaxChars, answer
 from app.web.answers.openapi import problems
+from app.web.answers.parameters import RepoName
 from app.web.deps import Services, ServicesDep
-from app.web.routes.judgements import RepoName
 from app.web.views.links import repo_switch
 from app.web.views.render import render_page
 

@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from app.config import REPO_NAME
 from app.errors import NotFoundError, NotTextError
 from app.extract.facts import Frozen
 from app.knowledge.cluster.judgements import Judgement, judge, judgements, undo
 from app.store.people.judgements import Verdict
 from app.web.answers.cursors import CursorText, read_cursor, write_cursor
 from app.web.answers.openapi import problems
-from app.web.answers.schemas import NUMBER_MAX, IssueNumber
+from app.web.answers.parameters import RepoName, RepoQuery
+from app.web.answers.schemas import NUMBER_MAX, IssueNumber, none_if_blank
 from app.web.body import JSON_TYPE, RawBody, media_type_of, parse_model, read_limited
 from app.web.deps import ServicesDep, require_admin
 
@@ -22,12 +22,6 @@ BODY_LIMIT_BYTES = 64 * 1024
 _KIND = "judgements"
 
 router = APIRouter(prefix="/api/v1/judgements", tags=["judgements"])
-
-RepoName = Annotated[str | None, Field(max_length=140, pattern=f"^{REPO_NAME.pattern}$")]
-
-
-def _or_none(value: str | None) -> str | None:
-    return (value or "").strip() or None
 
 
 class JudgementRequest(BaseModel):
@@ -38,7 +32,7 @@ class JudgementRequest(BaseModel):
     a: IssueNumber
     b: IssueNumber
     verdict: Verdict
-    note: Annotated[str | None, Field(max_length=2000), AfterValidator(_or_none)] = None
+    note: Annotated[str | None, Field(max_length=2000), AfterValidator(none_if_blank)] = None
     repo: RepoName = Field(None, description="owner/name; the default repository without it")
 
 
@@ -91,7 +85,7 @@ def post_judgement(
 )
 def get_judgements(
     services: ServicesDep,
-    repo: Annotated[RepoName, Query(description="owner/name; the default repository without it")] = None,
+    repo: RepoQuery = None,
     ended: Annotated[bool, Query(description="also those undone or replaced")] = False,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: CursorText = None,

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -37,9 +37,9 @@ from app.store.session import Store
 from app.web.answers.budget_rules import REPORT
 from app.web.answers.negotiate import MaxChars, answer, markdown_answer, wants_markdown
 from app.web.answers.openapi import markdown_too, problems
+from app.web.answers.parameters import NAMED_REPO, Number, Repo, Version
 from app.web.body import read_limited
 from app.web.deps import Services, ServicesDep
-from app.web.routes.diagnose import NamedRepo, Number, Version
 from app.web.views.pictures import draw
 from app.web.views.render import render_page
 from app.web.views.version_line import report_stations
@@ -245,18 +245,28 @@ def _json_address(services: Services, report: Report) -> str:
     return f"/api/v1/{'' if short else f'repos/{report.repo}/'}issues/{report.number}"
 
 
-_ANSWERS = problems(404, 422, 503) | markdown_too()
+_REPORT: dict[str, Any] = {
+    "response_model": Report,
+    "responses": problems(404, 422, 503) | markdown_too(),
+}
 
 
+@router.get(
+    "/api/v1/repos/{owner}/{name}/issues/{number}/report",
+    operation_id="get_repo_issue_report",
+    summary="The report on an issue of any stored repository",
+    dependencies=NAMED_REPO,
+    **_REPORT,
+)
 @router.get(
     "/api/v1/issues/{number}/report",
     operation_id="get_issue_report",
     summary="All that is known of an issue of the default repository, each sentence with its source",
-    response_model=Report,
-    responses=_ANSWERS,
+    **_REPORT,
 )
 def get_report(
     request: Request,
+    repo: Repo,
     number: Number,
     services: ServicesDep,
     vllm_version: Version = None,
@@ -268,35 +278,9 @@ def get_report(
     code examples, and what is not known.
     With `Accept: text/markdown` the report is Markdown, fit to be posted.
     """
-    return _answer(request, services, services.default_repo, number, vllm_version, max_chars)
-
-
-@router.get(
-    "/api/v1/repos/{owner}/{name}/issues/{number}/report",
-    operation_id="get_repo_issue_report",
-    summary="The report on an issue of any stored repository",
-    response_model=Report,
-    responses=_ANSWERS,
-)
-def get_repo_report(
-    request: Request,
-    repo: NamedRepo,
-    number: Number,
-    services: ServicesDep,
-    vllm_version: Version = None,
-    max_chars: MaxChars = None,
-) -> Response:
-    """Report on a stored issue, as `get_issue_report` does, for a repository that is named."""
-    return _answer(request, services, repo, number, vllm_version, max_chars)
-
-
-def _answer(
-    request: Request, services: Services, repo: str, number: int, version: str | None, max_chars: int | None
-) -> Response:
-    yours = (version or "").strip() or None
     try:
         report = make_report(
-            services.store, repo, number, vllm_version=yours, versions_of=services.default_repo
+            services.store, repo, number, vllm_version=vllm_version, versions_of=services.default_repo
         )
     except NotFoundError:
         raise NotFoundError(

@@ -17,8 +17,9 @@ from app.web.answers.budget_rules import VERSION_LIST
 from app.web.answers.cursors import CursorText, next_cursor, read_cursor, write_cursor
 from app.web.answers.negotiate import MaxChars, answer
 from app.web.answers.openapi import problems
+from app.web.answers.parameters import RepoQuery
+from app.web.answers.schemas import none_if_blank
 from app.web.deps import ServicesDep
-from app.web.routes.judgements import RepoName
 from app.web.views.links import repo_switch, with_repo
 from app.web.views.render import render_page
 
@@ -30,18 +31,13 @@ _REGRESSIONS, _KNOWN = "regressions", "known-issues"
 router = APIRouter(tags=["versions"])
 
 
-def _or_none(value: str | None) -> str | None:
-    return (value or "").strip() or None
-
-
 VERSION = r"^\s*[0-9A-Za-z][0-9A-Za-z.+_!-]*\s*$"
 VersionQuery = Annotated[
     str | None,
     Query(max_length=100, pattern=VERSION, description="a release such as 0.19.0, a build, or a commit"),
 ]
-PageVersion = Annotated[str | None, Query(max_length=100), AfterValidator(_or_none)]
+PageVersion = Annotated[str | None, Query(max_length=100), AfterValidator(none_if_blank)]
 Limit = Annotated[int, Query(ge=1, le=200)]
-RepoQuery = Annotated[RepoName, Query(description="owner/name; the default repository without it")]
 
 
 class RegressionList(RegressionPage):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Depends, Request
@@ -12,11 +12,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from app.errors import InputError, NotTextError
 from app.knowledge.issue.votes import SIGNALS, IssueVotes, Signal, Vote, vote
 from app.web.answers.openapi import problems
+from app.web.answers.parameters import NAMED_REPO, Number, Repo
 from app.web.body import JSON_TYPE, RawBody, media_type_of, parse_model, read_limited
-from app.web.deps import Services, ServicesDep
-from app.web.middleware.client import Visitor, visitor
+from app.web.deps import ServicesDep
+from app.web.middleware.client import VisitorDep
 from app.web.middleware.origins import require_same_origin
-from app.web.routes.diagnose import NamedRepo, Number
 from app.web.views.render import page_address
 
 BODY_BYTES = 4096
@@ -59,73 +59,53 @@ async def _form_vote(content: Annotated[bytes, Depends(_read)]) -> VoteRequest:
     return VoteRequest(signal=known, value=values[value])
 
 
-VisitorDep = Annotated[Visitor, Depends(visitor)]
 JsonVote = Annotated[VoteRequest, Depends(_vote_request)]
 FormVote = Annotated[VoteRequest, Depends(_form_vote)]
 
-_RESPONSES = problems(400, 404, 413, 415, 422, 503)
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {JSON_TYPE: {"schema": VoteRequest.model_json_schema()}},
-    }
+_VOTE: dict[str, Any] = {
+    "responses": problems(400, 404, 413, 415, 422, 503),
+    "openapi_extra": {
+        "requestBody": {
+            "required": True,
+            "content": {JSON_TYPE: {"schema": VoteRequest.model_json_schema()}},
+        }
+    },
 }
-
-
-@router.post(
-    "/api/v1/issues/{number}/votes",
-    operation_id="vote",
-    summary="Say what an issue of the default repository is worth to you; 0 takes it back",
-    responses=_RESPONSES,
-    openapi_extra=_BODY,
-)
-def post_vote(number: Number, services: ServicesDep, sent: JsonVote, visitor: VisitorDep) -> IssueVotes:
-    """Vote on a stored issue, one vote for each visitor and signal; the answer counts all votes.
-
-    A visitor is told from others by the address, of which a keyed hash is kept.
-    """
-    return _vote(services, services.default_repo, number, sent, visitor)
 
 
 @router.post(
     "/api/v1/repos/{owner}/{name}/issues/{number}/votes",
     operation_id="vote_in_repo",
     summary="Say what an issue of any stored repository is worth to you; 0 takes it back",
-    responses=_RESPONSES,
-    openapi_extra=_BODY,
+    dependencies=NAMED_REPO,
+    **_VOTE,
 )
-def post_repo_vote(
-    repo: NamedRepo, number: Number, services: ServicesDep, sent: JsonVote, visitor: VisitorDep
+@router.post(
+    "/api/v1/issues/{number}/votes",
+    operation_id="vote",
+    summary="Say what an issue of the default repository is worth to you; 0 takes it back",
+    **_VOTE,
+)
+def post_vote(
+    repo: Repo, number: Number, services: ServicesDep, sent: JsonVote, visitor: VisitorDep
 ) -> IssueVotes:
-    """Vote on a stored issue, as `vote` does, for a repository that is named."""
-    return _vote(services, repo, number, sent, visitor)
+    """Vote on a stored issue, one vote for each visitor and signal; the answer counts all votes.
 
-
-@router.post("/issues/{number}/votes", include_in_schema=False, dependencies=[Depends(require_same_origin)])
-def send_vote(number: Number, services: ServicesDep, sent: FormVote, visitor: VisitorDep) -> RedirectResponse:
-    """The button below an issue of the default repository."""
-    return _vote_and_return(services, services.default_repo, number, sent, visitor)
+    A visitor is told from others by the address, of which a keyed hash is kept.
+    """
+    return vote(services.store, repo, number, sent.signal, sent.value, client=visitor.key)
 
 
 @router.post(
     "/r/{owner}/{name}/issues/{number}/votes",
     include_in_schema=False,
-    dependencies=[Depends(require_same_origin)],
+    dependencies=[*NAMED_REPO, Depends(require_same_origin)],
 )
-def send_repo_vote(
-    repo: NamedRepo, number: Number, services: ServicesDep, sent: FormVote, visitor: VisitorDep
+@router.post("/issues/{number}/votes", include_in_schema=False, dependencies=[Depends(require_same_origin)])
+def send_vote(
+    repo: Repo, number: Number, services: ServicesDep, sent: FormVote, visitor: VisitorDep
 ) -> RedirectResponse:
-    """The button below an issue of any repository."""
-    return _vote_and_return(services, repo, number, sent, visitor)
-
-
-def _vote_and_return(
-    services: Services, repo: str, number: int, sent: VoteRequest, visitor: Visitor
-) -> RedirectResponse:
-    _vote(services, repo, number, sent, visitor)
+    """The button below an issue."""
+    vote(services.store, repo, number, sent.signal, sent.value, client=visitor.key)
     address = page_address(repo, number, services.default_repo)
     return RedirectResponse(f"{address}#vote", status_code=303)
-
-
-def _vote(services: Services, repo: str, number: int, sent: VoteRequest, visitor: Visitor) -> IssueVotes:
-    return vote(services.store, repo, number, sent.signal, sent.value, client=visitor.key)
