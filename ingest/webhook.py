@@ -9,7 +9,6 @@ Shapes: docs.github.com, "Webhook events and payloads".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -24,7 +23,7 @@ from app.store.github.deliveries import add_delivery, purge_deliveries
 from app.store.github.issues import add_repository, save_issues
 from app.store.github.presence import gone_comments, gone_issues, mark_comment_gone
 from app.store.github.releases import save_releases
-from app.store.records import CommentRecord, IssueRecord, ReleaseRecord
+from app.store.records import CommentRecord, IssueRecord
 from app.store.session import Store
 from ingest.parse.fields import Row, flag_of, id_of, part_of, text_of
 from ingest.parse.records import comment_record, issue_record, release_record
@@ -35,17 +34,6 @@ log = structlog.get_logger(__name__)
 
 _LOST = frozenset({"deleted", "transferred"})
 _UNPUBLISHED = frozenset({"deleted", "unpublished"})
-
-
-@dataclass(frozen=True, slots=True)
-class _News:
-    """What a delivery says; `gone` is a number and why, `gone_comment` a comment's id."""
-
-    issue: IssueRecord | None = None
-    comment: CommentRecord | None = None
-    release: ReleaseRecord | None = None
-    gone: tuple[int, str] | None = None
-    gone_comment: int | None = None
 
 
 def take_delivery(
@@ -69,20 +57,22 @@ def take_delivery(
         InputError: a field of the payload is missing or odd.
         StoreError: the database refused; nothing of it is stored, so it can be sent again.
     """
-    read = _READERS.get(event)
-    if read is None:
+    save = _SAVERS.get(event)
+    if save is None:
         return "ignored"
     if not isinstance(payload, dict):
         raise InputError("the delivery is no JSON object")
-    repo = _wanted(payload, repos)
-    news = read(payload, repo, text_of(payload, "action") or "") if repo else None
-    if repo is None or news is None:
+    name = (text_of(part_of(payload, "repository"), "full_name") or "").lower()
+    repo = next((repo for repo in repos if repo.lower() == name), None)
+    action = text_of(payload, "action") or ""
+    is_unpublished = action in _UNPUBLISHED or flag_of(part_of(payload, "release"), "draft")
+    if repo is None or (event == "release" and is_unpublished):
         return "ignored"
     with store.unit_of_work() as session:
         if not add_delivery(session, delivery_id, event):
             return "seen"
         purge_deliveries(session)
-        changed = _save(session, add_repository(session, repo), news)
+        changed = save(session, add_repository(session, repo), repo, payload, action)
     try:
         derive_changed(store, repo, changed)
     except StoreError as error:  # the rows are safe, and the next sync reads what was not read
@@ -90,60 +80,49 @@ def take_delivery(
     return "stored"
 
 
-def _wanted(payload: Row, repos: Sequence[str]) -> str | None:
-    """The repository as the settings write it, or None if they do not name it."""
-    name = text_of(part_of(payload, "repository"), "full_name") or ""
-    return next((repo for repo in repos if repo.lower() == name.lower()), None)
+# ---- one event's rows; each returns the numbers of the issues to be read anew
 
 
-def _read_issue(payload: Row, repo: str, action: str) -> _News:
+def _save_issue(session: Session, repo_id: int, repo: str, payload: Row, action: str) -> list[int]:
     row = part_of(payload, "issue")
     if action in _LOST:
-        return _News(gone=(id_of(row, "number"), action))
-    return _News(issue=issue_record(row, repo))
+        withdraw(session, repo_id, id_of(row, "number"), action)
+        return []
+    return _save_newer(session, repo_id, issue_record(row, repo))
 
 
-def _read_pull(payload: Row, repo: str, _action: str) -> _News:
-    return _News(issue=issue_record(part_of(payload, "pull_request"), repo))
+def _save_pull(session: Session, repo_id: int, repo: str, payload: Row, _action: str) -> list[int]:
+    return _save_newer(session, repo_id, issue_record(part_of(payload, "pull_request"), repo))
 
 
-def _read_comment(payload: Row, repo: str, action: str) -> _News:
-    issue = issue_record(part_of(payload, "issue"), repo)
-    row = part_of(payload, "comment")
+def _save_comment(session: Session, repo_id: int, repo: str, payload: Row, action: str) -> list[int]:
+    issue, row = issue_record(part_of(payload, "issue"), repo), part_of(payload, "comment")
+    changed = _save_newer(session, repo_id, issue)
     if action == "deleted":
-        return _News(issue=issue, gone_comment=id_of(row, "id"))
-    return _News(issue=issue, comment=comment_record({"issue_number": issue.number, **row}))
+        return [*changed, issue.number] if mark_comment_gone(session, repo_id, id_of(row, "id")) else changed
+    comment = comment_record({"issue_number": issue.number, **row})
+    if not _is_outdated(comment, gone_comments(session, repo_id, [comment.id])):
+        changed += save_comments(session, repo_id, [comment])
+    return changed
 
 
-def _read_release(payload: Row, repo: str, action: str) -> _News | None:
-    row = part_of(payload, "release")
-    if action in _UNPUBLISHED or flag_of(row, "draft"):
-        return None
-    return _News(release=release_record(row, repo))
+def _save_release(session: Session, repo_id: int, repo: str, payload: Row, _action: str) -> list[int]:
+    save_releases(session, repo_id, [release_record(part_of(payload, "release"), repo)])
+    return []
 
 
-_READERS: Mapping[str, Callable[[Row, str, str], _News | None]] = {
-    "issues": _read_issue,
-    "pull_request": _read_pull,
-    "issue_comment": _read_comment,
-    "release": _read_release,
+_SAVERS: Mapping[str, Callable[[Session, int, str, Row, str], list[int]]] = {
+    "issues": _save_issue,
+    "pull_request": _save_pull,
+    "issue_comment": _save_comment,
+    "release": _save_release,
 }
 
 
-def _save(session: Session, repo_id: int, news: _News) -> list[int]:
-    """Store it; the numbers of the issues to be read anew."""
-    changed: list[int] = []
-    if news.issue and not _is_outdated(news.issue, gone_issues(session, repo_id, [news.issue.number])):
-        changed += save_issues(session, repo_id, [news.issue])
-    if news.comment and not _is_outdated(news.comment, gone_comments(session, repo_id, [news.comment.id])):
-        changed += save_comments(session, repo_id, [news.comment])
-    if news.release:
-        save_releases(session, repo_id, [news.release])
-    if news.gone:
-        withdraw(session, repo_id, *news.gone)
-    if news.gone_comment and mark_comment_gone(session, repo_id, news.gone_comment) and news.issue:
-        changed.append(news.issue.number)
-    return changed
+def _save_newer(session: Session, repo_id: int, issue: IssueRecord) -> list[int]:
+    if _is_outdated(issue, gone_issues(session, repo_id, [issue.number])):
+        return []
+    return list(save_issues(session, repo_id, [issue]))
 
 
 def _is_outdated(record: IssueRecord | CommentRecord, gone: Mapping[int, datetime]) -> bool:

@@ -20,7 +20,7 @@ from app.knowledge.digest.changes import fixed_in
 from app.knowledge.digest.shapes import DigestIssue, FixNews
 from app.knowledge.digest.week import issue_fields, whole_week
 from app.knowledge.iso_week import IsoWeek
-from app.knowledge.version.issues import load_candidates
+from app.knowledge.version.issues import load_failures
 from app.knowledge.version.known_issues import standing_of
 from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.facets import find_estimated_dates, find_titles, told_values_of
@@ -183,7 +183,7 @@ def _failing(session: Session, repo_id: int, repo: str, version: str) -> list[Re
     numbers = began | _naming(session, repo_id, _REPORTED, version)
     issues = [
         one
-        for one in load_candidates(session, repo_id, repo, numbers, version)
+        for one in load_failures(session, repo_id, repo, numbers, version)
         if standing_of(one, version) not in {None, "closed"}
     ]
     issues.sort(key=lambda one: (one.issue.number not in began, -one.weight, -one.issue.number))

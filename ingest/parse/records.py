@@ -35,6 +35,18 @@ _PAGE_URL = re.compile(
 )
 _STATES = {"open": "open", "closed": "closed", "merged": "closed"}
 _GH_PULL_KEYS = frozenset({"mergedAt", "isDraft", "headRefName", "mergeCommit"})
+_SAME = ("number", "title", "body", "state", "labels", "comments")
+_GH_NAMES = dict(zip(_SAME, _SAME, strict=True)) | {
+    "url": "html_url",
+    "author": "user",
+    "authorAssociation": "author_association",
+    "stateReason": "state_reason",
+    "createdAt": "created_at",
+    "updatedAt": "updated_at",
+    "closedAt": "closed_at",
+    "mergedAt": "merged_at",
+    "isDraft": "draft",
+}
 _CHANGES_HEADING = re.compile(r"^#+\s.*what['’]?s\s+changed", re.IGNORECASE)
 _HEADING = re.compile(r"^#+\s")
 _LIST_LINE = re.compile(r"^\s*[*+-]\s")
@@ -52,18 +64,21 @@ def issue_record(given: Any, repo: str) -> IssueRecord:
     Raises:
         InputError: names the field that is missing or odd.
     """
-    row = _cleaned(given)
-    if "createdAt" in row:
-        return _from_gh(row, repo)
+    raw = _cleaned(given)
+    row = _as_rest(raw)
     number, pull = id_of(row, "number"), part_of(row, "pull_request")
     is_pull = row.get("pull_request") is not None or "merged_at" in row or "head" in row
-    kind = "pull" if is_pull else "issues"
+    if row is not raw:
+        is_pull = not _GH_PULL_KEYS.isdisjoint(raw) or f"/pull/{number}" in str(row.get("html_url"))
+    state = _STATES.get((text_of(row, "state", wanted=True) or "").lower())
+    if state is None:
+        raise InputError("state is neither open nor closed")
     return IssueRecord(
         number=number,
         title=text_of(row, "title") or "",
         body=text_of(row, "body") or "",
-        state=_state_of(row),
-        url=_page(text_of(row, "html_url"), f"{repo}/{kind}/{number}"),
+        state=state,
+        url=_page(text_of(row, "html_url"), f"{repo}/{'pull' if is_pull else 'issues'}/{number}"),
         is_pull_request=is_pull,
         state_reason=text_of(row, "state_reason", limit=20),
         author=login_of(row, "user"),
@@ -74,58 +89,32 @@ def issue_record(given: Any, repo: str) -> IssueRecord:
         created_at=time_of(row, "created_at"),
         updated_at=time_of(row, "updated_at"),
         closed_at=time_of(row, "closed_at"),
-        raw=row,
+        raw=raw,
         merged_at=time_of(row, "merged_at") or time_of(pull, "merged_at"),
         merge_commit_sha=text_of(row, "merge_commit_sha", limit=64),
         is_draft=flag_of(row, "draft"),
     )
 
 
-def _from_gh(row: dict[str, Any], repo: str) -> IssueRecord:
-    number, url = id_of(row, "number"), text_of(row, "url")
-    is_pull = not _GH_PULL_KEYS.isdisjoint(row) or (url is not None and f"/pull/{number}" in url)
-    reason = text_of(row, "stateReason", limit=20)
-    return IssueRecord(
-        number=number,
-        title=text_of(row, "title") or "",
-        body=text_of(row, "body") or "",
-        state=_state_of(row),
-        url=_page(url, f"{repo}/{'pull' if is_pull else 'issues'}/{number}"),
-        is_pull_request=is_pull,
-        state_reason=reason.lower() if reason else None,
-        author=login_of(row, "author"),
-        author_association=text_of(row, "authorAssociation", limit=30),
-        labels=labels_of(row),
-        comments=len(row["comments"]) if isinstance(row.get("comments"), list) else count_of(row, "comments"),
-        reactions=_gh_reactions(row),
-        created_at=time_of(row, "createdAt"),
-        updated_at=time_of(row, "updatedAt"),
-        closed_at=time_of(row, "closedAt"),
-        raw=row,
-        merged_at=time_of(row, "mergedAt"),
-        merge_commit_sha=text_of(part_of(row, "mergeCommit"), "oid", limit=64),
-        is_draft=flag_of(row, "isDraft"),
-    )
+def _as_rest(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of `gh` under the names of the REST API; the row itself if it is GitHub's own."""
+    if "createdAt" not in row:
+        return row
+    named = {_GH_NAMES[name]: value for name, value in row.items() if name in _GH_NAMES}
+    if isinstance(row.get("comments"), list):
+        named["comments"] = len(row["comments"])
+    named["merge_commit_sha"] = part_of(row, "mergeCommit").get("oid")
+    named["state_reason"] = (text_of(row, "stateReason") or "").lower() or None
+    groups = row.get("reactionGroups")
+    groups = groups if isinstance(groups, list) else []
+    users = [part_of(group, "users") for group in groups if isinstance(group, dict)]
+    named["reactions"] = {"total_count": sum(count_of(user, "totalCount") for user in users)}
+    return named
 
 
 def _page(given: str | None, place: str) -> str:
     """The issue's page: as given if it is such an address and nothing else, since pages link to it."""
     return given if given and _PAGE.fullmatch(given[:300]) else f"https://github.com/{place}"
-
-
-def _gh_reactions(row: Row) -> int:
-    groups = row.get("reactionGroups")
-    if not isinstance(groups, list):
-        return 0
-    return sum(count_of(part_of(group, "users"), "totalCount") for group in groups if isinstance(group, dict))
-
-
-def _state_of(row: Row) -> str:
-    given = text_of(row, "state", wanted=True) or ""
-    state = _STATES.get(given.lower())
-    if state is None:
-        raise InputError("state is neither open nor closed")
-    return state
 
 
 def comment_record(given: Any) -> CommentRecord:
@@ -135,15 +124,20 @@ def comment_record(given: Any) -> CommentRecord:
         InputError: names the field that is missing or odd.
     """
     row = _cleaned(given)
+    return _comment(row, row, id_of(row, "id"), _issue_of_comment(row))
+
+
+def _comment(row: Row, raw: dict[str, Any], key: int, issue_number: int) -> CommentRecord:
+    created = time_of(row, "created_at")
     return CommentRecord(
-        id=id_of(row, "id"),
-        issue_number=_issue_of_comment(row),
+        id=key,
+        issue_number=issue_number,
         body=text_of(row, "body") or "",
         author=login_of(row, "user"),
         author_association=text_of(row, "author_association", limit=30),
-        created_at=time_of(row, "created_at"),
-        updated_at=time_of(row, "updated_at") or time_of(row, "created_at"),
-        raw=row,
+        created_at=created,
+        updated_at=time_of(row, "updated_at") or created,
+        raw=raw,
     )
 
 
@@ -164,21 +158,9 @@ def comments_inside(given: Any) -> list[CommentRecord]:
     records = []
     for row in clean(listed) if isinstance(listed, list) else ():
         found = _COMMENT_URL.search(str(row.get("url"))) if isinstance(row, dict) else None
-        if found is None:
-            continue
-        created = time_of(row, "createdAt")
-        records.append(
-            CommentRecord(
-                id=int(found[2]),
-                issue_number=int(found[1]),
-                body=text_of(row, "body") or "",
-                author=login_of(row, "author"),
-                author_association=text_of(row, "authorAssociation", limit=30),
-                created_at=created,
-                updated_at=time_of(row, "updatedAt") or created,
-                raw=row,
-            )
-        )
+        if found is not None:
+            named = {_GH_NAMES[name]: value for name, value in row.items() if name in _GH_NAMES}
+            records.append(_comment(named, row, int(found[2]), int(found[1])))
     return records
 
 
@@ -221,20 +203,18 @@ def pulls_in_notes(notes: str, repo: str) -> tuple[int, ...]:
 
 
 def _change_lines(notes: str) -> list[str]:
+    """The list lines below "What's Changed", up to the next heading of its level; all of them without one."""
     lines = notes.splitlines()
     begin = next((i for i, line in enumerate(lines) if _CHANGES_HEADING.match(line)), None)
     if begin is not None:
-        level = len(lines[begin]) - len(lines[begin].lstrip("#"))
-        end = next(
-            (
-                i
-                for i, line in enumerate(lines[begin + 1 :], begin + 1)
-                if _HEADING.match(line) and len(line) - len(line.lstrip("#")) <= level
-            ),
-            len(lines),
-        )
-        lines = lines[begin + 1 : end]
+        level = _level(lines[begin])
+        lines = lines[begin + 1 :]
+        lines = lines[: next((i for i, line in enumerate(lines) if 0 < _level(line) <= level), len(lines))]
     return [line for line in lines if _LIST_LINE.match(line)]
+
+
+def _level(line: str) -> int:
+    return len(line) - len(line.lstrip("#")) if _HEADING.match(line) else 0
 
 
 def repo_named(given: Any) -> str | None:

@@ -10,15 +10,15 @@ from app.extract.versions import is_before, is_same, ordered
 from app.knowledge.cluster.shapes import ClusterFix, ClusterRemedy
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.remedies import RankedAction, rank_actions
-from app.knowledge.version.issues import Candidate, Words
-from app.knowledge.version.shapes import SaidRemedy
+from app.knowledge.version.issues import IssueWords, ListedFailure
+from app.knowledge.version.shapes import StatedRemedy
 
 KNOWING: dict[FixState, int] = {"fixed": 0, "merged_unreleased": 1, "in_progress": 2}
 """States that name a change; of the others the canonical issue's own stands for all."""
 NAMED_MAX = 5
 
 
-def cluster_fix(canonical: int, reports: Sequence[Candidate]) -> ClusterFix | None:
+def cluster_fix(canonical: int, reports: Sequence[ListedFailure]) -> ClusterFix | None:
     """The fix merged over the reports, named with the issue that tells it; None without reports.
 
     Between two that know as much the canonical issue's counts, then the newer one's.
@@ -29,13 +29,13 @@ def cluster_fix(canonical: int, reports: Sequence[Candidate]) -> ClusterFix | No
     return ClusterFix(**dict(chosen.fix), number=chosen.issue.number, also=tuple(_otherwise(chosen, reports)))
 
 
-def _order(one: Candidate, canonical: int) -> tuple[int, bool, bool, int]:
+def _order(one: ListedFailure, canonical: int) -> tuple[int, bool, bool, int]:
     rank = KNOWING.get(one.fix.state, len(KNOWING))
     unreleased = one.fix.state == "fixed" and one.fix.released_in is None
     return rank, unreleased, one.issue.number != canonical, -one.issue.number
 
 
-def _otherwise(chosen: Candidate, reports: Sequence[Candidate]) -> list[str]:
+def _otherwise(chosen: ListedFailure, reports: Sequence[ListedFailure]) -> list[str]:
     """Sentences: reports from versions that have the fix, issues still open, other fixes; newest first."""
     others = sorted((one for one in reports if one is not chosen), key=lambda one: -one.issue.number)
     fix = chosen.fix
@@ -58,7 +58,7 @@ def _otherwise(chosen: Candidate, reports: Sequence[Candidate]) -> list[str]:
     return found[:NAMED_MAX]
 
 
-def _has(one: Candidate, released_in: str) -> bool:
+def _has(one: ListedFailure, released_in: str) -> bool:
     version = one.facts.versions.get("vllm")
     if ordered(version) is None:
         return False
@@ -74,8 +74,8 @@ REMEDIES_MAX = 30
 
 
 def cluster_remedies(
-    reports: Sequence[Candidate],
-    words: Words,
+    reports: Sequence[ListedFailure],
+    words: IssueWords,
     repo: str,
     *,
     votes: Mapping[int, int],
@@ -90,7 +90,7 @@ def cluster_remedies(
         thumbs: thumbs up less thumbs down, by comment.
         fix: the cluster's; where it is released, the remedies are needless from there on.
     """
-    found: list[SaidRemedy] = []
+    found: list[StatedRemedy] = []
     voted: dict[tuple[int, str], int] = {}
     liked: dict[tuple[int, str], int] = {}
     slow = {one.issue.number for one in reports if one.facts.failure_kind == "slowdown"}
@@ -114,7 +114,7 @@ def comment_of(source: str) -> int | None:
 
 
 def _merged(
-    action: RankedAction[SaidRemedy],
+    action: RankedAction[StatedRemedy],
     voted: Mapping[tuple[int, str], int],
     liked: Mapping[tuple[int, str], int],
     slow: set[int],

@@ -8,7 +8,7 @@ from sqlmodel import Session
 
 from app.extract.redaction.redact import mask_secrets
 from app.knowledge.cluster.shapes import ClusterMember, DuplicateChain, NearCluster
-from app.knowledge.version.issues import Candidate
+from app.knowledge.version.issues import ListedFailure
 from app.match.clusters.canonical import follow_chain
 from app.store.derived.cluster_queries import ClusterCounts
 from app.store.derived.clusters import NearLink, ReportLink
@@ -56,7 +56,7 @@ def _reason(numbers: Sequence[int], end: str) -> str:
 
 def members(
     canonical: int,
-    reports: Sequence[Candidate],
+    reports: Sequence[ListedFailure],
     *,
     repo: str,
     signatures: Mapping[int, str],
@@ -123,7 +123,7 @@ def _why(
     return f"Alike with #{best.target}: {best.reason}."
 
 
-def canonical_reason(one: Candidate, size: int) -> str:
+def canonical_reason(one: ListedFailure, size: int) -> str:
     """What the canonical issue holds for evidence, in one sentence."""
     if size == 1:
         return "It is the only report."

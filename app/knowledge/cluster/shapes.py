@@ -10,7 +10,7 @@ from pydantic import Field
 from app.extract.facts import FailureKind, Frozen, Regression
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.remedies import Remedy
-from app.knowledge.version.shapes import Said
+from app.knowledge.version.shapes import StatedValue
 
 Role = Literal["canonical", "member"]
 ChainKind = Literal["circular", "dead"]
@@ -100,7 +100,7 @@ class ArchitectureLift(Frozen):
 class ClusterRemedy(Remedy):
     """An action merged over the reports that tell it; the fields are those of the best telling."""
 
-    quote: Said
+    quote: StatedValue
     told_in: tuple[int, ...] = Field(description="numbers of the issues that tell it, the best first")
     works_in: tuple[int, ...] = ()
     fails_in: tuple[int, ...] = ()
@@ -118,7 +118,7 @@ class RangeWitness(Frozen):
     span: Regression
     agrees: bool
     reason: str = Field("", description="where it does not agree, or names no version: with what, or what")
-    quotes: tuple[Said, ...] = ()
+    quotes: tuple[StatedValue, ...] = ()
 
 
 class NearCluster(Frozen):

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from app.extract.versions import is_before, ordered
 from app.knowledge.cluster.shapes import ClosedButAlive, Period, Timeline, TimelineBucket
 from app.knowledge.fix.shapes import FixView
-from app.knowledge.version.issues import Candidate
+from app.knowledge.version.issues import ListedFailure
 
 BUCKETS_MAX = 26
 
@@ -46,7 +46,7 @@ def timeline(moments: Iterable[datetime | None]) -> Timeline | None:
 
 
 def closed_but_alive(
-    canonical: Candidate | None, reports: Sequence[Candidate], fix: FixView | None
+    canonical: ListedFailure | None, reports: Sequence[ListedFailure], fix: FixView | None
 ) -> ClosedButAlive | None:
     """What came after the canonical issue was closed; None while it is open, or if nothing came.
 
@@ -71,7 +71,9 @@ def closed_but_alive(
     )
 
 
-def _reason(canonical: Candidate, counted: Sequence[Candidate], old: int, released: str | None) -> str:
+def _reason(
+    canonical: ListedFailure, counted: Sequence[ListedFailure], old: int, released: str | None
+) -> str:
     how = _HOW.get(canonical.issue.state_reason or "", "closed")
     came = "one report came" if len(counted) == 1 else f"{len(counted)} reports came"
     sentence = f"#{canonical.issue.number} was {how}; {came} after that"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from app.extract.facts import Regression
 from app.extract.versions import Version, is_before, ordered, sort_key
 from app.knowledge.cluster.shapes import RangeWitness
-from app.knowledge.version.issues import REPORTED, Candidate, Words
+from app.knowledge.version.issues import REPORTED, IssueWords, ListedFailure
 from app.store.derived.versions import REGRESSION_FIELDS
 
 TELLERS_MAX = 60
@@ -29,7 +29,7 @@ NO_VERSION = "names a change and no version"
 class _Witness:
     """A report with where its failure may have begun: after `low`, not after `high`; None is open."""
 
-    one: Candidate
+    one: ListedFailure
     span: Regression
     low: Version | None
     high: Version | None
@@ -49,7 +49,7 @@ class ClusterRange:
     witnesses: tuple[RangeWitness, ...]
 
 
-def cluster_range(canonical: int, reports: Sequence[Candidate], words: Words) -> ClusterRange:
+def cluster_range(canonical: int, reports: Sequence[ListedFailure], words: IssueWords) -> ClusterRange:
     """The range of a cluster with all reports that state one, those that agree first."""
     newest = sorted(reports, key=lambda one: -one.issue.number)
     stating = [_placed(one, span) for one in newest if (span := one.facts.regression) is not None]
@@ -70,7 +70,7 @@ def cluster_range(canonical: int, reports: Sequence[Candidate], words: Words) ->
     return ClusterRange(_agreed(speaking) if speaking else None, tuple(witnesses))
 
 
-def _placed(one: Candidate, span: Regression) -> _Witness:
+def _placed(one: ListedFailure, span: Regression) -> _Witness:
     fails = [version for item in _fails(span) if (version := ordered(item))]
     return _Witness(one, span, ordered(span.last_working), min(fails, default=None))
 
@@ -121,7 +121,9 @@ def _agreed(agreeing: Sequence[_Witness]) -> Regression:
     )
 
 
-def _met_in(reports: Sequence[Candidate], stating: Collection[int]) -> list[tuple[Version, Candidate]]:
+def _met_in(
+    reports: Sequence[ListedFailure], stating: Collection[int]
+) -> list[tuple[Version, ListedFailure]]:
     """The versions in which those that state no range met the failure, the earliest first."""
     met = [
         (version, one)
@@ -133,7 +135,7 @@ def _met_in(reports: Sequence[Candidate], stating: Collection[int]) -> list[tupl
 
 
 def _earlier(
-    met: Sequence[tuple[Version, Candidate]], low: Version | None, words: Words
+    met: Sequence[tuple[Version, ListedFailure]], low: Version | None, words: IssueWords
 ) -> Iterable[RangeWitness]:
     """Reports that met the failure in or before the version said to work last."""
     early = [(version, one) for version, one in met if low is not None and version <= low]
@@ -144,7 +146,7 @@ def _earlier(
             span=Regression(first_failing=str(version)),
             agrees=False,
             reason=f"reported from {version}, where others say that it worked",
-            quotes=words.said(one.issue.number, (REPORTED,))[:1],
+            quotes=words.stated(one.issue.number, (REPORTED,))[:1],
         )
 
 
@@ -160,7 +162,7 @@ def _against(one: _Witness, low: Version | None, high: Version | None) -> str:
     return "its range lies elsewhere"
 
 
-def _witness(one: _Witness, words: Words, reason: str = "", *, agrees: bool = True) -> RangeWitness:
+def _witness(one: _Witness, words: IssueWords, reason: str = "", *, agrees: bool = True) -> RangeWitness:
     number = one.one.issue.number
     return RangeWitness(
         number=number,
@@ -168,5 +170,5 @@ def _witness(one: _Witness, words: Words, reason: str = "", *, agrees: bool = Tr
         span=one.span,
         agrees=agrees,
         reason=reason,
-        quotes=words.said(number, REGRESSION_FIELDS)[:QUOTES_MAX],
+        quotes=words.stated(number, REGRESSION_FIELDS)[:QUOTES_MAX],
     )

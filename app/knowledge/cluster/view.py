@@ -24,7 +24,7 @@ from app.knowledge.cluster.shapes import (
 from app.knowledge.cluster.timeline import closed_but_alive, timeline
 from app.knowledge.cluster.version_range import cluster_range
 from app.knowledge.remedies import action_key
-from app.knowledge.version.issues import Candidate, load_candidates, load_words
+from app.knowledge.version.issues import ListedFailure, load_failures, load_words
 from app.match.search.agreement import model_family
 from app.store.derived.cluster_queries import (
     ClusterCounts,
@@ -118,7 +118,7 @@ def view_cluster(store: Store, repo: str, key: str, *, via: str | None = None) -
         if repo_id is None or counts is None:
             raise NotFoundError(f"{repo} has no cluster {key[:40]}")
         numbers = members_of(session, repo_id, [key]).get(key, ())
-        reports = load_candidates(session, repo_id, repo, numbers)
+        reports = load_failures(session, repo_id, repo, numbers)
         return _detail(session, repo_id, repo, counts, reports, via or key)
 
 
@@ -144,14 +144,14 @@ def _summaries(
 ) -> tuple[ClusterSummary, ...]:
     numbers = members_of(session, repo_id, [item.id for item in found])
     wanted = [number for members in numbers.values() for number in members]
-    reports = {one.issue.number: one for one in load_candidates(session, repo_id, repo, wanted)}
+    reports = {one.issue.number: one for one in load_failures(session, repo_id, repo, wanted)}
     return tuple(
         ClusterSummary(**_summary(item, repo, [reports[n] for n in numbers.get(item.id, ()) if n in reports]))
         for item in found
     )
 
 
-def _summary(counts: ClusterCounts, repo: str, reports: Sequence[Candidate]) -> dict[str, Any]:
+def _summary(counts: ClusterCounts, repo: str, reports: Sequence[ListedFailure]) -> dict[str, Any]:
     kinds = Counter(one.facts.failure_kind for one in reports)
     fix = cluster_fix(counts.canonical, reports)
     canonical = next((one for one in reports if one.issue.number == counts.canonical), None)
@@ -180,7 +180,12 @@ def _summary(counts: ClusterCounts, repo: str, reports: Sequence[Candidate]) -> 
 
 
 def _detail(
-    session: Session, repo_id: int, repo: str, counts: ClusterCounts, reports: Sequence[Candidate], asked: str
+    session: Session,
+    repo_id: int,
+    repo: str,
+    counts: ClusterCounts,
+    reports: Sequence[ListedFailure],
+    asked: str,
 ) -> ClusterDetail:
     numbers = [one.issue.number for one in reports]
     canonical = next((one for one in reports if one.issue.number == counts.canonical), None)
@@ -234,7 +239,7 @@ def _detail(
     )
 
 
-def _telling(reports: Sequence[Candidate]) -> list[Candidate]:
+def _telling(reports: Sequence[ListedFailure]) -> list[ListedFailure]:
     """The reports whose words are needed: with a remedy or a range, and the earliest ones beside a range."""
     found = {
         one.issue.number: one for one in reports if one.facts.workarounds or one.facts.regression is not None
@@ -247,7 +252,7 @@ def _telling(reports: Sequence[Candidate]) -> list[Candidate]:
     return newest[:TELLING_MAX]
 
 
-def _versions(reports: Sequence[Candidate]) -> tuple[ValueReports, ...]:
+def _versions(reports: Sequence[ListedFailure]) -> tuple[ValueReports, ...]:
     """The versions of vLLM in their order; what has no place in it last."""
     named = (plain_version(text) for one in reports if (text := one.facts.versions.get("vllm")))
     counts = Counter(str(ordered(text) or text) for text in named)
@@ -256,14 +261,14 @@ def _versions(reports: Sequence[Candidate]) -> tuple[ValueReports, ...]:
     return tuple(ValueReports(value=mask_secrets(key), reports=counts[key]) for key in (*placed, *apart))
 
 
-def _families(reports: Sequence[Candidate]) -> tuple[ValueReports, ...]:
+def _families(reports: Sequence[ListedFailure]) -> tuple[ValueReports, ...]:
     counts = Counter(
         family for one in reports for family in {model_family(name) for name in one.facts.models} if family
     )
     return tuple(ValueReports(value=mask_secrets(key), reports=count) for key, count in _common(counts))
 
 
-def _backends(reports: Sequence[Candidate]) -> tuple[BackendReports, ...]:
+def _backends(reports: Sequence[ListedFailure]) -> tuple[BackendReports, ...]:
     """Backends by their role; spellings that differ in case only are one, told as most write it."""
     spellings: dict[tuple[str, str], Counter[str]] = {}
     for one in reports:

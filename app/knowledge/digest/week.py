@@ -23,7 +23,7 @@ from app.knowledge.digest.shapes import AliveNews, ClusterNews, RegressionNews, 
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.remedies import Remedy, rank_remedies, remedies_of
-from app.knowledge.version.issues import Candidate, load_candidates
+from app.knowledge.version.issues import ListedFailure, load_failures
 from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.weeks import Opened, OpenedSpan, opened_between, opened_span
 from app.store.github.issues import find_repository
@@ -80,10 +80,10 @@ class WeekIssues:
     opened: tuple[Opened, ...]
     issues: tuple[int, ...]
     reports: tuple[int, ...]
-    candidates: Mapping[int, Candidate]
+    candidates: Mapping[int, ListedFailure]
     failures: tuple[WeekFailure, ...]
 
-    def known(self, numbers: Iterable[int]) -> list[Candidate]:
+    def known(self, numbers: Iterable[int]) -> list[ListedFailure]:
         """Those of these reports that are loaded."""
         return [self.candidates[number] for number in numbers if number in self.candidates]
 
@@ -106,7 +106,7 @@ def load_week(session: Session, repo_id: int, repo: str, week: IsoWeek) -> WeekI
         members_of(session, repo_id, list(numbers)),
     )
     wanted = {*reports, *(number for key in members for number in members[key])}
-    candidates = {one.issue.number: one for one in load_candidates(session, repo_id, repo, wanted)}
+    candidates = {one.issue.number: one for one in load_failures(session, repo_id, repo, wanted)}
     failures = []
     for key, of_week in numbers.items():
         record = records.get(key)

@@ -14,86 +14,23 @@ from functools import lru_cache
 from sqlmodel import Session
 
 from app.extract.facts import Facts
+from app.extract.lists import load
 from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import ordered
-from app.knowledge.version.issues import Candidate
+from app.knowledge.version.issues import ListedFailure
 from app.knowledge.version.shapes import CulpritGuess
 from app.store.derived.versions import Merged, merged_between
 from app.store.github.fix_containment import ReleaseDay, full_releases
 
+_LISTS = load("culprit_guess")
 GUESSES_MAX = 3
 FITTING_MAX = 3
 """Of more that fit equally well none is named: one would be as good as another."""
 LONGEST = timedelta(days=120)
-BACKENDS = (
-    "attention",
-    "moe",
-    "all2all",
-    "quantization",
-    "kv_cache_dtype",
-    "structured_output",
-    "speculative",
-    "lora",
-)
-"""The others name what every second title names."""
+BACKENDS: tuple[str, ...] = tuple(_LISTS["backends"])
 
 _FRAME_WEIGHT, _BACKEND_WEIGHT = 2, 1
-_GENERAL = frozenset(
-    {
-        "init",
-        "forward",
-        "call",
-        "run",
-        "main",
-        "apply",
-        "execute",
-        "step",
-        "load",
-        "wrapper",
-        "module",
-        "utils",
-        "util",
-        "core",
-        "engine",
-        "worker",
-        "model",
-        "models",
-        "layer",
-        "layers",
-        "linear",
-        "ops",
-        "interface",
-        "config",
-        "async",
-        "runner",
-        "llm",
-        "api",
-        "server",
-        "entrypoint",
-        "base",
-        "registry",
-        "auto",
-        "none",
-        "true",
-        "false",
-        "default",
-        "bf16",
-        "fp16",
-        "bfloat16",
-        "float16",
-        "fp4",
-        "fp8",
-        "int4",
-        "int8",
-        "nvfp4",
-        "mxfp4",
-        "awq",
-        "gptq",
-        "compressed",
-        "tensors",
-    }
-)
-"""Words of frames and backends that say nothing of a change."""
+_GENERAL = frozenset(_LISTS["general"])
 _BESIDE = re.compile(r"\s*\[(?:docs?|ci|ci/build|test|misc)\b", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 
@@ -106,20 +43,15 @@ class CulpritGuesser:
         self._releases: list[ReleaseDay] | None = None
         self._merged: dict[tuple[str, str], list[Merged]] = {}
 
-    def guesses(self, candidate: Candidate) -> tuple[CulpritGuess, ...]:
+    def guesses(self, one: ListedFailure) -> tuple[CulpritGuess, ...]:
         """The likeliest pull requests; none where there is nothing to go by."""
-        told = candidate.facts.regression
-        names = names_of(candidate.facts)
-        if told is None or told.culprit or not told.last_working or not told.first_failing or not names:
+        issue, span, names = one.issue, one.facts.regression, names_of(one.facts)
+        if span is None or span.culprit or not span.last_working or not span.first_failing or not names:
             return ()
-        merged = self._between(told.last_working, told.first_failing)
-        issue = candidate.issue
-        merged = [
-            pull
-            for pull in merged
-            if pull.number < issue.number and (issue.created_at is None or pull.merged_at <= issue.created_at)
-        ]
-        return guess(merged, names)
+        merged = self._between(span.last_working, span.first_failing)
+        created = issue.created_at
+        before = [p for p in merged if p.number < issue.number and (not created or p.merged_at <= created)]
+        return guess(before, names)
 
     def _between(self, working: str, failing: str) -> list[Merged]:
         if self._releases is None:
@@ -149,29 +81,23 @@ def names_of(facts: Facts) -> dict[str, int]:
     names: dict[str, int] = {}
     for key in BACKENDS:
         for value in facts.backends.get(key, ()):
-            names |= dict.fromkeys(_spoken(value), _BACKEND_WEIGHT)
+            names |= dict.fromkeys(_title_words(value), _BACKEND_WEIGHT)
     frame = facts.error.frame if facts.error and facts.error.frame else ""
     path, _, function = frame.partition(":")
     stem = path.rsplit("/", 1)[-1].rsplit(".", 1)[0]
     for part in (stem, function):
-        names |= dict.fromkeys(_spoken(part), _FRAME_WEIGHT)
+        names |= dict.fromkeys(_title_words(part), _FRAME_WEIGHT)
     return names
 
 
 def guess(merged: Sequence[Merged], names: dict[str, int]) -> tuple[CulpritGuess, ...]:
     """The pull requests whose titles name the most of it."""
-    scored: list[tuple[int, Merged, tuple[str, ...]]] = []
-    for pull in merged:
-        if _BESIDE.match(pull.title):
-            continue
-        title = f" {_plain(pull.title)} "
-        hit = tuple(name for name in names if f" {name} " in title)
-        if hit:
-            scored.append((sum(names[name] for name in hit), pull, hit))
-    best = max((score for score, _, _ in scored), default=0)
-    if not scored or sum(score == best for score, _, _ in scored) > FITTING_MAX:
-        return ()
+    titles = ((pull, f" {_plain(pull.title)} ") for pull in merged if not _BESIDE.match(pull.title))
+    hits = ((pull, tuple(name for name in names if f" {name} " in title)) for pull, title in titles)
+    scored = [(sum(names[name] for name in hit), pull, hit) for pull, hit in hits if hit]
     scored.sort(key=lambda item: (-item[0], -item[1].number))
+    if sum(score == scored[0][0] for score, _, _ in scored) > FITTING_MAX:
+        return ()
     return tuple(
         CulpritGuess(
             number=pull.number,
@@ -185,7 +111,7 @@ def guess(merged: Sequence[Merged], names: dict[str, int]) -> tuple[CulpritGuess
     )
 
 
-def _spoken(name: str) -> list[str]:
+def _title_words(name: str) -> list[str]:
     """A name as titles write it; none if all its words are general ones."""
     plain = _plain(name)
     words = plain.split()

@@ -1,7 +1,4 @@
-"""Issues for a list by version: loaded by the hundred without texts, then the page's with their words.
-
-In: numbers. Out: `Candidate`s that report a failure, and for the ones shown what all lists tell of them.
-"""
+"""Issues for a list by version: loaded by the hundred without texts, then one page with their words."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from app.knowledge.fix.state import fix_states, is_vllm
 from app.knowledge.issue.quotes import QUOTES_MAX, Sources
 from app.knowledge.remedies import remedies_of
 from app.knowledge.text.masking import masked
-from app.knowledge.version.shapes import Said, SaidRemedy
+from app.knowledge.version.shapes import StatedRemedy, StatedValue
 from app.store.derived.cluster_queries import cluster_sizes
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.versions import REGRESSION_FIELDS, count_duplicates, evidence_of
@@ -28,13 +25,14 @@ from app.store.github.issues import find_heads, find_issues
 from app.store.records import IssueRecord
 
 REPORTED = "versions.vllm"
-TELLING = (REPORTED, *REGRESSION_FIELDS, "workarounds", "fix")
+STATED_FIELDS = (REPORTED, *REGRESSION_FIELDS, "workarounds", "fix")
 """Fields whose newest words a list shows."""
 _ERROR_CHARS = 160
+_NAMES = "number url state state_reason created_at updated_at comments reactions"
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ListedFailure:
     """A stored failure that may be listed."""
 
     issue: IssueRecord
@@ -51,77 +49,64 @@ class Candidate:
         return 1 + 4 * others + 2 * self.issue.reactions + self.issue.comments
 
 
-def load_candidates(
+def load_failures(
     session: Session, repo_id: int, repo: str, numbers: Iterable[int], version: str | None = None
-) -> list[Candidate]:
+) -> list[ListedFailure]:
     """The failures among these, without pull requests and what GitHub has no more."""
-    heads = [
-        head
-        for head in find_heads(session, repo_id, sorted(numbers))
-        if not head.is_pull_request and head.gone_at is None
-    ]
-    facts = find_facts_without_evidence(session, repo_id, [head.number for head in heads])
-    heads = [head for head in heads if head.number in facts and facts[head.number].is_failure]
+    found = find_heads(session, repo_id, sorted(numbers))
+    heads = {head.number: head for head in found if not head.is_pull_request and head.gone_at is None}
+    facts = find_facts_without_evidence(session, repo_id, list(heads))
+    listed = [head for number, head in heads.items() if number in facts and facts[number].is_failure]
+    numbers = [head.number for head in listed]
     own = repo if is_vllm(repo) else ""  # what is asked for is a version of vLLM
-    fixes = fix_states(session, repo_id, repo, heads, facts, vllm_version=version, versions_of=own)
-    repeats = count_duplicates(session, repo, repo_id, [head.number for head in heads])
-    sizes = cluster_sizes(session, repo_id, [head.number for head in heads])
+    fixes = fix_states(session, repo_id, repo, listed, facts, vllm_version=version, versions_of=own)
+    repeats = count_duplicates(session, repo, repo_id, numbers)
+    sizes = cluster_sizes(session, repo_id, numbers)
     return [
-        Candidate(
-            head,
-            facts[head.number],
-            fixes[head.number],
-            repeats.get(head.number, 0),
-            sizes.get(head.number, 1),
-        )
-        for head in heads
+        ListedFailure(head, facts[n], fixes[n], repeats.get(n, 0), sizes.get(n, 1))
+        for n, head in zip(numbers, listed, strict=True)
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class IssueWords:
     """The words of the issues on one page."""
 
     evidence: dict[int, list[Evidence]]
     sources: dict[int, Sources]
     times: dict[tuple[int, str], datetime | None]
 
-    def said(self, number: int, fields: Iterable[str]) -> tuple[Said, ...]:
+    def stated(self, number: int, fields: Iterable[str]) -> tuple[StatedValue, ...]:
         """What says these fields, the newest first, each sentence once."""
         wanted = tuple(fields)
-        found: dict[tuple[str, str], Said] = {}
+        found: dict[tuple[str, str], StatedValue] = {}
         for item in self.evidence.get(number, ()):
             if item.field in wanted:
-                said = self._said(number, item)
+                said = self._stated(number, item)
                 found.setdefault((said.source, said.text), said)
         return tuple(sorted(found.values(), key=lambda said: -_second(said.at)))
 
-    def remedy(self, candidate: Candidate, repo: str) -> SaidRemedy | None:
+    def remedy(self, one: ListedFailure, repo: str) -> StatedRemedy | None:
         """The first remedy to try of which the words are known."""
-        return next((item for item in self.remedies(candidate, repo) if item.outcome != "fails"), None)
+        return next((item for item in self.remedies(one, repo) if item.outcome != "fails"), None)
 
-    def remedies(self, candidate: Candidate, repo: str) -> Iterator[SaidRemedy]:
+    def remedies(self, one: ListedFailure, repo: str) -> Iterator[StatedRemedy]:
         """The remedies of which the words are known, in the order in which to try them."""
-        number = candidate.issue.number
-        told = {item.value: item for item in self.evidence.get(number, ()) if item.field == "workarounds"}
-        for remedy in remedies_of(candidate.facts, repo=repo, url=candidate.issue.url):
-            if remedy.action in told:
-                yield masked(SaidRemedy(**dict(remedy), quote=self._said(number, told[remedy.action])))
+        number = one.issue.number
+        stated = {item.value: item for item in self.evidence.get(number, ()) if item.field == "workarounds"}
+        for remedy in remedies_of(one.facts, repo=repo, url=one.issue.url):
+            if remedy.action in stated:
+                yield masked(StatedRemedy(**dict(remedy), quote=self._stated(number, stated[remedy.action])))
 
-    def _said(self, number: int, item: Evidence) -> Said:
-        quote = self.sources[number].quote(item)
-        return Said(
-            **dict(quote),
-            field=item.field,
-            value=mask_secrets(item.value),
-            at=self.times.get((number, item.source)),
-        )
+    def _stated(self, number: int, item: Evidence) -> StatedValue:
+        quote, at = self.sources[number].quote(item), self.times.get((number, item.source))
+        return StatedValue(**dict(quote), field=item.field, value=mask_secrets(item.value), at=at)
 
 
-def load_words(session: Session, repo_id: int, candidates: Sequence[Candidate]) -> Words:
-    """The words that tell of version, range, remedy and fix, and when they were written."""
-    numbers = [candidate.issue.number for candidate in candidates]
-    evidence = evidence_of(session, repo_id, numbers, TELLING)
+def load_words(session: Session, repo_id: int, failures: Sequence[ListedFailure]) -> IssueWords:
+    """The words that state version, range, remedy and fix, and when they were written."""
+    numbers = [one.issue.number for one in failures]
+    evidence = evidence_of(session, repo_id, numbers, STATED_FIELDS)
     wanted = {(number, item.source) for number, items in evidence.items() for item in items}
     texts: dict[int, dict[str, str]] = {number: {} for number in numbers}
     times: dict[tuple[int, str], datetime | None] = {}
@@ -129,8 +114,8 @@ def load_words(session: Session, repo_id: int, candidates: Sequence[Candidate]) 
         times[number, name] = at
         if (number, name) in wanted:
             texts[number][name] = text
-    sources = {one.issue.number: Sources(one.issue.url, texts[one.issue.number]) for one in candidates}
-    return Words(evidence, sources, times)
+    sources = {one.issue.number: Sources(one.issue.url, texts[one.issue.number]) for one in failures}
+    return IssueWords(evidence, sources, times)
 
 
 def _texts(
@@ -145,30 +130,22 @@ def _texts(
             yield number, f"comment:{comment.id}", comment.body, comment.created_at
 
 
-def shown(candidate: Candidate, words: Words, repo: str, fields: Iterable[str]) -> dict[str, Any]:
-    """What every list tells of an issue; `fields` are those that put it there."""
-    issue, facts = candidate.issue, candidate.facts
-    newest = words.said(issue.number, TELLING)
-    told = (facts.error.type, facts.error.message) if facts.error else ()
-    return {
+def listed_fields(one: ListedFailure, words: IssueWords, repo: str, fields: Iterable[str]) -> dict[str, Any]:
+    """The fields of a `VersionIssue`; `fields` are those whose words put the issue on the list."""
+    issue, error = one.issue, one.facts.error
+    newest = words.stated(issue.number, STATED_FIELDS)
+    message = ": ".join(part for part in (error.type, error.message) if part) if error else ""
+    return {name: getattr(issue, name) for name in _NAMES.split()} | {
         "repo": repo,
-        "number": issue.number,
         "title": mask_secrets(issue.title),
-        "url": issue.url,
-        "state": issue.state,
-        "state_reason": issue.state_reason,
-        "created_at": issue.created_at,
-        "updated_at": issue.updated_at,
-        "fix": candidate.fix,
-        "regression": facts.regression,
-        "error": mask_secrets(": ".join(part for part in told if part))[:_ERROR_CHARS],
-        "weight": candidate.weight,
-        "duplicates": candidate.duplicates,
-        "reports": candidate.reports,
-        "comments": issue.comments,
-        "reactions": issue.reactions,
-        "remedy": words.remedy(candidate, repo),
-        "quotes": words.said(issue.number, fields)[:QUOTES_MAX],
+        "fix": one.fix,
+        "regression": one.facts.regression,
+        "error": mask_secrets(message)[:_ERROR_CHARS],
+        "weight": one.weight,
+        "duplicates": one.duplicates,
+        "reports": one.reports,
+        "remedy": words.remedy(one, repo),
+        "quotes": words.stated(issue.number, fields)[:QUOTES_MAX],
         "newest": newest[0] if newest else None,
     }
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from app.extract.facts import Regression
 from app.extract.versions import is_before, is_same, last_failing, ordered, plain_version
-from app.knowledge.version.issues import REPORTED, Candidate, load_candidates, load_words, shown
+from app.knowledge.version.issues import REPORTED, ListedFailure, listed_fields, load_failures, load_words
 from app.knowledge.version.shapes import Basis, KnownIssue, KnownPage, Standing
 from app.store.derived.readings import duplicates_of
 from app.store.derived.versions import (
@@ -43,7 +43,7 @@ def known_issues(
         reported = set(numbers_with(session, repo_id, REPORTED, keys))
         ranges = told_regressions(session, repo_id)
         bases = _bases(ranges, version, reported)
-        found = load_candidates(session, repo_id, repo, bases, version)
+        found = load_failures(session, repo_id, repo, bases, version)
         originals = duplicates_of(session, repo_id, repo, list(bases))
         standing = _standings(found, version, bases)
         known = [one for one in found if one.issue.number in standing]
@@ -55,7 +55,7 @@ def known_issues(
         words = load_words(session, repo_id, part)
         items = tuple(
             KnownIssue(
-                **shown(one, words, repo, _fields(one, version)),
+                **listed_fields(one, words, repo, _fields(one, version)),
                 basis=bases[one.issue.number],
                 standing=standing[one.issue.number],
             )
@@ -81,7 +81,9 @@ def _bases(ranges: Mapping[int, ToldRange], version: str, reported: set[int]) ->
     return bases
 
 
-def _standings(found: Iterable[Candidate], version: str, bases: Mapping[int, Basis]) -> dict[int, Standing]:
+def _standings(
+    found: Iterable[ListedFailure], version: str, bases: Mapping[int, Basis]
+) -> dict[int, Standing]:
     """How each issue stands; left out are those of which the version has the fix."""
     told = {one.issue.number: standing_of(one, version) for one in found}
     return {
@@ -107,7 +109,7 @@ def basis_of(told: Regression | None, version: str, is_reported: bool) -> Basis 
     return "in_range" if end else "since"
 
 
-def standing_of(candidate: Candidate, version: str) -> Standing | None:
+def standing_of(candidate: ListedFailure, version: str) -> Standing | None:
     """How an issue stands, seen from a version; None if the version has its fix already."""
     fix, told = candidate.fix, candidate.facts.regression
     if fix.for_you == "already_included":
@@ -119,6 +121,6 @@ def standing_of(candidate: Candidate, version: str) -> Standing | None:
     return "open" if candidate.issue.state == "open" else "closed"
 
 
-def _fields(candidate: Candidate, version: str) -> tuple[str, ...]:
+def _fields(candidate: ListedFailure, version: str) -> tuple[str, ...]:
     own = candidate.facts.versions.get("vllm")
     return (REPORTED, *REGRESSION_FIELDS) if is_same(own, version) else REGRESSION_FIELDS

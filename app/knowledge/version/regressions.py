@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from app.extract.facts import Regression
 from app.extract.versions import is_before, is_same, last_failing, ordered, plain_version
 from app.knowledge.version.culprit_guess import CulpritGuesser
-from app.knowledge.version.issues import Candidate, load_candidates, load_words, shown
+from app.knowledge.version.issues import ListedFailure, listed_fields, load_failures, load_words
 from app.knowledge.version.known_issues import standing_of
 from app.knowledge.version.shapes import Place, RegressionItem, RegressionPage, VersionCount
 from app.store.derived.versions import REGRESSION_FIELDS, ToldRange, told_regressions
@@ -33,11 +33,11 @@ def regressions(
         told = told_regressions(session, repo_id)
         places = _places(told, version)
         if version is None:
-            part = load_candidates(session, repo_id, repo, sorted(told, reverse=True)[after : after + limit])
+            part = load_failures(session, repo_id, repo, sorted(told, reverse=True)[after : after + limit])
             part.sort(key=lambda one: -one.issue.number)
             total = len(told)
         else:
-            found = load_candidates(session, repo_id, repo, places, version)
+            found = load_failures(session, repo_id, repo, places, version)
             found = [one for one in found if _is_current(one, places[one.issue.number], version)]
             found.sort(key=lambda one: (_RANK[places[one.issue.number]], -one.weight, -one.issue.number))
             part, total = found[after : after + limit], len(found)
@@ -45,7 +45,7 @@ def regressions(
         guesser = CulpritGuesser(session, repo_id)
         items = tuple(
             RegressionItem(
-                **shown(one, words, repo, REGRESSION_FIELDS),
+                **listed_fields(one, words, repo, REGRESSION_FIELDS),
                 place=places[one.issue.number],
                 culprit_guesses=guesser.guesses(one),
             )
@@ -103,7 +103,7 @@ def place_of(told: Regression, version: str) -> Place | None:
     return "failing" if end else "since"
 
 
-def _is_current(candidate: Candidate, place: Place, version: str) -> bool:
+def _is_current(candidate: ListedFailure, place: Place, version: str) -> bool:
     """Whether the fix state leaves it where its range puts it.
 
     A fix that the version has ends what went on before it, but not what began in it.

@@ -17,7 +17,7 @@ Standing = Literal["open", "fixed_later", "merged", "closed"]
 Place = Literal["began", "may_have_begun", "failing", "since", "fixed", "told"]
 
 
-class Said(Quote):
+class StatedValue(Quote):
     """A value in the words that say it."""
 
     field: str
@@ -25,10 +25,10 @@ class Said(Quote):
     at: datetime | None = Field(description="when it was written")
 
 
-class SaidRemedy(Remedy):
+class StatedRemedy(Remedy):
     """A remedy with the words that tell it."""
 
-    quote: Said
+    quote: StatedValue
 
 
 class CulpritGuess(Frozen):
@@ -64,9 +64,9 @@ class VersionIssue(Frozen):
     reactions: int
     fix: FixView
     regression: Regression | None = None
-    remedy: SaidRemedy | None = Field(None, description="the one to try first")
-    quotes: tuple[Said, ...] = Field((), description="the words that put it here")
-    newest: Said | None = Field(None, description="the newest words of its version, range, remedy or fix")
+    remedy: StatedRemedy | None = Field(None, description="the one to try first")
+    quotes: tuple[StatedValue, ...] = Field((), description="the words that put it here")
+    newest: StatedValue | None = Field(None, description="newest of version, range, remedy and fix")
 
 
 class KnownIssue(VersionIssue):
