@@ -29,9 +29,9 @@ from app.extract.prose.regression import find_regression
 from app.extract.prose.stated_causes import find_causes, find_reproductions
 from app.extract.prose.stated_error import (
     find_announced_error,
-    find_said_error,
     find_served_error,
-    place_said,
+    find_stated_error,
+    find_stated_place,
 )
 from app.extract.prose.stated_fix import find_fix
 from app.extract.remedies.workarounds import find_workarounds
@@ -186,14 +186,14 @@ def _issue_errors(document: Document) -> CauseChain:
     named = titled or logged.cause
     if named is not None:
         return replace(logged, cause=_placed(document, logged, named))
-    said = find_said_error(document) or (None if logged.apparent else find_announced_error(document))
+    said = find_stated_error(document) or (None if logged.apparent else find_announced_error(document))
     for source in document.sources:
         if source.startswith("comment:"):
             told = _logged(document, source)
             if told.cause is not None and (said is None or said.type == told.cause.type):
                 return told
     apparent = logged.apparent or (None if said else find_served_error(document))
-    said = said or (None if apparent else find_said_error(document, comments=True))
+    said = said or (None if apparent else find_stated_error(document, comments=True))
     if said is not None:
         return replace(logged, cause=_placed(document, logged, said))
     return replace(logged, apparent=apparent and replace(apparent, frame=apparent.frame or logged.place))
@@ -221,7 +221,7 @@ def _placed(document: Document, logged: CauseChain, cause: Cause) -> Cause:
     """The cause at its place: its own, else where a traceback was cut, else where the prose puts it."""
     apparent = logged.apparent
     met = apparent.frame if apparent is not None and apparent.type == cause.type else None
-    place = cause.frame or met or logged.place or place_said(document, cause.type)
+    place = cause.frame or met or logged.place or find_stated_place(document, cause.type)
     if place is not None and place != cause.frame and place.partition(":")[0] in cause.message:
         return cause
     return cause if place == cause.frame else replace(cause, frame=place)

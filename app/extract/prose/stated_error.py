@@ -8,7 +8,6 @@ denied, wished, only feared, or said of another failure is none.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Any
 
 from app.extract.lists import load
@@ -16,10 +15,10 @@ from app.extract.log.lines import LogLine
 from app.extract.log.root_cause import Cause, first_sentence, wrapper_rule
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rules
-from app.extract.text.document import Document
+from app.extract.text.document import Document, Line
 from app.extract.text.sentences import Sentence, is_request, read_sentences
 
-LIST = "said_error"
+_LIST = load("said_error")
 WORDS_BEFORE = 6
 """How far a denial reaches: "should at least raise a clear ValueError"."""
 WORDS_CLOSE = 3
@@ -66,7 +65,7 @@ _MANY = 3
 """Names of so many errors in one sentence are a list, no report."""
 
 
-def find_said_error(document: Document, *, comments: bool = False) -> Cause | None:
+def find_stated_error(document: Document, *, comments: bool = False) -> Cause | None:
     """The error that title and body name in prose, or (`comments`) the first comment that does."""
     if is_request(document):
         return None
@@ -85,7 +84,7 @@ def find_said_error(document: Document, *, comments: bool = False) -> Cause | No
     return best
 
 
-def place_said(document: Document, kind: str | None) -> str | None:
+def find_stated_place(document: Document, kind: str | None) -> str | None:
     """The place where prose says that an error of this class is raised; for a log without frames."""
     for sentence in read_sentences(document) if kind else ():
         at = sentence.text.find(kind or "")
@@ -93,10 +92,10 @@ def place_said(document: Document, kind: str | None) -> str | None:
             place = _place(sentence.text, at)
             if place is not None:
                 return place
-    return _told_place(document)
+    return _located_failure(document)
 
 
-def _told_place(document: Document) -> str | None:
+def _located_failure(document: Document) -> str | None:
     """The file in which a sentence of the report says that the failure happens."""
     for sentence in read_sentences(document):
         if sentence.source.startswith("comment:") or sentence.is_proposal or sentence.low.endswith("?"):
@@ -116,12 +115,10 @@ def find_announced_error(document: Document) -> Cause | None:
     above = ""
     for block in document.of_source("body"):
         if block.kind == "code" and _ANNOUNCES.search(above):
-            told = [line for line in block.lines if line.text.strip(" \t`\r")]
-            if 0 < len(told) <= MAX_ANNOUNCED_LINES and _is_message(told[0].text):
-                raw = told[0].text
-                line = LogLine(0, raw, "", "", told[0].start, told[0].end, raw)
-                message = first_sentence(raw.strip()[:MAX_MESSAGE_CHARS])
-                return Cause(None, message, None, (), line, native=False, rule="said.block")
+            lines = [line for line in block.lines if line.text.strip(" \t`\r")]
+            if 0 < len(lines) <= MAX_ANNOUNCED_LINES and _is_message(lines[0].text):
+                message = first_sentence(lines[0].text.strip()[:MAX_MESSAGE_CHARS])
+                return _cause_at(lines[0], message, "said.block")
         above = block.text.rstrip()[-200:].rpartition("\n")[2]
     return _repeated_title(document)
 
@@ -134,8 +131,7 @@ def _repeated_title(document: Document) -> Cause | None:
     for block in document.of_source("body"):
         for line in block.lines:
             if line.text.strip() == title and block.kind != "heading":
-                told = LogLine(0, line.text, "", "", line.start, line.end, line.text)
-                return Cause(None, title, None, (), told, native=False, rule="said.title_again")
+                return _cause_at(line, title, "said.title_again")
     return None
 
 
@@ -153,18 +149,20 @@ def find_served_error(document: Document) -> Cause | None:
         if found is not None:
             words = next(group for group in found.groups() if group)
             start = text.find(words, found.start())
-            line = LogLine(0, words, "", "", start, start + len(words), words)
-            return Cause(None, words, None, (), line, native=False, rule="served.status")
+            return _cause_at(Line(words, start, start + len(words)), words, "served.status")
     return None
 
 
+def _cause_at(
+    line: Line, message: str, rule: str, kind: str | None = None, frame: str | None = None
+) -> Cause:
+    logged = LogLine(0, line.text, "", "", line.start, line.end, line.text)
+    return Cause(kind, message, frame, (), logged, native=False, rule=rule)
+
+
 def _speaks(low: str) -> bool:
-    return any(word in low for word in _words())
-
-
-@lru_cache(maxsize=1)
-def _words() -> tuple[str, ...]:
-    return tuple({word for rule in load_rules(LIST) for word in rule["words"]})
+    """Whether a text holds a word that a rule asks for."""
+    return any(word in low for rule in load_rules("said_error") for word in rule["words"])
 
 
 def _mentions(sentences: Iterable[Sentence]) -> Iterator[Cause]:
@@ -178,7 +176,7 @@ def _mentions(sentences: Iterable[Sentence]) -> Iterator[Cause]:
 
 def _of_sentence(sentence: Sentence) -> Iterator[Cause]:
     kept: list[tuple[int, Cause]] = []
-    for rule in load_rules(LIST):
+    for rule in load_rules("said_error"):
         if not any(word in sentence.low for word in rule["words"]):
             continue
         for found in rule.pattern.finditer(sentence.text):
@@ -205,9 +203,8 @@ def _cause(sentence: Sentence, rule: Rule, found: Any) -> Cause | None:
     if message:
         at = sentence.text.find(message, start)
         left, right = min(left, sentence.start + at), max(right, sentence.start + at + len(message))
-    raw = sentence.text[left - sentence.start : right - sentence.start]
-    line = LogLine(0, raw, "", "", left, right, raw)
-    return Cause(kind, message, _place(sentence.text, start), (), line, native=False, rule=rule.id)
+    line = Line(sentence.text[left - sentence.start : right - sentence.start], left, right)
+    return _cause_at(line, message, rule.id, kind, _place(sentence.text, start))
 
 
 def _class(name: str) -> str:
@@ -219,15 +216,14 @@ def _class(name: str) -> str:
 
 def _denied(before: str, behind: str) -> bool:
     """Whether the words around a name say that it did not happen here."""
-    lists = load(LIST)
     for mark in _CLAUSE_ENDS:
         before = before.rpartition(mark)[2] if mark in before else before
     words = before.replace("`", " ").replace("*", " ").replace(",", " ").split()[-WORDS_BEFORE:]
     near = f" {' '.join(words)} "
     close = f" {' '.join(words[-WORDS_CLOSE:])} "
-    if _holds(near, lists["denied_before"]) or _holds(close, lists["ended_before"]):
-        return not any(word in near for word in lists["report_before"])
-    return any(word in behind for word in lists["denied_behind"])
+    if _holds(near, _LIST["denied_before"]) or _holds(close, _LIST["ended_before"]):
+        return not any(word in near for word in _LIST["report_before"])
+    return any(word in behind for word in _LIST["denied_behind"])
 
 
 def _holds(near: str, words: Iterable[str]) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.prose.stated_error import find_said_error, find_served_error, place_said
+from app.extract.prose.stated_error import find_stated_error, find_served_error, find_stated_place
 from app.extract.reader import read_issue
 from app.extract.text.document import IssueText
 from tests.extract.saying import an_issue
@@ -17,7 +17,7 @@ Told = tuple[str | None, str, str | None]
 def said(
     body: str, title: str = "[Bug]: the engine stops", *comments: str, of_comments: bool = False
 ) -> Told | None:
-    found = find_said_error(an_issue(body, *comments, title=title), comments=of_comments)
+    found = find_stated_error(an_issue(body, *comments, title=title), comments=of_comments)
     return (found.type, found.message, found.frame) if found else None
 
 
@@ -167,8 +167,8 @@ def test_the_evidence_of_a_said_error_is_its_own_words() -> None:
 def test_a_place_named_beside_the_class_is_found() -> None:
     document = an_issue("The crash is a ValueError in `merge_all()` of `gpu_model_runner.py`.")
 
-    assert place_said(document, "ValueError") == "gpu_model_runner.py:merge_all"
-    assert place_said(document, "KeyError") is None
+    assert find_stated_place(document, "ValueError") == "gpu_model_runner.py:merge_all"
+    assert find_stated_place(document, "KeyError") is None
 
 
 @given(
@@ -181,7 +181,7 @@ def test_a_place_named_beside_the_class_is_found() -> None:
 )
 def test_a_said_error_stands_in_its_source(body: str) -> None:
     document = an_issue(body, title=body.replace("\n", " "))
-    found = find_said_error(document)
+    found = find_stated_error(document)
 
     assert found is None or any(
         text[found.line.start : found.line.end] == found.line.raw for text in document.sources.values()
