@@ -262,3 +262,16 @@ def test_the_workflow_interpolates_nothing_into_a_script_and_may_do_little() -> 
         re.fullmatch(r"\$\{\{ github\.(token|event\.issue\.number) \}\}|https://YOUR-HOST", value)
         for value in steps[-1]["env"].values()
     )
+
+
+def test_contributing_names_files_that_there_are() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:app|ingest|templates|tests|migrations)/[\w./-]+\.\w+|app/[\w/]+/)`", text))
+    assert len(named) > 30
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_two_walks_are_short() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    walks = [part.split("\n#")[0] for part in text.split("### The way of ")[1:]]
+    assert [len(re.findall(r"^\d+\. ", walk, re.MULTILINE)) <= 14 for walk in walks] == [True, True]
