@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -25,7 +25,7 @@ from sqlmodel import Session
 from app.extract.facts import Facts
 from app.extract.log.signature import mask
 from app.extract.rules.patterns import pattern
-from app.extract.rules.rules import load_rule_set
+from app.extract.rules.rules import Rule, load_rule_set
 from app.match.search.terms import bare_title
 from app.store.derived.pair_features import find_packed_features, save_packed_features
 
@@ -111,23 +111,29 @@ def load_word_weights() -> WordWeights:
 
 
 def build_features(title: str, text: str, facts: Facts, created_at: datetime | None) -> PairFeatures:
-    """The view of an issue."""
+    """The features of an issue."""
     known = load_word_weights()
-    said = bare_title(title)
+    plain = bare_title(title)
     message = facts.error.message if facts.error else ""
-    met = _conditions(title, text, facts)
-    in_title = frozenset(met["title"])
+    rules = load_rule_set("conditions")
+    in_title = list(rules.meeting(title))
+    devices = " ; ".join((*facts.gpus, *facts.backends.get("platform", ())))
+    title_conditions = _of_axis("condition", in_title)
     return PairFeatures(
         day=created_at.toordinal() if created_at else None,
         commonness=round(math.log1p(known.common_messages.get(message_key(message), 0)), 4),
-        conditions=frozenset(met["text"]) | in_title,
-        title_conditions=in_title,
-        platforms=frozenset(met["platform"]) or frozenset({"cuda"}),
-        families=frozenset(met["family"]),
+        conditions=title_conditions | _of_axis("condition", rules.meeting(text[:MAX_CONDITION_CHARS])),
+        title_conditions=title_conditions,
+        platforms=_of_axis("platform", [*in_title, *rules.meeting(devices)]) or frozenset({"cuda"}),
+        families=_of_axis("family", [*in_title, *rules.meeting("\n".join(facts.models))]),
         backends=frozenset(f"{key}={one}" for key, values in facts.backends.items() for one in values),
         types=frozenset(error_types(facts)),
-        bags=_bags(said, message, f"{said} {text[:MAX_TEXT_CHARS]}", known),
+        bags=_bags(plain, message, f"{plain} {text[:MAX_TEXT_CHARS]}", known),
     )
+
+
+def _of_axis(axis: str, rules: Iterable[Rule]) -> frozenset[str]:
+    return frozenset(rule.id for rule in rules if rule["axis"] == axis)
 
 
 def message_key(message: str) -> str:
@@ -137,8 +143,9 @@ def message_key(message: str) -> str:
 
 def error_types(facts: Facts) -> set[str]:
     """The classes of an issue's errors, one name for those that were renamed."""
-    told = [item.text.split(" | ")[0] for item in facts.signatures if item.role != "wrapper"]
-    found = {name.rpartition(".")[2] for name in (facts.error.type if facts.error else None, *told) if name}
+    names = [item.text.split(" | ")[0] for item in facts.signatures if item.role != "wrapper"]
+    names += [facts.error.type or ""] if facts.error else []
+    found = {name.rpartition(".")[2] for name in names if name}
     message = facts.error.message.lower() if facts.error else ""
     found = {_RENAMED.get(name, name) for name in found - {"error"}}
     return found | {_OUT_OF_MEMORY} if "out of memory" in message else found
@@ -179,23 +186,6 @@ def names_of(text: str) -> set[str]:
         if len(name) > MIN_STEM_CHARS - 1
         and ("_" in name.strip("_") or any(c.isdigit() for c in name) or _CAMEL.search(name))
     }
-
-
-def _conditions(title: str, text: str, facts: Facts) -> dict[str, set[str]]:
-    """The conditions met: those in the title, in the text; the platform and the models' families."""
-    met: dict[str, set[str]] = {"title": set(), "text": set(), "platform": set(), "family": set()}
-    rules = load_rule_set("conditions")
-    for rule in rules.meeting(title):
-        met["title" if rule["axis"] == "condition" else rule["axis"]].add(rule.id)
-    for rule in rules.meeting(text[:MAX_CONDITION_CHARS]):
-        if rule["axis"] == "condition":
-            met["text"].add(rule.id)
-    for rule in rules.meeting("\n".join(facts.models)):
-        if rule["axis"] == "family":
-            met["family"].add(rule.id)
-    devices = " ; ".join((*facts.gpus, *facts.backends.get("platform", ())))
-    met["platform"] |= {rule.id for rule in rules.meeting(devices) if rule["axis"] == "platform"}
-    return met
 
 
 def _bags(title: str, message: str, text: str, known: WordWeights) -> dict[str, Bag]:

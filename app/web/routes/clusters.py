@@ -7,7 +7,7 @@ the cluster that holds it.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request
@@ -28,6 +28,12 @@ from app.web.views.version_line import version_line
 
 PAGE_CLUSTERS = 12
 PAGE_FOUND = 40
+PARTS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+    ("biggest", "Biggest", "by reports", {"min_size": 2}),
+    ("newest", "Newest", "by their newest report", {"min_size": 2, "sort": "recent"}),
+    ("alive", "Closed but alive", "reported again after the canonical issue was closed", {"alive": True}),
+)
+"""Of the page of all signatures: key, heading, order in words, and what to ask for."""
 REPORTS_SHOWN = 20
 _KIND = "signatures"
 
@@ -78,8 +84,8 @@ def get_signatures(
         limit=limit,
     )
     more = next_cursor(kind, after + limit, page.total)
-    told = ClusterList(items=page.items, total=page.total, next_cursor=more)
-    return answer(request, told, LIST, max_chars, cursor_at=lambda at: write_cursor(kind, after + at))
+    found = ClusterList(items=page.items, total=page.total, next_cursor=more)
+    return answer(request, found, LIST, max_chars, cursor_at=lambda at: write_cursor(kind, after + at))
 
 
 @router.get(
@@ -97,7 +103,7 @@ def get_signature(
     via: Via = None,
     max_chars: MaxChars = None,
 ) -> Response:
-    """Tell all that is known of a failure: its reports, their versions and hardware, remedies, fix, range."""
+    """All that is known of a failure: its reports, their versions and hardware, remedies, fix, range."""
     where = repo or services.default_repo
     current = current_id(services.store, where, signature_id)
     if current != signature_id:
@@ -114,29 +120,11 @@ def signatures_page(
 ) -> HTMLResponse:
     """The biggest, the newest and those that go on after they were closed; or what a search finds."""
     where = repo or services.default_repo
-    if q:
-        parts = [("found", "Found", "biggest first", services.cached(clusters, where, q=q, limit=PAGE_FOUND))]
-    else:
-        parts = [
-            (
-                "biggest",
-                "Biggest",
-                "by reports",
-                services.cached(clusters, where, min_size=2, limit=PAGE_CLUSTERS),
-            ),
-            (
-                "newest",
-                "Newest",
-                "by their newest report",
-                services.cached(clusters, where, min_size=2, sort="recent", limit=PAGE_CLUSTERS),
-            ),
-            (
-                "alive",
-                "Closed but alive",
-                "reported again after the canonical issue was closed",
-                services.cached(clusters, where, alive=True, limit=PAGE_CLUSTERS),
-            ),
-        ]
+    chosen = (("found", "Found", "biggest first", {"q": q, "limit": PAGE_FOUND}),) if q else PARTS
+    parts = [
+        (key, heading, order, services.cached(clusters, where, **{"limit": PAGE_CLUSTERS, **asked}))
+        for key, heading, order, asked in chosen
+    ]
     return render_page(
         "signatures.html",
         q=q,
@@ -160,11 +148,10 @@ def signature_page(
         return _moved("/signatures/", current, signature_id, repo)
     detail = services.cached(view_cluster, where, current, via=via)
     overview = services.overview(where)
-    tried = [item for item in detail.workarounds if item.outcome != "fails"]
     return render_page(
         "signature.html",
         cluster=detail,
-        helps=tried,
+        helps=[item for item in detail.workarounds if item.outcome != "fails"],
         via=via if via != current else None,
         failed=[item for item in detail.workarounds if item.outcome == "fails"],
         stations=version_line(detail.regression, None, overview.newest_release),
@@ -179,8 +166,8 @@ def signature_page(
 def _moved(path: str, current: str, asked: str, repo: str | None) -> RedirectResponse:
     """To the cluster that holds the id today; what was asked for goes along where it reads as an id."""
     query = {"via": asked if re.search(_ID, asked) else None, "repo": repo}
-    told = urlencode({name: value for name, value in query.items() if value})
-    return RedirectResponse(f"{path}{current}" + (f"?{told}" if told else ""), status_code=301)
+    known = urlencode({name: value for name, value in query.items() if value})
+    return RedirectResponse(f"{path}{current}" + (f"?{known}" if known else ""), status_code=301)
 
 
 def _suffix(services: Services, repo: str) -> str:
