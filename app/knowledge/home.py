@@ -106,7 +106,7 @@ def _trending(
     session: Session, repo_id: int, failures: Sequence[Opened], last: datetime, week: IsoWeek | None
 ) -> tuple[TrendingCluster, ...]:
     """What grows first, then what was reported most lately."""
-    growing = {one.cluster_id for one in growths(failures, week) if one.is_growing} if week else set()
+    growing = {one.id for one in growths(failures, week) if one.is_growing} if week else set()
     lately, this_week = (
         Counter(one.cluster_id for one in failures if one.cluster_id and one.created_at > last - span)
         for span in (LATELY, WEEK)

@@ -56,31 +56,21 @@ class IsoWeek:
         return self.start + timedelta(weeks=1)
 
     @property
-    def label(self) -> str:
-        """The week without its year: W46."""
-        return f"W{self.number:02}"
-
-    @property
     def days(self) -> str:
         """Its days in words: 9 - 15 November 2026, with a dash."""
         first, last = self.start, self.end - timedelta(days=1)
-        if first.year != last.year:
-            begin = f"{first.day} {first:%B %Y}"
-        elif first.month != last.month:
-            begin = f"{first.day} {first:%B}"
-        else:
-            begin = f"{first.day}"
-        return f"{begin} – {last.day} {last:%B %Y}"
+        form = "" if first.month == last.month else " %B" if first.year == last.year else " %B %Y"
+        return f"{first.day}{first.strftime(form)} – {last.day} {last:%B %Y}"
 
     def shifted(self, weeks: int) -> IsoWeek:
         """So many weeks later; earlier where it is negative."""
         return IsoWeek.of(self.start + timedelta(weeks=weeks))
 
     def __str__(self) -> str:
-        return f"{self.year}-{self.label}"
+        return f"{self.year}-W{self.number:02}"
 
 
 @lru_cache(maxsize=4096)
 def _week_of(day: date) -> IsoWeek:
-    told = day.isocalendar()
-    return IsoWeek(told.year, told.week)
+    calendar = day.isocalendar()
+    return IsoWeek(calendar.year, calendar.week)

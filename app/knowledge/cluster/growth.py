@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from pydantic import Field
@@ -34,23 +34,25 @@ class Growth:
 
     Attributes:
         numbers: the reports of the week.
+        reports: how many these are.
         before: how many reports the weeks before have, together.
-        mean: reports a week expected: the mean of the weeks before, never below one report in all of them.
+        mean_before: reports a week to expect: the mean of the weeks before, of at least one report.
         p: chance of so many reports or more at that mean.
         q: p after Benjamini and Hochberg over all clusters reported in these weeks.
     """
 
-    cluster_id: str
+    id: str
     numbers: tuple[int, ...]
+    reports: int
     before: int
-    mean: float
+    mean_before: float
     p: float
     q: float
 
     @property
     def is_growing(self) -> bool:
         """Enough reports, and too many to be chance."""
-        return len(self.numbers) >= REPORTS_MIN and self.q < Q_MAX
+        return self.reports >= REPORTS_MIN and self.q < Q_MAX
 
 
 class GrowingCluster(Frozen):
@@ -93,32 +95,26 @@ def growths(opened: Iterable[Opened], week: IsoWeek) -> list[Growth]:
     means = [max(before[key], 1) / WEEKS_BEFORE for key in ids]
     chances = [poisson_tail(len(now.get(key, ())), mean) for key, mean in zip(ids, means, strict=True)]
     found = [
-        Growth(key, tuple(sorted(now.get(key, ()))), before[key], mean, p, q)
+        Growth(key, tuple(sorted(now.get(key, ()))), len(now.get(key, ())), before[key], mean, p, q)
         for key, mean, p, q in zip(ids, means, chances, benjamini_hochberg(chances), strict=True)
     ]
-    return sorted(found, key=lambda one: (one.p, -len(one.numbers), one.cluster_id))
+    return sorted(found, key=lambda one: (one.p, -one.reports, one.id))
 
 
 def describe_growing(session: Session, repo_id: int, growing: Sequence[Growth]) -> tuple[GrowingCluster, ...]:
     """These clusters with their texts, titles and sizes; one that is stored no more is left out."""
-    ids = [one.cluster_id for one in growing]
+    ids = [one.id for one in growing]
     records, members = find_clusters(session, repo_id, ids), members_of(session, repo_id, ids)
     heads = find_heads(session, repo_id, sorted({record.canonical for record in records.values()}))
     titles = {head.number: mask_secrets(head.title) for head in heads}
     return tuple(
         GrowingCluster(
-            id=record.id,
+            **asdict(one),
             text=mask_secrets(record.text),
             canonical=record.canonical,
             title=titles.get(record.canonical, ""),
             size=len(members.get(record.id, ())),
-            numbers=one.numbers,
-            reports=len(one.numbers),
-            before=one.before,
-            mean_before=one.mean,
-            p=one.p,
-            q=one.q,
         )
         for one in growing
-        if (record := records.get(one.cluster_id)) is not None
+        if (record := records.get(one.id)) is not None
     )

@@ -25,6 +25,8 @@ from app.knowledge.digest.shapes import (
 )
 from app.knowledge.digest.week import WeekIssues, error_text, one_line
 from app.knowledge.labels import plural
+from app.knowledge.remedies import Remedy
+from app.store.records import IssueRecord
 
 LINES_MAX = 5
 EACH_MAX = 2
@@ -36,12 +38,11 @@ _SETTING = pattern(r"^(?:--[a-z][a-z0-9-]+|[A-Z][A-Z0-9]+_[A-Z0-9_]+=\S)")
 
 def advice(
     week: WeekIssues,
-    *,
     fixed: Sequence[FixNews],
+    facts_of_fixed: Mapping[int, Facts],
     regressions: Sequence[VersionNews],
     growing: Sequence[GrowingCluster],
     without: Sequence[UnremediedNews],
-    facts_of_fixed: Mapping[int, Facts],
 ) -> tuple[Advice, ...]:
     """At most five lines, each of another issue: what to install, to set, to stay on, to watch."""
     lines: dict[int, Advice] = {}
@@ -82,8 +83,11 @@ def _upgrades(fixed: Iterable[FixNews], facts: Mapping[int, Facts]) -> Iterator[
             yield _line("upgrade", item, facts[item.number], action)
 
 
-def _line(kind: AdviceKind, item: DigestIssue, facts: Facts, action: str) -> Advice:
-    return Advice(kind=kind, whom=_whom(facts), action=action, number=item.number, url=item.url)
+def _line(
+    kind: AdviceKind, item: DigestIssue | Remedy | IssueRecord, facts: Facts, action: str, command: str = ""
+) -> Advice:
+    whom, number, url = _whom(facts), item.number, item.url
+    return Advice(kind=kind, whom=whom, action=action, command=command, number=number, url=url)
 
 
 def _remedies(week: WeekIssues) -> Iterator[Advice]:
@@ -96,14 +100,8 @@ def _remedies(week: WeekIssues) -> Iterator[Advice]:
                 found.append((-len(failure.numbers), -week.hits(failure.numbers), remedy.number, remedy))
                 break
     for *_, remedy in sorted(found, key=lambda item: item[:3]):
-        yield Advice(
-            kind="remedy",
-            whom=_whom(week.candidates[remedy.number].facts),
-            action="this is said to work:",
-            command=remedy.action,
-            number=remedy.number,
-            url=remedy.url,
-        )
+        facts = week.candidates[remedy.number].facts
+        yield _line("remedy", remedy, facts, "this is said to work:", remedy.action)
 
 
 def _stays(week: WeekIssues, regressions: Iterable[VersionNews]) -> Iterator[Advice]:
@@ -137,13 +135,7 @@ def _watches(
         found = week.candidates.get(max(item.numbers, default=item.canonical))
         if found is not None and lines.keys().isdisjoint((item.canonical, *item.numbers)):
             action = f"watch this: {item.reports} reports this week, {item.before} in the eight weeks before."
-            yield Advice(
-                kind="watch",
-                whom=_whom(found.facts),
-                number=found.issue.number,
-                url=found.issue.url,
-                action=action,
-            )
+            yield _line("watch", found.issue, found.facts, action)
 
 
 def _unhelped(week: WeekIssues, without: Sequence[UnremediedNews]) -> Iterator[Advice]:
@@ -154,7 +146,6 @@ def _unhelped(week: WeekIssues, without: Sequence[UnremediedNews]) -> Iterator[A
 
 def headline(
     week: WeekIssues,
-    *,
     clusters: Sequence[ClusterNews],
     growing: int,
     fixed: Sequence[FixNews],

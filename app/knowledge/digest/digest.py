@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import groupby, islice
-from typing import TypedDict
+from typing import Any
 
 from sqlmodel import Session
 
@@ -84,6 +84,7 @@ def _digest(session: Session, repo_id: int, repo: str, week: IsoWeek) -> Digest:
     growing = describe_growing(session, repo_id, grown[:GROWING_LISTED])
     earlier = nearest_opened(session, repo_id, week.start, before=True)
     later = nearest_opened(session, repo_id, week.end, before=False)
+    before = weeks[-2].failures if data.is_over else None
     return Digest(
         repo=repo,
         week=str(week),
@@ -92,21 +93,8 @@ def _digest(session: Session, repo_id: int, repo: str, week: IsoWeek) -> Digest:
         end=week.end,
         previous=str(IsoWeek.of(earlier)) if earlier else None,
         next=str(IsoWeek.of(later)) if later else None,
-        headline=headline(
-            loaded,
-            clusters=clusters,
-            growing=len(grown),
-            fixed=fixed,
-            before=weeks[-2].failures if data.is_over else None,
-        ),
-        advice=advice(
-            loaded,
-            fixed=fixed,
-            regressions=regressions,
-            growing=growing,
-            without=without,
-            facts_of_fixed=facts_of_fixed,
-        ),
+        headline=headline(loaded, clusters, len(grown), fixed, before),
+        advice=advice(loaded, fixed, facts_of_fixed, regressions, growing, without),
         data=data,
         issues=len(loaded.issues),
         failures=len(loaded.reports),
@@ -156,15 +144,8 @@ def count_weeks(opened: Iterable[Opened], weeks: Iterable[IsoWeek]) -> tuple[Wee
     return tuple(WeekCount(week=str(week), issues=issues[week], failures=failures[week]) for week in weeks)
 
 
-class _Counts(TypedDict):
-    kinds: tuple[ValueCount, ...]
-    hardware: tuple[ValueCount, ...]
-    without_hardware: int
-    areas: tuple[AreaCount, ...]
-
-
-def _counts(session: Session, repo_id: int, loaded: WeekIssues, covered: int) -> _Counts:
-    """In how many of the week's reports each kind of failure, each GPU and each backend stands."""
+def _counts(session: Session, repo_id: int, loaded: WeekIssues, covered: int) -> dict[str, Any]:
+    """The fields of a digest that tell in how many of the week's reports each value stands."""
     week = loaded.week
     spellings: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
@@ -188,17 +169,17 @@ def _counts(session: Session, repo_id: int, loaded: WeekIssues, covered: int) ->
     for area in areas:
         counts[area.field].append(ValueCount(value=area.value, reports=area.reports))
     with_hardware = {number for (field, _), named in numbers.items() if field == "gpus" for number in named}
-    return _Counts(
-        kinds=tuple(counts["failure_kind"]),
-        hardware=tuple(counts["gpus"]),
-        without_hardware=len(loaded.reports) - len(with_hardware),
-        areas=tuple(
+    return {
+        "kinds": counts["failure_kind"],
+        "hardware": counts["gpus"],
+        "without_hardware": len(loaded.reports) - len(with_hardware),
+        "areas": [
             area
             for _, of_field in groupby(areas, key=lambda area: area.field)
             for area in islice(of_field, AREA_VALUES_LISTED)
             if area.reports >= AREA_REPORTS_MIN
-        ),
-    )
+        ],
+    }
 
 
 def _values(

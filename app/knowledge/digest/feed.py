@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Literal
 
 from sqlmodel import Session
 
@@ -38,11 +37,15 @@ class FeedEntry(Frozen):
     """An entry. `key` names what it is about for good; `path` is where our page of it is."""
 
     key: str
-    kind: Literal["digest", "cluster", "growing", "fixed"]
     title: str
     summary: str
     path: str
     updated: datetime
+
+    @property
+    def kind(self) -> str:
+        """The key's first part: digest, cluster, growing or fixed."""
+        return self.key.partition("/")[0]
 
 
 def feed_entries(store: Store, repo: str) -> tuple[FeedEntry, ...]:
@@ -82,7 +85,6 @@ def _digests(opened: Sequence[Opened], newest: IsoWeek) -> Iterator[FeedEntry]:
             earlier = f"{before.failures:,} among {before.issues:,}"
             yield FeedEntry(
                 key=f"digest/{week}",
-                kind="digest",
                 path=f"/digest/{week}",
                 updated=week.end,
                 title=f"Week {week}: {words}",
@@ -104,7 +106,6 @@ def _new_clusters(session: Session, repo_id: int, opened: Sequence[Opened]) -> I
             named = ", ".join(f"#{number}" for number in numbers[:8])
             yield FeedEntry(
                 key=f"cluster/{key}",
-                kind="cluster",
                 path=f"/signatures/{key}",
                 updated=max(times[key]),
                 title=f"New failure: {_line(record.text)}",
@@ -117,7 +118,6 @@ def _growing(session: Session, repo_id: int, opened: Sequence[Opened], week: Iso
     for item in describe_growing(session, repo_id, grown):
         yield FeedEntry(
             key=f"growing/{week}/{item.id}",
-            kind="growing",
             path=f"/signatures/{item.id}",
             updated=week.end,
             title=f"Growing: {_line(item.text or item.title)}",
@@ -137,7 +137,6 @@ def _fixes(session: Session, repo_id: int, repo: str, start: datetime, end: date
         how = f"Fixed in {item.fix.released_in}" if item.how == "released" else "Fix merged"
         yield FeedEntry(
             key=f"fixed/{item.number}/{item.fix.released_in or item.fix.pr}",
-            kind="fixed",
             updated=at,
             path=f"/issues/{item.number}",
             title=f"{how}: #{item.number} {_line(item.title)}",

@@ -63,6 +63,12 @@ class WeekFailure:
         """The one to try first, if any is said to help."""
         return next((item for item in self.remedies if item.outcome != "fails"), None)
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Those that `ClusterNews` and `AliveNews` have in common."""
+        known = {"text": self.text, "canonical": self.canonical, "title": self.title}
+        return {"id": self.cluster, "numbers": self.numbers, **known}
+
 
 @dataclass(frozen=True, slots=True)
 class WeekIssues:
@@ -175,12 +181,8 @@ def cluster_news(week: WeekIssues) -> tuple[ClusterNews, ...]:
     """The failures of the week that have other reports, the most reported first."""
     return tuple(
         ClusterNews(
-            id=one.cluster,
-            text=one.text,
-            canonical=one.canonical,
-            title=one.title,
+            **one.fields,
             reports=len(one.numbers),
-            numbers=one.numbers,
             size=one.size,
             is_new=len(one.numbers) == one.size,
             remedy=one.remedy,
@@ -200,8 +202,8 @@ def regression_news(week: WeekIssues) -> tuple[VersionNews, ...]:
             began = plain_version(since.first_failing) if since.first_failing else None
             fields = issue_fields(week.repo, one.issue, one.facts)
             found[began].append(RegressionNews(**fields, regression=since))
-    comparable = {version: key for key in found if key and (version := ordered(key)) is not None}
-    newest_first = [comparable[version] for version in sorted(comparable, reverse=True)]
+    comparable = [(version, key) for key in found if key and (version := ordered(key)) is not None]
+    newest_first = [key for _, key in sorted(comparable, reverse=True)]
     others = sorted(key for key in found if key is not None and key not in newest_first)
     keys = [*newest_first, *others, *([None] if None in found else [])]
     return tuple(VersionNews(version=key, items=tuple(found[key])) for key in keys)
@@ -226,16 +228,7 @@ def alive_news(week: WeekIssues) -> tuple[AliveNews, ...]:
     for one in week.failures:
         alive = closed_but_alive(week.candidates.get(one.canonical), week.known(one.numbers), one.fix)
         if one.cluster and alive:
-            found.append(
-                AliveNews(
-                    id=one.cluster,
-                    text=one.text,
-                    canonical=one.canonical,
-                    title=one.title,
-                    alive=alive,
-                    numbers=one.numbers,
-                )
-            )
+            found.append(AliveNews(**one.fields, alive=alive))
     return tuple(sorted(found, key=lambda one: (-one.alive.reports_since, one.canonical)))
 
 

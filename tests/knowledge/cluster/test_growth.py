@@ -30,13 +30,13 @@ def grown(week: Mapping[str, int], before: Mapping[str, int]) -> list[Growth]:
     before=st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 60), min_size=1),
 )
 def test_growth_is_that_of_scipy_over_all_clusters(week: dict[str, int], before: dict[str, int]) -> None:
-    found = {one.cluster_id: one for one in grown(week, before)}
+    found = {one.id: one for one in grown(week, before)}
     ids = sorted(found)
     means = [max(before.get(key, 0), 1) / 8 for key in ids]
     chances = [float(poisson.sf(week.get(key, 0) - 1, mean)) for key, mean in zip(ids, means, strict=True)]
 
     assert ids == sorted({*before, *(key for key, count in week.items() if count)})
-    assert [found[key].mean for key in ids] == means
+    assert [found[key].mean_before for key in ids] == means
     assert [found[key].p for key in ids] == pytest.approx(chances, rel=1e-9, abs=1e-15)
     adjusted = false_discovery_control(chances)
     assert [found[key].q for key in ids] == pytest.approx(list(adjusted), rel=1e-8, abs=1e-14)
@@ -48,7 +48,7 @@ def test_growth_is_that_of_scipy_over_all_clusters(week: dict[str, int], before:
 def test_two_reports_are_no_growth_however_rare_the_failure_was() -> None:
     found = grown({"a": 2, "b": 400}, {})
 
-    assert {one.cluster_id: one.is_growing for one in found} == {"a": False, "b": True}
+    assert {one.id: one.is_growing for one in found} == {"a": False, "b": True}
 
 
 def test_other_issues_and_other_weeks_do_not_count() -> None:

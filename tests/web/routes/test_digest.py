@@ -273,7 +273,6 @@ HOSTILE = "<script>alert('x')</script> ]]> &amp; &#x0; \x00\x08\x1b[31m \ud800 \
 
 def an_entry(key: str = "digest/2026-W15", **more: object) -> FeedEntry:
     told = {
-        "kind": "digest",
         "title": "Week",
         "summary": "Words.",
         "path": f"/{key}",
