@@ -23,9 +23,9 @@ from app.knowledge.iso_week import IsoWeek
 from app.knowledge.version.issues import load_failures
 from app.knowledge.version.known_issues import standing_of
 from app.store.derived.clusters import find_clusters, members_of
-from app.store.derived.facets import find_estimated_dates, find_titles, told_values_of
+from app.store.derived.facets import field_values_of, find_estimated_dates, find_titles
 from app.store.derived.readings import find_facts_without_evidence
-from app.store.derived.versions import numbers_with, told_values
+from app.store.derived.versions import known_values, numbers_with
 from app.store.derived.weeks import Opened, opened_between, opened_span, release_dates
 from app.store.github.issues import find_heads, find_repository
 from app.store.github.sync_state import fresh_as_of
@@ -167,7 +167,7 @@ def _release(session: Session, repo_id: int, repo: str) -> ReleaseNews | None:
 def _newest_named(session: Session, repo_id: int) -> str | None:
     """The newest full release that several issues name as theirs: one alone may name anything."""
     named: dict[Version, set[int]] = defaultdict(set)
-    for _, text, number in told_values_of(session, repo_id, [_REPORTED]):
+    for _, text, number in field_values_of(session, repo_id, [_REPORTED]):
         version = ordered(text)
         if version is not None and not version.is_prerelease:
             named[version].add(number)
@@ -195,5 +195,5 @@ def _failing(session: Session, repo_id: int, repo: str, version: str) -> list[Re
 
 def _naming(session: Session, repo_id: int, field: str, version: str) -> set[int]:
     """The issues that name the version in this field, however it is spelled."""
-    spellings = [text for text in told_values(session, field) if is_same(text, version)]
+    spellings = [text for text in known_values(session, field) if is_same(text, version)]
     return set(numbers_with(session, repo_id, field, spellings)) if spellings else set()

@@ -12,7 +12,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import insert, inspect, text
 
 from app.errors import SchemaError, StoreError
-from app.store.derived.facets import told_of_issues
+from app.store.derived.facets import column_values_of
 from app.store.engine import connect as dialect
 from app.store.github.issues import add_repository, find_repository, save_issues
 from app.store.schema import check_current, current_revision, migrate, newest_revision
@@ -106,9 +106,9 @@ def test_what_lists_filter_by_is_told_of_readings_that_are_there_already(empty: 
     migrate(empty)
 
     with empty.reading() as session:
-        assert sorted(told_of_issues(session, repo_id, "failure_kind")) == [("hang", 2), ("oom", 1)]
-        assert told_of_issues(session, repo_id, "error_type") == [("E" * 120, 1)]
-        assert [number for _, number in told_of_issues(session, repo_id, "has_remedy")] == [1]
+        assert sorted(column_values_of(session, repo_id, "failure_kind")) == [("hang", 2), ("oom", 1)]
+        assert column_values_of(session, repo_id, "error_type") == [("E" * 120, 1)]
+        assert [number for _, number in column_values_of(session, repo_id, "has_remedy")] == [1]
 
 
 def test_migrate_of_an_empty_database_to_base_changes_nothing(empty: Store) -> None:

@@ -18,7 +18,7 @@ from app.extract.redaction.redact import mask_part
 from app.extract.text.lines import LinesAt
 from app.knowledge.diagnosis.shapes import LineRole, MatchLine
 from app.starter.cards import parse_card
-from app.store.derived.error_spans import find_told_error
+from app.store.derived.error_spans import find_stated_error
 
 BEFORE_LINES, AFTER_LINES = 3, 1
 MAX_LINES = 14
@@ -84,7 +84,7 @@ def issue_excerpt(session: Session, repo_id: int, number: int) -> tuple[MatchLin
 
     Empty where the body does not name the error.
     """
-    found = find_told_error(session, repo_id, number)
+    found = find_stated_error(session, repo_id, number)
     if found is None:
         return ()
     text, cause, wrappers = found.text, found.cause, found.wrappers

@@ -23,13 +23,13 @@ from app.extract.versions import is_same, ordered
 from app.knowledge.fix.shapes import FixView
 from app.match.search.agreement import model_family
 from app.store.derived.facets import (
+    ColumnValue,
     Listed,
-    ToldName,
-    ToldOf,
+    ReadingColumn,
+    column_values_of,
+    field_values_of,
     listed_states,
     numbers_labelled,
-    told_of_issues,
-    told_values_of,
 )
 from app.store.derived.versions import REGRESSION_FIELDS
 
@@ -194,16 +194,16 @@ class Told:
             return self._values[fields[0]]
         return _regroup(((key, found) for field in fields for key, found in self._values[field].items()), str)
 
-    def told(self, name: ToldName) -> list[ToldOf]:
+    def told(self, name: ReadingColumn) -> list[ColumnValue]:
         """What is told of each issue as a whole."""
-        return told_of_issues(self._session, self._repo_id, name)
+        return column_values_of(self._session, self._repo_id, name)
 
     def _read(self, fields: Iterable[str]) -> None:
         missing = [field for field in fields if field not in self._values]
         if not missing:
             return
         self._values |= {field: defaultdict(set) for field in missing}
-        for field, key, number in told_values_of(self._session, self._repo_id, missing):
+        for field, key, number in field_values_of(self._session, self._repo_id, missing):
             self._values[field][key].add(number)
 
     def _of_model(self, value: str) -> Numbers:

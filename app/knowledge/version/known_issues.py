@@ -16,10 +16,10 @@ from app.knowledge.version.shapes import Basis, KnownIssue, KnownPage, Standing
 from app.store.derived.readings import duplicates_of
 from app.store.derived.versions import (
     REGRESSION_FIELDS,
-    ToldRange,
+    StatedRange,
+    known_values,
     numbers_with,
-    told_regressions,
-    told_values,
+    stated_regressions,
 )
 from app.store.github.issues import find_repository
 from app.store.session import Store
@@ -39,9 +39,9 @@ def known_issues(
         repo_id = find_repository(session, repo)
         if repo_id is None:
             return _page(version, (), 0, 0)
-        keys = [key for key in told_values(session, REPORTED) if is_same(key, version)]
+        keys = [key for key in known_values(session, REPORTED) if is_same(key, version)]
         reported = set(numbers_with(session, repo_id, REPORTED, keys))
-        ranges = told_regressions(session, repo_id)
+        ranges = stated_regressions(session, repo_id)
         bases = _bases(ranges, version, reported)
         found = load_failures(session, repo_id, repo, bases, version)
         originals = duplicates_of(session, repo_id, repo, list(bases))
@@ -70,7 +70,7 @@ def _page(version: str, items: tuple[KnownIssue, ...], total: int, closed: int) 
     return KnownPage(version=told, is_ordered=ordered_here, items=items, total=total, closed=closed)
 
 
-def _bases(ranges: Mapping[int, ToldRange], version: str, reported: set[int]) -> dict[int, Basis]:
+def _bases(ranges: Mapping[int, StatedRange], version: str, reported: set[int]) -> dict[int, Basis]:
     """Why each issue is one of the version's; of an earlier one's failures only those that are open."""
     bases: dict[int, Basis] = {}
     for number in reported | ranges.keys():

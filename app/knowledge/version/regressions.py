@@ -15,7 +15,7 @@ from app.knowledge.version.culprit_guess import CulpritGuesser
 from app.knowledge.version.issues import ListedFailure, listed_fields, load_failures, load_words
 from app.knowledge.version.known_issues import standing_of
 from app.knowledge.version.shapes import Place, RegressionItem, RegressionPage, VersionCount
-from app.store.derived.versions import REGRESSION_FIELDS, ToldRange, told_regressions
+from app.store.derived.versions import REGRESSION_FIELDS, StatedRange, stated_regressions
 from app.store.github.issues import find_repository
 from app.store.session import Store
 
@@ -30,7 +30,7 @@ def regressions(
         repo_id = find_repository(session, repo)
         if repo_id is None:
             return _page(version, (), 0)
-        told = told_regressions(session, repo_id)
+        told = stated_regressions(session, repo_id)
         places = _places(told, version)
         if version is None:
             part = load_failures(session, repo_id, repo, sorted(told, reverse=True)[after : after + limit])
@@ -58,7 +58,7 @@ def regression_versions(store: Store, repo: str) -> tuple[VersionCount, ...]:
     """The versions in which failures are said to have begun, the newest first; those without order last."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        told = told_regressions(session, repo_id) if repo_id is not None else {}
+        told = stated_regressions(session, repo_id) if repo_id is not None else {}
     begun = [one.span.first_failing for one in told.values() if one.span.first_failing]
     known = Counter(version for text in begun if (version := ordered(text)) is not None)
     apart = Counter(plain_version(text) for text in begun if ordered(text) is None)
@@ -71,7 +71,7 @@ def regression_versions(store: Store, repo: str) -> tuple[VersionCount, ...]:
     )
 
 
-def _places(told: Mapping[int, ToldRange], version: str | None) -> dict[int, Place]:
+def _places(told: Mapping[int, StatedRange], version: str | None) -> dict[int, Place]:
     """Where the version lies in each range; of those that began earlier only the open ones."""
     if version is None:
         return dict.fromkeys(told, "told")

@@ -1,14 +1,8 @@
-"""Readings as they were kept, whatever rules they are from: what `save_readings` wrote, found again.
-
-Their facts stay JSON: rules that are older than the program may have left another shape.
-
-What the reading room made of an issue: its facts with their evidence, its signatures, its links.
-
-Which issues must be read again: the stored mark that a stopped run leaves behind by itself.
+"""What was extracted from issues: facts with their evidence, signatures, links; and what must be read again.
 
 An issue is stale when nothing was read out of it yet, when it or one of its comments was stored (or the
-comment went) after it was read, or when it was read under other rules. So facts may be derived at any
-time after the raw page is safe: a killed run is made good by whoever asks next.
+comment went) after it was read, or when it was read under other rules. So facts may be derived at any time
+after the raw JSON is stored: whatever a killed run left undone is done by the next.
 """
 
 from __future__ import annotations
@@ -18,13 +12,13 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import String, bindparam, cast, delete, insert, literal, or_
+from sqlalchemy import delete, insert, or_
 from sqlalchemy import select as sql_select
 from sqlmodel import Session, col, exists, select
 
 from app.extract.facts import Evidence, Facts
 from app.store.engine.connect import upsert
-from app.store.engine.rows import AMONG, plain_rows
+from app.store.engine.rows import AMONG, plain_rows, sql_rows
 from app.store.records import LinkRecord
 from app.store.tables import (
     CommentRow,
@@ -33,7 +27,6 @@ from app.store.tables import (
     LinkRow,
     OccurrenceRow,
     ReadingRow,
-    SignatureRow,
     metadata,
 )
 
@@ -55,7 +48,7 @@ def find_kept_readings(session: Session, repo_id: int, numbers: Sequence[int]) -
     query = select(ReadingRow.number, ReadingRow.rules_version, ReadingRow.facts, ReadingRow.fault).where(
         ReadingRow.repo_id == repo_id, col(ReadingRow.number).in_(list(numbers))
     )
-    evidence = _evidence(session, repo_id, numbers)
+    evidence = find_evidence(session, repo_id, numbers)
     links = _links(session, repo_id, numbers)
     return {
         number: KeptReading(
@@ -65,38 +58,13 @@ def find_kept_readings(session: Session, repo_id: int, numbers: Sequence[int]) -
     }
 
 
-def _evidence(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, list[Evidence]]:
-    query = (
-        select(FactRow)
-        .where(FactRow.repo_id == repo_id, col(FactRow.number).in_(list(numbers)))
-        .order_by(col(FactRow.number), col(FactRow.position))
-    )
-    found: dict[int, list[Evidence]] = {}
-    for row in session.exec(query):
-        item = Evidence.model_construct(
-            field=row.field,
-            value=row.value,
-            quote=row.quote,
-            source=row.source,
-            start=row.start,
-            end=row.end,
-            rule=row.rule,
-            confidence=row.confidence,
-        )
-        found.setdefault(row.number, []).append(item)
-    return found
-
-
 def _links(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, list[LinkRecord]]:
-    query = select(LinkRow).where(
-        LinkRow.repo_id == repo_id,
-        col(LinkRow.number).in_(list(numbers)),
-        col(LinkRow.kind).in_(EXTRACTED_LINK_KINDS),
+    query = sql_select(_LINK.number, *_LINK_COLUMNS).where(
+        _LINK.repo_id == repo_id, _LINK.number.in_(numbers), _LINK.kind.in_(EXTRACTED_LINK_KINDS)
     )
     found: dict[int, list[LinkRecord]] = {}
-    for row in session.exec(query):
-        item = LinkRecord(row.target_repo, row.target_number, row.kind, row.reason, row.score, row.channel)
-        found.setdefault(row.number, []).append(item)
+    for number, *values in session.connection().execute(query):
+        found.setdefault(number, []).append(LinkRecord(*values))
     return found
 
 
@@ -107,46 +75,8 @@ _NO_FACTS = frozenset({None, "null"})
 
 EXTRACTED_LINK_KINDS = ("mentions", "fixes", "fixed_by", "introduced_by", "duplicate", "reverts", "relands")
 
-# Asked with every diagnosis or page, so built once: putting a statement together costs more than running it.
-_FACT, _LINK, _COMMENT = (metadata.tables[name].c for name in ("fact", "link", "comment"))
-_EVIDENCE = (
-    sql_select(_FACT.number, *(_FACT[name] for name in Evidence.model_fields))
-    .where(_FACT.repo_id == bindparam("repo_id"), _FACT.number.in_(bindparam("numbers", expanding=True)))
-    .order_by(_FACT.number, _FACT.position)
-)
-_LINKS_FROM = sql_select(*(_LINK[item.name] for item in fields(LinkRecord))).where(
-    _LINK.repo_id == bindparam("repo_id"), _LINK.number == bindparam("number")
-)
-_ALL_LINKS_TO = sql_select(_LINK.repo_id, _LINK.number, _LINK.kind, _LINK.reason).where(
-    _LINK.target_repo == bindparam("repo"), _LINK.target_number == bindparam("number")
-)
-_LINKS_TO = select(LinkRow.repo_id, LinkRow.number, LinkRow.target_number).where(
-    col(LinkRow.target_repo) == bindparam("repo"),
-    col(LinkRow.target_number).in_(bindparam("numbers", expanding=True)),
-    col(LinkRow.kind) == bindparam("kind"),
-)
-_DUPLICATES = select(LinkRow.number, LinkRow.target_number).where(
-    col(LinkRow.repo_id) == bindparam("repo_id"),
-    col(LinkRow.number).in_(bindparam("numbers", expanding=True)),
-    col(LinkRow.target_repo) == bindparam("repo"),
-    col(LinkRow.kind) == "duplicate",
-)
-_WORDS = (
-    sql_select(_FACT.number, _FACT.quote, _COMMENT.author_association)
-    .join_from(
-        metadata.tables["fact"],
-        metadata.tables["comment"],
-        (_COMMENT.repo_id == _FACT.repo_id)
-        & (_COMMENT.issue_number == _FACT.number)
-        & (_FACT.source == literal("comment:").concat(cast(_COMMENT.id, String))),
-        isouter=True,
-    )
-    .where(
-        _FACT.repo_id == bindparam("repo_id"),
-        _FACT.number.in_(bindparam("numbers", expanding=True)),
-        _FACT.field == "fix",
-    )
-)
+_FACT, _LINK = metadata.tables["fact"].c, metadata.tables["link"].c
+_LINK_COLUMNS = [_LINK[item.name] for item in fields(LinkRecord)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +141,11 @@ def _reading_row(repo_id: int, reading: Reading, rules_version: str, now: dateti
         "facts": facts,
         "fault": reading.fault,
         "read_at": now,
-        **_told(reading.facts),
+        **_filters(reading.facts),
     }
 
 
-def _told(facts: Facts | None) -> dict[str, Any]:
+def _filters(facts: Facts | None) -> dict[str, Any]:
     """What lists filter by, beside the facts."""
     kind = facts.error.type if facts and facts.error else None
     return {
@@ -261,15 +191,29 @@ def _link_rows(repo_id: int, readings: Iterable[Reading]) -> Iterable[dict[str, 
 
 def find_facts(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, Facts]:
     """The facts of these issues with their evidence; an issue that could not be read is left out."""
-    evidence: dict[int, list[Evidence]] = {}
-    rows = session.connection().execute(_EVIDENCE, {"repo_id": repo_id, "numbers": list(numbers)})
-    for number, *told in rows.all():
-        item = Evidence(**dict(zip(Evidence.model_fields, told, strict=True)))
-        evidence.setdefault(number, []).append(item)
+    evidence = find_evidence(session, repo_id, numbers)
     return {
         number: facts.model_copy(update={"evidence": tuple(evidence.get(number, ()))})
         for number, facts in find_facts_without_evidence(session, repo_id, numbers).items()
     }
+
+
+def find_evidence(
+    session: Session, repo_id: int, numbers: Sequence[int], among: Sequence[str] = ()
+) -> dict[int, list[Evidence]]:
+    """The evidence of these issues in the order in which it was read, of all fields or `among` these."""
+    query = (
+        sql_select(_FACT.number, *(_FACT[name] for name in Evidence.model_fields))
+        .where(_FACT.repo_id == repo_id, _FACT.number.in_(numbers))
+        .order_by(_FACT.number, _FACT.position)
+    )
+    if among:
+        query = query.where(_FACT.field.in_(among))
+    found: dict[int, list[Evidence]] = {}
+    for number, *values in session.connection().execute(query):
+        item = Evidence.model_construct(**dict(zip(Evidence.model_fields, values, strict=True)))
+        found.setdefault(number, []).append(item)
+    return found
 
 
 def find_facts_without_evidence(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, Facts]:
@@ -282,55 +226,48 @@ def find_facts_without_evidence(session: Session, repo_id: int, numbers: Sequenc
 
 def links_to(session: Session, repo: str, numbers: Sequence[int], kind: str) -> list[tuple[int, int, int]]:
     """Links of one kind that point at these issues: (repo_id and number they come from, target)."""
-    asked = {"repo": repo, "numbers": list(numbers), "kind": kind}
-    rows = session.connection().execute(_LINKS_TO, asked)
-    return [(repo_id, number, target) for repo_id, number, target in rows]
+    query = """
+        SELECT repo_id, number, target_number FROM link
+        WHERE target_repo = :repo AND target_number IN :numbers AND kind = :kind
+    """
+    return sql_rows(session, query, repo=repo, numbers=list(numbers), kind=kind)
 
 
 def links_from(session: Session, repo_id: int, number: int) -> list[LinkRecord]:
     """All links of one issue."""
-    rows = session.connection().execute(_LINKS_FROM, {"repo_id": repo_id, "number": number})
-    return [LinkRecord(*row) for row in rows]
+    query = sql_select(*_LINK_COLUMNS).where(_LINK.repo_id == repo_id, _LINK.number == number)
+    return [LinkRecord(*row) for row in session.connection().execute(query)]
 
 
 def all_links_to(session: Session, repo: str, number: int) -> list[tuple[int, int, str, str]]:
     """Links that point at an issue: (repo_id and number they come from, kind, reason)."""
-    rows = session.connection().execute(_ALL_LINKS_TO, {"repo": repo, "number": number})
-    return [(repo_id, source, kind, reason) for repo_id, source, kind, reason in rows]
-
-
-def occurrences_of(session: Session, signature_ids: Sequence[str]) -> list[tuple[int, int, str, str]]:
-    """Where signatures were seen: (repo_id, number, signature id, role)."""
-    query = select(
-        OccurrenceRow.repo_id, OccurrenceRow.number, OccurrenceRow.signature_id, OccurrenceRow.role
-    ).where(col(OccurrenceRow.signature_id).in_(list(signature_ids)))
-    return [(repo_id, number, key, role) for repo_id, number, key, role in session.exec(query)]
-
-
-def count_faults(session: Session, repo_id: int) -> int:
-    """How many issues no rule could read."""
-    query = select(ReadingRow.number).where(ReadingRow.repo_id == repo_id, col(ReadingRow.fault).is_not(None))
-    return len(session.exec(query).all())
-
-
-def signature_text(session: Session, signature_id: str) -> str | None:
-    """A signature's readable text, or None if it was never seen."""
-    return session.exec(select(SignatureRow.text).where(SignatureRow.id == signature_id)).first()
+    query = (
+        "SELECT repo_id, number, kind, reason FROM link WHERE target_repo = :repo AND target_number = :number"
+    )
+    return sql_rows(session, query, repo=repo, number=number)
 
 
 def words_on_fixes(
     session: Session, repo_id: int, numbers: Sequence[int]
 ) -> dict[int, tuple[str, str | None]]:
-    """What is said of the fix of these issues, word for word, and who a commenter is."""
-    rows = session.connection().execute(_WORDS, {"repo_id": repo_id, "numbers": list(numbers)})
+    """The quote that states the fix of each of these issues, and a commenter's association."""
+    query = """
+        SELECT fact.number, fact.quote, comment.author_association FROM fact
+        LEFT JOIN comment ON comment.repo_id = fact.repo_id AND comment.issue_number = fact.number
+        AND fact.source = 'comment:' || CAST(comment.id AS text)
+        WHERE fact.repo_id = :repo_id AND fact.number IN :numbers AND fact.field = 'fix'
+    """
+    rows = sql_rows(session, query, repo_id=repo_id, numbers=list(numbers))
     return {number: (quote, association) for number, quote, association in rows}
 
 
 def duplicates_of(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> dict[int, int]:
     """Which issue of the same repository each of these is said to repeat, where that is said."""
-    asked = {"repo_id": repo_id, "repo": repo, "numbers": list(numbers)}
-    rows = session.connection().execute(_DUPLICATES, asked)
-    return {number: target for number, target in rows}  # noqa: C416 - a row is no pair to mypy
+    query = """
+        SELECT number, target_number FROM link
+        WHERE repo_id = :repo_id AND number IN :numbers AND target_repo = :repo AND kind = 'duplicate'
+    """
+    return dict(sql_rows(session, query, repo_id=repo_id, repo=repo, numbers=list(numbers)))
 
 
 def stale_numbers(

@@ -1,4 +1,4 @@
-"""Which issues tell of which version, by the index over the facts; and what was merged between two."""
+"""Which issues name which version, by the index over the facts; and what was merged between two."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, func, or_
+from sqlalchemy import or_
 from sqlalchemy import select as sql_select
 from sqlmodel import Session
 
 from app.extract.facts import Evidence, Regression
+from app.store.derived.readings import find_evidence
+from app.store.engine.rows import sql_rows
 from app.store.tables import metadata
 
 REGRESSION_FIELDS = tuple(f"regression.{name}" for name in Regression.model_fields)
@@ -19,22 +21,11 @@ NUMBERS_PER_STATEMENT = 5000
 
 _FACT, _READING = metadata.tables["fact"].c, metadata.tables["reading"].c
 _ISSUE, _PULL = metadata.tables["issue"].c, metadata.tables["pull_request"].c
-_NAMED, _LINK = metadata.tables["release_pull"].c, metadata.tables["link"].c
-
-# Asked with every page of an issue that others name, so built once.
-_EVIDENCE = (
-    sql_select(_FACT.number, *(_FACT[name] for name in Evidence.model_fields))
-    .where(
-        _FACT.repo_id == bindparam("repo_id"),
-        _FACT.number.in_(bindparam("numbers", expanding=True)),
-        _FACT.field.in_(bindparam("fields", expanding=True)),
-    )
-    .order_by(_FACT.number, _FACT.position)
-)
+_NAMED = metadata.tables["release_pull"].c
 
 
-class ToldRange(NamedTuple):
-    """The range a failure tells, and whether its issue is open."""
+class StatedRange(NamedTuple):
+    """The range a failure states, and whether its issue is open."""
 
     span: Regression
     is_open: bool
@@ -49,28 +40,28 @@ class Merged(NamedTuple):
     merged_at: datetime
 
 
-def told_values(session: Session, field: str) -> list[str]:
+def known_values(session: Session, field: str) -> list[str]:
     """The values of a field that stand in any repository's facts, in lower case, each once."""
     # Without the repository the index alone answers; what another one says matches none of ours.
-    query = sql_select(_FACT.value_key).where(_FACT.field == field).distinct()
-    return list(session.connection().execute(query).scalars())
+    rows = sql_rows(session, "SELECT DISTINCT value_key FROM fact WHERE field = :field", field=field)
+    return [value for (value,) in rows]
 
 
 def numbers_with(session: Session, repo_id: int, field: str, values: Sequence[str]) -> list[int]:
     """The issues whose facts hold one of these values, given in lower case."""
-    query = (
-        sql_select(_FACT.number)
-        .where(_FACT.repo_id == repo_id, _FACT.field == field, _FACT.value_key.in_(list(values)))
-        .distinct()
-    )
-    return list(session.connection().execute(query).scalars())
+    query = """
+        SELECT DISTINCT number FROM fact
+        WHERE repo_id = :repo_id AND field = :field AND value_key IN :value_keys
+    """
+    rows = sql_rows(session, query, repo_id=repo_id, field=field, value_keys=list(values))
+    return [number for (number,) in rows]
 
 
-def told_regressions(session: Session, repo_id: int) -> dict[int, ToldRange]:
-    """The range of every failure that tells one and is still on GitHub."""
+def stated_regressions(session: Session, repo_id: int) -> dict[int, StatedRange]:
+    """The range of every failure that states one and is still on GitHub."""
     # The index of facts by field finds the few; with the repository, SQLite would walk the one by issue.
     # The range itself is read where it was written as one.
-    told = sql_select(_FACT.number).where(_FACT.field.in_(REGRESSION_FIELDS))
+    stated = sql_select(_FACT.number).where(_FACT.field.in_(REGRESSION_FIELDS))
     query = (
         sql_select(_READING.number, _READING.facts["regression"], _ISSUE.state)
         .join_from(
@@ -80,14 +71,14 @@ def told_regressions(session: Session, repo_id: int) -> dict[int, ToldRange]:
         )
         .where(
             _READING.repo_id == repo_id,
-            _READING.number.in_(told),
+            _READING.number.in_(stated),
             _ISSUE.gone_at.is_(None),
             _ISSUE.is_pull_request.is_(False),
             _READING.facts["is_failure"].as_boolean(),
         )
     )
     return {
-        number: ToldRange(Regression.model_validate(value), state == "open")
+        number: StatedRange(Regression.model_validate(value), state == "open")
         for number, value, state in session.connection().execute(query)
         if value
     }
@@ -97,27 +88,18 @@ def evidence_of(
     session: Session, repo_id: int, numbers: Sequence[int], fields: Sequence[str]
 ) -> dict[int, list[Evidence]]:
     """The evidence of these fields, in the order in which it was read."""
-    asked = {"repo_id": repo_id, "numbers": list(numbers), "fields": list(fields)}
-    found: dict[int, list[Evidence]] = {}
-    for number, *told in session.connection().execute(_EVIDENCE, asked):
-        item = Evidence(**dict(zip(Evidence.model_fields, told, strict=True)))
-        found.setdefault(number, []).append(item)
-    return found
+    return find_evidence(session, repo_id, numbers, fields)
 
 
 def count_duplicates(session: Session, repo: str, repo_id: int, numbers: Sequence[int]) -> dict[int, int]:
     """How many issues of the repository are said to repeat each of these."""
-    query = (
-        sql_select(_LINK.target_number, func.count())
-        .where(
-            _LINK.repo_id == repo_id,
-            _LINK.target_repo == repo,
-            _LINK.kind == "duplicate",
-            _LINK.target_number.in_(list(numbers)[:NUMBERS_PER_STATEMENT]),
-        )
-        .group_by(_LINK.target_number)
-    )
-    return {row[0]: row[1] for row in session.connection().execute(query)}
+    query = """
+        SELECT target_number, count(*) FROM link
+        WHERE repo_id = :repo_id AND target_repo = :repo AND kind = 'duplicate' AND target_number IN :numbers
+        GROUP BY target_number
+    """
+    asked = list(numbers)[:NUMBERS_PER_STATEMENT]
+    return dict(sql_rows(session, query, repo_id=repo_id, repo=repo, numbers=asked))
 
 
 def merged_between(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sqlalchemy import bindparam, text
 from sqlmodel import Session
 
 from app.store.engine.connect import is_sqlite
@@ -28,6 +29,23 @@ def plain_rows(session: Session, query: str, keys: Sequence[int]) -> list[Any]:
     else:
         condition, bound = "= ANY(CAST(%s AS bigint[]))", f"{{{listed}}}"
     result = connection.exec_driver_sql(query.replace(AMONG, condition), (bound,))
+    rows = result.cursor.fetchall() if result.cursor is not None else []
+    result.close()
+    return list(rows)
+
+
+def sql_rows(session: Session, query: str, **values: Any) -> list[Any]:
+    """The driver's tuples of a query in SQL that both engines understand, of numbers and texts only.
+
+    A list is bound as in `number IN :numbers`; where one is empty there are no rows.
+    """
+    if any(value == [] for value in values.values()):
+        return []
+    statement = text(query)
+    for name, value in values.items():
+        if isinstance(value, list):
+            statement = statement.bindparams(bindparam(name, expanding=True))
+    result = session.connection().execute(statement, values)
     rows = result.cursor.fetchall() if result.cursor is not None else []
     result.close()
     return list(rows)

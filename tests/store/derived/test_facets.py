@@ -9,12 +9,12 @@ import pytest
 
 from app.extract.facts import ErrorFact, Evidence, Facts, Workaround
 from app.store.derived.facets import (
+    column_values_of,
+    field_values_of,
     find_estimated_dates,
     find_titles,
     listed_states,
     numbers_labelled,
-    told_of_issues,
-    told_values_of,
 )
 from app.store.derived.readings import Reading, save_readings
 from app.store.github.issues import add_repository, save_issues
@@ -73,8 +73,8 @@ def test_values_are_told_in_lower_case_with_their_issue(store: Store) -> None:
     keep(store, an_issue(1), repo="other/thing", evidence=(evidence("gpus", "A100"),))
 
     with store.reading() as session:
-        assert told_values_of(session, repo, ["gpus"]) == [("gpus", "h100", 1)]
-        assert sorted(told_values_of(session, repo, ["gpus", "models"])) == [
+        assert field_values_of(session, repo, ["gpus"]) == [("gpus", "h100", 1)]
+        assert sorted(field_values_of(session, repo, ["gpus", "models"])) == [
             ("gpus", "h100", 1),
             ("models", "m-7b", 1),
         ]
@@ -95,9 +95,9 @@ def test_kind_error_type_and_remedy_stand_beside_the_facts(store: Store) -> None
         save_readings(session, repo, [Reading(3, None, fault="KeyError")], rules_version="r")
 
     with store.reading() as session:
-        assert sorted(told_of_issues(session, repo, "failure_kind")) == [("hang", 2), ("oom", 1)]
-        assert told_of_issues(session, repo, "error_type") == [("E" * 120, 1)]
-        assert [number for _, number in told_of_issues(session, repo, "has_remedy")] == [1]
+        assert sorted(column_values_of(session, repo, "failure_kind")) == [("hang", 2), ("oom", 1)]
+        assert column_values_of(session, repo, "error_type") == [("E" * 120, 1)]
+        assert [number for _, number in column_values_of(session, repo, "has_remedy")] == [1]
 
 
 def test_estimated_dates_are_known_from_the_file_s_own_word(store: Store) -> None:
