@@ -17,7 +17,7 @@ from app.extract.facts import Evidence
 from app.extract.text.document import Document
 
 OWN = frozenset({"workarounds"})
-"""Fields whose reader gives each value a chance of its own (`judge.py`), better than its rule's share."""
+"""Fields whose reader gives each value its own chance (`remedies/score.py`), better than its rule's share."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
-"""Learns `app/extract/remedies/remedy_weights.json`: which offered changes people really say helped.
+"""Learns `app/extract/remedies/remedy_weights.json`: which candidate changes people really say helped.
 
     python -m app.train.remedy_score --issues ISSUES.jsonl… --gold GOLD.jsonl… [--held ISSUES.jsonl…]
 
 `--issues`: texts as GitHub sends them (`number`, `title`, `body`, `comments_data`). `--gold`: labelled
 issues (`workarounds` with `action` and `outcome`); what is not labelled there is no remedy. Sentences are
-the reviewed ones of `labels/`. Every offer of `app.extract.remedies.candidates` is an example: right if it
-means the
-labelled change. Issues of `--held` are kept for measuring: nothing is learned from them. Prints the scores
-of five folds over issues, of the examples learned from, of a plain rule and of each clause's first offer.
+the reviewed ones of `labels/`. Every candidate of `app.extract.remedies.candidates` is an example: right if
+it means the labelled change. Issues of `--held` are kept for measuring: nothing is learned from them.
+Prints the scores of five folds over issues, of the examples learned from, of a plain rule and of each
+clause's first candidate.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from app.extract.remedies.sentences import candidates_of
 from app.extract.text.blocks import read_document
 from app.extract.text.document import CommentText, IssueText
 from app.extract.text.sentences import is_request, read_sentences
+from app.train.confidence import calibration_error
 
 FOLDS = 5
 STRENGTH = 0.5
@@ -40,11 +41,11 @@ RARE = 3
 """A feature seen less often is chance."""
 
 PRECISION = 0.77
-"""Of the changes that a single clause offers. Of those told of an issue more are right, since what its
+"""Of the changes that a single clause offers. Of those kept of an issue more are right, since what its
 comments refute, and what was in vain elsewhere, is taken out."""
 
 LABELS = Path(__file__).parent / "labels" / "remedies.jsonl"
-SAID = LABELS.with_name("said.jsonl")
+OWN_SENTENCES = LABELS.with_name("said.jsonl")
 """Sentences of our own that teach the ways of telling that few issues use; they measure nothing."""
 
 OWN = grammar("own")
@@ -59,9 +60,9 @@ PLAIN_RULE = RemedyWeights(
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One offer, whether it is right, and the clause and issue it belongs to."""
+    """One candidate, whether it is right, and the clause and issue it belongs to."""
 
-    offer: CandidateRemedy
+    candidate: CandidateRemedy
     right: bool
     number: int
     clause: tuple[int, str, int, int]
@@ -80,39 +81,39 @@ def same_change(one: str, other: str) -> bool:
 
 
 def read_examples(issues: Iterable[Path], golds: Iterable[Path], sentences: Path) -> list[Example]:
-    """All offers in labelled issues and labelled sentences."""
+    """All candidates in labelled issues and labelled sentences."""
     texts = {row["number"]: row for path in issues for row in _rows(path)}
     labelled = {row["number"]: row for path in golds for row in _rows(path)}
     examples: list[Example] = []
     for number, gold in labelled.items():
         actions = [item["action"] for item in gold["workarounds"] if item["outcome"] in HELPS]
-        examples += [_example(number, offer, actions) for offer in _offers(texts[number])]
+        examples += [_example(number, candidate, actions) for candidate in _candidates_in(texts[number])]
     spans: dict[int, list[dict[str, Any]]] = {}
     for reviewed in _rows(sentences):
         if reviewed["number"] not in labelled and reviewed["number"] in texts:
             spans.setdefault(reviewed["number"], []).append(reviewed)
     for number, rows in spans.items():
-        for offer in _offers(texts[number]):
-            if row := _row_of(offer, rows):
+        for candidate in _candidates_in(texts[number]):
+            if row := _row_of(candidate, rows):
                 text = texts[number][row["source"]]
                 helps = row["verdict"] in HELPS and row["action_start"] is not None
                 actions = [text[row["action_start"] : row["action_end"]]] if helps else []
-                examples.append(_example(number, offer, actions))
+                examples.append(_example(number, candidate, actions))
     return examples
 
 
-def read_said(path: Path) -> list[Example]:
-    """The offers in sentences of our own; their numbers are negative."""
+def read_own_sentences(path: Path) -> list[Example]:
+    """The candidates in sentences of our own; their numbers are negative."""
     examples: list[Example] = []
     for at, row in enumerate(_rows(path), start=1):
         text = {"number": at, "title": "", "body": row["said"]}
-        examples += [_example(-at, offer, row["helped"]) for offer in _offers(text)]
+        examples += [_example(-at, candidate, row["helped"]) for candidate in _candidates_in(text)]
     return examples
 
 
 def learn(examples: Sequence[Example]) -> RemedyWeights:
     """RemedyWeights of all features that are not rare."""
-    found = [features_of(example.offer) for example in examples]
+    found = [features_of(example.candidate) for example in examples]
     counts: dict[str, int] = {}
     for names in found:
         for name in set(names):
@@ -130,21 +131,21 @@ def learn(examples: Sequence[Example]) -> RemedyWeights:
     return RemedyWeights(round(float(model.intercept_[0]), 3), weights, 0.5)
 
 
-def judge_folds(examples: Sequence[Example], said: Sequence[Example] = ()) -> list[tuple[float, bool]]:
-    """Chance and rightness of each clause's best offer, learned on the other folds and on what is `said`."""
+def judge_folds(examples: Sequence[Example], own: Sequence[Example] = ()) -> list[tuple[float, bool]]:
+    """Chance and rightness of each clause's best candidate, learned on the other folds and on `own`."""
     groups = [example.number for example in examples]
     judged: list[tuple[float, bool]] = []
     for learned, held in GroupKFold(FOLDS, shuffle=True, random_state=1).split(groups, groups=groups):
-        weights = learn([*(examples[i] for i in learned), *said])
+        weights = learn([*(examples[i] for i in learned), *own])
         judged += best_of([examples[i] for i in held], weights)
     return judged
 
 
 def best_of(examples: Sequence[Example], weights: RemedyWeights) -> list[tuple[float, bool]]:
-    """The likeliest offer of each clause."""
+    """The likeliest candidate of each clause."""
     best: dict[tuple[int, str, int, int], tuple[float, bool]] = {}
     for example in examples:
-        chance = chance_of(example.offer, weights)
+        chance = chance_of(example.candidate, weights)
         if example.clause not in best or chance > best[example.clause][0]:
             best[example.clause] = (chance, example.right)
     return list(best.values())
@@ -152,8 +153,8 @@ def best_of(examples: Sequence[Example], weights: RemedyWeights) -> list[tuple[f
 
 def scores(judged: Sequence[tuple[float, bool]], threshold: float, total: int) -> tuple[float, float, float]:
     """Precision, recall and F1 of telling all from a threshold on; `total` clauses hold a remedy."""
-    told = [right for chance, right in judged if chance >= threshold]
-    precision, recall = sum(told) / max(1, len(told)), sum(told) / max(1, total)
+    likely = [right for chance, right in judged if chance >= threshold]
+    precision, recall = sum(likely) / max(1, len(likely)), sum(likely) / max(1, total)
     return precision, recall, 2 * precision * recall / max(1e-9, precision + recall)
 
 
@@ -163,17 +164,7 @@ def best_threshold(judged: Sequence[tuple[float, bool]], total: int) -> float:
     return next((mark for mark in marks if scores(judged, mark, total)[0] >= PRECISION), marks[-1])
 
 
-def calibration_error(judged: Sequence[tuple[float, bool]]) -> float:
-    """Mean distance between the stated chance and the share that is right, in ten bins."""
-    error = 0.0
-    for bin_ in range(10):
-        inside = [item for item in judged if bin_ / 10 <= item[0] < (bin_ + 1) / 10]
-        if inside:
-            error += abs(sum(c for c, _ in inside) - sum(r for _, r in inside)) / len(judged)
-    return error
-
-
-def _offers(row: dict[str, Any]) -> Iterator[CandidateRemedy]:
+def _candidates_in(row: dict[str, Any]) -> Iterator[CandidateRemedy]:
     comments = tuple(CommentText(item["body"], item.get("id")) for item in row.get("comments_data") or ())
     document = read_document(IssueText(row["number"], row["title"], row["body"] or "", comments=comments))
     if is_request(document):
@@ -185,17 +176,21 @@ def _offers(row: dict[str, Any]) -> Iterator[CandidateRemedy]:
         previous = sentence
 
 
-def _example(number: int, offer: CandidateRemedy, actions: Sequence[str]) -> Example:
-    thing, sentence = offer.change, offer.sentence
-    text = sentence.text[thing.start : thing.end]
+def _example(number: int, candidate: CandidateRemedy, actions: Sequence[str]) -> Example:
+    change, sentence = candidate.change, candidate.sentence
+    text = sentence.text[change.start : change.end]
     right = any(same_change(action, text) for action in actions)
-    return Example(offer, right, number, (number, sentence.source, sentence.start, offer.clause))
+    return Example(candidate, right, number, (number, sentence.source, sentence.start, candidate.clause))
 
 
-def _row_of(offer: CandidateRemedy, rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    at = offer.sentence.start + offer.change.start
+def _row_of(candidate: CandidateRemedy, rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    at = candidate.sentence.start + candidate.change.start
     return next(
-        (row for row in rows if row["source"] == offer.sentence.source and row["start"] <= at < row["end"]),
+        (
+            row
+            for row in rows
+            if row["source"] == candidate.sentence.source and row["start"] <= at < row["end"]
+        ),
         None,
     )
 
@@ -219,31 +214,31 @@ def main() -> None:
     read = read_examples(asked.issues, asked.gold, asked.sentences)
     examples = [example for example in read if example.number not in held]
     total = len({example.clause for example in examples if example.right})
-    said = read_said(SAID)
-    judged = judge_folds(examples, said)
+    own = read_own_sentences(OWN_SENTENCES)
+    judged = judge_folds(examples, own)
     threshold = best_threshold(judged, total)
-    weights = learn([*examples, *said])
-    told = {
+    weights = learn([*examples, *own])
+    results = {
         "folds": scores(judged, threshold, total),
         "seen": scores(best_of(examples, weights), threshold, total),
     }
-    told["plain rule"] = scores(best_of(examples, PLAIN_RULE), PLAIN_RULE.threshold, total)
-    told["first offer"] = scores(best_of(examples, RemedyWeights(0.0, {}, 0.0)), 0.0, total)
+    results["plain rule"] = scores(best_of(examples, PLAIN_RULE), PLAIN_RULE.threshold, total)
+    results["first offer"] = scores(best_of(examples, RemedyWeights(0.0, {}, 0.0)), 0.0, total)
     data = {
         "learned": datetime.now(UTC).date().isoformat(),
         "offers": len(examples),
         "clauses": len(judged),
         "remedies": total,
         "threshold": threshold,
-        "scores": {name: [round(value, 3) for value in row] for name, row in told.items()},
+        "scores": {name: [round(value, 3) for value in row] for name, row in results.items()},
         "calibration_error": round(calibration_error(judged), 3),
         "intercept": weights.intercept,
         "weights": weights.weights,
     }
     asked.out.write_text(json.dumps(data, indent=1, sort_keys=False) + "\n", encoding="utf-8")
-    for name, (precision, recall, f1) in told.items():
+    for name, (precision, recall, f1) in results.items():
         print(f"{name:12} precision {precision:.3f}  recall {recall:.3f}  F1 {f1:.3f}")
-    print(f"{len(examples)} offers in {len(judged)} clauses, {total} remedies; told from {threshold}")
+    print(f"{len(examples)} candidates in {len(judged)} clauses, {total} remedies; kept from {threshold}")
     print(f"calibration error {data['calibration_error']}")
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.prose.stated_error import find_stated_error, find_served_error, find_stated_place
+from app.extract.prose.stated_error import find_served_error, find_stated_error, find_stated_place
 from app.extract.reader import read_issue
 from app.extract.text.document import IssueText
 from tests.extract.saying import an_issue

@@ -12,7 +12,7 @@ import pytest
 from app.extract.remedies.score import WEIGHTS_FILE, RemedyWeights, chance_of, features_of, load_weights
 from app.extract.remedies.sentences import candidates_of
 from app.extract.text.sentences import read_sentences
-from app.train.remedy_score import HELPS, LABELS, best_threshold, calibration_error, same_change, scores
+from app.train.remedy_score import HELPS, LABELS, best_threshold, same_change, scores
 from tests.extract.saying import an_issue
 
 VERDICTS = {"works", "partial", "fails", "hint", "none"}
@@ -81,8 +81,3 @@ def test_the_threshold_is_where_enough_are_right() -> None:
     judged = [(0.9, True), (0.8, True), (0.5, False), (0.4, False), (0.35, True)]
     assert best_threshold(judged, 3) == 0.52
     assert scores(judged, 0.52, 3)[:2] == (1.0, pytest.approx(2 / 3))
-
-
-def test_a_chance_that_is_met_has_no_calibration_error() -> None:
-    assert calibration_error([(0.5, True), (0.5, False)]) == 0.0
-    assert calibration_error([(0.9, False)]) == pytest.approx(0.9)
