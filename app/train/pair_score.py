@@ -18,7 +18,7 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +28,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold
 
+from app.extract.facts import Facts
 from app.extract.log.root_cause import read_errors
 from app.extract.log.signature import mask
 from app.match.pairs.candidates import find_neighbours
@@ -46,6 +47,7 @@ from app.match.pairs.score import AGAINST, PAIR_FEATURES, pair_features
 from app.match.search.terms import bare_title, terms_of, texts_of_log
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.github.issues import find_issues, find_repository, numbers_of
+from app.store.records import IssueRecord
 from app.store.session import Store, open_store
 
 SAME, RELATED, UNRELATED = 2, 1, 0
@@ -81,7 +83,7 @@ class Pairs:
 
 def learn_words(store: Store, repo: str) -> dict[str, Any]:
     """How much each word tells, from all stored issues."""
-    grams, words, names, messages = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    grams, words, names, messages = (Counter[str]() for _ in range(4))
     total = 0
     for issue, facts in _issues(store, repo):
         total += 1
@@ -92,8 +94,6 @@ def learn_words(store: Store, repo: str) -> dict[str, Any]:
         words.update({stem(word) for word in words_of(text)})
         names.update(names_of(text))
         messages[message_key(message)] += 1
-    del messages[""]
-    common = {key: count for key, count in sorted(messages.items()) if count >= MESSAGE_LEAST}
     return {
         "learned": datetime.now(UTC).date().isoformat(),
         "issues": total,
@@ -101,7 +101,9 @@ def learn_words(store: Store, repo: str) -> dict[str, Any]:
         "grams": _levels(grams, total),
         "words": _levels(words, total),
         "names": _levels(names, total),
-        "common_messages": common,
+        "common_messages": {
+            key: count for key, count in sorted(messages.items()) if key and count >= MESSAGE_LEAST
+        },
     }
 
 
@@ -117,26 +119,27 @@ def _levels(counts: Mapping[str, int], total: int) -> dict[str, str]:
     }
 
 
-def _issues(store: Store, repo: str) -> Iterable[Any]:
-    after = 0
-    while True:
+def _issues(
+    store: Store, repo: str, numbers: Sequence[int] | None = None
+) -> Iterator[tuple[IssueRecord, Facts]]:
+    """The stored issues that were read, or those of these numbers, without pull requests."""
+    with store.reading() as session:
+        repo_id = find_repository(session, repo) or 0
+        asked = numbers_of(session, repo_id, limit=ALL) if numbers is None else numbers
+    for start in range(0, len(asked), BATCH):
+        part = asked[start : start + BATCH]
         with store.reading() as session:
-            repo_id = find_repository(session, repo) or 0
-            numbers = numbers_of(session, repo_id, after=after, limit=BATCH)
-            facts = find_facts_without_evidence(session, repo_id, numbers)
-            found = [item for item in find_issues(session, repo_id, numbers) if item.number in facts]
-        if not numbers:
-            return
-        after = numbers[-1]
-        yield from ((item, facts[item.number]) for item in found if not item.is_pull_request)
+            facts = find_facts_without_evidence(session, repo_id, part)
+            found = find_issues(session, repo_id, part)
+        yield from ((i, facts[i.number]) for i in found if i.number in facts and not i.is_pull_request)
 
 
 def read_pairs(store: Store, repo: str, files: Sequence[Path]) -> Pairs:
     """The features of the judged pairs; one of which an issue is not stored is left out."""
     rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     numbers = sorted({row[end] for row in rows for end in ("a", "b")})
-    views = _views(store, repo, numbers)
-    rows = [row for row in rows if row["a"] in views and row["b"] in views]
+    features = _features(store, repo, numbers)
+    rows = [row for row in rows if row["a"] in features and row["b"] in features]
     leader: dict[int, int] = {}
 
     def lead(number: int) -> int:
@@ -147,7 +150,7 @@ def read_pairs(store: Store, repo: str, files: Sequence[Path]) -> Pairs:
     for row in rows:
         leader[lead(row["a"])] = lead(row["b"])
     return Pairs(
-        np.vstack([pair_features(views[row["a"]], [views[row["b"]]]) for row in rows]),
+        np.vstack([pair_features(features[row["a"]], [features[row["b"]]]) for row in rows]),
         np.array([LABELS[row["label"]] for row in rows]),
         np.array([lead(row["a"]) for row in rows]),
         frozenset(numbers),
@@ -166,20 +169,16 @@ def read_strangers(store: Store, repo: str, judged: frozenset[int]) -> np.ndarra
             terms = terms_of([issue.title, *texts_of_log(lines)], errors)
             found = find_neighbours(session, repo_id, issue.number, issue.title, terms).here[STRANGERS_FROM:]
             drawn += [[issue.number, dice.choice(found)[1]]] if found else []
-    views = _views(store, repo, sorted({number for pair in drawn for number in pair}))
-    rows = [pair_features(views[a], [views[b]])[0] for a, b in drawn if a in views and b in views]
+    features = _features(store, repo, sorted({number for pair in drawn for number in pair}))
+    rows = [pair_features(features[a], [features[b]])[0] for a, b in drawn if a in features and b in features]
     return np.array(rows).reshape(-1, len(PAIR_FEATURES))
 
 
-def _views(store: Store, repo: str, numbers: Sequence[int]) -> dict[int, PairFeatures]:
-    with store.reading() as session:
-        repo_id = find_repository(session, repo) or 0
-        facts = find_facts_without_evidence(session, repo_id, numbers)
-        return {
-            item.number: build_features(item.title, item.body, facts[item.number], item.created_at)
-            for item in find_issues(session, repo_id, numbers)
-            if item.number in facts
-        }
+def _features(store: Store, repo: str, numbers: Sequence[int]) -> dict[int, PairFeatures]:
+    return {
+        issue.number: build_features(issue.title, issue.body, facts, issue.created_at)
+        for issue, facts in _issues(store, repo, numbers)
+    }
 
 
 def fit(table: np.ndarray, labels: np.ndarray, strangers: np.ndarray) -> tuple[np.ndarray, float]:
@@ -209,15 +208,13 @@ def fit(table: np.ndarray, labels: np.ndarray, strangers: np.ndarray) -> tuple[n
 
 def held_out(pairs: Pairs, strangers: np.ndarray, repeats: int = REPEATS) -> np.ndarray:
     """The score (before the curve) of each pair on folds that were not learned from, once a repeat."""
-    runs = []
-    for seed in range(repeats):
-        told = np.zeros(len(pairs.labels))
+    runs = np.zeros((repeats, len(pairs.labels)))
+    for seed, scores in enumerate(runs):
         folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=seed)
         for learned, held in folds.split(pairs.table, pairs.labels, pairs.groups):
             coefficients, intercept = fit(pairs.table[learned], pairs.labels[learned], strangers)
-            told[held] = pairs.table[held] @ coefficients + intercept
-        runs.append(told)
-    return np.array(runs)
+            scores[held] = pairs.table[held] @ coefficients + intercept
+    return runs
 
 
 def threshold(unlike: np.ndarray, share: float) -> float:
@@ -229,7 +226,7 @@ def threshold(unlike: np.ndarray, share: float) -> float:
 
 def figures(runs: np.ndarray, labels: np.ndarray, bands: Sequence[float]) -> dict[str, float]:
     """What the folds that were not learned from show."""
-    areas = [roc_auc_score(labels[labels != RELATED] == SAME, told[labels != RELATED]) for told in runs]
+    areas = [roc_auc_score(labels[labels != RELATED] == SAME, scores[labels != RELATED]) for scores in runs]
     chances = 1 / (1 + np.exp(-runs))
     _, likely, related = bands
 
@@ -247,12 +244,6 @@ def figures(runs: np.ndarray, labels: np.ndarray, bands: Sequence[float]) -> dic
     }
 
 
-def _version(learned: dict[str, Any], words: bytes) -> str:
-    """Another one for every other curve or words: what was linked under another is linked anew."""
-    told = json.dumps(learned, sort_keys=True).encode() + words
-    return f"p1-{hashlib.sha256(told).hexdigest()[:12]}"
-
-
 def main() -> None:
     shape = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=shape)
@@ -264,27 +255,28 @@ def main() -> None:
     asked = parser.parse_args()
     store = open_store(asked.database)
     if not asked.keep_words:
-        told = json.dumps(learn_words(store, asked.repo), indent=1, ensure_ascii=False)
-        (asked.out / "pair_words.json").write_text(told + "\n", encoding="utf-8")
+        words = json.dumps(learn_words(store, asked.repo), indent=1, ensure_ascii=False)
+        (asked.out / "pair_words.json").write_text(words + "\n", encoding="utf-8")
         load_word_weights.cache_clear()
     pairs = read_pairs(store, asked.repo, asked.pairs)
     strangers = read_strangers(store, asked.repo, pairs.numbers)
     runs = held_out(pairs, strangers)
     unlike = runs[:, pairs.labels == UNRELATED]
     bands = [threshold(unlike, share) for share in (FALSE_SAME, FALSE_LIKELY, FALSE_RELATED)]
-    shown = figures(runs, pairs.labels, bands)
     coefficients, intercept = fit(pairs.table, pairs.labels, strangers)
     learned: dict[str, Any] = {
         "coefficients": dict(zip(PAIR_FEATURES, coefficients.round(4).tolist(), strict=True)),
         "intercept": round(intercept, 4),
         **dict(zip(("same_from", "likely_from", "related_from"), bands, strict=True)),
     }
+    # Another version for every other curve or words: what was linked under another is linked anew.
+    made_from = json.dumps(learned, sort_keys=True).encode() + (asked.out / "pair_words.json").read_bytes()
     data = {
         "learned": datetime.now(UTC).date().isoformat(),
-        "version": _version(learned, (asked.out / "pair_words.json").read_bytes()),
+        "version": f"p1-{hashlib.sha256(made_from).hexdigest()[:12]}",
         "pairs": len(pairs.labels),
         "strangers": len(strangers),
-        "held_out": shown,
+        "held_out": figures(runs, pairs.labels, bands),
         **learned,
     }
     (asked.out / "pair_weights.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")

@@ -18,7 +18,7 @@ from app.knowledge.version.issues import REPORTED, IssueWords, ListedFailure
 from app.store.derived.versions import REGRESSION_FIELDS
 
 TELLERS_MAX = 60
-"""Of more reports that tell a range the newest count: every pair of their ends is tried."""
+"""Of more reports that state a range the newest count: every pair of their ends is tried."""
 EARLIER_MAX = 5
 """Reports from earlier versions that are named."""
 QUOTES_MAX = 2
@@ -41,16 +41,10 @@ class _Witness:
         return starts and ends
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterRange:
-    """What the reports agree on; `agreed` is None where none tells a range with an order."""
-
-    agreed: Regression | None
-    witnesses: tuple[RangeWitness, ...]
-
-
-def cluster_range(canonical: int, reports: Sequence[ListedFailure], words: IssueWords) -> ClusterRange:
-    """The range of a cluster with all reports that state one, those that agree first."""
+def cluster_range(
+    canonical: int, reports: Sequence[ListedFailure], words: IssueWords
+) -> tuple[Regression | None, list[RangeWitness]]:
+    """The range that reports agree on, None without one; and all that state one, those that agree first."""
     newest = sorted(reports, key=lambda one: -one.issue.number)
     stating = [_placed(one, span) for one in newest if (span := one.facts.regression) is not None]
     stating = stating[:TELLERS_MAX]
@@ -67,7 +61,7 @@ def cluster_range(canonical: int, reports: Sequence[ListedFailure], words: Issue
         *_earlier(early, low, words),
     ]
     speaking = agreeing or ([] if others else silent)
-    return ClusterRange(_agreed(speaking) if speaking else None, tuple(witnesses))
+    return _agreed(speaking) if speaking else None, witnesses
 
 
 def _placed(one: ListedFailure, span: Regression) -> _Witness:

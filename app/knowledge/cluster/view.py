@@ -194,7 +194,7 @@ def _detail(
     verdicts = judged_pairs(session, repo_id, numbers)
     alike = near_clusters(session, repo_id, repo, counts.id, limit=NEAR_MAX)
     words = load_words(session, repo_id, _telling(reports))
-    span = cluster_range(counts.canonical, reports, words)
+    span, witnesses = cluster_range(counts.canonical, reports, words)
     first = sorted(reports, key=lambda one: (one.issue.number != counts.canonical, -one.issue.number))
     sources = {
         key
@@ -228,9 +228,9 @@ def _detail(
             thumbs=sum_thumbs(session, repo_id, sorted(sources)),
             fix=summary["fix"],
         ),
-        regression=span.agreed,
-        witnesses=span.witnesses,
-        disagreements=tuple(witness for witness in span.witnesses if not witness.agrees),
+        regression=span,
+        witnesses=tuple(witnesses),
+        disagreements=tuple(witness for witness in witnesses if not witness.agrees),
         not_merged=near(
             alike, count_clusters(session, repo_id, [link.cluster_id for link in alike]), verdicts
         ),
@@ -269,7 +269,7 @@ def _families(reports: Sequence[ListedFailure]) -> tuple[ValueReports, ...]:
 
 
 def _backends(reports: Sequence[ListedFailure]) -> tuple[BackendReports, ...]:
-    """Backends by their role; spellings that differ in case only are one, told as most write it."""
+    """Backends by their role; spellings that differ in case only are one, written as most write it."""
     spellings: dict[tuple[str, str], Counter[str]] = {}
     for one in reports:
         for key, values in one.facts.backends.items():

@@ -67,8 +67,8 @@ def find_neighbours(session: Session, repo_id: int, number: int, title: str, ter
 
 def _choose(title: str, terms: Terms) -> dict[int, float]:
     """The title's terms, and of each channel those that tell most by the learned weights."""
-    told = terms_of([bare_title(title)], _NO_ERRORS)
-    found = {term_id(*term): TITLE_WEIGHT for term in told if term in terms}
+    in_title = terms_of([bare_title(title)], _NO_ERRORS)
+    found = {term_id(*term): TITLE_WEIGHT for term in in_title if term in terms}
     known = load_word_weights()
     ranked: dict[int, list[tuple[float, str]]] = {channel: [] for channel in TERMS}
     for channel, text in terms:

@@ -27,7 +27,7 @@ from app.extract.log.signature import mask
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rule_set
 from app.match.search.terms import bare_title
-from app.store.derived.pair_features import find_packed_features, save_packed_features
+from app.store.derived.links import find_packed_features, save_packed_features
 
 TITLE, MESSAGE, WORDS, NAMES, TITLE_WORDS = "title", "message", "words", "names", "title_words"
 BAGS = (TITLE, MESSAGE, WORDS, NAMES, TITLE_WORDS)
@@ -67,7 +67,7 @@ class PairFeatures:
 
     Attributes:
         day: when it was written, as days since year 1; None if nobody knows.
-        commonness: how many issues of the learned corpus tell the same masked message, as ln(1 + n).
+        commonness: how many issues of the learned corpus have the same masked message, as ln(1 + n).
         conditions: features in use; `title_conditions`: those that the title names.
         backends: as `name=value`.
     """

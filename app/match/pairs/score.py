@@ -36,7 +36,7 @@ PAIR_FEATURES = (
     "other_type",
 )
 """claim: title or error message of one in those of the other; `_near`: in the same weeks; `_common_far`:
-a message that many issues tell, months apart. words, names: of the whole texts. era: days between them."""
+a message that many issues have, months apart. words, names: of the whole texts. era: days between them."""
 
 AGAINST = frozenset(
     {"claim_common_far", "era", "title_conditions_unmet", "other_family", "other_platform", "other_type"}
@@ -55,14 +55,14 @@ SHARED_LEAST = 0.4
 and one feature is no likeness."""
 SHARED_FEATURES = ("claim", "words", "names", "title_in_text")
 LOG_FROM = 0.3
-"""From which likeness of messages on a pair is said to be alike in its logs."""
+"""From which likeness of messages on a pair counts as alike in its logs."""
 
 Channel = Literal["log", "prose", "both"]
 
 
 @dataclass(frozen=True, slots=True)
 class PairScore:
-    """What is said of a pair."""
+    """How alike a pair is, and why."""
 
     score: float
     band: Band | None

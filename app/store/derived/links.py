@@ -2,6 +2,8 @@
 
 A link of likeness stands in the rows of both its issues, so that either is read with its own rows. Those with
 issues of other repositories are counted apart, so that they take no place from the links of the own one.
+
+What each issue is compared by is kept packed, so that a pair is weighed without reading its texts again.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ Links = Mapping[int, Sequence[LinkRecord]]
 """Issue number to its links."""
 
 _TABLE, _LINK = metadata.tables["link"], metadata.tables["link"].c
+_PACKED = metadata.tables["pair_view"]
 _NAMES = select(*metadata.tables["repository"].c["id", "full_name"])
 
 
@@ -163,3 +166,24 @@ def _row(
 
 def _insert(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
     upsert(session, _TABLE, rows, keys=("repo_id", "number", "target_repo", "target_number", "kind"))
+
+
+def save_packed_features(
+    session: Session, repo_id: int, packed: Mapping[int, bytes], *, version: str
+) -> set[int]:
+    """Keep these; the numbers of those that are others than were kept, or were made by another version."""
+    query = select(_PACKED.c.number, _PACKED.c.version, _PACKED.c.packed).where(_PACKED.c.repo_id == repo_id)
+    kept = {row[0]: (row[1], row[2]) for row in rows_in_parts(session, query, _PACKED.c.number, packed)}
+    changed = {number for number, item in packed.items() if kept.get(number) != (version, item)}
+    rows = [
+        {"repo_id": repo_id, "number": number, "version": version, "packed": packed[number]}
+        for number in sorted(changed)
+    ]
+    upsert(session, _PACKED, rows, keys=("repo_id", "number"))
+    return changed
+
+
+def find_packed_features(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[int, bytes]:
+    """The kept features of these issues, packed."""
+    query = select(_PACKED.c.number, _PACKED.c.packed).where(_PACKED.c.repo_id == repo_id)
+    return dict(rows_in_parts(session, query, _PACKED.c.number, numbers))
