@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from typing import TYPE_CHECKING, Unpack
 
 import httpx
 from pydantic import ValidationError
@@ -11,22 +11,18 @@ from app import __version__
 from app.errors import ConfigError, ServerError
 from app.knowledge.diagnosis.shapes import Diagnosis
 
+if TYPE_CHECKING:
+    from app.knowledge.diagnosis.diagnose import LogQuestion
+
 CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 60.0
 _TIMEOUT = httpx.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
 
 
 def diagnose_remotely(
-    url: str,
-    log: str,
-    *,
-    vllm_version: str | None = None,
-    gpu: str | None = None,
-    model: str | None = None,
-    exclude: Collection[int] = (),
-    transport: httpx.BaseTransport | None = None,
+    url: str, log: str, *, transport: httpx.BaseTransport | None = None, **question: Unpack[LogQuestion]
 ) -> Diagnosis:
-    """Ask a running server.
+    """Ask a running server; its own repositories are searched, `repos` is not sent.
 
     Raises:
         ConfigError: the address is no http(s) address.
@@ -34,13 +30,13 @@ def diagnose_remotely(
     """
     if not url.startswith(("http://", "https://")):
         raise ConfigError("--url must be an http:// or https:// address")
-    hints = {"vllm_version": vllm_version, "gpu": gpu, "model": model, "exclude": sorted(exclude)}
-    question = {"log": log, **{name: value for name, value in hints.items() if value}}
+    hints = {**question, "exclude": sorted(question.get("exclude", ()))}
+    sent = {name: value for name, value in hints.items() if value and name != "repos"}
     try:
         with httpx.Client(timeout=_TIMEOUT, transport=transport) as client:
             reply = client.post(
                 f"{url.rstrip('/')}/api/v1/diagnose",
-                json=question,
+                json={"log": log, **sent},
                 headers={"User-Agent": f"vllm-triage/{__version__}", "Accept": "application/json"},
             )
     except (httpx.HTTPError, httpx.InvalidURL) as error:

@@ -7,7 +7,7 @@ import json
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, TextIO, Unpack
 
 import typer
 
@@ -17,6 +17,7 @@ from app.errors import GitHubError, GoneError, InputError, NotFoundError, TooLar
 from app.terminal.console import emit, say
 
 if TYPE_CHECKING:
+    from app.knowledge.diagnosis.diagnose import LogQuestion
     from app.knowledge.diagnosis.shapes import Diagnosis
     from app.knowledge.issue.shapes import Report
 
@@ -56,19 +57,12 @@ def diagnose(
     url: UrlOption = None,
 ) -> None:
     """A crash log in, the known issue out. Exit 0: same or likely; 3: related or unknown; 1: error."""
-    from app.knowledge.diagnosis.diagnose import diagnose as ask
     from app.knowledge.diagnosis.log_input import decode_log
     from app.knowledge.diagnosis.markdown import diagnosis_markdown
-    from app.remote import diagnose_remotely
 
     log = decode_log(_read_bytes(file))
-    settings = load_settings()
-    answer: Diagnosis
-    if url:
-        answer = diagnose_remotely(url, log, vllm_version=vllm_version, gpu=gpu, model=model)
-    else:
-        store = current_store(settings)
-        answer = ask(store, log, repos=settings.repo, vllm_version=vllm_version, gpu=gpu, model=model)
+    repos = load_settings().repo
+    answer = _diagnosis(url, log, repos=repos, vllm_version=vllm_version, gpu=gpu, model=model)
     shape = format_ or ("text" if sys.stdout.isatty() else "json")
     if shape == "json":
         emit(answer.model_dump_json(indent=2))
@@ -91,28 +85,33 @@ def comment(
     ] = "markdown",
 ) -> None:
     """One comment on an issue that was just opened, if it is a known one; otherwise nothing. Exit 0."""
-    from app.knowledge.diagnosis.diagnose import diagnose as ask
     from app.knowledge.diagnosis.github_comment import comment_markdown, read_event
-    from app.remote import diagnose_remotely
 
     issue = read_event(_read_bytes(str(event)).decode("utf-8", errors="replace"))
     if issue is None:
         say("nothing to say: no opened issue that reports a failure")
         return
     excluded = frozenset({issue.number})
-    if url:
-        answer = diagnose_remotely(url, issue.log, vllm_version=issue.vllm_version, exclude=excluded)
-    else:
-        store = current_store(load_settings())
-        repos = (issue.repo,)
-        answer = ask(store, issue.log, repos=repos, vllm_version=issue.vllm_version, exclude=excluded)
-    told = comment_markdown(issue, answer)
-    if not told:
+    answer = _diagnosis(
+        url, issue.log, repos=(issue.repo,), vllm_version=issue.vllm_version, exclude=excluded
+    )
+    text = comment_markdown(issue, answer)
+    if not text:
         say("nothing to say: no known issue, or the report names it itself")
     elif format_ == "json":
-        emit(json.dumps({"body": told}))
+        emit(json.dumps({"body": text}))
     else:
-        emit(told)
+        emit(text)
+
+
+def _diagnosis(url: str | None, log: str, **question: Unpack[LogQuestion]) -> Diagnosis:
+    """The answer of a server, or of the own database."""
+    from app.knowledge.diagnosis.diagnose import diagnose as ask
+    from app.remote import diagnose_remotely
+
+    if url:
+        return diagnose_remotely(url, log, **question)
+    return ask(current_store(load_settings()), log, **question)
 
 
 def _read_bytes(file: str) -> bytes:
@@ -160,8 +159,8 @@ def report(
 
     settings = load_settings()
     asked = parse_issue_address(issue, settings.repo)
-    told = _stored_report(settings, asked.repo, asked.number)
-    emit(told.model_dump_json(indent=2) if format_ == "json" else report_markdown(told))
+    found = _stored_report(settings, asked.repo, asked.number)
+    emit(found.model_dump_json(indent=2) if format_ == "json" else report_markdown(found))
 
 
 def _stored_report(settings: Settings, repo: str, number: int) -> Report:

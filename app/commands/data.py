@@ -28,7 +28,7 @@ def sync(
 ) -> None:
     """Pull from GitHub once and leave; incremental by default."""
     from app.server.background_sync import github_client, outcome_line, turn_to_sync
-    from app.terminal.progress import Meter, progress
+    from app.terminal.progress import progress
     from ingest.sync.sync import sync as pull
 
     settings = load_settings()
@@ -41,7 +41,7 @@ def sync(
         for name in repos:
             with (
                 github_client(settings, url=api_url) as client,
-                progress(Meter(lambda: client.remaining)) as report,
+                progress(lambda: client.remaining) as report,
             ):
                 result = pull(store, client, name, full=full, limit=limit, report=report)
             say(outcome_line(result, store))

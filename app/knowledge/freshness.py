@@ -1,9 +1,4 @@
-"""How fresh a repository's copy is: the newest complete sync, the newest run, where each stream stands.
-
-What the base holds and how fresh it is: the foot of every page.
-
-What `triage status` tells: what is stored, how fresh it is, where each stream stands, the newest runs.
-"""
+"""What is stored of a repository and how fresh it is: for every page's foot and for `triage status`."""
 
 from __future__ import annotations
 
@@ -22,6 +17,8 @@ from app.store.records import SyncRunRecord
 from app.store.session import Store
 
 STALE_AFTER = timedelta(hours=24)
+RUNS = 5
+"""How many of the last runs a status shows."""
 
 
 class RunView(Frozen):
@@ -79,15 +76,20 @@ def freshness(store: Store, repo: str) -> Freshness:
     )
 
 
-class Overview(Frozen):
-    """Counts and freshness of one repository."""
+class StoredCounts(Frozen):
+    """What is stored of a repository; `newest_release` without its leading v."""
 
-    issues: int
-    pulls: int
-    from_cards: int
-    as_of: datetime | None
-    newest_release: str | None
-    is_starter_only: bool
+    issues: int = 0
+    pulls: int = 0
+    from_cards: int = 0
+    newest_release: str | None = None
+
+
+class Overview(StoredCounts):
+    """Counts and freshness of one repository, as the foot of every page shows them."""
+
+    as_of: datetime | None = None
+    is_starter_only: bool = False
     is_stale: bool = False
     last_run: RunView | None = None
 
@@ -99,43 +101,34 @@ def overview(store: Store, repo: str, fresh: Freshness | None = None) -> Overvie
         fresh: how fresh it is, where that was read already.
     """
     fresh = fresh or freshness(store, repo)
+    counts = _stored_counts(store, repo)
+    return Overview(
+        **dict(counts),
+        as_of=fresh.as_of,
+        is_starter_only=counts.issues == counts.from_cards and counts.issues > 0,
+        is_stale=fresh.is_stale,
+        last_run=fresh.last_run,
+    )
+
+
+def _stored_counts(store: Store, repo: str) -> StoredCounts:
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         if repo_id is None:
-            return Overview(
-                issues=0, pulls=0, from_cards=0, as_of=None, newest_release=None, is_starter_only=False
-            )
-        counts = count_issues(session, repo_id)
+            return StoredCounts()
         release = newest_release(session, repo_id)
-        return Overview(
-            issues=counts["issues"],
-            pulls=counts["pulls"],
-            from_cards=counts["from_cards"],
-            as_of=fresh.as_of,
-            newest_release=release.removeprefix("v") if release else None,
-            is_starter_only=counts["issues"] == counts["from_cards"] and counts["issues"] > 0,
-            is_stale=fresh.is_stale,
-            last_run=fresh.last_run,
+        return StoredCounts(
+            **count_issues(session, repo_id), newest_release=release.removeprefix("v") if release else None
         )
 
 
-RUNS = 5
-
-
-class Counts(Frozen):
-    issues: int
-    pulls: int
-    from_cards: int
-    newest_release: str | None
-
-
 class RepositoryStatus(Frozen):
-    stored: Counts
+    stored: StoredCounts
     freshness: Freshness
 
 
 class Status(Frozen):
-    """The whole. `syncing` names the process that syncs now, in the background or by hand."""
+    """The answer of `triage status`; `syncing` names the process that syncs now."""
 
     syncing: str | None
     repositories: dict[str, RepositoryStatus]
@@ -153,14 +146,8 @@ def status(store: Store, repos: Sequence[str]) -> Status:
     return Status(
         syncing=sync_holder(store.engine),
         repositories={
-            repo: RepositoryStatus(stored=_counts(overview(store, repo)), freshness=freshness(store, repo))
+            repo: RepositoryStatus(stored=_stored_counts(store, repo), freshness=freshness(store, repo))
             for repo in repos
         },
         runs=tuple(runs),
-    )
-
-
-def _counts(view: Overview) -> Counts:
-    return Counts(
-        issues=view.issues, pulls=view.pulls, from_cards=view.from_cards, newest_release=view.newest_release
     )

@@ -1,7 +1,7 @@
 """Workarounds of several issues as one list: what works first, nothing twice, failures last.
 
-The one ranking for a diagnosis and for a cluster. Two tellings are one action if they change the same thing,
-however it is spelled; a telling in another issue confirms the action or refutes it, as a comment does.
+The one ranking for a diagnosis and for a cluster. Two remedies are one action if they change the same thing,
+however it is spelled; a remedy of another issue confirms the action or refutes it, as a comment does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Remedy(Frozen):
 
 
 def remedies_of(facts: Facts, *, repo: str, url: str) -> tuple[Remedy, ...]:
-    """One issue's workarounds with their source, best first; tried on the issue's run if nobody said."""
+    """One issue's workarounds with their source, best first; without own conditions those of the issue's run."""
     tried_on = Conditions(
         versions=tuple(facts.versions[key] for key in ("vllm",) if key in facts.versions),
         gpus=facts.gpus,
@@ -72,7 +72,7 @@ R = TypeVar("R", bound=Remedy)
 
 @dataclass(frozen=True, slots=True)
 class RankedAction(Generic[R]):
-    """One action with all that tell it, the best telling first."""
+    """One action with the remedies that are it, the best first."""
 
     tellings: tuple[R, ...]
 
@@ -80,7 +80,7 @@ class RankedAction(Generic[R]):
     def best(self) -> R:
         return self.tellings[0]
 
-    def told_in(self, *, fails: bool) -> tuple[int, ...]:
+    def issues(self, *, fails: bool) -> tuple[int, ...]:
         """The issues in which it did not help, or those in which it did, wholly or in part."""
         numbers = (item.number for item in self.tellings if (item.outcome == "fails") == fails)
         return tuple(dict.fromkeys(numbers))
@@ -89,10 +89,10 @@ class RankedAction(Generic[R]):
 def rank_actions(
     remedies: Iterable[R], backing: Mapping[tuple[int, str], int] | None = None
 ) -> tuple[RankedAction[R], ...]:
-    """The actions in the order in which to try them, as `rank_remedies`, with everyone who tells them.
+    """The actions in the order in which to try them, as `rank_remedies`, with all their remedies.
 
     Args:
-        backing: votes and reactions for a telling, less those against it, by issue number and action.
+        backing: votes and reactions for a remedy, less those against it, by issue number and action.
     """
     groups: dict[str, list[R]] = {}
     for remedy in sorted(remedies, key=_order):
@@ -116,8 +116,8 @@ def _rank(action: RankedAction[R], backing: Mapping[tuple[int, str], int]) -> tu
     best = action.best
     doubt = sum(item.refuted_by - item.confirmed_by for item in action.tellings)
     doubt -= sum(backing.get((item.number, item.action), 0) for item in action.tellings)
-    others = [number for number in action.told_in(fails=False) if number != best.number]
-    against = [number for number in action.told_in(fails=True) if number != best.number]
+    others = [number for number in action.issues(fails=False) if number != best.number]
+    against = [number for number in action.issues(fails=True) if number != best.number]
     return OUTCOME_RANK[best.outcome], doubt + len(against) - len(others), SPEAKER_RANK[best.by]
 
 

@@ -109,7 +109,7 @@ def test_another_value_is_another_action(one: str, other: str) -> None:
 def test_an_action_that_helped_in_more_issues_comes_first() -> None:
     found = rank_actions([a_remedy("a", number=1), a_remedy("b", number=2), a_remedy("b", number=3)])
 
-    assert [(action.best.action, action.told_in(fails=False)) for action in found] == [
+    assert [(action.best.action, action.issues(fails=False)) for action in found] == [
         ("b", (2, 3)),
         ("a", (1,)),
     ]
@@ -118,7 +118,7 @@ def test_an_action_that_helped_in_more_issues_comes_first() -> None:
 def test_an_action_that_failed_elsewhere_comes_later() -> None:
     found = rank_actions([a_remedy("a", number=1), a_remedy("a", "fails", number=4), a_remedy("b", number=2)])
 
-    assert [(action.best.action, action.told_in(fails=True)) for action in found] == [("b", ()), ("a", (4,))]
+    assert [(action.best.action, action.issues(fails=True)) for action in found] == [("b", ()), ("a", (4,))]
 
 
 def test_votes_and_reactions_count_for_the_telling_they_belong_to() -> None:
