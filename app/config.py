@@ -112,10 +112,10 @@ class Settings(BaseSettings):
     @field_validator("admin_token")
     @classmethod
     def _a_long_token(cls, value: SecretStr | None) -> SecretStr | None:
-        told = value.get_secret_value().strip() if value else ""
-        if told and not re.fullmatch(r"[\x21-\x7e]{8,500}", told):
+        token = value.get_secret_value().strip() if value else ""
+        if token and not re.fullmatch(r"[\x21-\x7e]{8,500}", token):
             raise ValueError("must be one word of 8 to 500 printable ASCII characters")
-        return SecretStr(told) if told else None
+        return SecretStr(token) if token else None
 
     @field_validator("webhook_secret")
     @classmethod
@@ -141,10 +141,9 @@ class Settings(BaseSettings):
     @field_validator("api_keys", mode="before")
     @classmethod
     def _split_keys(cls, value: object) -> object:
-        told = value.get_secret_value() if isinstance(value, SecretStr) else value
-        if not isinstance(told, str):
-            return told
-        keys = tuple(_api_key(part.strip()) for part in told.split(",") if part.strip())
+        if not isinstance(value, str):
+            return value
+        keys = tuple(_api_key(part.strip()) for part in value.split(",") if part.strip())
         if len({key.name for key in keys}) < len(keys):
             raise ValueError("must not hold a name twice")
         return keys

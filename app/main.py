@@ -102,7 +102,7 @@ def create_app(
 
     Args:
         settings: what the operator chose.
-        store: an open archive, which stays open; without one it is opened and closed here.
+        store: an open store, which stays open; without one it is opened and closed here.
         background: runs beside the server in a thread of its own until the event is set.
         take: stores what a webhook delivery brings.
         fetch: brings an issue that is asked for and not stored.
@@ -172,7 +172,7 @@ def _at_work(app: FastAPI, store: Store, take: TakeDelivery, fetch: FetchIssue) 
 @contextmanager
 def _beside(store: Store, background: Background | None) -> Iterator[None]:
     """Threads beside the server: one forgets what was kept too long, another runs `background`."""
-    with suppress(StoreError):  # /readyz tells what is wrong with it
+    with suppress(StoreError):  # /readyz says what is wrong with it
         forget_old(store)
     stop = threading.Event()
     runs: dict[str, Background] = {"retention": partial(forget_regularly, store)}

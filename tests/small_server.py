@@ -69,7 +69,7 @@ def main() -> int:
     )
     workers = Workers(config, [config.bind_socket()])
     workers.run()
-    return 0 if workers.was_told else 9
+    return 0 if workers.was_signalled else 9
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A sync of the configured repositories: by hand, or in rounds beside a server.
 
-However many processes and hosts share an archive, one background sync runs: whoever holds the archive's
-sync lock. A sync by hand waits a little for it and then goes on beside it, which loses nothing.
+However many processes and hosts share a database, one background sync runs: whoever holds its sync lock.
+A sync by hand waits a little for it and then goes on beside it, which loses nothing.
 """
 
 from __future__ import annotations
@@ -59,26 +59,22 @@ def turn_to_sync(store: Store, wait_s: float = TURN_WAIT_S) -> Iterator[None]:
         StoreError: the database cannot be used.
     """
 
-    def tell(holder: str) -> None:
+    def announce(holder: str) -> None:
         say(f"another sync is running ({holder}): waiting up to {wait_s:.0f} s for its end")
 
-    with sync_lock(store.engine, wait_s=wait_s, on_wait=tell) as held:
+    with sync_lock(store.engine, wait_s=wait_s, on_wait=announce) as held:
         if not held:
             say("it is still running: going on beside it; nothing is lost, but GitHub is asked twice")
         yield
 
 
-def background_sync(
-    one_round: Callable[[threading.Event], None], every_s: float | None, *, first: bool
-) -> Background:
-    """A function that does a round now (`first`) and then every so often, until stopped."""
+def background_sync(one_round: Background, every_s: float | None) -> Background:
+    """A function that does a round now, and then one every so often until stopped."""
 
     def run(stop: threading.Event) -> None:
-        pause = 0.0 if first else (every_s or 0.0)
-        while not stop.wait(pause):
+        pause: float | None = 0.0
+        while pause is not None and not stop.wait(pause):
             one_round(stop)
-            if every_s is None:
-                return
             pause = every_s
 
     return run
@@ -105,8 +101,8 @@ def sync_round(settings: Settings, store: Store, stop: threading.Event) -> None:
 def round_apart(stop: threading.Event) -> None:
     """One round in a process of its own, of low priority: reading issues must not slow down answers.
 
-    It is out of reach of signals to the server's group, and ends when its standard input does: told to
-    stop, or the server dead.
+    It is out of reach of signals to the server's group, and ends when its standard input does: the server
+    stops it, or is dead.
     """
     try:
         child = subprocess.Popen(
@@ -126,7 +122,7 @@ def round_apart(stop: threading.Event) -> None:
 
 
 def sync_quietly(settings: Settings, store: Store, repo: str) -> None:
-    """One sync whose outcome is said in a line; a failure never stops the server."""
+    """One sync whose outcome is a line on the console; a failure never stops the server."""
     try:
         with github_client(settings, patient=False) as client:
             result = sync(store, client, repo)
@@ -136,7 +132,7 @@ def sync_quietly(settings: Settings, store: Store, repo: str) -> None:
 
 
 def outcome_line(result: SyncResult, store: Store, *, serving: bool = False) -> str:
-    """What a sync did, in a line; `serving` tells that a server goes on with what is stored."""
+    """What a sync did, in a line; `serving`: a server goes on with what is stored."""
     figures = f"requests {result.requests}, not modified {result.not_modified}"
     if result.remaining is not None:
         figures += f", remaining {result.remaining}"

@@ -29,12 +29,12 @@ from app.terminal.console import say, set_up_logging
 from app.web.headers import SpreadConnections
 
 STOP_TIMEOUT_S = 10
-"""For requests that are being answered when the server is told to stop."""
+"""For requests that are being answered when the server stops."""
 WORKER_TIMEOUT_S = 30
 """Without a sign of life for so long a worker is replaced; a busy machine may keep a sound one waiting."""
 _M_MMAP_THRESHOLD, _LARGE_BYTES = -3, 128 * 1024
 CONNECTIONS_MAX = 1000
-"""Of one worker at a time; one more is told to come again."""
+"""Of one worker at a time; one more is asked to come again."""
 
 
 def check_port(host: str, port: int) -> None:
@@ -64,7 +64,7 @@ def serve(
     store = open_store(settings.database_url)
     check_current(store)
     wants_sync = sync_now or sync_every_s is not None
-    background = background_sync(round_apart, sync_every_s, first=True) if wants_sync else None
+    background = background_sync(round_apart, sync_every_s) if wants_sync else None
     options: dict[str, Any] = {
         "host": host,
         "port": port,
@@ -73,7 +73,7 @@ def serve(
         "http": TimedProtocol,
         "ws": "none",
         "access_log": False,  # requests are logged by `app.web.middleware.request_log`
-        # Who is asking is told by `app.web.middleware.client`, which trusts none but the configured proxies.
+        # `app.web.middleware.client` reads them, of the configured proxies only.
         "proxy_headers": False,
         "limit_concurrency": CONNECTIONS_MAX,
         "timeout_graceful_shutdown": STOP_TIMEOUT_S,
@@ -95,8 +95,8 @@ def _serve_by_workers(options: dict[str, Any], background: Background | None) ->
     with tempfile.TemporaryDirectory(prefix="triage-metrics-") as folder, _beside(background):
         share_metrics(folder)
         workers.run()
-    if not workers.was_told:
-        raise ServerError("a worker could not start; what it said stands above")
+    if not workers.was_signalled:
+        raise ServerError("a worker could not start; its message stands above")
 
 
 @contextmanager

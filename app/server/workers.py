@@ -1,8 +1,8 @@
 """Several worker processes behind one port: uvicorn's supervisor, made to leave nothing behind.
 
 A terminal and some service managers signal the whole group, so that workers end on their own before their
-parent is told; a closed terminal hangs up; and a parent can be killed. In all of these no worker may be
-started again or stay, hold the port, or lose what it is answering.
+parent gets the signal; a closed terminal hangs up; and a parent can be killed. In all of these no worker may
+be started again or stay, hold the port, or lose what it is answering.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from uvicorn.supervisors import Multiprocess
 class Workers(Multiprocess):
     """As many processes as `config` says, watched until a signal ends them.
 
-    `was_told` says whether one did; if not, a worker could not start. Without a terminal SIGHUP renews the
-    workers one by one, so that no request is lost; with one it means that the terminal is gone.
+    `was_signalled` says whether one did; if not, a worker could not start. Without a terminal SIGHUP renews
+    the workers one by one, so that no request is lost; with one it means that the terminal is gone.
     """
 
-    was_told = False
+    was_signalled = False
 
     def __init__(self, config: Config, sockets: list[socket]) -> None:
         is_hangup_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
@@ -54,12 +54,12 @@ class Workers(Multiprocess):
 
     def handle_int(self) -> None:
         """End (Ctrl-C)."""
-        self.was_told = True
+        self.was_signalled = True
         super().handle_int()
 
     def handle_term(self) -> None:
         """End (a service manager)."""
-        self.was_told = True
+        self.was_signalled = True
         super().handle_term()
 
     def handle_quit(self) -> None:
@@ -81,7 +81,7 @@ class Workers(Multiprocess):
 
 
 def has_terminal() -> bool:
-    """Whether a terminal controls this process, whose closing would be told by SIGHUP."""
+    """Whether a terminal controls this process, whose closing would send SIGHUP."""
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:

@@ -1,1 +1,1 @@
-"""FRONT DESK: JSON routes and pages. Parses, asks `knowledge`, shapes the reply; knows no SQL."""
+"""JSON routes and pages: parses requests, asks `knowledge`, shapes the answers; knows no SQL."""

@@ -24,11 +24,6 @@ Found = TypeVar("Found")
 # wait for each before its work begins.
 
 
-async def settings(request: Request) -> Settings:
-    """The settings `create_app` was given."""
-    return cast("Settings", request.app.state.settings)
-
-
 @dataclass(frozen=True, slots=True)
 class Services:
     """What every endpoint works with."""
@@ -100,7 +95,7 @@ async def require_admin(
         NoAdminError: the operator has set none.
         AdminTokenError: none is sent, or another.
     """
-    token = (await settings(request)).admin_token
+    token = request.app.state.settings.admin_token
     if token is None:
         raise NoAdminError("Nobody may change this here: the operator sets TRIAGE_ADMIN_TOKEN.")
     if credentials is None:

@@ -65,9 +65,7 @@ def test_servers_at_one_base_never_sync_at_once(
     monkeypatch.setattr(syncing, "sync_quietly", work)
     stop = threading.Event()
     servers = [
-        threading.Thread(
-            target=background_sync(partial(sync_round, settings, store), 0.05, first=True), args=(stop,)
-        )
+        threading.Thread(target=background_sync(partial(sync_round, settings, store), 0.05), args=(stop,))
         for _ in range(4)
     ]
     for server in servers:
@@ -111,7 +109,7 @@ def test_no_failure_ends_the_rounds(
         raise failure
 
     monkeypatch.setattr(syncing, "sync_quietly", work)
-    background_sync(partial(sync_round, settings, store), 0.01, first=True)(stop)
+    background_sync(partial(sync_round, settings, store), 0.01)(stop)
 
     assert rounds == 2
 

@@ -17,12 +17,12 @@ from app.web.answers.budget import cut_text
 _FENCE = re.compile(r" {0,8}(`{3,})[^`]*")
 _ENTRY = re.compile(r" {0,8}(?:[-*]|\d{1,9}\.) ")
 _HEADING = re.compile(r"#{1,6} ")
-_SAID_CHARS = 120
+_NOTE_CHARS = 120
 """Room for the line that says what was left out."""
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class MarkdownBlock:
     """Lines that belong together, with the blank ones after them; `fence` closes a block of code."""
 
     text: str
@@ -38,7 +38,7 @@ def fit_markdown(text: str, max_chars: int) -> str:
     if len(text) <= max_chars:
         return text
     blocks = list(blocks_of(text))
-    room = max_chars - _SAID_CHARS
+    room = max_chars - _NOTE_CHARS
     kept: list[str] = []
     at = 0
     while at < len(blocks) and len(blocks[at].text) <= room:
@@ -49,12 +49,12 @@ def fit_markdown(text: str, max_chars: int) -> str:
     if not part:
         while kept and blocks[len(kept) - 1].is_heading:
             kept.pop()
-    told = "".join([*kept, part]).rstrip("\n")
-    left = len(text) - len(told)
-    return f"{told}\n\n*{left:,} more characters were left out: max_chars is {max_chars:,}.*\n".lstrip("\n")
+    short = "".join([*kept, part]).rstrip("\n")
+    left = len(text) - len(short)
+    return f"{short}\n\n*{left:,} more characters were left out: max_chars is {max_chars:,}.*\n".lstrip("\n")
 
 
-def blocks_of(text: str) -> Iterator[Block]:
+def blocks_of(text: str) -> Iterator[MarkdownBlock]:
     """The blocks of a Markdown text; joined they are the text."""
     lines: list[str] = []
     fence = ""
@@ -62,22 +62,22 @@ def blocks_of(text: str) -> Iterator[Block]:
         if fence:
             lines.append(line)
             if line.strip() == fence:
-                yield Block("".join(lines), fence)
+                yield MarkdownBlock("".join(lines), fence)
                 lines, fence = [], ""
             continue
         opens = _FENCE.fullmatch(line.rstrip("\n"))
         begins = bool(opens or _ENTRY.match(line) or _HEADING.match(line))
         after_blank = bool(lines) and not lines[-1].strip() and bool(line.strip())
         if lines and (begins or after_blank):
-            yield Block("".join(lines))
+            yield MarkdownBlock("".join(lines))
             lines = []
         lines.append(line)
         fence = opens[1] if opens else ""
     if lines:
-        yield Block("".join(lines), fence)
+        yield MarkdownBlock("".join(lines), fence)
 
 
-def _part(block: Block, room: int, *, is_first: bool) -> str:
+def _part(block: MarkdownBlock, room: int, *, is_first: bool) -> str:
     """The beginning of a block that does not fit; empty where none may be shown."""
     if block.fence:
         return _code_part(block, room)
@@ -87,7 +87,7 @@ def _part(block: Block, room: int, *, is_first: bool) -> str:
     return f"{cut} …" if cut else ""
 
 
-def _code_part(block: Block, room: int) -> str:
+def _code_part(block: MarkdownBlock, room: int) -> str:
     lines = block.text.splitlines(keepends=True)
     indent = lines[0][: len(lines[0]) - len(lines[0].lstrip(" "))]
     end = f"{indent}{block.fence}\n"

@@ -28,7 +28,7 @@ def next_cursor(kind: str, end: int, total: int) -> str | None:
 
 
 def read_cursor(kind: str, cursor: str | None) -> int | None:
-    """The place that a cursor of this kind tells; None without one.
+    """The place that a cursor of this kind holds; None without one.
 
     Raises:
         InputError: it is none of ours, or another list's.

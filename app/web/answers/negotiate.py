@@ -30,7 +30,7 @@ MaxChars = Annotated[
 
 def answer(
     request: Request,
-    told: BaseModel,
+    found: BaseModel,
     order: CutOrder,
     max_chars: int | None,
     *,
@@ -41,7 +41,7 @@ def answer(
 
     Args:
         request: its `Accept` header chooses between JSON and Markdown.
-        told: what there is to say; of its shape already, so it is not checked anew.
+        found: the whole answer; of its shape already, so it is not checked anew.
         order: what goes first when it is too long.
         max_chars: the budget; None for the whole answer.
         markdown: writes the Markdown twin; None where there is none.
@@ -51,8 +51,8 @@ def answer(
     if markdown and wants_markdown(request.headers.get("accept", "")):
         return markdown_answer(markdown(), max_chars)
     if max_chars is None:
-        return Response(told.model_dump_json(), media_type=JSON_TYPE, headers=headers)
-    cut = fit(told.model_dump(mode="json"), order, max_chars, cursor_at=cursor_at)
+        return Response(found.model_dump_json(), media_type=JSON_TYPE, headers=headers)
+    cut = fit(found.model_dump(mode="json"), order, max_chars, cursor_at=cursor_at)
     return Response(dumps(cut), media_type=JSON_TYPE, headers=headers)
 
 

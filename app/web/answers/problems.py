@@ -89,7 +89,7 @@ def _on_http_exception(request: Request, error: Exception) -> Response:
     status = error.status_code
     detail = _DETAILS.get(status) or f"{HTTPStatus(status).phrase}."
     headers = dict(error.headers or {})
-    if status == HTTPStatus.METHOD_NOT_ALLOWED:  # the router tells the methods of one of its routes only
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:  # the router names the methods of one of its routes only
         headers["Allow"] = ", ".join(sorted(_methods(request.app.routes, request.url.path)))
     return answer_problem(request, status, detail, headers=headers or None)
 

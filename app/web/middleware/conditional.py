@@ -37,78 +37,57 @@ class ConditionalReads:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a read on as GET; hold its answer back until it is known whether the caller has it."""
-        is_read = scope["type"] == "http" and scope["method"] in {"GET", "HEAD"}
-        if not is_read or scope["path"].startswith(_STREAM):
+        method = scope.get("method", "")
+        if method not in {"GET", "HEAD"} or scope["path"].startswith(_STREAM):
             await self._app(scope, receive, send)
             return
-        reply = _Reply(scope, send)
-        method, scope["method"] = scope["method"], "GET"
+        start: Message | None = None
+        body = bytearray()
+
+        async def pass_on(message: Message) -> None:
+            scope["method"] = method  # the server looks at it: a HEAD's answer has no body
+            await send({**message, "body": b""} if method == "HEAD" and "body" in message else message)
+
+        async def take(message: Message) -> None:
+            nonlocal start, body
+            if message["type"] == "http.response.start" and _is_tagged(scope, message):
+                start = message
+            elif message["type"] != "http.response.body" or start is None:
+                await pass_on(message)
+            else:
+                body += message.get("body", b"")
+                if not message.get("more_body"):
+                    start, content = _tagged(scope, start, bytes(body))
+                    await pass_on(start)
+                    await pass_on({"type": "http.response.body", "body": content})
+
+        scope["method"] = "GET"
         try:
-            await self._app(scope, receive, reply.take)
+            await self._app(scope, receive, take)
         finally:
             scope["method"] = method  # what answers a failure must know that a HEAD has no body
 
 
-class _Reply:
-    """The answer to one read, on its way out."""
-
-    def __init__(self, scope: Scope, send: Send) -> None:
-        self.is_head = scope["method"] == "HEAD"
-        self._scope = scope
-        self._pass_on = send
-        self._start: Message | None = None
-        self._body = bytearray()
-
-    async def take(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self._start = message
-            if not self._is_tagged(message):
-                await self._send(message)
-                self._start = None
-        elif message["type"] == "http.response.body":
-            await self._take_body(message)
-        else:
-            await self._send(message)
-
-    async def _send(self, message: Message) -> None:
-        if self.is_head:  # the server looks at the method: a HEAD's answer has no body
-            self._scope["method"] = "HEAD"
-        await self._pass_on(message)
-
-    async def _take_body(self, message: Message) -> None:
-        if self._start is None:
-            await self._send({**message, "body": b""} if self.is_head else message)
-            return
-        self._body += message.get("body", b"")
-        if message.get("more_body"):
-            return
-        tag = f'W/"{hashlib.blake2b(self._body, digest_size=_TAG_BYTES).hexdigest()}"'
-        headers = MutableHeaders(scope=self._start)
-        headers["ETag"] = tag
-        headers.setdefault("Cache-Control", "no-cache")
-        sent = Headers(scope=self._scope).get("if-none-match", "")
-        if sent and _names(sent, tag):
-            headers.add_vary_header("Accept-Encoding")  # as the compression adds to the answer itself
-            kept = [pair for pair in self._start["headers"] if pair[0].lower() in _STAYS]
-            await self._send({**self._start, "status": 304, "headers": kept})
-            await self._send({"type": "http.response.body", "body": b""})
-            return
-        await self._send(self._start)
-        await self._send({"type": "http.response.body", "body": b"" if self.is_head else bytes(self._body)})
-
-    def _is_tagged(self, start: Message) -> bool:
-        headers = Headers(raw=start["headers"])
-        return (
-            start["status"] == 200
-            and "etag" not in headers
-            and headers.get("content-type", "").startswith(_TAGGED)
-            and "no-store" not in headers.get("cache-control", "")
-            and self._scope["path"] not in _UNTAGGED
-        )
+def _is_tagged(scope: Scope, start: Message) -> bool:
+    headers = Headers(raw=start["headers"])
+    return (
+        start["status"] == 200
+        and "etag" not in headers
+        and headers.get("content-type", "").startswith(_TAGGED)
+        and "no-store" not in headers.get("cache-control", "")
+        and scope["path"] not in _UNTAGGED
+    )
 
 
-def _names(sent: str, tag: str) -> bool:
-    """Whether `If-None-Match` names the tag, compared weakly."""
-    wanted = tag.removeprefix("W/")
-    told = (part.strip().removeprefix("W/") for part in sent[:_IF_NONE_MATCH_CHARS].split(","))
-    return any(part in {"*", wanted} for part in told)
+def _tagged(scope: Scope, start: Message, body: bytes) -> tuple[Message, bytes]:
+    """The answer with its tag, or 304 for a caller who has it."""
+    tag = f'"{hashlib.blake2b(body, digest_size=_TAG_BYTES).hexdigest()}"'
+    headers = MutableHeaders(scope=start)
+    headers["ETag"] = f"W/{tag}"
+    headers.setdefault("Cache-Control", "no-cache")
+    sent = Headers(scope=scope).get("if-none-match", "")[:_IF_NONE_MATCH_CHARS]
+    if not {"*", tag} & {part.strip().removeprefix("W/") for part in sent.split(",")}:
+        return start, body
+    headers.add_vary_header("Accept-Encoding")  # as the compression adds to the answer itself
+    kept = [pair for pair in start["headers"] if pair[0].lower() in _STAYS]
+    return {**start, "status": 304, "headers": kept}, b""

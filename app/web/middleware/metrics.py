@@ -67,7 +67,7 @@ class Metrics:
         self.verdicts.labels(verdict).inc()
 
     def watch(self, store: Store, repos: Sequence[str], waiting_bytes: Callable[[], int]) -> None:
-        """From now on tell also what the archive holds and how many bytes of deliveries wait."""
+        """From now on count also what the store holds and how many bytes of deliveries wait."""
         self.registry.register(StoreFigures(store, repos, waiting_bytes))
 
 
@@ -80,11 +80,11 @@ class StoreFigures(Collector):
         self._waiting_bytes = waiting_bytes
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Nothing beforehand: the registry must not read the archive to register."""
+        """Nothing beforehand: the registry must not read the store to register."""
         return iter(())
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The gauges; without those of the archive while it cannot be read."""
+        """The gauges; without those of the store while it cannot be read."""
         waiting = GaugeMetricFamily("triage_deliveries_waiting_bytes", "Webhook deliveries not stored yet")
         waiting.add_metric((), self._waiting_bytes())
         up = GaugeMetricFamily("triage_database_up", "1 if the database can be read")

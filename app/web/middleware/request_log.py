@@ -18,7 +18,7 @@ from app.web.middleware.metrics import route_of
 
 HEADER = "X-Request-ID"
 QUIET = frozenset({"/healthz", "/readyz", "/metrics", "/static"})
-"""Routes that are asked all the time; told only where they fail."""
+"""Routes that are asked all the time; logged only where they fail."""
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LOG = structlog.get_logger(__name__)

@@ -72,9 +72,9 @@ def get_regressions(
     after = read_cursor(_REGRESSIONS, cursor) or 0
     where = repo or services.default_repo
     page = services.cached(regressions, where, version, after=after, limit=limit)
-    told = RegressionList(**dict(page), next_cursor=next_cursor(_REGRESSIONS, after + limit, page.total))
+    found = RegressionList(**dict(page), next_cursor=next_cursor(_REGRESSIONS, after + limit, page.total))
     return answer(
-        request, told, VERSION_LIST, max_chars, cursor_at=lambda at: write_cursor(_REGRESSIONS, after + at)
+        request, found, VERSION_LIST, max_chars, cursor_at=lambda at: write_cursor(_REGRESSIONS, after + at)
     )
 
 
@@ -103,9 +103,9 @@ def get_known_issues(
     after = read_cursor(_KNOWN, cursor) or 0
     where = repo or services.default_repo
     page = services.cached(known_issues, where, version, closed=closed, after=after, limit=limit)
-    told = KnownIssueList(**dict(page), next_cursor=next_cursor(_KNOWN, after + limit, page.total))
+    found = KnownIssueList(**dict(page), next_cursor=next_cursor(_KNOWN, after + limit, page.total))
     return answer(
-        request, told, VERSION_LIST, max_chars, cursor_at=lambda at: write_cursor(_KNOWN, after + at)
+        request, found, VERSION_LIST, max_chars, cursor_at=lambda at: write_cursor(_KNOWN, after + at)
     )
 
 

@@ -1,13 +1,9 @@
-"""Deliveries on their way into the archive: one thread takes them in the order they came.
+"""`POST /webhooks/github`: GitHub sends a delivery for a change as it happens.
 
-GitHub wants an answer soon, and the archive may be busy with a sync. So a delivery is handed in here,
-and whoever handed it in need not wait for its end.
-
-`POST /webhooks/github`: GitHub tells of a change as it happens.
-
-The signature is checked over the raw body, in constant time, before a byte of it is read as anything.
-A delivery is answered within a second: when the archive is busy with a sync it is accepted, and stored as
-soon as the archive is free. GitHub never sends one again by itself; the next sync brings what was missed.
+The signature is checked over the raw body, in constant time, before anything is read out of it. One thread
+stores the deliveries in the order they came. GitHub wants an answer within seconds and the database may be
+busy with a sync: a delivery that is not stored within `ANSWER_S` is accepted and stored as soon as it can be.
+GitHub never sends one again by itself; the next sync brings what was missed.
 """
 
 from __future__ import annotations
@@ -30,10 +26,9 @@ from app.store.session import Store
 from app.web.answers.openapi import problems
 from app.web.answers.schemas import Taken
 from app.web.body import JSON_TYPE, MalformedError, media_type_of, read_limited
-from app.web.deps import settings as get_settings
 
 WAITING_MAX_BYTES = 100 * 1024 * 1024
-"""Deliveries that wait for the archive; thousands of the usual size."""
+"""Deliveries that wait for the database; thousands of the usual size."""
 
 Outcome = Literal["stored", "seen", "ignored"]
 
@@ -122,7 +117,7 @@ class Intake:
 BODY_LIMIT_BYTES = 25 * 1024 * 1024
 """GitHub sends no delivery that is larger."""
 ANSWER_S = 0.7
-"""How long an answer waits for the archive."""
+"""How long an answer waits for the database."""
 
 _SIGNATURE = re.compile(r"sha256=[0-9a-f]{64}")
 
@@ -144,7 +139,7 @@ async def read_signed(request: Request) -> bytes:
         TooLargeError: over the limit; raised before the rest is read.
         NotTextError: signed, but sent as a form.
     """
-    secret = (await get_settings(request)).webhook_secret
+    secret = request.app.state.settings.webhook_secret
     if secret is None:
         raise NotFoundError("Webhooks are not set up here: the operator sets TRIAGE_WEBHOOK_SECRET.")
     signature = request.headers.get("x-hub-signature-256", "")
