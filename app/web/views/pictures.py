@@ -29,25 +29,21 @@ _LINES = {"mentions": "da", "similar": "do"}
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A node; `y` is its upper edge, `relation` is written above it."""
+    """A node; `y` is its upper edge, `relation` is written above it.
+
+    `path` is the line between it and the root, `css` the line's class, `tip` the path of its arrow head.
+    """
 
     x: int
     y: int
     name: str
     state: str
     title: str
-    relation: str
     address: str
-    is_root: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """An edge from a side of the root to a side of a box; `tip` is the arrow head's path."""
-
-    path: str
-    css: str
-    tip: str
+    relation: str = ""
+    path: str = ""
+    css: str = ""
+    tip: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,6 @@ class Picture:
     width: int
     height: int
     boxes: tuple[Box, ...]
-    lines: tuple[Line, ...]
     label: str
     description: str
     left_out: bool
@@ -72,68 +67,57 @@ def draw(graph: Graph, repos: Sequence[str]) -> Picture | None:
     if not shown:
         return None
     root = graph.nodes[0]
-    left = [pair for pair in shown if _is_left(graph.node(pair[0]), pair[1])]
+    left = [pair for pair in shown if pair[1].kind in _LEFT or graph.node(pair[0]).kind == "pull_request"]
     right = [pair for pair in shown if pair not in left]
     while len(right) > max(ROWS_MAX, len(left) + 1):
         left.append(right.pop())
     shift = 0 if left else MIDDLE_X - LEFT_X
     rows = max(len(left), len(right), 1)
-    height = TOP + rows * ROW_H
-    middle = TOP + (rows * ROW_H - (ROW_H - BOX_H)) // 2
-    me = Box(
-        MIDDLE_X - shift,
-        middle - BOX_H // 2,
-        _name(root, root.repo),
-        root.state,
-        _title(root),
-        "",
-        _address(root, repos),
-        is_root=True,
-    )
-    boxes, lines = [me], []
+    x, y = MIDDLE_X - shift, TOP + (rows * ROW_H - (ROW_H - BOX_H)) // 2 - BOX_H // 2
+    name = _name(root, root.repo)
+    boxes = [Box(x, y, name, root.state, _title(root), page_address(root.repo, root.number, repos[0]))]
     for x, side in ((LEFT_X, left), (RIGHT_X - shift, right)):
         start = TOP + ((rows - len(side)) * ROW_H) // 2
-        for row, (key, edge) in enumerate(side):
-            box = _box(x, start + row * ROW_H, graph.node(key), graph.words(edge), root, repos)
-            boxes.append(box)
-            lines.append(_line(me, box, edge, outward=edge.source == root.key))
+        boxes += [
+            _box(x, start + row * ROW_H, boxes[0], graph, key, edge, repos[0])
+            for row, (key, edge) in enumerate(side)
+        ]
     return Picture(
-        width=(RIGHT_X + BOX_W + LEFT_X if right else MIDDLE_X + BOX_W + LEFT_X) - shift,
-        height=height,
+        width=(RIGHT_X if right else MIDDLE_X) + BOX_W + LEFT_X - shift,
+        height=TOP + rows * ROW_H,
         boxes=tuple(boxes),
-        lines=tuple(lines),
-        label=f"What belongs to {_name(root, root.repo)}",
+        label=f"What belongs to {name}",
         description="; ".join(f"{box.relation}: {box.name}, {box.state or box.title}" for box in boxes[1:]),
         left_out=len(strongest) > len(shown),
     )
 
 
-def _is_left(node: GraphNode, edge: GraphEdge) -> bool:
-    return edge.kind in _LEFT or node.kind == "pull_request"
-
-
-def _box(x: int, y: int, node: GraphNode, relation: str, root: GraphNode, repos: Sequence[str]) -> Box:
-    kind = "PR, " if node.kind == "pull_request" else ""
-    state = "not stored" if node.kind == "unknown" else f"{kind}{node.state}"
+def _box(x: int, y: int, me: Box, graph: Graph, key: str, edge: GraphEdge, default_repo: str) -> Box:
+    """A box and the curve between its side and the root's; the arrow head stands at the edge's target."""
+    root, node = graph.nodes[0], graph.node(key)
+    state = "not stored" if node.kind == "unknown" else node.state
+    state = f"PR, {state}" if node.kind == "pull_request" else state
     if node.released_in:
         state += f", in {node.released_in}"
     title = _title(node)
     if node.repo != root.repo:  # its name leaves the state no room beside it
         state, title = "", _cut(f"{state}: {title}" if title else state)
-    return Box(x, y, _name(node, root.repo), state, title, relation, _address(node, repos))
-
-
-def _line(me: Box, box: Box, edge: GraphEdge, *, outward: bool) -> Line:
-    """A curve between the facing sides; the arrow head stands at the edge's target."""
-    is_left = box.x < me.x
-    x1, x2 = (me.x, box.x + BOX_W) if is_left else (me.x + BOX_W, box.x)
-    y1, y2 = me.y + BOX_H // 2, box.y + BOX_H // 2
-    bend = (x1 + x2) // 2
-    tip_x, tip_y = (x2, y2) if outward else (x1, y1)
-    side = 9 if is_left == outward else -9
-    tip = f"M{tip_x} {tip_y}l{side} -5v10z"
-    css = "do" if edge.basis == "likeness" else _LINES.get(edge.kind, "")
-    return Line(f"M{x1} {y1}C{bend} {y1} {bend} {y2} {x2} {y2}", css, tip)
+    is_left, is_outward = x < me.x, edge.source == root.key
+    x1, x2 = (me.x, x + BOX_W) if is_left else (me.x + BOX_W, x)
+    y1, y2 = me.y + BOX_H // 2, y + BOX_H // 2
+    bend, tip = (x1 + x2) // 2, (x2, y2) if is_outward else (x1, y1)
+    return Box(
+        x,
+        y,
+        _name(node, root.repo),
+        state,
+        title,
+        node.url if node.kind == "unknown" else page_address(node.repo, node.number, default_repo),
+        relation=graph.words(edge),
+        path=f"M{x1} {y1}C{bend} {y1} {bend} {y2} {x2} {y2}",
+        css="do" if edge.basis == "likeness" else _LINES.get(edge.kind, ""),
+        tip=f"M{tip[0]} {tip[1]}l{9 if is_left == is_outward else -9} -5v10z",
+    )
 
 
 def _name(node: GraphNode, repo: str) -> str:
@@ -153,8 +137,3 @@ def _cut(text: str) -> str:
         if room < 0:
             return text[: max(1, place - 1)].rstrip() + "…"
     return text
-
-
-def _address(node: GraphNode, repos: Sequence[str]) -> str:
-    """Our own page where the issue is stored, else GitHub's."""
-    return page_address(node.repo, node.number, repos[0]) if node.kind != "unknown" else node.url
