@@ -1,4 +1,4 @@
-"""The reading room's two doors: `read_issue` and `read_log`. The same rules serve both.
+"""The two entry points of reading: `read_issue` and `read_log`. The same rules serve both.
 
 In: an issue's texts, or a pasted log. Out: `IssueReading` or `LogReading`; the errors in them keep
 their frames, which the catalogue needs and `Facts` does not show.
@@ -186,16 +186,16 @@ def _issue_errors(document: Document) -> CauseChain:
     named = titled or logged.cause
     if named is not None:
         return replace(logged, cause=_placed(document, logged, named))
-    said = find_stated_error(document) or (None if logged.apparent else find_announced_error(document))
+    stated = find_stated_error(document) or (None if logged.apparent else find_announced_error(document))
     for source in document.sources:
         if source.startswith("comment:"):
-            told = _logged(document, source)
-            if told.cause is not None and (said is None or said.type == told.cause.type):
-                return told
-    apparent = logged.apparent or (None if said else find_served_error(document))
-    said = said or (None if apparent else find_stated_error(document, comments=True))
-    if said is not None:
-        return replace(logged, cause=_placed(document, logged, said))
+            commented = _logged(document, source)
+            if commented.cause is not None and (stated is None or stated.type == commented.cause.type):
+                return commented
+    apparent = logged.apparent or (None if stated else find_served_error(document))
+    stated = stated or (None if apparent else find_stated_error(document, comments=True))
+    if stated is not None:
+        return replace(logged, cause=_placed(document, logged, stated))
     return replace(logged, apparent=apparent and replace(apparent, frame=apparent.frame or logged.place))
 
 
@@ -257,10 +257,10 @@ def _error_fact(document: Document, errors: CauseChain) -> tuple[ErrorFact | Non
     own = asserted(document.issue.title) if cause.type == "AssertionError" and not cause.message else ""
     source = "title" if own else _source_of(document, cause.line)
     message = own or cause.message
-    told = _quote(document, "error.message", message or (cause.type or ""), cause.line, source)
+    quote = _quote(document, "error.message", message or (cause.type or ""), cause.line, source)
     if errors.cause is None:
-        told = told.model_copy(update={"rule": "error.apparent", "confidence": APPARENT})
-    evidence = [told]
+        quote = quote.model_copy(update={"rule": "error.apparent", "confidence": APPARENT})
+    evidence = [quote]
     wrappers = [item for item in errors.wrappers if item[1] is not cause.line and item[0] != cause.message]
     for text, line in wrappers:
         evidence.append(_quote(document, "error.wrappers", text, line, _source_of(document, line)))

@@ -24,10 +24,10 @@ from app.extract.fields.models import find_models
 from app.extract.fields.settings import Setting
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
-from app.extract.rules.rules import Rule, Words, load_rules
+from app.extract.rules.rules import Rule, WordSet, load_rules
 from app.extract.text.blocks import Places, windows
 from app.extract.text.document import Document, Span
-from app.extract.text.working_claims import said_to_work
+from app.extract.text.working_claims import claimed_to_work
 
 MAX_VALUES = 4
 _RUNS = frozenset(["path", "text", "prose"])
@@ -135,7 +135,7 @@ def _set(document: Document, settings: Sequence[Setting]) -> Iterator[_Hit]:
     places = Places(document)
     for setting in settings:
         name, value = setting.name, setting.value
-        if name in _SETTINGS and setting.is_chosen and said_to_work(document, places, setting.span):
+        if name in _SETTINGS and setting.is_chosen and claimed_to_work(document, places, setting.span):
             continue
         if name == "VLLM_USE_V1" and value in ("0", "1"):
             yield _Hit("engine", "variable", f"V{value}", setting.span, "engine.variable")
@@ -230,9 +230,9 @@ class _Texts:
 
 
 @lru_cache(maxsize=1)
-def _needed_words() -> Words:
+def _needed_words() -> WordSet:
     """The plain words without which no rule can hit."""
-    return Words(word for rule in load_rules("backends") for word in rule["needs"])
+    return WordSet(word for rule in load_rules("backends") for word in rule["needs"])
 
 
 @lru_cache(maxsize=128)

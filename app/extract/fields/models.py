@@ -31,7 +31,7 @@ from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.text.blocks import Places, windows
 from app.extract.text.document import Block, Document, Span
-from app.extract.text.working_claims import said_to_work
+from app.extract.text.working_claims import claimed_to_work
 
 MAX_MODELS = 8
 MAX_OUTPUT_CHARS = 20_000
@@ -101,7 +101,7 @@ def _failing(document: Document, chosen: Sequence[_Chosen]) -> list[_Named]:
     if len({name for name, _, is_draft in chosen if not is_draft}) > 1:
         places = Places(document)
         failing = {
-            name for name, span, is_draft in chosen if is_draft or not said_to_work(document, places, span)
+            name for name, span, is_draft in chosen if is_draft or not claimed_to_work(document, places, span)
         }
         chosen = [item for item in chosen if item[0] in failing] or chosen
     return [(name, span) for name, span, _ in chosen]

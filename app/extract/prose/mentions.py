@@ -25,7 +25,7 @@ MAX_AHEAD = 40_000
 """How far above its own number an issue may point (later comments do); a typo points further."""
 
 MAX_LINK_CHARS = 120
-MIN_SAID_WORDS = 3
+MIN_SENTENCE_WORDS = 3
 MAX_INDENT_CHARS = 60
 RELATION_CHARS = 60
 """How far around a number the words of its relation are looked for, within its sentence."""
@@ -70,7 +70,7 @@ def find_related(document: Document) -> tuple[tuple[int, ...], tuple[str, ...], 
     for block in document.blocks:
         if "#" not in block.text and "github.com/" not in block.text and "GH-" not in block.text:
             continue
-        found = _said_in_code(document, block, repo) if block.kind == "code" else _mentions(block.text, repo)
+        found = _below_code(document, block, repo) if block.kind == "code" else _mentions(block.text, repo)
         for name, number, start, end in found:
             span = (block.source, block.start + start, block.start + end)
             rule = f"related.{_relation(block.text, start, end)}"
@@ -109,16 +109,15 @@ def _named(rule: Any, text: str, repo: str) -> Iterator[_Found]:
         yield (repo if name.lower() == repo else name), int(match.group(2)), match.start(), match.end()
 
 
-def _said_in_code(document: Document, block: Block, repo: str) -> Iterator[_Found]:
+def _below_code(document: Document, block: Block, repo: str) -> Iterator[_Found]:
     """Full addresses in lines of people that run on below a log without a fence."""
-    if "github.com/" not in block.text or document.sources[block.source][: block.start].rstrip().endswith(
-        "```"
-    ):
+    above = document.sources[block.source][: block.start]
+    if "github.com/" not in block.text or above.rstrip().endswith("```"):
         return
     for name, number, start, end in _named(_URL, block.text, repo):
         head = block.text.rfind("\n", 0, start) + 1
         line = block.text[head : block.text.find("\n", start) if "\n" in block.text[start:] else None]
-        if name == repo and len(line.split()) >= MIN_SAID_WORDS and not _LOG_LINE.match(line):
+        if name == repo and len(line.split()) >= MIN_SENTENCE_WORDS and not _LOG_LINE.match(line):
             yield name, number, start, end
 
 

@@ -1,13 +1,8 @@
-"""What a pull request's text says it closes.
+"""What a pull request's title and body say of issues it closes and of pull requests it takes or brings back.
 
-GitHub's closing keywords, as its documentation lists them: close, fix and resolve with their forms,
-before `#123`, `owner/name#123` or the issue's address.
-
-Which pull request another one takes back, or brings back after it was taken back.
-
-In: a pull request's title and body. Out: the number of the other one. GitHub's own button writes the title
-`Revert "title (#7)"` and the body `Reverts owner/name#7`; people write `Reland "…"`, `Reapply #7`.
-A revert of only a part is none: the rest may well be what fixed the failure.
+Closing keywords are GitHub's: close, fix and resolve with their forms, before `#123`, `owner/name#123` or the
+issue's address. GitHub's own button writes `Revert "title (#7)"` and `Reverts owner/name#7`; people write
+`Reland "…"`, `Reapply #7`. A revert of only a part is none: the rest may well be what fixed the failure.
 """
 
 from __future__ import annotations
@@ -17,6 +12,7 @@ from typing import Any
 from app.extract.rules.patterns import pattern
 
 MAX_CHARS = 60_000
+MAX_BODY_CHARS = 4_000
 
 _CLOSES = pattern(
     r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+"
@@ -45,8 +41,6 @@ def _closed(text: str, repo: str) -> tuple[tuple[str, int], ...]:
         found[repo if name.lower() == repo.lower() else name, int(short or long)] = None
     return tuple(found)
 
-
-MAX_BODY_CHARS = 4_000
 
 _TAGS = r"^(?:\s*\[[^\]]{0,40}\]){0,4}\s*"
 _REVERT = pattern(_TAGS + r"\[?revert(?:s|ing|ed)?\]?\b", ignore_case=True)

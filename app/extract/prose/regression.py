@@ -19,7 +19,7 @@ from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rule_set
 from app.extract.text.document import Document
 from app.extract.text.sentences import Sentence, is_request, lower, read_sentences
-from app.extract.text.version_mentions import SpokenVersion, names_other, versions_in
+from app.extract.text.version_mentions import VersionMention, names_other, versions_in
 from app.extract.versions import is_before, is_same, newest, oldest, ordered, sort_key
 
 MAX_SENTENCES = 300
@@ -164,8 +164,8 @@ def _read_title(document: Document, claims: _Claims) -> None:
 
 
 def _near(
-    sentence: Sentence, versions: list[SpokenVersion], rule: Rule, start: int, end: int
-) -> Iterator[tuple[int, SpokenVersion]]:
+    sentence: Sentence, versions: list[VersionMention], rule: Rule, start: int, end: int
+) -> Iterator[tuple[int, VersionMention]]:
     """The versions that a cue speaks of: the one it touches, and those enumerated with it."""
     reach = int(rule.extra.get("reach", 24))
     if rule["side"] == "after":

@@ -1,6 +1,6 @@
 """The error that people name in their own sentences, where no log shows it.
 
-In: a `Document` in which neither log nor traceback told an error. Out: a `Cause` with its class, its
+In: a `Document` in which neither log nor traceback holds an error. Out: a `Cause` with its class, its
 message only where the text quotes one, and the place where the sentence names file or function. What is
 denied, wished, only feared, or said of another failure is none.
 """

@@ -1,6 +1,6 @@
-"""A fix, as far as the people of an issue say it.
+"""The fix that people name.
 
-In: a `Document`. Out: the pull request that is said to fix the failure, its state and release. Not every
+In: a `Document`. Out: the pull request that people say fixes the failure, its state and release. Not every
 pull request that is mentioned is a fix: a culprit, a revert's target or a related one is not. One of another
 repository is named with it, as `owner/name#1`.
 """
@@ -29,7 +29,7 @@ _RANK = {"fixed": 3, "merged_unreleased": 2, "in_progress": 1}
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _StatedFix:
     rank: tuple[int, int, int]
     fix: Fix
     evidence: Evidence
@@ -39,7 +39,7 @@ def find_fix(document: Document) -> tuple[Fix | None, Evidence | None]:
     """The fix that is said to work best: one that was seen to help before one that was only opened."""
     if is_request(document):
         return None, None
-    best: _Said | None = None
+    best: _StatedFix | None = None
     sentences = read_sentences(document)
     for order, sentence in enumerate(sentences):
         if "#" not in sentence.text and "/pull/" not in sentence.text:
@@ -47,13 +47,13 @@ def find_fix(document: Document) -> tuple[Fix | None, Evidence | None]:
         after = sentences[order + 1] if order + 1 < len(sentences) else None
         if after is not None and after.source == sentence.source and after.low.startswith(_TAKEN_BACK):
             continue
-        said = _read(document, sentence, order)
-        if said is not None and (best is None or said.rank > best.rank):
-            best = said
+        fix = _read(document, sentence, order)
+        if fix is not None and (best is None or fix.rank > best.rank):
+            best = fix
     return (best.fix, best.evidence) if best else (None, None)
 
 
-def _read(document: Document, sentence: Sentence, order: int) -> _Said | None:
+def _read(document: Document, sentence: Sentence, order: int) -> _StatedFix | None:
     for rule in load_rule_set("fix_said").meeting(sentence.text):
         match = rule.pattern.search(sentence.text)
         if match is None or not (found := _name(document, sentence.text, match.span(0))):
@@ -62,7 +62,7 @@ def _read(document: Document, sentence: Sentence, order: int) -> _Said | None:
             continue
         if rule["state"] == "no":
             return None
-        return _said(document, sentence, rule, found, order)
+        return _stated(document, sentence, rule, found, order)
     return None
 
 
@@ -81,7 +81,7 @@ def _name(document: Document, text: str, span: tuple[int, int]) -> str | None:
     return None
 
 
-def _said(document: Document, sentence: Sentence, rule: Rule, name: str, order: int) -> _Said:
+def _stated(document: Document, sentence: Sentence, rule: Rule, name: str, order: int) -> _StatedFix:
     state = cast("FixState", rule["state"])
     version: Any = _VERSION.search(sentence.text) if rule.extra.get("releases") else None
     released = version.group(1) if version else None
@@ -92,4 +92,4 @@ def _said(document: Document, sentence: Sentence, rule: Rule, name: str, order: 
     evidence = cite(
         document, "fix", name, sentence.span(0, len(sentence.text)), rule.id, 0.85 if by_maintainer else 0.75
     )
-    return _Said((_RANK.get(state, 0), int(rule["weight"]), order), fix, evidence)
+    return _StatedFix((_RANK.get(state, 0), int(rule["weight"]), order), fix, evidence)

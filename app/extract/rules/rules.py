@@ -1,18 +1,9 @@
-"""All patterns of a list tried in one pass.
-
-A list's patterns, as one automaton, tell in a single linear pass which of them a text meets; only those are
-then asked where. A sentence that meets none costs one pass instead of one per rule.
-
-Rules as data: what a list file may hold and how it is read.
+"""Rules as data: what a list file may hold and how it is read.
 
 A list file `lists/<name>.toml` has an array `[[rule]]`; each rule has a stable `id`, a `reason`, a
 linear-time `pattern`, a text it must `hit` and one it must `miss`, and what its list adds (`value`,
-`kind`, …). One test runs all of them against their examples.
-
-Which of many plain words stand in a text, found in one pass over it.
-
-A rule names words without which it cannot hit; asking for each of them by itself would read a text as many
-times as there are words.
+`kind`, …). One test runs all of them against their examples. A `RuleSet` finds in a single pass which of many
+rules a text meets, a `WordSet` which of many plain words it holds: only those are then looked for one by one.
 """
 
 from __future__ import annotations
@@ -88,7 +79,7 @@ def load_rules(name: str) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-class Words:
+class WordSet:
     """A set of plain words to look for; case counts."""
 
     def __init__(self, words: Iterable[str]) -> None:

@@ -27,7 +27,7 @@ FIRST_RELEASE_OF_ONES = 1
 
 
 @dataclass(frozen=True, slots=True)
-class SpokenVersion:
+class VersionMention:
     """A version and where it stands in its sentence, a leading v included."""
 
     text: str
@@ -35,11 +35,11 @@ class SpokenVersion:
     end: int
 
 
-def versions_in(sentence: Sentence) -> list[SpokenVersion]:
+def versions_in(sentence: Sentence) -> list[VersionMention]:
     """VLLM's versions in a sentence; those behind another package's name are left out."""
     if "." not in sentence.text:
         return []
-    found: list[SpokenVersion] = []
+    found: list[VersionMention] = []
     foreign_end = -10
     for match in _VERSION.finditer(sentence.text):
         start, end = match.start(), match.end(1)
@@ -49,7 +49,7 @@ def versions_in(sentence: Sentence) -> list[SpokenVersion]:
         if is_foreign or (foreign_end > 0 and is_listed):
             foreign_end = end
         elif _is_ours(sentence, match, before):
-            found.append(SpokenVersion(match.group(1), start, end))
+            found.append(VersionMention(match.group(1), start, end))
     return found
 
 

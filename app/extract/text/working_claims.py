@@ -1,4 +1,4 @@
-"""Whether something is named as what works: in a line that says so, or in the block of code below one.
+"""Whether something is stated to work: in a line that says so, or in the block of code below one.
 
 In: a `Document` and a place in it. Out: yes or no. What such places set is not what fails.
 """
@@ -18,7 +18,7 @@ _WORKS = pattern(_LIST["line"], ignore_case=True)
 _FAILS = pattern(_LIST["unless"], ignore_case=True)
 
 
-def said_to_work(document: Document, places: Places, span: Span) -> bool:
+def claimed_to_work(document: Document, places: Places, span: Span) -> bool:
     """Whether its own line, or the last line of prose before its block of code, says that it works."""
     source, start, end = span
     block = places.block_at(source, start)
@@ -33,9 +33,9 @@ def said_to_work(document: Document, places: Places, span: Span) -> bool:
     before = places.block_at(source, block.start - 1)
     if before is None or before.start >= block.start or before.kind not in ("prose", "heading"):
         return False
-    lines = text[max(before.start, block.start - MAX_LINE_CHARS) : block.start].splitlines()
-    told = [line for line in lines if line.strip("`~ \t")]
-    return bool(told) and _praises(told[-1])
+    above = text[max(before.start, block.start - MAX_LINE_CHARS) : block.start].splitlines()
+    lines = [line for line in above if line.strip("`~ \t")]
+    return bool(lines) and _praises(lines[-1])
 
 
 def _praises(line: str) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.extract.rules.patterns import pattern
-from app.extract.rules.rules import Words, load_rule_set, load_rules
+from app.extract.rules.rules import WordSet, load_rule_set, load_rules
 from tests.rows import over_rows
 
 LISTS = ("regression", "versions", "kind", "cause", "fix_said", "related")
@@ -106,4 +106,4 @@ WORDS = ("ab", "abc", "b(", "é", "V1", ".py")
 
 @given(st.text(alphabet="abc(éV1.py \n", max_size=80))
 def test_the_words_present_are_those_the_text_holds(text: str) -> None:
-    assert Words(WORDS).present(text) == {word for word in WORDS if word in text}
+    assert WordSet(WORDS).present(text) == {word for word in WORDS if word in text}
