@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from app.extract.versions import ordered
 from app.knowledge.fix.releases import calendar_of, first_possible, held_by, landing_of
-from app.knowledge.fix.shapes import FixCase, FixTruth, FixView, Held, Saying
+from app.knowledge.fix.shapes import FixCase, FixStatement, FixTruth, FixView, Held
 from app.store.github.fix_containment import History, Landed, PullHistory
 
 STALE_LABELS = frozenset({"stale"})
@@ -23,24 +23,26 @@ QUOTE_CHARS = 200
 def decide(case: FixCase) -> FixTruth:
     """The state of the fix."""
     merged = [Landed(claim.number, claim.merged_at) for claim in case.claims if claim.merged_at is not None]
-    unknown_to_us = case.said is not None and case.said.number not in {claim.number for claim in case.claims}
-    if unknown_to_us and case.said is not None and _is_named(case, case.said.number):
-        merged.append(Landed(case.said.number or 0, None))
+    waiting = [claim for claim in case.claims if claim.state == "open"]
+    # What people state counts where the pull request that they name is not stored.
+    stated = case.stated
+    if stated is not None and stated.number in {claim.number for claim in case.claims}:
+        stated = None
+    if stated is not None and _is_named(case, stated.number):
+        merged.append(Landed(stated.number or 0, None))
     standing = [landed for pull in merged if (landed := landing_of(case.history, pull)) is not None]
     if standing:
         return _merged(case, standing)
     if merged:
         return FixTruth(_taken_back(case, merged))
-    waiting = [claim for claim in case.claims if claim.state == "open"]
-    said = case.said if unknown_to_us else None
-    if said is not None and said.fix.state != "in_progress" and (said.is_trusted or not waiting):
-        return _said(case, said)
+    if stated is not None and stated.fix.state != "in_progress" and (stated.is_trusted or not waiting):
+        return _by_words(case, stated)
     if waiting:
         return FixTruth(_in_progress(f"#{waiting[-1].number}"))
-    if unknown_to_us and case.said is not None:
-        reason = f"{_speaker(case.said)} names {case.said.fix.pr}; its state is not stored."
-        source = case.said.fix.source
-        return FixTruth(FixView(state="in_progress", pr=case.said.fix.pr, source=source, reason=reason))
+    if stated is not None:
+        fix = stated.fix
+        reason = f"{_speaker(stated)} names {fix.pr}; its state is not stored."
+        return FixTruth(FixView(state="in_progress", pr=fix.pr, source=fix.source, reason=reason))
     return FixTruth(_by_state(case))
 
 
@@ -48,15 +50,15 @@ def decide(case: FixCase) -> FixTruth:
 
 
 def _taken_back(case: FixCase, merged: Iterable[Landed]) -> FixView:
-    told = []
+    undone = []
     for pull in merged:
         reverts = case.history.pulls[pull.number].reverted_by
-        told.append(f"#{pull.number} was merged and taken back by #{max(reverts, key=_moment).number}")
+        undone.append(f"#{pull.number} was merged and taken back by #{max(reverts, key=_moment).number}")
     waiting = [claim for claim in case.claims if claim.state == "open"]
     if waiting:
         view = _in_progress(f"#{waiting[-1].number}")
-        return view.model_copy(update={"reason": f"{'; '.join(told)}. {view.reason}"})
-    return FixView(state="not_fixed", source="pull request", reason=f"{'; '.join(told)}.")
+        return view.model_copy(update={"reason": f"{'; '.join(undone)}. {view.reason}"})
+    return FixView(state="not_fixed", source="pull request", reason=f"{'; '.join(undone)}.")
 
 
 def _moment(item: Landed) -> float:
@@ -87,9 +89,9 @@ def _merged(case: FixCase, standing: Iterable[Landed]) -> FixTruth:
             reason=f"{pr} is merged and {how}.",
         )
         return FixTruth(view, held)
-    said = case.said
-    if said and said.number == best.number and said.is_trusted and said.fix.released_in:
-        return _said(case, said, held)
+    stated = case.stated
+    if stated and stated.number == best.number and stated.is_trusted and stated.fix.released_in:
+        return _by_words(case, stated, held)
     return FixTruth(_unreleased(history, best, held), held)
 
 
@@ -110,7 +112,7 @@ def _unreleased(history: History, pull: Landed, held: Held) -> FixView:
     )
 
 
-# ---- what people say
+# ---- what people state
 
 
 def _is_named(case: FixCase, number: int | None) -> bool:
@@ -119,12 +121,12 @@ def _is_named(case: FixCase, number: int | None) -> bool:
     return known is not None and not calendar_of(case.history.releases).full_tags.isdisjoint(known.named_in)
 
 
-def _said(case: FixCase, said: Saying, held: Held | None = None) -> FixTruth:
+def _by_words(case: FixCase, stated: FixStatement, held: Held | None = None) -> FixTruth:
     """By words alone: `fixed` only if a maintainer or a card names the release."""
-    fix, words = said.fix, _speaker(said)
+    fix, words = stated.fix, _speaker(stated)
     version = ordered(fix.released_in)
-    quoted = f'{words} says: "{_cut(said.quote)}".' if said.quote else f"{words} names {fix.pr}."
-    if not said.is_trusted:
+    quoted = f'{words} says: "{_cut(stated.quote)}".' if stated.quote else f"{words} names {fix.pr}."
+    if not stated.is_trusted:
         reason = f"{quoted} That it is merged is not known."
         return FixTruth(FixView(state="unknown", pr=fix.pr, source=fix.source, reason=reason))
     if version is None or version.is_prerelease or not fix.pr:
@@ -138,12 +140,12 @@ def _said(case: FixCase, said: Saying, held: Held | None = None) -> FixTruth:
     )
 
 
-def _speaker(said: Saying) -> str:
-    if said.by == "card":
+def _speaker(stated: FixStatement) -> str:
+    if stated.by == "card":
         return "The starter card"
-    if said.by == "maintainer":
+    if stated.by == "maintainer":
         return "A maintainer"
-    return "The reporter's text" if said.fix.source == "body" else "A comment"
+    return "The reporter's text" if stated.fix.source == "body" else "A comment"
 
 
 def _cut(quote: str) -> str:

@@ -54,7 +54,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
+class FixStatement:
     """What the issue's people say of the fix, in their words."""
 
     fix: Fix
@@ -81,7 +81,7 @@ class FixCase:
     state_reason: str | None = None
     labels: tuple[str, ...] = ()
     claims: tuple[Claim, ...] = ()
-    said: Saying | None = None
+    stated: FixStatement | None = None
     history: History = field(default_factory=History)
 
 

@@ -1,4 +1,4 @@
-"""The fix state of stored issues: reads what the archive knows, and has it decided in `fix_truth`.
+"""The fix state of stored issues: reads what the store knows, and has it decided in `fix.decide`.
 
 In: issues with their facts. Out: a `FixView` for each, seen from the caller's version where one is given. An
 issue that was closed as a duplicate has the fix of the issue it repeats. A version is compared with releases
@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 
 from sqlmodel import Session
 
-from app.extract.facts import Facts
+from app.extract.facts import Facts, Fix
 from app.extract.text.blocks import MAINTAINER_ASSOCIATIONS
 from app.knowledge.fix.decide import decide
 from app.knowledge.fix.for_version import not_comparable, seen_from
 from app.knowledge.fix.other_repositories import find_elsewhere, parse_pull, with_elsewhere
-from app.knowledge.fix.shapes import Authority, Claim, FixCase, FixTruth, FixView, Saying
+from app.knowledge.fix.shapes import Authority, Claim, FixCase, FixStatement, FixTruth, FixView
 from app.store.derived.readings import duplicates_of, find_facts_without_evidence, links_to, words_on_fixes
 from app.store.github.fix_containment import History, find_history
 from app.store.github.issues import find_heads
@@ -25,7 +25,7 @@ from app.store.records import IssueRecord
 DUPLICATES_DEEP = 3
 """How long a chain of duplicates is followed."""
 DUPLICATE_LABELS = frozenset({"duplicate"})
-_TOLD = frozenset({"fixed", "merged_unreleased", "in_progress"})
+_KNOWN = frozenset({"fixed", "merged_unreleased", "in_progress"})
 
 
 def fix_states(
@@ -58,98 +58,76 @@ def is_vllm(repo: str) -> bool:
 def _truths(
     session: Session, repo_id: int, repo: str, issues: Sequence[IssueRecord], facts: Mapping[int, Facts]
 ) -> dict[int, FixTruth]:
-    pointing = links_to(session, repo, [issue.number for issue in issues], "fixes")
-    claims = _claims(repo_id, pointing, issues, facts)
-    told = {number: one.fix.pr for number, one in facts.items() if one.fix}
-    elsewhere = find_elsewhere(session, repo_id, pointing, told)
+    numbers = [issue.number for issue in issues]
+    fixes = {number: fix for number in numbers if number in facts and (fix := facts[number].fix)}
+    pointing = links_to(session, repo, numbers, "fixes")
+    elsewhere = find_elsewhere(session, repo_id, pointing, {number: fix.pr for number, fix in fixes.items()})
+    claims = _claims(repo_id, pointing, fixes)
     wanted = sorted({pull for pulls in claims.values() for pull in pulls})
-    pulls = {head.number: head for head in find_heads(session, repo_id, wanted)}
+    heads = {head.number: head for head in find_heads(session, repo_id, wanted)}
     history = find_history(session, repo_id, repo, wanted)
-    said = _sayings(session, repo_id, issues, facts, pulls)
-    pulls = {number: pull for number, pull in pulls.items() if pull.is_pull_request}
-    return {
-        issue.number: with_elsewhere(
-            decide(
-                FixCase(
-                    state=issue.state,
-                    state_reason=issue.state_reason,
-                    labels=issue.labels,
-                    claims=tuple(_claim(pulls[n]) for n in claims.get(issue.number, ()) if n in pulls),
-                    said=said.get(issue.number),
-                    history=history if issue.number in claims else History(),
-                )
-            ),
-            elsewhere.get(issue.number),
+    stated = _statements(session, repo_id, issues, fixes, heads)
+    pulls = {n: Claim(n, head.state, head.merged_at) for n, head in heads.items() if head.is_pull_request}
+    truths = {}
+    for issue in issues:
+        case = FixCase(
+            state=issue.state,
+            state_reason=issue.state_reason,
+            labels=issue.labels,
+            claims=tuple(pulls[n] for n in claims.get(issue.number, ()) if n in pulls),
+            stated=stated.get(issue.number),
+            history=history if issue.number in claims else History(),
         )
-        for issue in issues
-    }
+        truths[issue.number] = with_elsewhere(decide(case), elsewhere.get(issue.number))
+    return truths
 
 
 def _claims(
-    repo_id: int,
-    pointing: Sequence[tuple[int, int, int]],
-    issues: Sequence[IssueRecord],
-    facts: Mapping[int, Facts],
+    repo_id: int, pointing: Sequence[tuple[int, int, int]], fixes: Mapping[int, Fix]
 ) -> dict[int, list[int]]:
     """Which pull requests are said to fix each issue: by their own text, or by the issue's people."""
     claims: dict[int, list[int]] = {}
-    numbers = [issue.number for issue in issues]
     for from_repo, pull, target in pointing:
         if from_repo == repo_id:
             claims.setdefault(target, []).append(pull)
-    for number in numbers:
-        told = facts[number].fix if number in facts else None
-        named = Saying(told).number if told else None
+    for number, fix in fixes.items():
+        named = FixStatement(fix).number
         if named is not None and named not in claims.setdefault(number, []):
             claims[number].append(named)
     return claims
 
 
-def _claim(pull: IssueRecord) -> Claim:
-    return Claim(pull.number, pull.state, pull.merged_at)
-
-
-def _sayings(
+def _statements(
     session: Session,
     repo_id: int,
     issues: Sequence[IssueRecord],
-    facts: Mapping[int, Facts],
+    fixes: Mapping[int, Fix],
     stored: Mapping[int, IssueRecord],
-) -> dict[int, Saying]:
-    """What is said of each fix. Who says it, and how, is looked up only where it may decide.
+) -> dict[int, FixStatement]:
+    """What people state of each fix. Who states it, and how, is looked up only where it may decide.
 
     Words that name an issue for a pull request are left out, and those that name another repository's.
     """
-    told = {
-        issue.number: Saying(fix)
-        for issue in issues
-        if issue.number in facts
-        and (fix := facts[issue.number].fix) is not None
-        and parse_pull(fix.pr) is None
-    }
-    told = {
-        number: saying
-        for number, saying in told.items()
-        if saying.number is None or saying.number not in stored or stored[saying.number].is_pull_request
-    }
-    wanted = [
-        number
-        for number, saying in told.items()
-        if saying.fix.source != "card" and (saying.number not in stored or saying.fix.released_in)
-    ]
+    stated = {}
+    for number, fix in fixes.items():
+        named = FixStatement(fix).number
+        head = stored.get(named) if named is not None else None
+        if parse_pull(fix.pr) is None and (head is None or head.is_pull_request):
+            stated[number] = fix, head is None or bool(fix.released_in)
+    wanted = [number for number, (fix, decides) in stated.items() if decides and fix.source != "card"]
     words = words_on_fixes(session, repo_id, wanted) if wanted else {}
     writers = {issue.number: issue.author_association for issue in issues}
     return {
-        number: Saying(saying.fix, *_words(saying, words.get(number), writers[number]))
-        for number, saying in told.items()
+        number: FixStatement(fix, *_words(fix, words.get(number), writers[number]))
+        for number, (fix, _) in stated.items()
     }
 
 
-def _words(saying: Saying, words: tuple[str, str | None] | None, writer: str | None) -> tuple[Authority, str]:
-    if saying.fix.source == "card":
+def _words(fix: Fix, words: tuple[str, str | None] | None, writer: str | None) -> tuple[Authority, str]:
+    if fix.source == "card":
         return "card", ""
     quote, association = words or ("", None)
-    if saying.fix.source in {"title", "body"}:
+    if fix.source in {"title", "body"}:
         association = writer
     return ("maintainer" if association in MAINTAINER_ASSOCIATIONS else "other"), quote
 
@@ -165,30 +143,30 @@ def _of_originals(
     truths: Mapping[int, FixTruth],
 ) -> dict[int, FixTruth]:
     """The truth of the original for each issue that was closed as its duplicate and has no fix of its own."""
-    open_ends = {
+    ends = {
         issue.number: issue.number
         for issue in issues
         if _may_repeat(issue) and truths[issue.number].view.state in {"closed_unresolved", "unknown"}
     }
+    chains: dict[int, list[int]] = {number: [] for number in ends}
+    for _ in range(DUPLICATES_DEEP if ends else 0):
+        targets = duplicates_of(session, repo_id, repo, sorted(set(ends.values())))
+        ends = {number: targets[end] for number, end in ends.items() if targets.get(end, number) != number}
+        for number, end in ends.items():
+            chains[number].append(end)
+    wanted = sorted({end for chain in chains.values() for end in chain})
+    if not wanted:
+        return {}
+    originals = [issue for issue in find_heads(session, repo_id, wanted) if not issue.is_pull_request]
+    facts = find_facts_without_evidence(session, repo_id, wanted)
+    known = _truths(session, repo_id, repo, originals, facts)
+    fixed = {number for number, truth in known.items() if truth.view.state in _KNOWN}
     found: dict[int, FixTruth] = {}
-    for _ in range(DUPLICATES_DEEP if open_ends else 0):
-        targets = duplicates_of(session, repo_id, repo, sorted(set(open_ends.values())))
-        open_ends = {
-            number: targets[end]
-            for number, end in open_ends.items()
-            if end in targets and targets[end] != number
-        }
-        if not open_ends:
-            break
-        wanted = sorted(set(open_ends.values()))
-        originals = [issue for issue in find_heads(session, repo_id, wanted) if not issue.is_pull_request]
-        known = _truths(
-            session, repo_id, repo, originals, find_facts_without_evidence(session, repo_id, wanted)
-        )
-        for number, original in list(open_ends.items()):
-            if original in known and known[original].view.state in _TOLD:
-                found[number] = _repeated(known[original], original)
-                del open_ends[number]
+    for number, chain in chains.items():
+        for original in [end for end in chain if end in fixed][:1]:
+            truth = known[original]
+            reason = f"A duplicate of #{original}: {truth.view.reason}"
+            found[number] = FixTruth(truth.view.model_copy(update={"reason": reason}), truth.held)
     return found
 
 
@@ -197,8 +175,3 @@ def _may_repeat(issue: IssueRecord) -> bool:
         return False
     has_label = not DUPLICATE_LABELS.isdisjoint(label.lower() for label in issue.labels)
     return has_label or issue.state_reason in {"duplicate", "not_planned"}
-
-
-def _repeated(truth: FixTruth, original: int) -> FixTruth:
-    reason = f"A duplicate of #{original}: {truth.view.reason}"
-    return FixTruth(truth.view.model_copy(update={"reason": reason}), truth.held)

@@ -11,7 +11,7 @@ import pytest
 from app.extract.facts import Fix
 from app.knowledge.fix.decide import decide
 from app.knowledge.fix.for_version import seen_from
-from app.knowledge.fix.shapes import Authority, Claim, FixCase, FixTruth, FixView, Saying
+from app.knowledge.fix.shapes import Authority, Claim, FixCase, FixStatement, FixTruth, FixView
 from app.store.github.fix_containment import History, Landed, PullHistory, ReleaseDay
 
 COMMIT = "73f48ce559b0455d3bbd8d1fc0e9b1ea3c4b1d2f"
@@ -63,8 +63,8 @@ def said(
     by: Authority = "maintainer",
     quote: str = "Fixed by #8.",
     pr: str = "#8",
-) -> Saying:
-    return Saying(Fix(state=state, pr=pr, released_in=released, source="comment:5"), by, quote)  # type: ignore[arg-type]
+) -> FixStatement:
+    return FixStatement(Fix(state=state, pr=pr, released_in=released, source="comment:5"), by, quote)  # type: ignore[arg-type]
 
 
 # Releases 0.9.1 (day 10), 0.9.2 (20), 0.9.3 (30, from the old branch), 0.10.0 (28), 0.10.1 (40), 0.11.0 (50)
@@ -88,13 +88,13 @@ Wanted = tuple[str, str | None, str | None, str | None]
 def a_case(
     issue: dict[str, object],
     *claims: Claim,
-    word: Saying | None = None,
+    word: FixStatement | None = None,
     releases: tuple[ReleaseDay, ...] = DAYS,
     **pulls: PullHistory,
 ) -> FixCase:
     known = {int(name[1:]): item for name, item in pulls.items()}
     known = {claim.number: PullHistory() for claim in claims} | known
-    return FixCase(claims=claims, said=word, history=History(releases, known), **issue)  # type: ignore[arg-type]
+    return FixCase(claims=claims, stated=word, history=History(releases, known), **issue)  # type: ignore[arg-type]
 
 
 TABLE: list[tuple[str, FixCase, Wanted]] = [
@@ -520,7 +520,7 @@ def test_the_state_of_a_made_case(case: FixCase, wanted: Wanted) -> None:
 def test_fixed_always_has_a_pull_request_a_release_and_a_ground(case: FixCase, wanted: Wanted) -> None:
     view = decide(case).view
     is_merged = any(claim.merged_at for claim in case.claims)
-    is_quoted = case.said is not None and case.said.is_trusted
+    is_quoted = case.stated is not None and case.stated.is_trusted
     is_named = any(item.named_in for item in case.history.pulls.values())
 
     if view.state == "fixed":
