@@ -429,7 +429,7 @@ class ProfileRow(SQLModel, table=True):
 
 
 class PairViewRow(SQLModel, table=True):
-    """What an issue is compared by with another one, packed (see `match/views.py`)."""
+    """What an issue is compared by with another one, packed (see `match/pairs/features.py`)."""
 
     __tablename__ = "pair_view"
     __table_args__ = (issue_key(),)
@@ -455,7 +455,7 @@ class ClusterRow(SQLModel, table=True):
 
 
 class ClusterMemberRow(SQLModel, table=True):
-    """An issue that reports a failure, the one cluster it is in, and what clusters are told apart by."""
+    """An issue that reports a failure, the one cluster it is in, and its `FailureTraits`."""
 
     __tablename__ = "cluster_member"
     __table_args__ = (
