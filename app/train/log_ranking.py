@@ -31,7 +31,7 @@ from app.match.search.ranking import (
     ORDER_FEATURES,
     REFINE_FEATURES,
     REFINED,
-    Weights,
+    RankWeights,
     features_of,
     load_weights,
     order_candidates,
@@ -65,7 +65,7 @@ MAX_RIGHT, MAX_WRONG = 3, 20
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class LabelledQuery:
     """A query's candidates, which of them are right, and how the facts of each agree with the query's.
 
     `group` is a number that all queries of one issue have in common.
@@ -84,7 +84,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class First:
+class FirstMatch:
     """A query's first match, judged by weights that were not learned from it."""
 
     chance: float
@@ -92,9 +92,9 @@ class First:
     is_known: bool
 
 
-def read_examples(store: Store, files: Sequence[Path]) -> list[Example]:
+def read_examples(store: Store, files: Sequence[Path]) -> list[LabelledQuery]:
     """Ask the store each query of the files."""
-    examples: list[Example] = []
+    examples: list[LabelledQuery] = []
     for line in (line for file in files for line in file.read_text(encoding="utf-8").splitlines()):
         row = json.loads(line)
         excluded, expected = frozenset(row.get("exclude", ())), frozenset(row["expected"])
@@ -105,7 +105,7 @@ def read_examples(store: Store, files: Sequence[Path]) -> list[Example]:
         agreements = _agreements(store, reading, [item.key for item in found])
         group = min(expected | excluded, default=-len(examples) - 1)
         right = frozenset(item.key for item in found if item.key[1] in expected)
-        examples.append(Example(tuple(found), right, float(row.get("weight", 1.0)), agreements, group))
+        examples.append(LabelledQuery(tuple(found), right, float(row.get("weight", 1.0)), agreements, group))
     return examples
 
 
@@ -120,9 +120,9 @@ def _agreements(store: Store, reading: LogReading, keys: Sequence[Key]) -> dict[
 
 
 def learn_order(
-    examples: Iterable[Example], features: Callable[[Example, Candidate], tuple[float, ...]]
+    examples: Iterable[LabelledQuery], features: Callable[[LabelledQuery, Candidate], tuple[float, ...]]
 ) -> tuple[float, ...]:
-    """Weights of the features: what sets a right candidate over a wrong one; none counts against."""
+    """RankWeights of the features: what sets a right candidate over a wrong one; none counts against."""
     rows, weights = [], []
     for example in examples:
         told = [(features(example, item), item.key in example.right) for item in example.candidates]
@@ -140,7 +140,7 @@ def learn_order(
     return tuple(np.maximum(model.coef_[0] / spread, 0.0).round(4).tolist())
 
 
-def learn_chance(examples: Sequence[Example], weights: Weights) -> tuple[tuple[float, ...], float]:
+def learn_chance(examples: Sequence[LabelledQuery], weights: RankWeights) -> tuple[tuple[float, ...], float]:
     """Coefficients of the features and the intercept, from the first matches in the order of `weights`."""
     rows, labels, importance = [], [], []
     for example in examples:
@@ -157,7 +157,7 @@ def learn_chance(examples: Sequence[Example], weights: Weights) -> tuple[tuple[f
     return tuple(coefficients.round(5).tolist()), round(intercept, 5)
 
 
-def _rows(example: Example, weights: Weights) -> Iterable[tuple[tuple[float, ...], bool]]:
+def _rows(example: LabelledQuery, weights: RankWeights) -> Iterable[tuple[tuple[float, ...], bool]]:
     ranked = [item.candidate for item in rank_candidates(example.candidates, example.agreements, weights)]
     sums = [weighted(_refined(example, item), weights.refine) for item in ranked[:2]]
     for position, candidate in enumerate(ranked[:REFINED]):
@@ -166,11 +166,11 @@ def _rows(example: Example, weights: Weights) -> Iterable[tuple[tuple[float, ...
         yield features_of(candidate, agreement, lead), candidate.key in example.right
 
 
-def _refined(example: Example, candidate: Candidate) -> tuple[float, ...]:
+def _refined(example: LabelledQuery, candidate: Candidate) -> tuple[float, ...]:
     return refine_features(candidate, example.agreements.get(candidate.key, UNKNOWN))
 
 
-def fit(examples: Sequence[Example]) -> Weights:
+def fit(examples: Sequence[LabelledQuery]) -> RankWeights:
     """Both orders and the chance; the bands are set afterwards."""
     order = learn_order(examples, lambda _, item: order_features(item))
     unset = replace(load_weights(), order=order, same_from=1.0, likely_from=1.0, floor=FLOOR)
@@ -183,9 +183,9 @@ def fit(examples: Sequence[Example]) -> Weights:
     return replace(refined, coefficients=coefficients, intercept=intercept)
 
 
-def first_matches(examples: Sequence[Example]) -> list[First]:
+def first_matches(examples: Sequence[LabelledQuery]) -> list[FirstMatch]:
     """The first match of each query, judged by what the other folds teach."""
-    found: list[First] = []
+    found: list[FirstMatch] = []
     groups = [example.group for example in examples]
     for learned, held in GroupKFold(FOLDS).split(examples, groups=groups):
         weights = fit([examples[i] for i in learned])
@@ -193,11 +193,11 @@ def first_matches(examples: Sequence[Example]) -> list[First]:
             ranked = rank_candidates(example.candidates, example.agreements, weights)
             best = ranked[0] if ranked else None
             is_right = best is not None and best.candidate.key in example.right
-            found.append(First(best.probability if best else 0.0, is_right, example.is_known))
+            found.append(FirstMatch(best.probability if best else 0.0, is_right, example.is_known))
     return found
 
 
-def threshold(firsts: Sequence[First], precision: float, below: float = 1.1) -> float:
+def threshold(firsts: Sequence[FirstMatch], precision: float, below: float = 1.1) -> float:
     """The lowest chance from which on, up to `below`, so many first matches are right."""
     ordered = sorted((item for item in firsts if item.chance < below), key=lambda item: -item.chance)
     right, best = 0, below
@@ -208,13 +208,13 @@ def threshold(firsts: Sequence[First], precision: float, below: float = 1.1) -> 
     return round(best, 4)
 
 
-def above_all_but(firsts: Sequence[First], share: float) -> float:
+def above_all_but(firsts: Sequence[FirstMatch], share: float) -> float:
     """The chance that no more than this share of the queries that expect nothing reaches."""
     chances = sorted((item.chance for item in firsts if not item.is_known), reverse=True)
     return round(chances[int(share * len(chances))] + 0.0001, 4) if chances else 0.0
 
 
-def bands(firsts: Sequence[First]) -> dict[str, float]:
+def bands(firsts: Sequence[FirstMatch]) -> dict[str, float]:
     """Where each band begins."""
     same = max(SAME_LEAST, threshold(firsts, SAME_PRECISION), above_all_but(firsts, SAME_FALSE))
     likely = max(LIKELY_LEAST, threshold(firsts, LIKELY_PRECISION, same), above_all_but(firsts, LIKELY_FALSE))

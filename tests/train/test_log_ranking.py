@@ -13,8 +13,8 @@ from app.match.search.terms import CHANNELS
 from app.train.log_ranking import (
     LIKELY_LEAST,
     SAME_LEAST,
-    Example,
-    First,
+    FirstMatch,
+    LabelledQuery,
     above_all_but,
     bands,
     first_matches,
@@ -28,19 +28,19 @@ def a_candidate(number: int, share: float) -> Candidate:
     return Candidate((1, number), scores, shares, (), rare=share, scarce=share)
 
 
-def an_example(group: int, *, is_known: bool) -> Example:
+def an_example(group: int, *, is_known: bool) -> LabelledQuery:
     """A log among four issues; one holds nearly all of it if it is known, none much of it if not."""
     tops = (0.9, 0.35, 0.3, 0.25) if is_known else (0.4, 0.35, 0.3, 0.25)
     items = tuple(a_candidate(number, share - group % 7 / 100) for number, share in enumerate(tops, 1))
     right = frozenset({(1, 1)}) if is_known else frozenset[tuple[int, int]]()
-    return Example(items, right, 1.0, {(1, 1): Agreement(signature=float(is_known))}, group)
+    return LabelledQuery(items, right, 1.0, {(1, 1): Agreement(signature=float(is_known))}, group)
 
 
 EXAMPLES = [an_example(group, is_known=group % 2 == 0) for group in range(40)]
 
 
-def firsts_of(*told: tuple[float, bool, bool]) -> list[First]:
-    return [First(*item) for item in told]
+def firsts_of(*told: tuple[float, bool, bool]) -> list[FirstMatch]:
+    return [FirstMatch(*item) for item in told]
 
 
 def test_what_is_learned_puts_the_right_candidate_first() -> None:

@@ -93,7 +93,7 @@ class ProseWeights:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class RankWeights:
     """Learned weights: a linear order, a finer one for the first, then a logistic curve over `FEATURES`."""
 
     order: tuple[float, ...]
@@ -108,10 +108,10 @@ class Weights:
 
 
 @lru_cache(maxsize=1)
-def load_weights() -> Weights:
+def load_weights() -> RankWeights:
     """The weights this version was measured with."""
     data: dict[str, Any] = json.loads((files(__package__) / "weights.json").read_text(encoding="utf-8"))
-    return Weights(
+    return RankWeights(
         tuple(data["order"][name] for name in ORDER_FEATURES),
         tuple(data["refine"][name] for name in REFINE_FEATURES),
         tuple(data["coefficients"][name] for name in FEATURES),
@@ -174,14 +174,16 @@ def features_of(candidate: Candidate, agreement: Agreement, lead: float) -> tupl
     )
 
 
-def order_candidates(candidates: Iterable[Candidate], weights: Weights | None = None) -> list[Candidate]:
+def order_candidates(candidates: Iterable[Candidate], weights: RankWeights | None = None) -> list[Candidate]:
     """Candidates by what they share of the query, best first; equals by their keys."""
     used = weights or load_weights()
     return sorted(candidates, key=lambda item: (-weighted(order_features(item), used.order), item.key))
 
 
 def rank_candidates(
-    candidates: Iterable[Candidate], agreements: Mapping[Key, Agreement], weights: Weights | None = None
+    candidates: Iterable[Candidate],
+    agreements: Mapping[Key, Agreement],
+    weights: RankWeights | None = None,
 ) -> list[Scored]:
     """Candidates as matches, best first, with probability and band; a lower one is never more probable.
 
@@ -209,7 +211,7 @@ def rank_candidates(
     return scored
 
 
-def rank_prose(candidates: Sequence[Candidate], weights: Weights | None = None) -> list[Scored]:
+def rank_prose(candidates: Sequence[Candidate], weights: RankWeights | None = None) -> list[Scored]:
     """Candidates for a question in words, by what they share of it; none is ever `same`."""
     used = (weights or load_weights()).prose
     ranked = sorted(candidates, key=lambda item: (-sum(item.scores.values()), item.key))
@@ -235,7 +237,7 @@ def _logistic(features: Sequence[float], coefficients: Sequence[float], intercep
     return 1 / (1 + math.exp(-max(-40.0, min(40.0, value))))
 
 
-def band_of(probability: float, weights: Weights) -> Band:
+def band_of(probability: float, weights: RankWeights) -> Band:
     """Which band a probability is in."""
     if probability >= weights.same_from:
         return "same"

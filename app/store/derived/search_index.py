@@ -19,7 +19,7 @@ from sqlmodel import Session, col
 
 from app.store.engine.connect import take_turn, upsert
 from app.store.engine.rows import AMONG, plain_rows
-from app.store.github.counts import Counts, add_to_tally, find_tallies
+from app.store.github.counts import KeptCounts, add_to_tally, find_tallies
 from app.store.tables import PostingRow, metadata
 
 BYTES_PER_TERM = 10
@@ -86,7 +86,7 @@ def index_terms(
     ]
     upsert(session, metadata.tables["profile"], rows, keys=("repo_id", "number"))
     if len(stored) < len(wanted):
-        add_to_tally(session, repo_id, Counts(indexed=len(wanted) - len(stored)))
+        add_to_tally(session, repo_id, KeptCounts(indexed=len(wanted) - len(stored)))
 
 
 def _remove_postings(session: Session, repo_id: int, removed: Sequence[Key]) -> None:

@@ -45,24 +45,17 @@ def explain(error: SQLAlchemyError | Exception) -> str:
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     if isinstance(cause, sqlite3.Error):
         code = getattr(cause, "sqlite_errorcode", None)
-        told = _SQLITE.get(code & _PRIMARY) if code is not None else None
+        known = _SQLITE.get(code & _PRIMARY) if code is not None else None
     else:
-        told = _POSTGRESQL.get(getattr(cause, "sqlstate", None) or "")
-    if told is None and _is_unreachable(cause):
+        known = _POSTGRESQL.get(getattr(cause, "sqlstate", None) or "")
+    if known is None and _is_unreachable(cause):
         return f"the server cannot be reached: {_first_line(cause)}"
-    return told or _first_line(cause)
+    return known or _first_line(cause)
 
 
 def _is_unreachable(cause: Exception | BaseException) -> bool:
     """The driver's failure to connect has no SQL state, and no message of the server."""
     return type(cause).__name__ == "OperationalError" and getattr(cause, "sqlstate", "") is None
-
-
-def is_damaged(error: Exception) -> bool:
-    """Whether a SQLite file is at fault itself: damaged, or no database."""
-    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-    code = getattr(cause, "sqlite_errorcode", None)
-    return code is not None and code & _PRIMARY in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def _first_line(error: BaseException) -> str:

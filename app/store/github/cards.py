@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import bindparam, select
 from sqlmodel import Session
 
 from app.store.engine.connect import upsert
+from app.store.engine.rows import sql_rows
 from app.store.tables import metadata
-
-_CARD = metadata.tables["card"].c
-# Asked with every page, so built once.
-_CARDS = select(_CARD.number, _CARD.text).where(
-    _CARD.repo_id == bindparam("repo_id"), _CARD.number.in_(bindparam("numbers", expanding=True))
-)
 
 
 def save_cards(session: Session, repo_id: int, texts: Mapping[int, str]) -> None:
@@ -25,5 +19,5 @@ def save_cards(session: Session, repo_id: int, texts: Mapping[int, str]) -> None
 
 def find_cards(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, str]:
     """The card texts of these issues; most issues have none."""
-    rows = session.connection().execute(_CARDS, {"repo_id": repo_id, "numbers": list(numbers)})
-    return {number: text for number, text in rows}  # noqa: C416 - a row is no pair to mypy
+    query = "SELECT number, text FROM card WHERE repo_id = :repo_id AND number IN :numbers"
+    return dict(sql_rows(session, query, repo_id=repo_id, numbers=list(numbers)))

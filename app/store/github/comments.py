@@ -17,9 +17,10 @@ from app.store.records import CommentRecord
 from app.store.tables import CommentRow, metadata
 
 _COMMENT = metadata.tables["comment"].c
+_COLUMNS = [item.name for item in fields(CommentRecord)]
 # Asked with every page, so built once.
 _WITH_GONE = (
-    sql_select(*(_COMMENT[item.name] for item in fields(CommentRecord)))
+    sql_select(*(_COMMENT[name] for name in _COLUMNS))
     .where(
         _COMMENT.repo_id == bindparam("repo_id"),
         _COMMENT.issue_number.in_(bindparam("numbers", expanding=True)),
@@ -57,20 +58,8 @@ def save_comments(
     now = datetime.now(UTC)
     seen = {} if seen_at is None else {"seen_at": seen_at}
     rows = [
-        {
-            "repo_id": repo_id,
-            "id": record.id,
-            "issue_number": record.issue_number,
-            "author": record.author,
-            "author_association": record.author_association,
-            "body": record.body,
-            "created_at": record.created_at,
-            "updated_at": record.updated_at,
-            "fetched_at": now,
-            "gone_at": None,
-            **seen,
-            "raw": dict(record.raw) if record.raw is not None else None,
-        }
+        {name: getattr(record, name) for name in _COLUMNS}
+        | {"repo_id": repo_id, "fetched_at": now, "gone_at": None, **seen}
         for record in fresh.values()
     ]
     upsert(session, metadata.tables["comment"], rows, keys=("repo_id", "id"))
@@ -79,20 +68,20 @@ def save_comments(
     return sorted(record.issue_number for record in fresh.values())
 
 
-class _Stored(NamedTuple):
+class StoredComment(NamedTuple):
     updated_at: datetime | None
     body: str
     gone_at: datetime | None
 
 
-def _stored_states(session: Session, repo_id: int, keys: Sequence[int]) -> dict[int, _Stored]:
+def _stored_states(session: Session, repo_id: int, keys: Sequence[int]) -> dict[int, StoredComment]:
     query = select(CommentRow.id, CommentRow.updated_at, CommentRow.body, CommentRow.gone_at).where(
         CommentRow.repo_id == repo_id, col(CommentRow.id).in_(keys)
     )
-    return {key: _Stored(*state) for key, *state in session.exec(query)}
+    return {key: StoredComment(*state) for key, *state in session.exec(query)}
 
 
-def _is_news(record: CommentRecord, stored: _Stored, seen_at: datetime | None) -> bool:
+def _is_news(record: CommentRecord, stored: StoredComment, seen_at: datetime | None) -> bool:
     if _is_older(record.updated_at, stored.updated_at):
         return False
     if stored.gone_at is not None:

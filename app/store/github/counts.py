@@ -63,7 +63,7 @@ class TallyRow(SQLModel, table=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class KeptCounts:
     """Of one repository: issues, pull requests, those of both known from cards alone, those indexed."""
 
     issues: int = 0
@@ -71,8 +71,8 @@ class Counts:
     from_cards: int = 0
     indexed: int = 0
 
-    def __sub__(self, other: Counts) -> Counts:
-        return Counts(
+    def __sub__(self, other: KeptCounts) -> KeptCounts:
+        return KeptCounts(
             self.issues - other.issues,
             self.pulls - other.pulls,
             self.from_cards - other.from_cards,
@@ -81,12 +81,12 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class RepositoryCounts:
     """A repository with its counts; `as_of` is when its newest complete sync ended, None before the first."""
 
     repo_id: int
     repo: str
-    counts: Counts
+    counts: KeptCounts
     as_of: datetime | None
 
 
@@ -103,25 +103,25 @@ _ALL = sql_select(
 ).join_from(metadata.tables["repository"], _TALLY, _TALLY.c.repo_id == col(RepositoryRow.id), isouter=True)
 
 
-def find_tallies(session: Session) -> tuple[Tally, ...]:
+def find_tallies(session: Session) -> tuple[RepositoryCounts, ...]:
     """All repositories with their counts, which a session that only reads asks once."""
     return remembered(session, "tallies", lambda: _ask(session))
 
 
-def _ask(session: Session) -> tuple[Tally, ...]:
+def _ask(session: Session) -> tuple[RepositoryCounts, ...]:
     return tuple(
-        Tally(repo_id, repo, Counts(*(count or 0 for count in counts)), as_of)
+        RepositoryCounts(repo_id, repo, KeptCounts(*(count or 0 for count in counts)), as_of)
         for repo_id, repo, *counts, as_of in session.connection().execute(_ALL)
     )
 
 
-def add_to_tally(session: Session, repo_id: int, more: Counts) -> None:
+def add_to_tally(session: Session, repo_id: int, more: KeptCounts) -> None:
     """Add to a repository's counts, which the transaction that stores what they count does at its turn."""
     row = {"repo_id": repo_id, **{name: getattr(more, name) for name in _NAMES}}
     upsert(session, _TALLY, [row], keys=("repo_id",), add=_NAMES)
 
 
-def count_anew(session: Session, repo_id: int) -> Counts:
+def count_anew(session: Session, repo_id: int) -> KeptCounts:
     """A repository's counts as its rows are, which takes longer with every issue."""
     is_pull, origin = col(IssueRow.is_pull_request), col(IssueRow.origin)
     stored = (
@@ -131,7 +131,7 @@ def count_anew(session: Session, repo_id: int) -> Counts:
     )
     rows = session.connection().execute(stored).all()
     indexed = sql_select(func.count()).select_from(ProfileRow).where(col(ProfileRow.repo_id) == repo_id)
-    return Counts(
+    return KeptCounts(
         sum(count for pull, _, count in rows if not pull),
         sum(count for pull, _, count in rows if pull),
         sum(count for _, told_by, count in rows if told_by != GITHUB),
@@ -139,10 +139,10 @@ def count_anew(session: Session, repo_id: int) -> Counts:
     )
 
 
-def correct_tally(session: Session, repo_id: int) -> Counts:
+def correct_tally(session: Session, repo_id: int) -> KeptCounts:
     """Put the counts right by counting; how many more there are than was told, nothing if it was right."""
     take_turn(session)
-    told = next((tally.counts for tally in find_tallies(session) if tally.repo_id == repo_id), Counts())
+    told = next((tally.counts for tally in find_tallies(session) if tally.repo_id == repo_id), KeptCounts())
     counted = count_anew(session, repo_id)
     session.connection().execute(delete(TallyRow).where(col(TallyRow.repo_id) == repo_id))
     add_to_tally(session, repo_id, counted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from sqlmodel import Session, col, select
 
 from app.errors import NotFoundError
 from app.store.engine.connect import take_turn, upsert
-from app.store.github.counts import Counts, add_to_tally, find_tallies
+from app.store.github.counts import KeptCounts, add_to_tally, find_tallies
 from app.store.github.presence import note_issues_seen
 from app.store.records import CARD, GITHUB, IssueRecord
 from app.store.tables import IssueRow, RepositoryRow, metadata
@@ -20,6 +21,8 @@ from app.store.tables import IssueRow, RepositoryRow, metadata
 _KEY = ("repo_id", "number")
 
 _ISSUE, _PULL = metadata.tables["issue"].c, metadata.tables["pull_request"].c
+
+_ISSUE_COLUMNS = set(_ISSUE.keys()) & {item.name for item in fields(IssueRecord)}
 
 
 def _issues_without(*left_out: str) -> Select[Any]:
@@ -109,7 +112,7 @@ def save_issues(
     now = datetime.now(UTC)
     rows = [_issue_row(repo_id, record, now, seen_at) for record in fresh]
     upsert(session, metadata.tables["issue"], rows, keys=_KEY)
-    if (more := _gained(fresh, stored)) != Counts():
+    if (more := _gained(fresh, stored)) != KeptCounts():
         add_to_tally(session, repo_id, more)
     pulls = [record for record in fresh if record.is_pull_request]
     upsert(session, metadata.tables["pull_request"], [_pull_row(repo_id, pull) for pull in pulls], keys=_KEY)
@@ -119,34 +122,34 @@ def save_issues(
     return changed
 
 
-class _Stored(NamedTuple):
+class StoredIssue(NamedTuple):
     is_pull_request: bool
     origin: str
     updated_at: datetime | None
     gone_at: datetime | None
 
 
-def _stored_states(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, _Stored]:
+def _stored_states(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, StoredIssue]:
     issue = metadata.tables["issue"].c
     query = sql_select(
         issue.number, issue.is_pull_request, issue.origin, issue.updated_at, issue.gone_at
     ).where(issue.repo_id == repo_id, issue.number.in_(numbers))
-    return {number: _Stored(*state) for number, *state in session.connection().execute(query)}
+    return {number: StoredIssue(*state) for number, *state in session.connection().execute(query)}
 
 
-def _gained(fresh: Sequence[IssueRecord], stored: Mapping[int, _Stored]) -> Counts:
+def _gained(fresh: Sequence[IssueRecord], stored: Mapping[int, StoredIssue]) -> KeptCounts:
     """By how many issues and pull requests there are more once these rows are stored."""
     before = _counted(stored[record.number] for record in fresh if record.number in stored)
     return _counted(fresh) - before
 
 
-def _counted(items: Iterable[IssueRecord | _Stored]) -> Counts:
+def _counted(items: Iterable[IssueRecord | StoredIssue]) -> KeptCounts:
     kinds = [(item.is_pull_request, item.origin != GITHUB) for item in items]
     pulls = sum(is_pull for is_pull, _ in kinds)
-    return Counts(len(kinds) - pulls, pulls, sum(from_card for _, from_card in kinds))
+    return KeptCounts(len(kinds) - pulls, pulls, sum(from_card for _, from_card in kinds))
 
 
-def _is_news(record: IssueRecord, stored: _Stored, seen_at: datetime | None) -> bool:
+def _is_news(record: IssueRecord, stored: StoredIssue, seen_at: datetime | None) -> bool:
     if seen_at is not None and stored.gone_at is not None and stored.gone_at > seen_at:
         return False
     return _replaces(record, stored.origin, stored.updated_at)
@@ -179,40 +182,13 @@ def _replaces(record: IssueRecord, origin: str, updated_at: datetime | None) -> 
 
 
 def _issue_row(repo_id: int, record: IssueRecord, now: datetime, seen_at: datetime | None) -> dict[str, Any]:
-    seen = {} if seen_at is None else {"seen_at": seen_at}
-    return seen | {
-        "repo_id": repo_id,
-        "number": record.number,
-        "origin": record.origin,
-        "is_pull_request": record.is_pull_request,
-        "title": record.title,
-        "body": record.body,
-        "state": record.state,
-        "state_reason": record.state_reason,
-        "author": record.author,
-        "author_association": record.author_association,
-        "labels": list(record.labels),
-        "comments": record.comments,
-        "reactions": record.reactions,
-        "url": record.url,
-        "created_at": record.created_at,
-        "updated_at": record.updated_at,
-        "closed_at": record.closed_at,
-        "fetched_at": record.fetched_at or now,
-        "gone_at": record.gone_at,
-        "gone_reason": record.gone_reason,
-        "raw": dict(record.raw) if record.raw is not None else None,
-    }
+    row = {name: getattr(record, name) for name in _ISSUE_COLUMNS}
+    row |= {"repo_id": repo_id, "labels": list(record.labels), "fetched_at": record.fetched_at or now}
+    return row if seen_at is None else row | {"seen_at": seen_at}
 
 
 def _pull_row(repo_id: int, record: IssueRecord) -> dict[str, Any]:
-    return {
-        "repo_id": repo_id,
-        "number": record.number,
-        "merged_at": record.merged_at,
-        "merge_commit_sha": record.merge_commit_sha,
-        "is_draft": record.is_draft,
-    }
+    return {"repo_id": repo_id} | {name: getattr(record, name) for name in set(_PULL.keys()) - {"repo_id"}}
 
 
 def find_issue(session: Session, repo_id: int, number: int) -> IssueRecord | None:
@@ -271,5 +247,5 @@ def numbers_of(session: Session, repo_id: int, *, after: int = 0, limit: int = 5
 
 def count_issues(session: Session, repo_id: int) -> dict[str, int]:
     """How many are stored: {"issues", "pulls", "from_cards"}."""
-    counts = next((tally.counts for tally in find_tallies(session) if tally.repo_id == repo_id), Counts())
+    counts = next((tally.counts for tally in find_tallies(session) if tally.repo_id == repo_id), KeptCounts())
     return {"issues": counts.issues, "pulls": counts.pulls, "from_cards": counts.from_cards}

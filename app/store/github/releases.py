@@ -4,28 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import bindparam, delete
+from sqlalchemy import delete
 from sqlmodel import Session, col, select
 
 from app.store.engine.connect import take_turn, upsert
+from app.store.engine.rows import sql_rows
 from app.store.records import ReleaseRecord
 from app.store.tables import ReleasePullRow, ReleaseRow, metadata
-
-# Asked with every page of an issue that names a pull request, so built once.
-_FIRST_RELEASES = (
-    select(ReleasePullRow.number, ReleaseRow.tag)
-    .join(
-        ReleaseRow,
-        (col(ReleaseRow.repo_id) == col(ReleasePullRow.repo_id))
-        & (col(ReleaseRow.tag) == col(ReleasePullRow.tag)),
-    )
-    .where(
-        col(ReleasePullRow.repo_id) == bindparam("repo_id"),
-        col(ReleasePullRow.number).in_(bindparam("numbers", expanding=True)),
-        col(ReleaseRow.is_prerelease).is_(False),
-    )
-    .order_by(col(ReleaseRow.published_at).desc().nulls_first())
-)
 
 
 def save_releases(session: Session, repo_id: int, records: Iterable[ReleaseRecord]) -> None:
@@ -65,8 +50,13 @@ def tags_of(session: Session, repo_id: int) -> set[str]:
 
 def first_releases_of(session: Session, repo_id: int, pulls: Sequence[int]) -> dict[int, str]:
     """Tag of the first full release, by date, whose notes name each pull request."""
-    rows = session.connection().execute(_FIRST_RELEASES, {"repo_id": repo_id, "numbers": list(pulls)})
-    return {number: tag for number, tag in rows}  # noqa: C416 - a row is no pair to mypy
+    query = """
+        SELECT named.number, release.tag FROM release_pull AS named
+        JOIN release ON release.repo_id = named.repo_id AND release.tag = named.tag
+        WHERE named.repo_id = :repo_id AND named.number IN :numbers AND NOT release.is_prerelease
+        ORDER BY release.published_at DESC NULLS FIRST
+    """
+    return dict(sql_rows(session, query, repo_id=repo_id, numbers=list(pulls)))
 
 
 def newest_release(session: Session, repo_id: int) -> str | None:

@@ -1,10 +1,8 @@
-"""How fresh the copy of one repository is, and how much of it is still to come.
-
-How far the copy of each repository reaches: cursors and runs.
-"""
+"""How far the copy of each repository reaches: cursors and runs."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,8 +11,8 @@ from sqlmodel import Session, col, select
 
 from app.errors import NotFoundError
 from app.store.engine.connect import upsert
-from app.store.records import GITHUB, SyncRunRecord
-from app.store.tables import CommentRow, IssueRow, RepositoryRow, SyncCursorRow, SyncRunRow, metadata
+from app.store.records import SyncRunRecord
+from app.store.tables import RepositoryRow, SyncCursorRow, SyncRunRow, metadata
 
 
 def fresh_as_of(session: Session, repo_id: int) -> datetime | None:
@@ -41,38 +39,18 @@ def last_run_of(session: Session, repo_id: int) -> SyncRunRecord | None:
     if found is None:
         return None
     row, name = found
-    return SyncRunRecord(
-        name,
-        row.started_at,
-        row.ended_at,
-        row.outcome,
-        row.requests,
-        row.not_modified,
-        row.remaining,
-        row.stored,
-        row.fault,
-    )
+    return _record(row, name)
+
+
+def _record(row: SyncRunRow, repo: str) -> SyncRunRecord:
+    values = {item.name: getattr(row, item.name) for item in fields(SyncRunRecord) if item.name != "repo"}
+    return SyncRunRecord(repo=repo, **values)
 
 
 def cursors_of(session: Session, repo_id: int) -> dict[str, tuple[dict[str, Any], datetime]]:
     """Where each stream stands, and when it moved there."""
     query = select(SyncCursorRow).where(SyncCursorRow.repo_id == repo_id).order_by(col(SyncCursorRow.stream))
     return {row.stream: (dict(row.position), row.moved_at) for row in session.exec(query)}
-
-
-def count_stored(session: Session, repo_id: int) -> dict[str, int]:
-    """GitHub's rows that are stored: {"issues", "comments"}, and "comments_told", which the issues tell."""
-    issues, told = session.exec(
-        select(func.count(), func.coalesce(func.sum(IssueRow.comments), 0)).where(
-            IssueRow.repo_id == repo_id, IssueRow.origin == GITHUB, col(IssueRow.gone_at).is_(None)
-        )
-    ).one()
-    comments = session.exec(
-        select(func.count())
-        .select_from(CommentRow)
-        .where(CommentRow.repo_id == repo_id, col(CommentRow.gone_at).is_(None))
-    ).one()
-    return {"issues": issues, "comments": comments, "comments_told": int(told)}
 
 
 RUNNING = "running"
@@ -151,28 +129,4 @@ def last_runs(session: Session, limit: int = 10) -> list[SyncRunRecord]:
         .order_by(col(SyncRunRow.id).desc())
         .limit(limit)
     )
-    return [
-        SyncRunRecord(
-            name,
-            row.started_at,
-            row.ended_at,
-            row.outcome,
-            row.requests,
-            row.not_modified,
-            row.remaining,
-            row.stored,
-            row.fault,
-        )
-        for row, name in session.exec(query)
-    ]
-
-
-def as_of(session: Session) -> datetime | None:
-    """When the newest complete sync ended; None before the first."""
-    query = (
-        select(SyncRunRow.ended_at)
-        .where(SyncRunRow.outcome == "complete")
-        .order_by(col(SyncRunRow.ended_at).desc())
-        .limit(1)
-    )
-    return session.exec(query).first()
+    return [_record(row, name) for row, name in session.exec(query)]

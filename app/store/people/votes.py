@@ -6,22 +6,20 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from secrets import token_bytes
 
-from sqlalchemy import bindparam, case, delete, func
-from sqlalchemy import select as sql_select
+from sqlalchemy import delete, func
 from sqlmodel import Session, col, select
 
 from app.store.engine.connect import insert_new, upsert
-from app.store.tables import VoteRow, metadata
+from app.store.engine.rows import sql_rows
+from app.store.tables import SecretRow, VoteRow, metadata
 
 KEY_BYTES = 32
-_ROW = metadata.tables["secret"].c
-# Asked with every issue's page, so built once.
-_SECRET = sql_select(_ROW.value).where(_ROW.name == bindparam("name"))
 
 
 def find_secret(session: Session, name: str) -> bytes | None:
     """The key of this name, or None if none was made yet."""
-    return session.connection().execute(_SECRET, {"name": name}).scalar()
+    query = select(SecretRow.value).where(SecretRow.name == name)
+    return session.exec(query).first()
 
 
 def make_secret(session: Session, name: str) -> bytes:
@@ -29,17 +27,6 @@ def make_secret(session: Session, name: str) -> bytes:
     made = token_bytes(KEY_BYTES)
     insert_new(session, metadata.tables["secret"], {"name": name, "value": made}, keys=("name",))
     return find_secret(session, name) or made
-
-
-_VOTE = metadata.tables["vote"].c
-_OF_ISSUE = (_VOTE.repo_id == bindparam("repo_id"), _VOTE.number == bindparam("number"))
-# Asked with every issue, so built once.
-_COUNTS = (
-    sql_select(_VOTE.signal, *(func.sum(case((_VOTE.value == value, 1), else_=0)) for value in (1, -1)))
-    .where(*_OF_ISSUE)
-    .group_by(_VOTE.signal)
-)
-_OWN = sql_select(_VOTE.signal, _VOTE.value).where(*_OF_ISSUE, _VOTE.visitor == bindparam("visitor"))
 
 
 def save_vote(session: Session, repo_id: int, number: int, signal: str, visitor: str, value: int) -> None:
@@ -67,15 +54,21 @@ def save_vote(session: Session, repo_id: int, number: int, signal: str, visitor:
 
 def count_votes(session: Session, repo_id: int, number: int) -> dict[str, tuple[int, int]]:
     """For each signal that was voted on: how many for it, how many against."""
-    rows = session.connection().execute(_COUNTS, {"repo_id": repo_id, "number": number})
+    query = """
+        SELECT signal, sum(CASE value WHEN 1 THEN 1 ELSE 0 END), sum(CASE value WHEN -1 THEN 1 ELSE 0 END)
+        FROM vote WHERE repo_id = :repo_id AND number = :number GROUP BY signal
+    """
+    rows = sql_rows(session, query, repo_id=repo_id, number=number)
     return {signal: (int(for_it), int(against)) for signal, for_it, against in rows}
 
 
 def votes_by(session: Session, repo_id: int, number: int, visitor: str) -> dict[str, int]:
     """What a visitor voted on an issue."""
-    asked = {"repo_id": repo_id, "number": number, "visitor": visitor}
-    rows = session.connection().execute(_OWN, asked)
-    return {signal: value for signal, value in rows}  # noqa: C416 - a row is no pair to mypy
+    query = """
+        SELECT signal, value FROM vote
+        WHERE repo_id = :repo_id AND number = :number AND visitor = :visitor
+    """
+    return dict(sql_rows(session, query, repo_id=repo_id, number=number, visitor=visitor))
 
 
 def sum_votes(session: Session, repo_id: int, numbers: Sequence[int], signal: str) -> dict[int, int]:

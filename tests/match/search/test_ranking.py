@@ -17,8 +17,8 @@ from app.match.search.ranking import (
     REFINE_FEATURES,
     REFINED,
     ProseWeights,
+    RankWeights,
     Scored,
-    Weights,
     band_of,
     features_of,
     load_weights,
@@ -34,14 +34,16 @@ from app.match.search.terms import CHANNELS, ERROR, FRAME, HEADING, SIGNATURE, T
 
 PROSE = ProseWeights((1.0, 1.0, 1.0), -3.0, 0.6, 0.3)
 ORDER, REFINE, CHANCE = ((1.0,) * len(names) for names in (ORDER_FEATURES, REFINE_FEATURES, FEATURES))
-PLAIN = Weights(ORDER, REFINE, CHANCE, -2.0, 0.8, 0.4, 0.2, 0.02, PROSE)
+PLAIN = RankWeights(ORDER, REFINE, CHANCE, -2.0, 0.8, 0.4, 0.2, 0.02, PROSE)
 
 
 def a_candidate(number: int, score: float = 1.0, share: float = 0.5) -> Candidate:
     return Candidate((1, number), dict.fromkeys(CHANNELS, score), dict.fromkeys(CHANNELS, share), ())
 
 
-def ranked(items: list[Candidate], weights: Weights | None = None, **agreements: Agreement) -> list[Scored]:
+def ranked(
+    items: list[Candidate], weights: RankWeights | None = None, **agreements: Agreement
+) -> list[Scored]:
     """The candidates in order; agreements are named after the issue: `n7`."""
     return rank_candidates(items, {(1, int(name[1:])): one for name, one in agreements.items()}, weights)
 

@@ -17,7 +17,7 @@ from sqlmodel import Session
 from app.store.backup.backup import back_up, restore
 from app.store.backup.copy import copy_base
 from app.store.derived.search_index import count_indexed, index_terms
-from app.store.github.counts import Counts, Stock, correct_tally, count_anew, find_stock, find_tallies
+from app.store.github.counts import KeptCounts, Stock, correct_tally, count_anew, find_stock, find_tallies
 from app.store.github.issues import add_repository, count_issues, save_issues
 from app.store.github.presence import mark_gone
 from app.store.github.sync_state import begin_run, end_run
@@ -44,12 +44,12 @@ def put(session: Session, *numbers: int, repo: str = REPO) -> None:
     index_terms(session, repo_id, {number: {(1, "word"): 1} for number in numbers})
 
 
-def told(store: Store) -> dict[str, Counts]:
+def told(store: Store) -> dict[str, KeptCounts]:
     with store.reading() as session:
         return {tally.repo: tally.counts for tally in find_tallies(session)}
 
 
-def counted(store: Store) -> dict[str, Counts]:
+def counted(store: Store) -> dict[str, KeptCounts]:
     with store.reading() as session:
         return {tally.repo: count_anew(session, tally.repo_id) for tally in find_tallies(session)}
 
@@ -115,7 +115,7 @@ def test_writers_at_the_same_time_are_all_counted(store: Store) -> None:
     for thread in threads:
         thread.join()
 
-    assert told(store) == counted(store) == {REPO: Counts(issues=11, indexed=11)}
+    assert told(store) == counted(store) == {REPO: KeptCounts(issues=11, indexed=11)}
 
 
 def test_what_another_process_writes_is_counted(store: Store) -> None:
@@ -148,8 +148,8 @@ def test_a_copy_and_a_restored_backup_tell_the_same(store: Store, empty_url: str
     with target.unit_of_work() as session:
         put(session, 1)
 
-    assert wanted == {REPO: Counts(issues=4, pulls=1, indexed=5)}
-    assert told(target) == counted(target) == {REPO: Counts(issues=5, pulls=1, indexed=6)}
+    assert wanted == {REPO: KeptCounts(issues=4, pulls=1, indexed=5)}
+    assert told(target) == counted(target) == {REPO: KeptCounts(issues=5, pulls=1, indexed=6)}
     target.close()
 
 
@@ -169,10 +169,10 @@ def test_wrong_counts_are_put_right(store: Store) -> None:
         session.connection().execute(text("UPDATE tally SET issues = 9"))
 
     with store.unit_of_work() as session:
-        assert correct_tally(session, 1) == Counts(issues=-6, indexed=-1)
-    assert told(store) == {REPO: Counts(issues=3, indexed=2)}
+        assert correct_tally(session, 1) == KeptCounts(issues=-6, indexed=-1)
+    assert told(store) == {REPO: KeptCounts(issues=3, indexed=2)}
     with store.unit_of_work() as session:
-        assert correct_tally(session, 1) == Counts()
+        assert correct_tally(session, 1) == KeptCounts()
 
 
 def test_one_who_only_reads_asks_once(store: Store) -> None:

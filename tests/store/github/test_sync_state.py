@@ -9,7 +9,7 @@ import time_machine
 
 from app.errors import NotFoundError
 from app.store.github.issues import add_repository
-from app.store.github.sync_state import as_of, begin_run, end_run, find_cursor, last_runs, save_cursor
+from app.store.github.sync_state import begin_run, end_run, find_cursor, fresh_as_of, last_runs, save_cursor
 from app.store.records import SyncRunRecord
 from app.store.session import Store
 from tests.samples import EARLY, LATE, REPO
@@ -93,14 +93,14 @@ def test_the_base_is_as_fresh_as_its_newest_complete_run(store: Store, repo_id: 
     run(store, repo_id, "partial", LATE + timedelta(days=9))
 
     with store.reading() as session:
-        assert as_of(session) == LATE
+        assert fresh_as_of(session, repo_id) == LATE
 
 
 def test_before_the_first_complete_run_there_is_no_freshness(store: Store, repo_id: int) -> None:
     run(store, repo_id, "failed")
 
     with store.reading() as session:
-        assert as_of(session) is None
+        assert fresh_as_of(session, repo_id) is None
 
 
 def test_a_run_that_never_began_cannot_end(store: Store) -> None:
