@@ -76,9 +76,7 @@ def diagnose(
 
 
 def comment(
-    event: Annotated[
-        Path, typer.Option(metavar="FILE", help="what GitHub tells a workflow: GITHUB_EVENT_PATH")
-    ],
+    event: Annotated[Path, typer.Option(metavar="FILE", help="the event of a workflow: GITHUB_EVENT_PATH")],
     url: UrlOption = None,
     format_: Annotated[
         CommentFormat, typer.Option("--format", help="json: as GitHub's comment API takes it")

@@ -71,9 +71,9 @@ def import_(
 
 
 def reextract(
-    diff: Annotated[bool, typer.Option("--diff", help="only tell what would change, write nothing")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="only show what would change, write nothing")] = False,
     examples: Annotated[int, typer.Option(min=0, max=100, help="of each change, with --diff")] = 3,
-    format_: Annotated[DiffFormat, typer.Option("--format", help="how to tell, with --diff")] = "text",
+    format_: Annotated[DiffFormat, typer.Option("--format", help="form of the answer, with --diff")] = "text",
 ) -> None:
     """Derive all facts, signatures and search terms again from the stored raw data, offline."""
     from app.knowledge.indexing.batches import rederive_all

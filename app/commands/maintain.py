@@ -81,7 +81,7 @@ def copy(
 
 
 def doctor(
-    format_: Annotated[DoctorFormat | None, typer.Option("--format", help="how to tell")] = None,
+    format_: Annotated[DoctorFormat | None, typer.Option("--format", help="form of the answer")] = None,
 ) -> None:
     """What is wrong with this installation, and what to do. Exit 0: nothing; 1: something is."""
     from app.knowledge.operations.doctor import examine

@@ -1,7 +1,4 @@
-"""`triage status` and `bench`: how a base is, and how well it answers.
-
-`triage digest`: a week, told.
-"""
+"""`triage status`, `digest` and `bench`: how a base is, what a week brought, how well logs are answered."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ def digest(
         str | None, typer.Option(metavar="OWNER/NAME", help="in place of the first of TRIAGE_REPO")
     ] = None,
     format_: Annotated[
-        DigestFormat, typer.Option("--format", help="how to tell it; html is fit to be mailed")
+        DigestFormat, typer.Option("--format", help="form of the answer; html is fit to be mailed")
     ] = "markdown",
 ) -> None:
     """What broke, what got fixed and what to do in a week. Exit 1: nothing is stored; 2: no such week."""
@@ -63,12 +60,12 @@ def digest(
     chosen = asked or newest_whole_week(store, where)
     if chosen is None:
         raise NotFoundError(f"no dated issue of {where} is stored: `triage sync` or `triage import` first")
-    told = make_digest(store, where, chosen)
+    found = make_digest(store, where, chosen)
     if format_ == "json":
-        emit(told.model_dump_json(indent=2))
+        emit(found.model_dump_json(indent=2))
     elif format_ == "markdown":
-        emit(digest_markdown(told))
+        emit(digest_markdown(found))
     else:
         from app.web.views.render import render_text
 
-        emit(render_text("digest_email.html", digest=told))
+        emit(render_text("digest_email.html", digest=found))

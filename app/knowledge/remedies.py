@@ -34,7 +34,7 @@ class Remedy(Frozen):
 
 
 def remedies_of(facts: Facts, *, repo: str, url: str) -> tuple[Remedy, ...]:
-    """One issue's workarounds with their source, best first; without own conditions those of the issue's run."""
+    """One issue's workarounds with their source, best first; without conditions, those of its run."""
     tried_on = Conditions(
         versions=tuple(facts.versions[key] for key in ("vllm",) if key in facts.versions),
         gpus=facts.gpus,

@@ -10,7 +10,7 @@ from sqlmodel import select
 from app.extract.facts import Fix
 from app.knowledge.cluster.judgements import judge
 from app.knowledge.diagnosis.diagnose import diagnose
-from app.knowledge.diagnosis.markdown import diagnosis_markdown, fix_words
+from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import Diagnosis
 from app.knowledge.fix.shapes import FixElsewhere, FixView
 from app.knowledge.indexing import link as linking
@@ -260,7 +260,6 @@ def test_a_fix_released_in_another_repository_is_told_with_its_name_and_for_nobo
     assert fix.elsewhere == FixElsewhere(repo=FLASH, pr=f"{FLASH}#77", state="merged", released_in="0.2.5")
     assert fix.for_you == "unknown"
     assert f"{FLASH} 0.2.5" in fix.reason
-    assert f"in {FLASH} 0.2.5" in fix_words(fix)
 
 
 def test_vllm_s_own_pull_request_counts_before_another_repository_s(store: Store, keep: Keep) -> None:

@@ -1,4 +1,4 @@
-"""The shapes of an answer: what a diagnosis says and shows. Public contract of `POST /api/v1/diagnose`."""
+"""The shapes of an answer: a diagnosis of a pasted log. Public contract of `POST /api/v1/diagnose`."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ class Match(Frozen):
     signature_id: str | None = None
     excerpt: tuple[MatchLine, ...] = Field(
         (),
-        description="the issue's telling lines, to be read beside the log's; only for the first match and "
-        "only if the verdict is not `unknown`, empty otherwise and where the body does not tell the error",
+        description="the issue's lines that name the error, to be read beside the log's; only for the first "
+        "match and only if the verdict is not `unknown`, empty otherwise and where the body does not name it",
     )
 
 
@@ -121,5 +121,5 @@ class Diagnosis(Frozen):
     issue_draft: str = Field(
         "",
         description="for `unknown` and `related`: Markdown for a new issue in the form of a bug report, with "
-        "the log's telling part and its environment, secrets masked; empty otherwise",
+        "the log's lines around the error and its environment, secrets masked; empty otherwise",
     )
