@@ -5,7 +5,14 @@ from __future__ import annotations
 import time
 from html.parser import HTMLParser
 
-from app.web.views.evidence import SHOWN_BYTES, TEXT_LIMIT, Span, mark_text, render_markdown, shown_part
+from app.web.views.evidence import (
+    SHOWN_BYTES,
+    TEXT_LIMIT,
+    EvidenceSpan,
+    mark_text,
+    render_markdown,
+    shown_part,
+)
 from tests.rows import over_rows
 from tests.web.attacks import ATTACKS, MARK, MARKUP, NESTINGS
 
@@ -96,7 +103,9 @@ def test_as_markdown_nothing_is_left_that_runs_or_loads(name: str) -> None:
 @over_rows("name", MARKUP)
 def test_with_marks_it_is_the_text_and_nothing_else(name: str) -> None:
     text = MARKUP[name]
-    marked = str(mark_text(text, [Span(0, len(text), 1), Span(3, 9, 2), Span(5, 40, 3)]))
+    marked = str(
+        mark_text(text, [EvidenceSpan(0, len(text), 1), EvidenceSpan(3, 9, 2), EvidenceSpan(5, 40, 3)])
+    )
 
     assert read(marked).faults == []
     assert set(read(marked).text) >= set(MARK)
@@ -107,7 +116,7 @@ def test_with_marks_it_is_the_text_and_nothing_else(name: str) -> None:
 def test_five_megabytes_of_nesting_are_cut_and_take_no_time(name: str) -> None:
     text = NESTINGS[name]
     began = time.perf_counter()
-    rendered, marked = str(render_markdown(text)), str(mark_text(text, [Span(0, len(text), 1)]))
+    rendered, marked = str(render_markdown(text)), str(mark_text(text, [EvidenceSpan(0, len(text), 1)]))
 
     assert time.perf_counter() - began < RENDERED_WITHIN_S
     assert max(map(len, (rendered, marked))) < 6 * TEXT_LIMIT

@@ -21,13 +21,13 @@ from app.knowledge.issue.facets import (
     Facet,
     FacetName,
     FacetValue,
+    IssueFacets,
     IssuePage,
     IssueQuery,
     ListedIssue,
     ListedRemedy,
     Numbers,
     Sort,
-    Told,
 )
 from app.knowledge.remedies import remedies_of
 from app.knowledge.text.masking import masked
@@ -74,12 +74,12 @@ def browse(
             return IssuePage(
                 items=(), total=0, start=0, next=None, previous=None, sort=query.sort or "newest"
             )
-        told = Told(session, repo_id)
+        known = IssueFacets(session, repo_id)
         if facets:
-            told.load()
+            known.load()
         scores, ignored = _by_words(session, repo_id, query.q)
-        base = _base(told, query, scores)
-        chosen = _chosen(told, query, base)
+        base = _base(known, query, scores)
+        chosen = _chosen(known, query, base)
         sort = query.sort or ("relevance" if scores else "newest")
         ranked = _ranked(base.intersection(*chosen.values()), scores or {}, sort)
         start = _start(ranked, after, sort)
@@ -92,7 +92,7 @@ def browse(
             next=shown[-1] if start + limit < len(ranked) else None,
             previous=_previous(ranked, start, limit),
             ignored_words=ignored,
-            facets=_facets(told, base, chosen) if facets else (),
+            facets=_facets(known, base, chosen) if facets else (),
         )
 
 
@@ -110,23 +110,23 @@ def _by_words(
     return found.scores, found.unknown
 
 
-def _base(told: Told, query: IssueQuery, scores: Mapping[int, float] | None) -> Numbers:
+def _base(known: IssueFacets, query: IssueQuery, scores: Mapping[int, float] | None) -> Numbers:
     """The issues that pass what is no facet."""
-    base = told.listed(query.since)
+    base = known.listed(query.since)
     if query.label is not None:
-        base &= told.labelled(query.label)
+        base &= known.labelled(query.label)
     return base if scores is None else base & scores.keys()
 
 
-def _chosen(told: Told, query: IssueQuery, base: Numbers) -> dict[FacetName, Numbers]:
+def _chosen(known: IssueFacets, query: IssueQuery, base: Numbers) -> dict[FacetName, Numbers]:
     """For each filter in force the issues that pass it."""
     chosen: dict[FacetName, Numbers] = {}
     for name in _BY_VALUE:
         if (value := getattr(query, name)) is not None:
-            chosen[name] = told.having(name, value)
+            chosen[name] = known.having(name, value)
     for name in _BY_FLAG:
         if (wanted := getattr(query, name)) is not None:
-            having = told.groups(name)["true"]
+            having = known.groups(name)["true"]
             chosen[name] = having if wanted else base - having
     return chosen
 
@@ -153,19 +153,19 @@ def _previous(ranked: Sequence[int], start: int, limit: int) -> int | None:
     return ranked[start - limit - 1] if start > limit else 0
 
 
-def _facets(told: Told, base: Numbers, chosen: Mapping[FacetName, Numbers]) -> tuple[Facet, ...]:
+def _facets(known: IssueFacets, base: Numbers, chosen: Mapping[FacetName, Numbers]) -> tuple[Facet, ...]:
     """Each facet's most frequent values among what the other filters find."""
     return tuple(
         Facet(
             name=name,
-            values=_counted(told, name, base.intersection(*(s for key, s in chosen.items() if key != name))),
+            values=_counted(known, name, base.intersection(*(s for key, s in chosen.items() if key != name))),
         )
         for name in FACETS
     )
 
 
-def _counted(told: Told, name: FacetName, among: Numbers) -> tuple[FacetValue, ...]:
-    counts = [(len(numbers & among), value) for value, numbers in told.groups(name).items()]
+def _counted(known: IssueFacets, name: FacetName, among: Numbers) -> tuple[FacetValue, ...]:
+    counts = [(len(numbers & among), value) for value, numbers in known.groups(name).items()]
     counts.sort(key=lambda pair: (-pair[0], pair[1]))
     return tuple(FacetValue(value=value, count=count) for count, value in counts[:FACET_VALUES] if count)
 

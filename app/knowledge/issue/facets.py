@@ -1,6 +1,4 @@
-"""The shapes of a list of issues. Public contract of `GET /api/v1/issues`; all texts are masked.
-
-The issues of a repository grouped by what is told of them: which are about H100, Hopper, Qwen, 0.19.0.
+"""Lists of issues: their public shapes (`GET /api/v1/issues`; texts masked), and the issues by facet values.
 
 A filter and a facet's count read the same groups, so a count is what its link will show.
 """
@@ -74,7 +72,7 @@ class ListedRemedy(Frozen):
 
 
 class ListedIssue(Frozen):
-    """An issue as lists tell it."""
+    """An issue as lists show it."""
 
     repo: str
     number: int
@@ -96,9 +94,9 @@ class ListedIssue(Frozen):
     backends: tuple[str, ...]
     vllm_version: str | None
     error_type: str | None
-    error: str = Field(description="the root-cause error in one line, cut; empty where none is told")
+    error: str = Field(description="the root-cause error in one line, cut; empty where none is known")
     has_regression: bool
-    remedy: ListedRemedy | None = Field(description="the best that is told; none that is said to fail")
+    remedy: ListedRemedy | None = Field(description="the best that is known; none that is said to fail")
     fix: FixView | None
     summary: str
 
@@ -142,8 +140,8 @@ _NO_SIGN = re.compile(r"[\W_]+")
 _CUT_OFF = re.compile(r"\.\.\.|…")
 
 
-class Told:
-    """What is told of a repository's issues, read when it is asked for and then kept for this question."""
+class IssueFacets:
+    """A repository's issues by their values, each kind read when it is first asked for."""
 
     def __init__(self, session: Session, repo_id: int) -> None:
         self._session = session
@@ -194,8 +192,8 @@ class Told:
             return self._values[fields[0]]
         return _regroup(((key, found) for field in fields for key, found in self._values[field].items()), str)
 
-    def told(self, name: ReadingColumn) -> list[ColumnValue]:
-        """What is told of each issue as a whole."""
+    def of_issues(self, name: ReadingColumn) -> list[ColumnValue]:
+        """A value of each issue as a whole."""
         return column_values_of(self._session, self._repo_id, name)
 
     def _read(self, fields: Iterable[str]) -> None:
@@ -234,67 +232,32 @@ def _gpu_name(key: str) -> str:
     return "" if _CUT_OFF.search(key) else canonical_name(key) or key.upper()
 
 
-def _gpus(told: Told) -> Groups:
-    return _regroup(told.values(*_GPUS).items(), _gpu_name)
-
-
-def _architectures(told: Told) -> Groups:
-    return _regroup(told.groups("gpu").items(), lambda gpu: architecture_of(gpu) or "")
-
-
-def _families(told: Told) -> Groups:
-    return _regroup(told.values(*_MODELS).items(), _family)
-
-
-def _backends(told: Told) -> Groups:
-    """By name, however it is spelled; what is only said to be in use goes by its role."""
+def _backends(facets: IssueFacets) -> Groups:
+    """By name, however it is spelled; what is only known to be in use goes by its role."""
     spelled: dict[str, str] = {}
     pairs = [
         (field.rpartition(".")[2] if key == YES else key, numbers)
         for field in _BACKENDS
-        for key, numbers in told.values(field).items()
+        for key, numbers in facets.values(field).items()
     ]
     return _regroup(pairs, lambda key: spelled.setdefault(_NO_SIGN.sub("", key), key))
 
 
-def _versions(told: Told) -> Groups:
-    return _regroup(
-        told.values(*_VERSIONS).items(),
-        lambda key: "" if _CUT_OFF.search(key) else str(ordered(key) or key),
-    )
+def _version_name(key: str) -> str:
+    return "" if _CUT_OFF.search(key) else str(ordered(key) or key)
 
 
-def _regressions(told: Told) -> Groups:
-    return {YES: _union(told.values(*REGRESSION_FIELDS).values())}
-
-
-def _error_types(told: Told) -> Groups:
-    return _grouped(told.told("error_type"))
-
-
-def _kinds(told: Told) -> Groups:
-    return _grouped(told.told("failure_kind"))
-
-
-def _remedies(told: Told) -> Groups:
-    return {YES: {number for _, number in told.told("has_remedy")}}
-
-
-def _states(told: Told) -> Groups:
-    return _grouped((state, number) for number, state in told.states())
-
-
-_GROUPED: dict[FacetName, Callable[[Told], Groups]] = {
-    "state": _states,
-    "has_workaround": _remedies,
-    "has_regression": _regressions,
-    "kind": _kinds,
-    "error_type": _error_types,
-    "arch": _architectures,
-    "gpu": _gpus,
-    "model": _families,
+_GROUPED: dict[FacetName, Callable[[IssueFacets], Groups]] = {
+    "state": lambda facets: _grouped((state, number) for number, state in facets.states()),
+    "has_workaround": lambda facets: {YES: {number for _, number in facets.of_issues("has_remedy")}},
+    "has_regression": lambda facets: {YES: _union(facets.values(*REGRESSION_FIELDS).values())},
+    "kind": lambda facets: _grouped(facets.of_issues("failure_kind")),
+    "error_type": lambda facets: _grouped(facets.of_issues("error_type")),
+    "arch": lambda facets: _regroup(facets.groups("gpu").items(), lambda gpu: architecture_of(gpu) or ""),
+    "gpu": lambda facets: _regroup(facets.values(*_GPUS).items(), _gpu_name),
+    "model": lambda facets: _regroup(facets.values(*_MODELS).items(), _family),
     "backend": _backends,
-    "vllm_version": _versions,
+    "vllm_version": lambda facets: _regroup(facets.values(*_VERSIONS).items(), _version_name),
 }
 FACETS: tuple[FacetName, ...] = tuple(_GROUPED)
 

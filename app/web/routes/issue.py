@@ -1,11 +1,7 @@
-"""The routes of one issue: as JSON, as Markdown, and what belongs to it.
-
-The page of one issue: what helps, the fix, the range, the error, what is linked, votes, its own text.
-"""
+"""One issue as JSON, as Markdown and as a page, and what belongs to it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 from typing import Annotated, Any
 
@@ -29,7 +25,7 @@ from app.web.middleware.origins import OWN_REFERRER
 from app.web.views.evidence import Citations
 from app.web.views.links import with_repo
 from app.web.views.pictures import draw
-from app.web.views.render import page_address, render_page
+from app.web.views.render import api_address, page_address, render_page
 from app.web.views.version_line import version_line
 
 router = APIRouter(tags=["issues"])
@@ -68,7 +64,7 @@ def get_issue(
     vllm_version: Version = None,
     max_chars: MaxChars = None,
 ) -> Response:
-    """Tell what one issue reports.
+    """Show what one issue reports.
 
     That is its error, versions, hardware, remedies with their outcome, cause, regression range and fix state;
     `evidence` quotes the words each value was read from. While `read` is false only GitHub's facts are known.
@@ -182,7 +178,7 @@ def _page(services: Services, repo: str, seen: IssuePageData, yours: str | None)
         relations=_relations(linked),
         votes=seen.votes,
         vote_address=f"{address}/votes",
-        json_address=_json_address(issue, services.default_repo),
+        json_address=api_address(issue.repo, issue.number, services.default_repo),
         markdown_address=f"{address}.md",
         overview=overview,
         repo=repo,
@@ -193,24 +189,10 @@ def _page(services: Services, repo: str, seen: IssuePageData, yours: str | None)
 
 def _relations(graph: Graph) -> tuple[tuple[str, list[GraphEdge]], ...]:
     """The edges by what stands at their other end."""
-    pulls = [edge for edge in graph.edges if _is_of_pull(graph, edge)]
-    alike = [edge for edge in graph.edges if edge.basis == "likeness" and edge not in pulls]
-    return (
-        ("Pull requests", pulls),
-        ("Named by people", _without(graph.edges, (*pulls, *alike))),
-        ("Similar issues", alike),
-    )
-
-
-def _is_of_pull(graph: Graph, edge: GraphEdge) -> bool:
-    return edge.kind in _OF_PULLS or graph.other_end(edge).kind == "pull_request"
-
-
-def _without(edges: Iterable[GraphEdge], others: Iterable[GraphEdge]) -> list[GraphEdge]:
-    left_out = list(others)
-    return [edge for edge in edges if edge not in left_out]
-
-
-def _json_address(issue: IssueAnswer, default_repo: str) -> str:
-    short = issue.repo == default_repo
-    return f"/api/v1/issues/{issue.number}" if short else f"/api/v1/repos/{issue.repo}/issues/{issue.number}"
+    pulls = [
+        edge for edge in graph.edges if edge.kind in _OF_PULLS or graph.other_end(edge).kind == "pull_request"
+    ]
+    others = [edge for edge in graph.edges if edge not in pulls]
+    named = [edge for edge in others if edge.basis != "likeness"]
+    alike = [edge for edge in others if edge.basis == "likeness"]
+    return ("Pull requests", pulls), ("Named by people", named), ("Similar issues", alike)

@@ -41,7 +41,7 @@ from app.web.answers.parameters import NAMED_REPO, Number, Repo, Version
 from app.web.body import read_limited
 from app.web.deps import Services, ServicesDep
 from app.web.views.pictures import draw
-from app.web.views.render import render_page
+from app.web.views.render import api_address, render_page
 from app.web.views.version_line import report_stations
 
 PER_MINUTE = 6
@@ -233,16 +233,13 @@ def _page(
         edges=report.graph.edges[:EDGES_SHOWN] if report else (),
         picture=draw(report.graph, services.settings.repo) if report else None,
         stations=report_stations(report.regression, overview.newest_release) if report else (),
-        json_address=f"{_json_address(services, report)}/report" if report else "",
+        json_address=f"{api_address(report.repo, report.number, services.default_repo)}/report"
+        if report
+        else "",
         overview=overview,
         repo=repo,
         repos=services.settings.repo,
     )
-
-
-def _json_address(services: Services, report: Report) -> str:
-    short = report.repo == services.default_repo
-    return f"/api/v1/{'' if short else f'repos/{report.repo}/'}issues/{report.number}"
 
 
 _REPORT: dict[str, Any] = {
@@ -274,7 +271,7 @@ def get_report(
 ) -> Response:
     """Report on a stored issue, every part with the words it rests on and their address.
 
-    It tells what `get_issue` tells, and besides the graph of linked issues and pull requests, a timeline,
+    It holds what `get_issue` holds, and besides the graph of linked issues and pull requests, a timeline,
     code examples, and what is not known.
     With `Accept: text/markdown` the report is Markdown, fit to be posted.
     """

@@ -1,13 +1,8 @@
-"""Every statement of an issue page leads to its sentence: which number stands where.
+"""The evidence of an issue's page: numbered marks in its own text, and quotes of texts that stand elsewhere.
 
-In: an issue with facts and evidence. Out: for each fact the numbers to show behind it, the texts with
-their numbered marks, and the quotes of sources whose text is not on the page (comments, cards).
-
-An issue's own words as safe HTML: with numbered evidence marks, or as Markdown where there are none.
-
-Marks: the text is escaped and shown as it stands, so that an offset of the raw text is a place on the
-page. Markdown: rendered without raw HTML, then cleaned by nh3; images become links, as no page of ours
-loads anything from elsewhere.
+With marks a text is escaped and shown as it stands, so that an offset of the raw text is a place on the page.
+Without, it is rendered as Markdown, cleaned by nh3; images become links, as no page loads anything from
+elsewhere.
 """
 
 from __future__ import annotations
@@ -33,7 +28,7 @@ _ORDER = {"title": 0, "body": 1}
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
+class OffPageQuote:
     """A sentence from a text that is not on the page."""
 
     number: int
@@ -91,10 +86,10 @@ class Citations:
             return render_markdown(self._texts["body"])
         return Markup('<div class="orig">{}</div>').format(mark_text(self._texts["body"], spans))
 
-    def quotes(self) -> tuple[Quote, ...]:
+    def quotes(self) -> tuple[OffPageQuote, ...]:
         """What is quoted from elsewhere, and what can no longer be found at its place."""
         return tuple(
-            Quote(number, quote, *self._source(source))
+            OffPageQuote(number, quote, *self._source(source))
             for (source, start, end, quote), number in self._places.items()
             if not self._stands(source, start, end, quote)
         )
@@ -103,9 +98,9 @@ class Citations:
         """Whether the quote is where it is said to be: a mark in a wrong place would be a false witness."""
         return start < end and self._texts.get(source, "")[start:end] == quote
 
-    def _spans(self, source: str) -> list[Span]:
+    def _spans(self, source: str) -> list[EvidenceSpan]:
         return [
-            Span(start, end, number)
+            EvidenceSpan(start, end, number)
             for (where, start, end, quote), number in self._places.items()
             if where == source and self._stands(where, start, end, quote)
         ]
@@ -121,9 +116,9 @@ def _place(item: Evidence) -> tuple[str, int, int, str]:
     return (item.source, item.start, item.end, item.quote)
 
 
-def _holds(said: str, wanted: str) -> bool:
+def _holds(found: str, wanted: str) -> bool:
     """Whether one stands whole inside the other: v0.18.0 and 0.18.0, not #362 and #36286."""
-    shorter, longer = sorted((said, wanted), key=len)
+    shorter, longer = sorted((found, wanted), key=len)
     return bool(shorter) and re.search(rf"(?<![0-9]){re.escape(shorter)}(?![0-9.])", longer) is not None
 
 
@@ -167,7 +162,7 @@ _TAGS = {
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Span:
+class EvidenceSpan:
     """Evidence `number` stands between two code points of the text."""
 
     start: int
@@ -183,7 +178,7 @@ def shown_part(text: str) -> str:
     return part if len(part) == len(text) else part[: part.rfind("\n") + 1] or part
 
 
-def mark_text(text: str, spans: Iterable[Span]) -> Markup:
+def mark_text(text: str, spans: Iterable[EvidenceSpan]) -> Markup:
     """The text, escaped, with `<mark id="eN" data-n="N">` round each span.
 
     Spans may nest. One that only overlaps an earlier one begins where that one ends; one outside the

@@ -86,3 +86,8 @@ def link_issue(sentence: str, number: int, address: str) -> Markup:
 def page_address(repo: str, number: int, default_repo: str) -> str:
     """Where an issue's page is: the short address for the default repository."""
     return f"/issues/{number}" if repo == default_repo else f"/r/{repo}/issues/{number}"
+
+
+def api_address(repo: str, number: int, default_repo: str) -> str:
+    """Where an issue's JSON is: the short address for the default repository."""
+    return f"/api/v1/issues/{number}" if repo == default_repo else f"/api/v1/repos/{repo}/issues/{number}"

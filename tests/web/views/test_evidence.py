@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.web.views.evidence import Span, mark_text, render_markdown
+from app.web.views.evidence import EvidenceSpan, mark_text, render_markdown
 
 
 def plain(marked: str) -> str:
@@ -33,7 +33,7 @@ def marked_words(marked: str) -> dict[str, str]:
 
 def test_a_mark_stands_round_its_words() -> None:
     text = "GPU: 8 x H100 <b>\nfails & dies"
-    marked = mark_text(text, [Span(9, 13, 1), Span(18, 23, 2)])
+    marked = mark_text(text, [EvidenceSpan(9, 13, 1), EvidenceSpan(18, 23, 2)])
 
     assert marked == (
         'GPU: 8 x <mark id="e1" data-n="1">H100</mark> &lt;b&gt;\n<mark id="e2" data-n="2">fails</mark> &amp; dies'
@@ -43,11 +43,13 @@ def test_a_mark_stands_round_its_words() -> None:
 def test_offsets_count_code_points() -> None:
     text = "😀 内存 H100"
 
-    assert marked_words(mark_text(text, [Span(text.index("H"), len(text), 1)])) == {"1": "H100"}
+    assert marked_words(mark_text(text, [EvidenceSpan(text.index("H"), len(text), 1)])) == {"1": "H100"}
 
 
 def test_spans_may_nest_and_share_an_end() -> None:
-    assert marked_words(mark_text("abcdef", [Span(0, 6, 1), Span(2, 6, 2), Span(0, 2, 3)])) == {
+    assert marked_words(
+        mark_text("abcdef", [EvidenceSpan(0, 6, 1), EvidenceSpan(2, 6, 2), EvidenceSpan(0, 2, 3)])
+    ) == {
         "1": "abcdef",
         "2": "cdef",
         "3": "ab",
@@ -55,11 +57,17 @@ def test_spans_may_nest_and_share_an_end() -> None:
 
 
 def test_of_two_that_overlap_the_second_begins_where_the_first_ends() -> None:
-    assert marked_words(mark_text("abcdef", [Span(0, 4, 1), Span(2, 6, 2)])) == {"1": "abcd", "2": "ef"}
+    assert marked_words(mark_text("abcdef", [EvidenceSpan(0, 4, 1), EvidenceSpan(2, 6, 2)])) == {
+        "1": "abcd",
+        "2": "ef",
+    }
 
 
 def test_a_span_outside_the_text_leaves_an_empty_mark_to_lead_to() -> None:
-    assert marked_words(mark_text("abc", [Span(7, 9, 1), Span(2, 2, 2)])) == {"1": "", "2": ""}
+    assert marked_words(mark_text("abc", [EvidenceSpan(7, 9, 1), EvidenceSpan(2, 2, 2)])) == {
+        "1": "",
+        "2": "",
+    }
 
 
 @given(
@@ -69,7 +77,7 @@ def test_a_span_outside_the_text_leaves_an_empty_mark_to_lead_to() -> None:
 def test_any_spans_leave_the_text_as_it_is_and_every_mark_once(
     text: str, places: list[tuple[int, int]]
 ) -> None:
-    spans = [Span(min(place), max(place), number) for number, place in enumerate(places, 1)]
+    spans = [EvidenceSpan(min(place), max(place), number) for number, place in enumerate(places, 1)]
     marked = mark_text(text, spans)
 
     assert plain(marked) == text
