@@ -17,7 +17,7 @@ import httpx
 import uvicorn
 
 from app.config import Settings
-from app.knowledge.indexing.starter_set import load_starter_set
+from app.knowledge.indexing.batches import load_starter_set
 from app.main import create_app
 from app.store.schema import migrate
 from app.store.session import open_store

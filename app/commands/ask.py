@@ -83,7 +83,7 @@ def comment(
     ] = "markdown",
 ) -> None:
     """One comment on an issue that was just opened, if it is a known one; otherwise nothing. Exit 0."""
-    from app.knowledge.diagnosis.github_comment import comment_markdown, read_event
+    from app.knowledge.diagnosis.markdown import comment_markdown, read_event
 
     issue = read_event(_read_bytes(str(event)).decode("utf-8", errors="replace"))
     if issue is None:

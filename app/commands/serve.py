@@ -29,7 +29,7 @@ def up(host: Host = "127.0.0.1", port: Port = 8000) -> None:
 
 def _prepare(settings: Settings) -> None:
     from app.knowledge.freshness import overview
-    from app.knowledge.indexing.starter_set import load_starter_set
+    from app.knowledge.indexing.batches import load_starter_set
     from app.starter.cards import REPO as CARDS_REPO
     from app.store.schema import migrate as migrate_store
     from app.store.session import open_store

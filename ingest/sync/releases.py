@@ -1,20 +1,34 @@
-"""The releases of one repository: newest first, until a page brings nothing new.
+"""The releases of one repository, and which of them hold a merged fix that no notes name.
 
-The list takes no `since`, so the first page's etag tells whether anything is new; most runs end there.
-All that was new is stored with the cursor in one unit of work:
-    {"etag": of the first page, "asked": time, "open": whether the run that asked is still under way,
-     "full": whether it asked for all}
+The list takes no `since`, so the first page's etag says whether anything is new; most runs end there. What is
+new is stored with the cursor: {"etag": of the first page, "asked": time, "open": whether that run is still
+under way, "full": whether it asked for all}.
+
+A fix is compared with the full releases published after its merge, oldest first, until one holds it: a
+release's branch is cut before its tag. Each pair is asked once and kept; the newest fixes come first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
+import structlog
 from sqlmodel import Session
 
-from app.errors import InputError
+from app.errors import GitHubError, InputError, RefusedError
 from app.knowledge.indexing.batches import Progress
+from app.store.github.fix_containment import (
+    NO_COMMIT,
+    ContainmentAnswer,
+    MergedFix,
+    ReleaseDay,
+    full_releases,
+    save_answers,
+    unnamed_fixes,
+)
 from app.store.github.releases import save_releases, tags_of
 from app.store.github.sync_state import find_cursor, save_cursor
 from app.store.records import ReleaseRecord
@@ -81,3 +95,94 @@ def _was_asked_just_now(position: dict[str, Any], *, full: bool) -> bool:
     if not position.get("open") or (full and not position.get("full")):
         return False
     return timedelta(0) <= now() - datetime.fromisoformat(position["asked"]) < ASKED_JUST_NOW
+
+
+log = structlog.get_logger(__name__)
+
+MOST_REQUESTS = 60
+MOST_REQUESTS_WITHOUT_TOKEN = 6
+LEFT_WITH_TOKEN = 500
+LEFT_WITHOUT_TOKEN = 20
+"""Requests of the hour's budget that stay for the lists and for a report."""
+TAGS_PER_FIX = 8
+"""A fix that the first so many releases after its merge lack went another way than main."""
+HELD_BY_TAG = frozenset({"behind", "identical"})
+"""The merge commit, seen from the tag: the tag has it."""
+LACKED_BY_TAG = frozenset({"ahead", "diverged"})
+
+
+def ask_containment(run: SyncRun) -> None:
+    """Compare fixes with releases as far as this run may; a refusal ends it and leaves the rest for the next.
+
+    To be called when the lists are stored and read: it begins at what the pull requests say they fix.
+    """
+    with run.store.reading() as session:
+        releases = full_releases(session, run.repo_id)
+        newest = max((item.published_at for item in releases if item.published_at), default=None)
+        fixes = unnamed_fixes(session, run.repo_id, run.repo, before=newest) if newest else []
+    begun = run.client.requests
+    asked = 0
+    try:
+        for fix in fixes:
+            for answer in _answers(run, fix, releases, begun):
+                with run.store.unit_of_work() as session:
+                    save_answers(session, run.repo_id, [answer])
+                asked += 1
+                run.report(Progress("fixes", asked))
+    except GitHubError as fault:
+        # The copy is whole without these answers, so the run did not fail.
+        log.warning("releases could not be compared", fault=str(fault))
+
+
+def _answers(
+    run: SyncRun, fix: MergedFix, releases: Sequence[ReleaseDay], begun: int
+) -> Iterator[ContainmentAnswer]:
+    tags = [
+        item.tag for item in releases if item.published_at is not None and item.published_at >= fix.merged_at
+    ][:TAGS_PER_FIX]
+    open_tags = [tag for tag in tags if tag not in fix.asked]
+    if not open_tags or not _may_ask(run, begun):
+        return
+    commit = fix.commit_sha or _merge_commit(run, fix.number)
+    if commit is None:
+        yield ContainmentAnswer(fix.number, NO_COMMIT, None, None, now())
+        return
+    for tag in open_tags:
+        if not _may_ask(run, begun):
+            return
+        contained = _compare(run, tag, commit)
+        yield ContainmentAnswer(fix.number, tag, contained, commit, now())
+        if contained:
+            return
+
+
+def _may_ask(run: SyncRun, begun: int) -> bool:
+    has_token, remaining = run.client.has_token, run.client.remaining
+    most = MOST_REQUESTS if has_token else MOST_REQUESTS_WITHOUT_TOKEN
+    left = LEFT_WITH_TOKEN if has_token else LEFT_WITHOUT_TOKEN
+    return run.client.requests - begun < most and (remaining is None or remaining > left)
+
+
+def _merge_commit(run: SyncRun, number: int) -> str | None:
+    """The commit of a merge: lists of issues do not tell it."""
+    row = run.client.get_object(f"/repos/{run.repo}/pulls/{number}")
+    commit = row.get("merge_commit_sha") if row is not None and row.get("merged_at") else None
+    return commit if isinstance(commit, str) and commit.isalnum() and len(commit) <= 64 else None
+
+
+def _compare(run: SyncRun, tag: str, commit: str) -> bool | None:
+    """Whether a tag holds a commit; None where GitHub does not know one of them."""
+    base = quote(tag, safe="")
+    try:
+        # The second page is short: only the first carries the changed files.
+        row = run.client.get_object(
+            f"/repos/{run.repo}/compare/{base}...{commit}", {"per_page": 1, "page": 2}
+        )
+    except RefusedError as refused:
+        if refused.answer != 422:
+            raise
+        return None
+    status = row.get("status") if row is not None else None
+    if status in HELD_BY_TAG:
+        return True
+    return False if status in LACKED_BY_TAG else None

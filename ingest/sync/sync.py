@@ -16,10 +16,9 @@ from app.store.github.sync_state import begin_run, end_run
 from app.store.session import Store
 from ingest.github.client import GitHubClient
 from ingest.github.rate_limits import Wait
-from ingest.sync.fix_containment import ask_containment
 from ingest.sync.full_crawl import begin_crawl, end_crawl
 from ingest.sync.lists import COMMENTS, ISSUES, KEPT_REQUESTS, is_whole, pull_list, pull_newest
-from ingest.sync.releases import close_releases, pull_releases
+from ingest.sync.releases import ask_containment, close_releases, pull_releases
 from ingest.sync.run import SyncResult, SyncRun
 
 DERIVE_BEFORE_WAIT_S = 30.0

@@ -12,7 +12,7 @@ import pytest
 from app.bench.cases import find_logs, load_pinned, read_texts
 from app.bench.rewrite import rewrite
 from app.knowledge.diagnosis.diagnose import diagnose
-from app.knowledge.indexing.starter_set import load_starter_set
+from app.knowledge.indexing.batches import load_starter_set
 from app.paths import cards_dir
 from app.starter.cards import read_cards
 from app.store.backup.copy import copy_base

@@ -11,7 +11,7 @@ import pytest
 import time_machine
 
 from app.knowledge.freshness import STALE_AFTER, freshness, overview, status
-from app.knowledge.indexing.starter_set import load_starter_set
+from app.knowledge.indexing.batches import load_starter_set
 from app.store.engine.sync_lock import sync_lock
 from app.store.github.issues import add_repository
 from app.store.github.sync_state import begin_run, end_run, save_cursor

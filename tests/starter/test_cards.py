@@ -13,7 +13,7 @@ import pytest
 
 from app.extract.facts import Facts
 from app.knowledge.diagnosis.diagnose import diagnose
-from app.knowledge.indexing.starter_set import load_starter_set
+from app.knowledge.indexing.batches import load_starter_set
 from app.paths import cards_dir
 from app.starter.cards import REPO, Card, CardError, card_facts, parse_card, read_card, read_cards
 from app.store.schema import migrate

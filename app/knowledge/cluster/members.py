@@ -9,7 +9,7 @@ from sqlmodel import Session
 from app.extract.redaction.redact import mask_secrets
 from app.knowledge.cluster.shapes import ClusterMember, DuplicateChain, NearCluster
 from app.knowledge.version.issues import ListedFailure
-from app.match.clusters.canonical import follow_chain
+from app.match.clusters.agglomerate import follow_chain
 from app.store.derived.cluster_queries import ClusterCounts
 from app.store.derived.clusters import NearLink, ReportLink
 from app.store.derived.readings import duplicates_of

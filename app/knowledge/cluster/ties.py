@@ -12,8 +12,7 @@ from sqlmodel import Session
 from app.extract.facts import Facts
 from app.extract.log.signature import mask
 from app.extract.rules.rules import load_rule_set
-from app.match.clusters.agglomerate import BY_PEOPLE
-from app.match.clusters.canonical import evidence_points
+from app.match.clusters.agglomerate import BY_PEOPLE, evidence_points
 from app.match.clusters.ties import Member, is_tied
 from app.match.pairs.features import PairFeatures, load_features, message_key
 from app.match.pairs.score import load_pair_weights

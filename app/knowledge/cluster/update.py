@@ -18,8 +18,7 @@ from sqlmodel import Session
 
 from app.extract.log.signature import signature_id
 from app.knowledge.cluster.ties import TieGraph
-from app.match.clusters.agglomerate import Scores, cluster_issues
-from app.match.clusters.canonical import choose_canonical
+from app.match.clusters.agglomerate import Scores, choose_canonical, cluster_issues
 from app.match.clusters.ties import Member
 from app.match.pairs.score import chances
 from app.store.derived.clusters import (

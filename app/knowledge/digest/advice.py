@@ -13,7 +13,7 @@ from app.extract.facts import Facts
 from app.extract.redaction.redact import mask_secrets
 from app.extract.rules.patterns import pattern
 from app.extract.versions import is_before, ordered
-from app.knowledge.cluster.growth import GrowingCluster
+from app.knowledge.cluster.timeline import GrowingCluster
 from app.knowledge.digest.shapes import (
     Advice,
     AdviceKind,

@@ -17,9 +17,8 @@ from sqlmodel import Session
 from app.errors import NotFoundError
 from app.extract.facts import BACKEND_KEYS
 from app.extract.redaction.redact import mask_secrets
-from app.knowledge.cluster.growth import WEEKS_BEFORE, describe_growing, growths, weeks_covered
+from app.knowledge.cluster.timeline import WEEKS_BEFORE, describe_growing, growths, weeks_covered
 from app.knowledge.digest.advice import advice, headline
-from app.knowledge.digest.changes import fixed_in, remedies_in
 from app.knowledge.digest.shapes import ArchivePage, AreaCount, DataState, Digest, ValueCount, WeekCount
 from app.knowledge.digest.week import (
     CHART_WEEKS,
@@ -27,8 +26,10 @@ from app.knowledge.digest.week import (
     alive_news,
     cluster_news,
     data_end,
+    fixed_in,
     load_week,
     regression_news,
+    remedies_in,
     unremedied,
 )
 from app.knowledge.iso_week import IsoWeek

@@ -13,10 +13,9 @@ from datetime import datetime
 from sqlmodel import Session
 
 from app.extract.facts import Frozen
-from app.knowledge.cluster.growth import WEEKS_BEFORE, describe_growing, growths, weeks_covered
-from app.knowledge.digest.changes import fixed_in
+from app.knowledge.cluster.timeline import WEEKS_BEFORE, describe_growing, growths, weeks_covered
 from app.knowledge.digest.digest import count_weeks
-from app.knowledge.digest.week import one_line, whole_week
+from app.knowledge.digest.week import fixed_in, one_line, whole_week
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.labels import plural
 from app.knowledge.text.quoting import inert

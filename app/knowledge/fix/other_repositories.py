@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlmodel import Session
 
-from app.knowledge.fix.releases import landing_of
+from app.knowledge.fix.decide import landing_of
 from app.knowledge.fix.shapes import FixElsewhere, FixTruth, FixView
 from app.store.derived.links import find_repositories
 from app.store.github.fix_containment import Landed, find_history

@@ -1,21 +1,26 @@
-"""Derives facts from stored raw rows in batches, each in a unit of work of its own. Nothing here asks GitHub.
+"""Derives facts from stored rows in batches, one unit of work each, and loads the starter cards.
 
-What is still to be read is asked of the store (`stale_numbers`), so a run that was killed between storing and
-reading is made good by the next one.
+The store says what is stale (`stale_numbers`), so a run that was killed is completed by the next one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, time
+from pathlib import Path
 
 from app.errors import NotFoundError
 from app.extract.reader import RULES_VERSION
 from app.knowledge.indexing.derive import DeriveResult, derive_issues
+from app.paths import cards_dir
+from app.starter.cards import REPO, Card, read_cards
 from app.store.derived.readings import stale_numbers
 from app.store.engine.connect import take_turn
+from app.store.github.cards import save_cards
 from app.store.github.counts import correct_tally
-from app.store.github.issues import add_repository, find_repository, numbers_of
+from app.store.github.issues import add_repository, count_issues, find_repository, numbers_of, save_issues
+from app.store.records import CARD, IssueRecord
 from app.store.session import Store
 
 BATCH = 100
@@ -112,3 +117,36 @@ def _derive_batches(
                 total += derive_issues(session, repo_id, repo, batch)
         report(Progress("facts", min(start + BATCH, len(wanted)), len(wanted)))
     return total
+
+
+def load_starter_set(store: Store, folder: Path | None = None) -> int:
+    """Store the cards if nothing of their repository is stored yet; returns how many were loaded.
+
+    Raises:
+        CardError: a card is faulty; nothing is stored then.
+        StoreError: the database refused.
+    """
+    cards = read_cards(folder or cards_dir())
+    with store.unit_of_work() as session:
+        repo_id = add_repository(session, REPO)
+        if count_issues(session, repo_id)["issues"]:
+            return 0
+        save_cards(session, repo_id, {card.number: card.text for card in cards})
+        save_issues(session, repo_id, [_record(card) for card in cards])
+        derive_issues(session, repo_id, REPO, [card.number for card in cards])
+    return len(cards)
+
+
+def _record(card: Card) -> IssueRecord:
+    """A card as an issue of which GitHub has not told yet."""
+    created = datetime.combine(card.created, time(), UTC)
+    return IssueRecord(
+        number=card.number,
+        title=card.title,
+        body=card.summary,
+        state=card.state,
+        url=card.url,
+        origin=CARD,
+        labels=card.labels,
+        created_at=created,
+    )

@@ -13,10 +13,9 @@ from sqlmodel import Session
 
 from app.extract.facts import Evidence, Facts
 from app.extract.redaction.redact import mask_secrets
-from app.knowledge.issue.quotes import Sources, passage
 from app.knowledge.issue.relations import RANKS, REFERENCED_BY, STATED, TRANSFERRED_TO, find_stored, relations
 from app.knowledge.issue.shapes import EdgeKind, Graph, GraphEdge, GraphNode, Quote
-from app.knowledge.issue.stored import LinkEnds, StoredIssue, load_links
+from app.knowledge.issue.stored import LinkEnds, Sources, StoredIssue, load_links, passage
 from app.store.derived.links import find_repositories
 from app.store.derived.versions import evidence_of
 from app.store.github.issues import find_issues

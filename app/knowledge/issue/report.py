@@ -1,34 +1,38 @@
-"""The report on one issue: everything known of it, each statement with its source.
-
-In: a stored issue. Out: a `Report`, from which page, Markdown and JSON are made. Each value comes with its
-passage, each relation with its words, and what no text states is listed as not known.
-"""
+"""The report on one issue: every known value with its source, a timeline, and what no source states."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
+from sqlmodel import Session
+
 from app.errors import PullRequestError
-from app.extract.facts import Facts, Regression
+from app.extract.facts import BACKEND_KEYS, VERSION_KEYS, Conditions, Facts, Regression
+from app.extract.redaction.redact import mask_secrets
+from app.extract.text.blocks import MAINTAINER_ASSOCIATIONS
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.freshness import freshness
-from app.knowledge.issue.graph import issue_graph
-from app.knowledge.issue.quotes import Sources, figures_stand
+from app.knowledge.issue.graph import issue_graph, key_of
 from app.knowledge.issue.shapes import (
     CommandExample,
     GitHubFacts,
+    Graph,
+    Moment,
+    NotKnown,
     Report,
     ReportError,
     ReportFact,
     ReportRemedy,
     StatedCause,
 )
-from app.knowledge.issue.stored import load_issue
-from app.knowledge.issue.timeline import timeline
-from app.knowledge.issue.unknowns import not_known
+from app.knowledge.issue.stored import Sources, StoredIssue, clipped, figures_stand, load_issue
 from app.knowledge.issue.view import build_answer
-from app.knowledge.labels import BACKENDS, REGRESSION, VERSIONS
+from app.knowledge.labels import BACKENDS, REGRESSION, SPEAKERS, VERSIONS
 from app.knowledge.remedies import OUTCOME_RANK
+from app.store.github.issues import find_heads
+from app.store.records import CommentRecord, IssueRecord
 from app.store.session import Store
 
 ALIKE_MAX = 12
@@ -125,3 +129,192 @@ def _fact(sources: Sources, field: str, label: str, value: str, *, is_only: bool
     quotes = sources.quotes(field, None if is_only else value)
     is_literal = figures_stand(value, quotes)
     return ReportFact(field=field, label=label, value=value, is_literal=is_literal, quotes=quotes)
+
+
+COMMENTS_MAX = 40
+WORDS_CHARS = 160
+
+
+def timeline(session: Session, stored: StoredIssue, graph: Graph, sources: Sources) -> tuple[Moment, ...]:
+    """The issue's own dates, its comments, and those of the pull requests in its graph."""
+    moments = [
+        *_own_moments(stored.issue),
+        *_comment_moments(stored.issue, _chosen_comments(stored.comments, stored.facts), sources),
+        *_pull_moments(session, stored.repo_id, graph),
+    ]
+    return tuple(sorted(moments, key=lambda moment: _utc(moment.at)))
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _own_moments(issue: IssueRecord) -> Iterator[Moment]:
+    if issue.created_at:
+        yield Moment(at=issue.created_at, text="opened", source="GitHub", url=issue.url)
+    if issue.closed_at:
+        reason = (issue.state_reason or "").replace("_", " ")
+        text = f"closed as {reason}" if reason else "closed"
+        yield Moment(at=issue.closed_at, text=text, source="GitHub", url=issue.url)
+    if issue.gone_at:
+        why = f" ({issue.gone_reason})" if issue.gone_reason else ""
+        yield Moment(at=issue.gone_at, text=f"no longer on GitHub{why}", source="GitHub", url=issue.url)
+
+
+def _chosen_comments(comments: Sequence[CommentRecord], facts: Facts | None) -> list[CommentRecord]:
+    """All comments, or where they are many those that tell a fact or are a maintainer's, then the newest."""
+    if len(comments) <= COMMENTS_MAX:
+        return list(comments)
+    cited = {item.source for item in facts.evidence} if facts else set()
+    ranked = sorted(
+        enumerate(comments),
+        key=lambda pair: (f"comment:{pair[1].id}" not in cited, _speaker(pair[1]) != "maintainer", -pair[0]),
+    )
+    return [comment for _, comment in ranked[:COMMENTS_MAX]]
+
+
+def _comment_moments(
+    issue: IssueRecord, comments: Sequence[CommentRecord], sources: Sources
+) -> Iterator[Moment]:
+    for comment in comments:
+        if comment.created_at is None:
+            continue
+        is_reporter = comment.author is not None and comment.author == issue.author
+        speaker = "reporter" if is_reporter else _speaker(comment)
+        source = f"comment:{comment.id}"
+        yield Moment(
+            at=comment.created_at,
+            text=f"comment by {SPEAKERS[speaker]}",
+            source=source,
+            url=sources.address(source),
+            quote=clipped(mask_secrets(_first_words(comment.body)), WORDS_CHARS),
+        )
+
+
+def _speaker(comment: CommentRecord) -> str:
+    return "maintainer" if comment.author_association in MAINTAINER_ASSOCIATIONS else "other"
+
+
+def _first_words(text: str) -> str:
+    """The first line that is no quotation and no fence."""
+    lines = (line.strip() for line in text.splitlines())
+    return next((line for line in lines if line and not line.startswith((">", "```", "<!--"))), "")
+
+
+def _pull_moments(session: Session, repo_id: int, graph: Graph) -> Iterator[Moment]:
+    """When the pull requests of the graph were opened, merged or closed."""
+    repo = graph.nodes[0].repo
+    wanted = [node.number for node in graph.nodes[1:] if node.kind == "pull_request" and node.repo == repo]
+    for pull in find_heads(session, repo_id, wanted):
+        ended = "merged" if pull.merged_at else "closed"
+        for at, what in ((pull.created_at, "opened"), (pull.merged_at or pull.closed_at, ended)):
+            if at:
+                yield Moment(
+                    at=at,
+                    text=f"pull request #{pull.number} {what}",
+                    source=key_of(repo, pull.number),
+                    url=pull.url,
+                )
+
+
+MAIN_FIELDS = frozenset(
+    {
+        "workarounds",
+        "fix.state",
+        "gpus",
+        "models",
+        "versions.vllm",
+        "error",
+        "regression.first_failing",
+        "cause",
+    }
+)
+MAIN_BACKENDS = ("attention", "moe", "quantization")
+"""Backends a reader asks for in any failure; the others only where somebody uses them."""
+
+
+def not_known(
+    facts: Facts | None, fix: FixView, graph: Graph, *, comments_missing: bool
+) -> tuple[NotKnown, ...]:
+    """The missing fields, the weightiest first."""
+    missing: Iterable[tuple[str, str]] = [("facts", "Any fact: nothing has been read out of this text.")]
+    if facts:
+        missing = _missing(facts, fix)
+    return tuple(
+        NotKnown(field=field, text=text)
+        for field, text in (*missing, *_missing_around(graph, comments_missing))
+    )
+
+
+def _missing(facts: Facts, fix: FixView) -> Iterator[tuple[str, str]]:
+    if facts.is_failure:
+        yield from _missing_remedies(facts)
+        yield from _missing_fix(fix)
+        yield from _missing_range(facts)
+        yield from _missing_failure(facts)
+    if not facts.gpus:
+        yield "gpus", "GPU."
+    elif facts.gpu_count is None:
+        yield "gpu_count", "How many GPUs."
+    if not facts.models:
+        yield "models", "Model."
+    for key in VERSION_KEYS:
+        if key not in facts.versions:
+            yield f"versions.{key}", f"Version of {'the ' if key == 'driver' else ''}{VERSIONS[key]}."
+    for key in BACKEND_KEYS:
+        if key in MAIN_BACKENDS and not facts.backends.get(key):
+            yield f"backends.{key}", f"{BACKENDS[key]}."
+
+
+def _missing_remedies(facts: Facts) -> Iterator[tuple[str, str]]:
+    helping = [item for item in facts.workarounds if item.outcome != "fails"]
+    if not helping:
+        yield "workarounds", "A remedy: nobody has told one that helps."
+    for item in helping:
+        if not item.confirmed_by:
+            yield "workarounds.confirmed_by", f"Whether it helped anybody else: {item.action}"
+        if item.conditions == Conditions():
+            yield "workarounds.conditions", f"Under which conditions it helps: {item.action}"
+
+
+def _missing_fix(fix: FixView) -> Iterator[tuple[str, str]]:
+    if fix.state == "unknown":
+        yield "fix.state", "Whether it is fixed."
+    if fix.pr is None:
+        yield "fix.pr", "A pull request that fixes it: none is known."
+    if fix.released_in is None:
+        yield "fix.released_in", "A release that holds a fix: none is known."
+
+
+def _missing_range(facts: Facts) -> Iterator[tuple[str, str]]:
+    for field, label in REGRESSION.items():
+        if not getattr(facts.regression, field, None):
+            yield f"regression.{field}", f"{label}."
+
+
+def _missing_failure(facts: Facts) -> Iterator[tuple[str, str]]:
+    if facts.error is None:
+        yield "error", "Error: no error line was found in the text."
+    elif facts.error.frame is None:
+        yield "error.frame", "Where the error is raised."
+    if not facts.cause:
+        yield "cause", "Cause."
+    elif all(item.certainty == "hypothesis" for item in facts.cause):
+        yield "cause", "A proven cause: only a hypothesis is told."
+    for outcome in ("fails", "works"):
+        if not any(item.outcome == outcome for item in facts.reproduction):
+            yield f"reproduction.{outcome}", f"A command that {outcome}."
+
+
+def _missing_around(graph: Graph, comments_missing: bool) -> Iterator[tuple[str, str]]:
+    if comments_missing:
+        yield "comments", "What all comments say: GitHub counts more of them than are stored."
+    for node in graph.nodes[1:]:
+        if node.kind == "unknown":
+            name = f"#{node.number}" if node.repo == graph.nodes[0].repo else node.key
+            yield f"graph.{node.key}", f"Title and state of {name}: it is not stored."
+
+
+def main_unknowns(facts: Facts, fix: FixView) -> tuple[str, ...]:
+    """The sentences about the missing fields that a reader of any failure looks for."""
+    return tuple(text for field, text in _missing(facts, fix) if field in MAIN_FIELDS)

@@ -13,7 +13,7 @@ from app.extract.facts import Evidence, Facts
 from app.extract.redaction.redact import mask_secrets
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states, is_vllm
-from app.knowledge.issue.quotes import QUOTES_MAX, Sources
+from app.knowledge.issue.stored import QUOTES_MAX, Sources
 from app.knowledge.remedies import remedies_of
 from app.knowledge.text.masking import masked
 from app.knowledge.version.shapes import StatedRemedy, StatedValue

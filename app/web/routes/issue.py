@@ -11,8 +11,8 @@ from fastapi.responses import Response
 from app.errors import NotFoundError
 from app.knowledge.issue.markdown import issue_markdown
 from app.knowledge.issue.relations import likeness_of, related
+from app.knowledge.issue.report import main_unknowns
 from app.knowledge.issue.shapes import EdgeKind, Graph, GraphEdge, IssueAnswer
-from app.knowledge.issue.unknowns import main_unknowns
 from app.knowledge.issue.view import IssuePageData, load_issue_page, view_issue
 from app.web.answers.budget_rules import ISSUE, LIST
 from app.web.answers.negotiate import VARY, MaxChars, answer, markdown_answer, wants_markdown

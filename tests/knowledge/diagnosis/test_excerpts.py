@@ -16,7 +16,7 @@ from app.knowledge.diagnosis.excerpts import (
     marked_pieces,
 )
 from app.knowledge.diagnosis.shapes import MatchLine
-from app.knowledge.indexing.starter_set import load_starter_set
+from app.knowledge.indexing.batches import load_starter_set
 from app.paths import cards_dir
 from app.starter.cards import read_cards
 from app.store.session import Store

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.errors import InputError
-from app.knowledge.diagnosis.github_comment import NewIssue, comment_markdown, read_event
+from app.knowledge.diagnosis.markdown import NewIssue, comment_markdown, read_event
 from app.knowledge.diagnosis.shapes import Diagnosis, LogEnvironment
 from tests.served import CRASH
 from tests.web.conftest import MATCHES, REPO, SAME, UNKNOWN, URL

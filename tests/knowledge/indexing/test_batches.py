@@ -15,10 +15,9 @@ from app.extract.facts import Facts
 from app.extract.reader import RULES_VERSION, IssueReading, read_issue
 from app.extract.text.document import IssueText
 from app.knowledge.indexing import derive
-from app.knowledge.indexing.batches import Progress, quiet, rederive_all
+from app.knowledge.indexing.batches import Progress, load_starter_set, quiet, rederive_all
 from app.knowledge.indexing.derive import derive_issues
 from app.knowledge.indexing.diff import ReadingDiff, diff_all
-from app.knowledge.indexing.starter_set import load_starter_set
 from app.store.derived.readings import Reading, find_facts, find_kept_readings, save_readings, stale_numbers
 from app.store.github.comments import save_comments
 from app.store.github.issues import save_issues

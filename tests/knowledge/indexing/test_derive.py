@@ -9,9 +9,8 @@ from app.extract.reader import RULES_VERSION, IssueReading, read_issue
 from app.extract.text.document import IssueText
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.indexing import derive
-from app.knowledge.indexing.batches import rederive_all
+from app.knowledge.indexing.batches import load_starter_set, rederive_all
 from app.knowledge.indexing.derive import DeriveResult, derive_issues
-from app.knowledge.indexing.starter_set import load_starter_set
 from app.store.derived.readings import find_facts, links_from, stale_numbers
 from app.store.engine.rows import sql_rows
 from app.store.github.comments import save_comments

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.knowledge.indexing.starter_set import load_starter_set
+from app.knowledge.indexing.batches import load_starter_set
 from app.paths import cards_dir
 from app.starter.cards import CardError
 from app.store.github.issues import count_issues, find_issue, find_repository

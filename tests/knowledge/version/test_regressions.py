@@ -9,9 +9,15 @@ from typing import Any
 import pytest
 
 from app.extract.facts import ErrorFact, Evidence, Facts, Fix, Regression, Workaround
-from app.knowledge.version.culprit_guess import FITTING_MAX, guess, names_of
 from app.knowledge.version.known_issues import basis_of, known_issues
-from app.knowledge.version.regressions import place_of, regression_versions, regressions
+from app.knowledge.version.regressions import (
+    FITTING_MAX,
+    guess,
+    names_of,
+    place_of,
+    regression_versions,
+    regressions,
+)
 from app.store.derived.readings import Reading, save_readings
 from app.store.derived.versions import Merged
 from app.store.github.comments import save_comments

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.extract.facts import ErrorFact, Facts, Fix, Workaround
-from app.match.clusters.canonical import choose_canonical, evidence_points, follow_chain
+from app.match.clusters.agglomerate import choose_canonical, evidence_points, follow_chain
 from app.store.derived.clusters import FailureTraits
 
 

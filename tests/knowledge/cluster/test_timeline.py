@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, poisson
 
-from app.knowledge.cluster.growth import Q_MAX, Growth, growths, weeks_covered
+from app.knowledge.cluster.timeline import Q_MAX, Growth, growths, weeks_covered
 from app.knowledge.iso_week import IsoWeek
 from app.store.derived.weeks import Opened
 
