@@ -20,8 +20,7 @@ from app.paths import static_dir
 from app.store.engine.data_version import DataVersion
 from app.store.session import Store, open_store
 from app.web.answers import openapi, problems
-from app.web.cache import AnswerCache
-from app.web.deps import Services
+from app.web.deps import AnswerCache, Services
 from app.web.headers import SecurityHeaders
 from app.web.mcp import http as mcp_http
 from app.web.middleware import metrics

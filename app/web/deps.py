@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Concatenate, ParamSpec, TypeVar, cast
+from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -15,10 +19,46 @@ from app.config import Settings
 from app.errors import TriageError
 from app.knowledge.freshness import Overview, overview
 from app.store.session import Store
-from app.web.cache import AnswerCache
 
 Asked = ParamSpec("Asked")
 Found = TypeVar("Found")
+
+ENTRIES_MAX = 256
+"""Kept answers; some tens of megabytes of the largest."""
+
+
+class AnswerCache:
+    """The answers of one process over one store; the one that was not asked for longest goes first.
+
+    Args:
+        data_version: gives a token that changes with every commit, see `app.store.engine.data_version`.
+        entries_max: how many answers are kept.
+    """
+
+    def __init__(self, data_version: Callable[[], str], *, entries_max: int = ENTRIES_MAX) -> None:
+        self._data_version = data_version
+        self._entries_max = entries_max
+        self._entries: OrderedDict[Hashable, tuple[str, float, Any]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def answer(self, question: partial[Found], *, max_age_s: float = math.inf) -> Found:
+        """What the question answers; its function and arguments, which must be hashable, are the key."""
+        key = (question.func, question.args, tuple(sorted(question.keywords.items())))
+        version, now = self._data_version(), time.monotonic()  # read before the answer is made
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None and entry[0] == version and now - entry[1] < max_age_s:
+                self._entries.move_to_end(key)
+                found: Found = entry[2]
+                return found
+        found = question()
+        with self._lock:
+            self._entries[key] = (version, now, found)
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._entries_max:
+                self._entries.popitem(last=False)
+        return found
+
 
 # `async`, though nothing is waited for: FastAPI hands each plain function to a thread, and a request would
 # wait for each before its work begins.

@@ -23,7 +23,7 @@ from app.knowledge.issue.facets import IssueQuery
 from app.knowledge.version.known_issues import known_issues
 from app.knowledge.version.regressions import regression_versions, regressions
 from app.store.session import Store, open_store
-from app.web.cache import AnswerCache
+from app.web.deps import AnswerCache
 from tests.served import starter_settings
 
 STORE = cast("Store", None)

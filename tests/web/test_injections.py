@@ -36,7 +36,6 @@ from app.knowledge.issue.shapes import (
 )
 from app.knowledge.text.quoting import RUN_CHARS_MAX, code, cut_markdown, escape, fenced, inert, quotation
 from app.web.answers.budget import dumps
-from app.web.mcp.budget import fitted
 from app.web.mcp.shapes import (
     FixAnswer,
     FixShort,
@@ -47,6 +46,7 @@ from app.web.mcp.shapes import (
     QuoteShort,
     RemedyShort,
     SearchAnswer,
+    fitted,
     inert_data,
 )
 from app.web.mcp.tools import answer_text

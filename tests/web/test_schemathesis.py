@@ -13,7 +13,7 @@ import structlog
 from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events, from_schema
 
-from app.web.answers.cursors import write_cursor
+from app.web.answers.parameters import write_cursor
 from tests.served import served, starter_settings
 
 ADMIN = "a-token-of-the-tests"

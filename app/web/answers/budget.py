@@ -4,15 +4,17 @@ In: an answer as JSON-able values, the order in which its parts may go (`CutOrde
 its JSON may take as it is sent. Out: the answer, or a shortened one with `truncated: {field: left}`, which
 says how many entries of a list, or characters of a text, were left out; `"*"` counts fields that were left
 out whole. A shortened answer keeps the types of the full one.
-Pure: nothing is read from anywhere, and the values given are not altered.
+The orders stand in `budget_rules.toml`.
 """
 
 from __future__ import annotations
 
 import json
+import tomllib
 from bisect import bisect_left
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 Json = Any
@@ -97,6 +99,21 @@ class CutOrder:
     keeps: tuple[str, ...]
     cuts: tuple[Cut, ...]
     ranked: tuple[str, ...] = ()
+
+
+def _read_orders() -> dict[str, CutOrder]:
+    rules = tomllib.loads(Path(__file__).with_name("budget_rules.toml").read_text(encoding="utf-8"))
+    return {
+        schema: CutOrder(
+            tuple(rule["keeps"]), tuple(Cut(**cut) for cut in rule["cuts"]), tuple(rule["ranked"])
+        )
+        for rule in rules.values()
+        for schema in rule["schemas"]
+    }
+
+
+ORDERS = _read_orders()
+"""By the name of the answer's schema."""
 
 
 def dumps(value: Json) -> str:

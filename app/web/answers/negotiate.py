@@ -10,7 +10,7 @@ from fastapi.responses import PlainTextResponse, Response
 from pydantic import BaseModel
 from starlette.requests import Request
 
-from app.web.answers.budget import MAX_CHARS, MIN_CHARS, CutOrder, dumps, fit
+from app.web.answers.budget import MAX_CHARS, MIN_CHARS, ORDERS, dumps, fit
 from app.web.answers.budget_markdown import fit_markdown
 from app.web.body import JSON_TYPE
 
@@ -31,7 +31,6 @@ MaxChars = Annotated[
 def answer(
     request: Request,
     found: BaseModel,
-    order: CutOrder,
     max_chars: int | None,
     *,
     markdown: Callable[[], str] | None = None,
@@ -42,7 +41,6 @@ def answer(
     Args:
         request: its `Accept` header chooses between JSON and Markdown.
         found: the whole answer; of its shape already, so it is not checked anew.
-        order: what goes first when it is too long.
         max_chars: the budget; None for the whole answer.
         markdown: writes the Markdown twin; None where there is none.
         cursor_at: for a list: the cursor after so many items of this page.
@@ -52,7 +50,7 @@ def answer(
         return markdown_answer(markdown(), max_chars)
     if max_chars is None:
         return Response(found.model_dump_json(), media_type=JSON_TYPE, headers=headers)
-    cut = fit(found.model_dump(mode="json"), order, max_chars, cursor_at=cursor_at)
+    cut = fit(found.model_dump(mode="json"), ORDERS[type(found).__name__], max_chars, cursor_at=cursor_at)
     return Response(dumps(cut), media_type=JSON_TYPE, headers=headers)
 
 

@@ -1,15 +1,15 @@
-"""Every failure to one answer: problem+json on JSON routes, a page on the others.
+"""Every failure becomes one answer: problem+json (RFC 9457) on JSON routes, a page on the others.
 
-No traceback, no text of the caller and no text of the database goes out.
-
-An error as JSON (RFC 9457) or as a page, by the route it happened on.
+No traceback, no text of the caller and no text of the database is in it.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -113,21 +113,10 @@ def _on_unexpected(request: Request, _error: Exception) -> Response:
 
 PROBLEM_TYPE = "application/problem+json"
 
-_TITLES = {
-    400: "Malformed request",
-    401: "Not proved",
-    403: "Not allowed",
-    404: "Not found",
-    405: "Method not allowed",
-    413: "Too large",
-    415: "Not text",
-    410: "Gone",
-    422: "Cannot be used",
-    429: "Too many requests",
-    500: "Fault in the program",
-    502: "GitHub did not answer",
-    503: "Not available now",
-}
+PROBLEMS: dict[str, dict[str, str]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
+"""By status: a title, and what the API description says of it."""
 
 
 def is_json_route(path: str) -> bool:
@@ -146,7 +135,7 @@ def answer_problem(
     headers: dict[str, str] | None = None,
 ) -> Response:
     """The answer to a failed request; `detail` says what happened, the limit and the way out."""
-    title = _TITLES.get(status) or HTTPStatus(status).phrase
+    title = PROBLEMS[str(status)]["title"] if str(status) in PROBLEMS else HTTPStatus(status).phrase
     if is_json_route(request.url.path):
         problem = Problem(type=kind, title=title, status=status, detail=detail, errors=faults)
         return JSONResponse(

@@ -35,8 +35,10 @@ from app.knowledge.text.quoting import NOTICE, without_surrogates
 from app.knowledge.version.known_issues import known_issues
 from app.web.answers.schemas import NUMBER_MAX
 from app.web.deps import Services
-from app.web.mcp.budget import DEFAULT_ANSWER_CHARS, MAX_ANSWER_CHARS, MIN_ANSWER_CHARS, fitted
 from app.web.mcp.shapes import (
+    DEFAULT_ANSWER_CHARS,
+    MAX_ANSWER_CHARS,
+    MIN_ANSWER_CHARS,
     CauseShort,
     DiagnosisAnswer,
     FixAnswer,
@@ -51,6 +53,7 @@ from app.web.mcp.shapes import (
     SearchAnswer,
     StepShort,
     ToolAnswer,
+    fitted,
 )
 
 MATCHES_MAX = 5

@@ -16,14 +16,11 @@ from pydantic import AfterValidator
 
 from app.knowledge.cluster.shapes import ClusterDetail, ClusterPage
 from app.knowledge.cluster.view import clusters, current_id, view_cluster
-from app.web.answers.budget_rules import CLUSTER, LIST
-from app.web.answers.cursors import CursorText, next_cursor, read_cursor, write_cursor
 from app.web.answers.negotiate import MaxChars, answer
 from app.web.answers.openapi import problems
-from app.web.answers.parameters import RepoQuery
+from app.web.answers.parameters import CursorText, RepoQuery, next_cursor, read_cursor, write_cursor
 from app.web.deps import Services, ServicesDep
-from app.web.views.links import repo_switch
-from app.web.views.render import render_page
+from app.web.views.render import render_page, repo_switch
 from app.web.views.version_line import version_line
 
 PAGE_CLUSTERS = 12
@@ -85,7 +82,7 @@ def get_signatures(
     )
     more = next_cursor(kind, after + limit, page.total)
     found = ClusterList(items=page.items, total=page.total, next_cursor=more)
-    return answer(request, found, LIST, max_chars, cursor_at=lambda at: write_cursor(kind, after + at))
+    return answer(request, found, max_chars, cursor_at=lambda at: write_cursor(kind, after + at))
 
 
 @router.get(
@@ -109,7 +106,7 @@ def get_signature(
     if current != signature_id:
         return _moved("/api/v1/signatures/", current, signature_id, repo)
     detail = services.cached(view_cluster, where, current, via=via)
-    return answer(request, detail, CLUSTER, max_chars)
+    return answer(request, detail, max_chars)
 
 
 @router.api_route("/signatures", methods=["GET", "HEAD"], include_in_schema=False)

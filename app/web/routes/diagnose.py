@@ -18,14 +18,12 @@ from app.knowledge.diagnosis.issue_draft import new_issue_address
 from app.knowledge.diagnosis.kept_logs import KeptLog, count_lines, forget_log, keep_log, view_kept_log
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
-from app.web.answers.budget_rules import DIAGNOSIS
 from app.web.answers.negotiate import MaxChars, answer
 from app.web.answers.openapi import diagnose_body, markdown_too, problems
 from app.web.answers.schemas import DiagnoseOptions, DiagnoseRequest
 from app.web.body import JSON_TYPE, RawBody, parse_body, read_form, read_json_or_text
 from app.web.deps import Services, ServicesDep
-from app.web.views.links import base_address
-from app.web.views.render import render_page
+from app.web.views.render import base_address, render_page
 from app.web.views.version_line import match_stations
 
 router = APIRouter(tags=["diagnosis"])
@@ -196,7 +194,7 @@ def post_diagnose(
         return text
 
     shape = KeptDiagnosis(**dict(found.diagnosis), kept=links) if links else found.diagnosis
-    return answer(request, shape, DIAGNOSIS, max_chars, markdown=markdown)
+    return answer(request, shape, max_chars, markdown=markdown)
 
 
 def validate_request(fields: dict[str, Any], *, strict: bool) -> DiagnoseRequest:

@@ -23,13 +23,11 @@ from app.knowledge.digest.feed import FeedEntry, feed_entries
 from app.knowledge.digest.shapes import Digest
 from app.knowledge.digest.week import newest_whole_week
 from app.knowledge.iso_week import WEEK_PATTERN, IsoWeek
-from app.web.answers.budget_rules import DIGEST
 from app.web.answers.negotiate import VARY, MaxChars, answer, markdown_answer, wants_markdown
 from app.web.answers.openapi import markdown_too, problems
 from app.web.answers.parameters import RepoQuery
 from app.web.deps import Services, ServicesDep
-from app.web.views.links import base_address, repo_switch, with_repo
-from app.web.views.render import render_page, render_text
+from app.web.views.render import base_address, render_page, render_text, repo_switch, with_repo
 
 ATOM_TYPE = "application/atom+xml"
 NO_DATA = datetime(1970, 1, 1, tzinfo=UTC)
@@ -65,7 +63,7 @@ def get_digest(
     week and data give the same answer. With `Accept: text/markdown` it is Markdown.
     """
     digest = _digest(services, week, repo)
-    return answer(request, digest, DIGEST, max_chars, markdown=lambda: digest_markdown(digest))
+    return answer(request, digest, max_chars, markdown=lambda: digest_markdown(digest))
 
 
 @router.api_route("/digest", methods=_READ, include_in_schema=False)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from app.knowledge.home import home as load_home
-from app.web.answers.openapi_examples import EXAMPLE_LOG
+from app.web.answers.openapi import EXAMPLE_LOG
 from app.web.deps import ServicesDep
 from app.web.routes.diagnose import curl_command
 from app.web.views.render import render_page

@@ -14,7 +14,6 @@ from app.knowledge.issue.relations import likeness_of, related
 from app.knowledge.issue.report import main_unknowns
 from app.knowledge.issue.shapes import EdgeKind, Graph, GraphEdge, IssueAnswer
 from app.knowledge.issue.view import IssuePageData, load_issue_page, view_issue
-from app.web.answers.budget_rules import ISSUE, LIST
 from app.web.answers.negotiate import VARY, MaxChars, answer, markdown_answer, wants_markdown
 from app.web.answers.openapi import markdown_too, problems
 from app.web.answers.parameters import NAMED_REPO, Number, Repo, Version
@@ -23,9 +22,8 @@ from app.web.deps import Services, ServicesDep
 from app.web.middleware.client import VisitorDep
 from app.web.middleware.origins import OWN_REFERRER
 from app.web.views.evidence import Citations
-from app.web.views.links import with_repo
 from app.web.views.pictures import draw
-from app.web.views.render import api_address, page_address, render_page
+from app.web.views.render import api_address, page_address, render_page, with_repo
 from app.web.views.version_line import version_line
 
 router = APIRouter(tags=["issues"])
@@ -72,7 +70,7 @@ def get_issue(
     `/issues/{number}.md`, the answer is Markdown.
     """
     issue = _view(services, repo, number, vllm_version)
-    return answer(request, issue_document(issue), ISSUE, max_chars, markdown=lambda: issue_markdown(issue))
+    return answer(request, issue_document(issue), max_chars, markdown=lambda: issue_markdown(issue))
 
 
 @router.get(
@@ -106,7 +104,7 @@ def get_related(
         items = likeness_of(services.store, repo, number, with_)
     else:
         items = related(services.store, repo, number, limit=limit)
-    return answer(request, RelatedList(items=items, total=len(items)), LIST, max_chars)
+    return answer(request, RelatedList(items=items, total=len(items)), max_chars)
 
 
 @router.get("/r/{owner}/{name}/issues/{number}.md", include_in_schema=False, dependencies=NAMED_REPO)

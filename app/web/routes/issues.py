@@ -26,14 +26,11 @@ from app.knowledge.issue.facets import (
     Sort,
 )
 from app.knowledge.labels import FACETS, FAILURES, FLAGS, label
-from app.web.answers.budget_rules import ISSUE_LIST
-from app.web.answers.cursors import read_cursor, write_cursor
 from app.web.answers.negotiate import MaxChars, answer
 from app.web.answers.openapi import problems
-from app.web.answers.parameters import RepoName
+from app.web.answers.parameters import RepoName, read_cursor, write_cursor
 from app.web.deps import Services, ServicesDep
-from app.web.views.links import repo_switch
-from app.web.views.render import render_page
+from app.web.views.render import render_page, repo_switch
 
 router = APIRouter(tags=["issues"])
 
@@ -165,7 +162,6 @@ def list_issues(
     return answer(
         request,
         told,
-        ISSUE_LIST,
         asked.max_chars,
         cursor_at=lambda at: write_cursor(_KIND, page.items[at - 1].number) if at else asked.cursor or "",
     )

@@ -11,9 +11,8 @@ from app.errors import NotFoundError, NotTextError
 from app.extract.facts import Frozen
 from app.knowledge.cluster.judgements import Judgement, judge, judgements, undo
 from app.store.people.judgements import Verdict
-from app.web.answers.cursors import CursorText, read_cursor, write_cursor
 from app.web.answers.openapi import problems
-from app.web.answers.parameters import RepoName, RepoQuery
+from app.web.answers.parameters import CursorText, RepoName, RepoQuery, read_cursor, write_cursor
 from app.web.answers.schemas import NUMBER_MAX, IssueNumber, none_if_blank
 from app.web.body import JSON_TYPE, RawBody, media_type_of, parse_model, read_limited
 from app.web.deps import ServicesDep, require_admin

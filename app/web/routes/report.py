@@ -34,7 +34,6 @@ from app.knowledge.issue.report import make_report
 from app.knowledge.issue.shapes import Report
 from app.knowledge.issue.view import view_issue
 from app.store.session import Store
-from app.web.answers.budget_rules import REPORT
 from app.web.answers.negotiate import MaxChars, answer, markdown_answer, wants_markdown
 from app.web.answers.openapi import markdown_too, problems
 from app.web.answers.parameters import NAMED_REPO, Number, Repo, Version
@@ -284,4 +283,4 @@ def get_report(
             f"#{number} is not stored. `triage report` or the button on /report fetches an issue of a "
             "configured repository."
         ) from None
-    return answer(request, report, REPORT, max_chars, markdown=lambda: report_markdown(report))
+    return answer(request, report, max_chars, markdown=lambda: report_markdown(report))

@@ -13,15 +13,12 @@ from app.extract.versions import ordered
 from app.knowledge.version.known_issues import known_issues
 from app.knowledge.version.regressions import regression_versions, regressions
 from app.knowledge.version.shapes import KnownPage, RegressionPage
-from app.web.answers.budget_rules import VERSION_LIST
-from app.web.answers.cursors import CursorText, next_cursor, read_cursor, write_cursor
 from app.web.answers.negotiate import MaxChars, answer
 from app.web.answers.openapi import problems
-from app.web.answers.parameters import RepoQuery
+from app.web.answers.parameters import CursorText, RepoQuery, next_cursor, read_cursor, write_cursor
 from app.web.answers.schemas import none_if_blank
 from app.web.deps import ServicesDep
-from app.web.views.links import repo_switch, with_repo
-from app.web.views.render import render_page
+from app.web.views.render import render_page, repo_switch, with_repo
 
 PAGE_REGRESSIONS = 30
 PAGE_KNOWN = 20
@@ -73,9 +70,7 @@ def get_regressions(
     where = repo or services.default_repo
     page = services.cached(regressions, where, version, after=after, limit=limit)
     found = RegressionList(**dict(page), next_cursor=next_cursor(_REGRESSIONS, after + limit, page.total))
-    return answer(
-        request, found, VERSION_LIST, max_chars, cursor_at=lambda at: write_cursor(_REGRESSIONS, after + at)
-    )
+    return answer(request, found, max_chars, cursor_at=lambda at: write_cursor(_REGRESSIONS, after + at))
 
 
 @router.get(
@@ -104,9 +99,7 @@ def get_known_issues(
     where = repo or services.default_repo
     page = services.cached(known_issues, where, version, closed=closed, after=after, limit=limit)
     found = KnownIssueList(**dict(page), next_cursor=next_cursor(_KNOWN, after + limit, page.total))
-    return answer(
-        request, found, VERSION_LIST, max_chars, cursor_at=lambda at: write_cursor(_KNOWN, after + at)
-    )
+    return answer(request, found, max_chars, cursor_at=lambda at: write_cursor(_KNOWN, after + at))
 
 
 @router.api_route("/regressions", methods=["GET", "HEAD"], include_in_schema=False)

@@ -1,17 +1,21 @@
-"""Pages out of templates. Everything put in is escaped."""
+"""Pages out of templates, in which everything put in is escaped; the addresses that they link to."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+from urllib.parse import urlencode
 
+from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
+from app.config import Settings
 from app.knowledge import labels
 from app.knowledge.diagnosis.excerpts import marked_pieces
 from app.knowledge.diagnosis.explain import issue_name
@@ -19,7 +23,9 @@ from app.paths import static_dir
 from app.render import make_environment
 from app.web.views import filters as words
 
-_ASSETS = ("style.css", "app.js", "docs.css", "docs.css", "docs.js", "icon.svg")
+_PLAIN = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]{1,260}/[A-Za-z0-9._~/-]{0,200}")
+LOCAL = "http://localhost:8000/"
+_ASSETS = ("style.css", "app.js", "docs.css", "docs.js", "icon.svg")
 
 
 @lru_cache(maxsize=1)
@@ -91,3 +97,40 @@ def page_address(repo: str, number: int, default_repo: str) -> str:
 def api_address(repo: str, number: int, default_repo: str) -> str:
     """Where an issue's JSON is: the short address for the default repository."""
     return f"/api/v1/issues/{number}" if repo == default_repo else f"/api/v1/repos/{repo}/issues/{number}"
+
+
+def base_address(request: Request) -> str:
+    """Its base with a slash at the end; a Host header that is no plain name is not repeated."""
+    base = str(request.base_url)
+    return base if _PLAIN.fullmatch(base) else LOCAL
+
+
+@dataclass(frozen=True, slots=True)
+class RepoChoice:
+    """A repository that the page can show; its address, and whether it is shown now."""
+
+    repo: str
+    address: str
+    is_on: bool
+
+
+def repo_switch(settings: Settings, path: str, shown: str, **query: str | None) -> tuple[RepoChoice, ...]:
+    """The configured repositories to choose from; none where there is one only.
+
+    Args:
+        path: of the page; the default repository needs no more.
+        query: what else goes along, where it is not empty.
+    """
+    if len(settings.repo) == 1:
+        return ()
+    return tuple(
+        RepoChoice(repo, with_repo(settings, path, repo, **query), repo == shown) for repo in settings.repo
+    )
+
+
+def with_repo(settings: Settings, path: str, repo: str, **query: str | None) -> str:
+    """The address of a page of a repository: the default one is not named in it."""
+    carried = {name: value for name, value in query.items() if value}
+    if repo != settings.default_repo:
+        carried["repo"] = repo
+    return f"{path}?{urlencode(carried)}" if carried else path

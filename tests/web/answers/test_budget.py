@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from app.web.answers.budget import (
     MIN_CHARS,
+    ORDERS,
     TRUNCATED,
     Cut,
     CutOrder,
@@ -18,12 +19,13 @@ from app.web.answers.budget import (
     dumps,
     fit,
 )
-from app.web.answers.budget_rules import DIAGNOSIS, ISSUE, LIST, REPORT, VERSION_LIST
-from app.web.answers.openapi_examples import answer_examples
+from app.web.answers.openapi import answer_examples
 from app.web.answers.schemas import issue_document
 from tests.web.conftest import ISSUE as AN_ISSUE
 from tests.web.conftest import MATCHES, SAME, UNKNOWN
 
+DIAGNOSIS, ISSUE, REPORT = ORDERS["Diagnosis"], ORDERS["IssueDocument"], ORDERS["Report"]
+LIST, VERSION_LIST = ORDERS["RelatedList"], ORDERS["KnownIssueList"]
 LONG = SAME.model_copy(
     update={
         "matches": tuple(MATCHES[at % 3].model_copy(update={"number": 1000 + at}) for at in range(40)),

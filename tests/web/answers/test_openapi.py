@@ -9,9 +9,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.main import create_app
-from app.web.answers.budget import dumps, fit
-from app.web.answers.budget_rules import ORDERS
-from app.web.answers.openapi_examples import answer_examples
+from app.web.answers.budget import ORDERS, dumps, fit
+from app.web.answers.openapi import answer_examples
 from tests.web.answers.test_budget import LONG, LONG_ISSUE, LONG_LIST, LONG_REPORT
 from tests.web.conftest import Settings
 

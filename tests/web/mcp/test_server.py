@@ -21,8 +21,8 @@ from app.store.session import Store, open_store
 from app.web.answers.budget import dumps
 from app.web.deps import Services
 from app.web.mcp import tools
-from app.web.mcp.budget import MIN_ANSWER_CHARS
 from app.web.mcp.server import RESOURCE_CHARS_MAX, build_server
+from app.web.mcp.shapes import MIN_ANSWER_CHARS
 from tests.served import CRASH, CRASH_NUMBER, served, starter_settings
 
 with warnings.catch_warnings():
