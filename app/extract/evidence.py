@@ -14,7 +14,17 @@ from functools import lru_cache
 from importlib.resources import files
 
 from app.extract.facts import Evidence
-from app.extract.text.document import Document
+from app.extract.text.document import Document, Span
+
+
+@dataclass(frozen=True, slots=True)
+class FoundValue:
+    """A value, where it stands, and the rule that read it."""
+
+    value: str
+    span: Span
+    rule: str
+
 
 OWN = frozenset({"workarounds"})
 """Fields whose reader gives each value its own chance (`remedies/score.py`), better than its rule's share."""
@@ -53,7 +63,7 @@ def with_confidence(item: Evidence) -> Evidence:
 
 
 def cite(
-    document: Document, field: str, value: str, span: tuple[str, int, int], rule: str, confidence: float = 0.9
+    document: Document, field: str, value: str, span: Span, rule: str, confidence: float = 0.9
 ) -> Evidence:
     """Evidence for one value.
 

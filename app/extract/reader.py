@@ -15,13 +15,15 @@ from app.extract.facts import ErrorFact, Evidence, Facts, Signature
 from app.extract.fields.backends import find_backends
 from app.extract.fields.environment import environment_facts, read_environment
 from app.extract.fields.failure_kind import find_failure
-from app.extract.fields.gpus import count_gpus, find_gpus
+from app.extract.fields.gpu_count import count_gpus
+from app.extract.fields.gpus import find_gpus
 from app.extract.fields.models import find_models
 from app.extract.fields.settings import read_settings
 from app.extract.fields.versions import find_versions
 from app.extract.log.error_lines import asserted
 from app.extract.log.lines import LogLine, read_lines
-from app.extract.log.root_cause import BESIDE, HINT, Cause, CauseChain, find_cause, read_errors, title_first
+from app.extract.log.process_stream import ErrorRecord
+from app.extract.log.root_cause import BESIDE, HINT, CauseChain, find_cause, read_errors, title_first
 from app.extract.log.signature import make_signature
 from app.extract.log.tracebacks import find_errors, may_tell_errors, title_error
 from app.extract.prose.mentions import find_related
@@ -199,25 +201,25 @@ def _issue_errors(document: Document) -> CauseChain:
     return replace(logged, apparent=apparent and replace(apparent, frame=apparent.frame or logged.place))
 
 
-def _is_about(titled: Cause | None, cause: Cause) -> bool:
+def _is_about(titled: ErrorRecord | None, cause: ErrorRecord) -> bool:
     """Whether a title tells an error in full and the text only mentions another one beside it."""
     if titled is None or titled.type is None or not titled.message or cause.frames or cause.native:
         return False
     return cause.line.level == "" and cause.rule == "traceback.inline" and not _same_words(titled, cause)
 
 
-def _names(document: Document, cause: Cause) -> bool:
+def _names(document: Document, cause: ErrorRecord) -> bool:
     """Whether the title names an error's class, its words or the tool that met it."""
     title = document.issue.title
     return any(word in title for word in ("collect_env", cause.type or cause.message, cause.message or "\n"))
 
 
-def _same_words(one: Cause, other: Cause) -> bool:
+def _same_words(one: ErrorRecord, other: ErrorRecord) -> bool:
     words, others = set(one.message.lower().split()), set(other.message.lower().split())
     return len(words & others) >= 0.5 * min(len(words), len(others))
 
 
-def _placed(document: Document, logged: CauseChain, cause: Cause) -> Cause:
+def _placed(document: Document, logged: CauseChain, cause: ErrorRecord) -> ErrorRecord:
     """The cause at its place: its own, else where a traceback was cut, else where the prose puts it."""
     apparent = logged.apparent
     met = apparent.frame if apparent is not None and apparent.type == cause.type else None

@@ -7,21 +7,20 @@ a tensor-parallel size alone counts no GPUs, and "A100 GPUs" is a number nobody 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from app.extract.evidence import cite
 from app.extract.facts import Evidence
 from app.extract.fields.environment import Environment
 from app.extract.fields.failure_kind import is_wish
-from app.extract.fields.gpu_mentions import Named, cpu_only, is_owned, mentions_of, smi_rows
-from app.extract.fields.gpu_names import COUNT_WORDS
+from app.extract.fields.gpu_names import COUNT_WORDS, MAX_COUNT
+from app.extract.fields.gpus import cpu_only, is_owned, mentions_of, smi_rows
 from app.extract.fields.settings import Setting
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.text.blocks import windows
-from app.extract.text.document import Document, Span
-
-MAX_COUNT = 4_096
+from app.extract.text.document import Block, Document, Span
 
 _LIST = load("gpus")
 _CONFIDENCE: dict[str, float] = _LIST["count_confidence"]
@@ -136,17 +135,15 @@ def _largest(document: Document, rule: Any, *marks: str) -> tuple[int, Span] | N
 def _counted_mention(document: Document) -> _Count | None:
     """Counts such as "8xH100" and its like: the largest count beside a name, the title first."""
     mentions = mentions_of(document)
-    for chosen in (mentions.title, mentions.prose, mentions.code, mentions.comments):
-        counted = [(m.count * _nodes_around(document, span), span) for m, span in chosen if m.count]
+    for place in ("title", "stated", "code", "comment"):
+        counted = [(m.count * _nodes_around(document, m.span), m.span) for m in mentions[place] if m.count]
         if counted:
-            count, span = max(counted, key=lambda item: item[0])
-            return count, span, "named"
-        for _, span in chosen:
-            text = document.sources[span[0]]
-            match = _PER_NODE.search(text[span[2] : span[2] + 24])
+            return (*max(counted, key=lambda item: item[0]), "named")
+        for source, start, end in (mention.span for mention in mentions[place]):
+            text = document.sources[source]
+            match = _PER_NODE.search(text[end : end + 24])
             if match and not (match.group(2) and _MANY_NODES.search(text)):
-                place = (span[0], span[1], span[2] + match.end())
-                return int(match.group(1)), place, "named"
+                return int(match.group(1)), (source, start, end + match.end()), "named"
     return None
 
 
@@ -163,26 +160,23 @@ def _nodes_around(document: Document, span: Span) -> int:
 
 def _counted_words(document: Document, settings: Sequence[Setting]) -> _Count | None:
     """Counts such as "4 GPUs", "2 nodes with 8 GPUs"; no single GPU if the run asked for more."""
-    is_parallel = _is_parallel(settings)
+    least = 2 if _is_parallel(settings) else 1
     for block in document.of_kind("prose", "heading"):
-        if "gpu" not in (low := block.text.lower()) and "chip" not in low:
-            continue
-        if match := _COUNT_LINE.search(block.text):
-            span = (block.source, block.start + match.start(), block.start + match.end())
-            return int(match.group(1)), span, "stated"
-        if match := _NODES_TIMES.search(block.text):
-            span = (block.source, block.start + match.start(), block.start + match.end())
-            return _number(match.group(1)) * _number(match.group(2)), span, "nodes"
-        for match in _GPU_WORDS.finditer(block.text):
+        text = block.text
+        if match := _COUNT_LINE.search(text):
+            return int(match.group(1)), _span(block, match), "stated"
+        if match := _NODES_TIMES.search(text):
+            return _number(match.group(1)) * _number(match.group(2)), _span(block, match), "nodes"
+        for match in _GPU_WORDS.finditer(text):
+            after = text[match.end() : match.end() + 12].lower().lstrip()
             count = _number(match.group(1))
-            if (1 if is_parallel else 0) < count <= 1024 and not _per_node(block.text, match.end()):
-                span = (block.source, block.start + match.start(), block.start + match.end())
-                return count, span, "stated"
+            if least <= count <= 1024 and not after.startswith(("per node", "/node", "per worker")):
+                return count, _span(block, match), "stated"
     return None
 
 
-def _per_node(text: str, end: int) -> bool:
-    return text[end : end + 12].lower().lstrip().startswith(("per node", "/node", "per worker"))
+def _span(block: Block, match: Any) -> Span:
+    return block.source, block.start + match.start(), block.start + match.end()
 
 
 def _is_parallel(settings: Sequence[Setting]) -> bool:
@@ -204,10 +198,10 @@ def _ranks(document: Document, environment: Environment, settings: Sequence[Sett
         return None
     for setting in settings:
         if setting.name == "tensor-parallel-size" and setting.value.isdecimal() and int(setting.value) > 1:
-            last = int(setting.value) - 1
-            marks = (f"rank={last} ", f"ranks=[{', '.join(map(str, range(last + 1)))}]") if last < 64 else ()
+            size = int(setting.value)
+            marks = (f"rank={size - 1} ", f"ranks=[{', '.join(map(str, range(size)))}]") if size <= 64 else ()
             if any(mark in text for _, _, text in windows(document) for mark in marks):
-                return int(setting.value), setting.span, "ranks"
+                return size, setting.span, "ranks"
     return None
 
 
@@ -216,11 +210,8 @@ def _spoken_parallel(document: Document) -> _Count | None:
     for source in ("title", "body"):
         sizes: dict[str, tuple[int, Span]] = {}
         for match in _PARALLEL.finditer(document.sources[source][:4_000]):
-            span = (source, match.start(), match.end())
-            sizes.setdefault(match.group(1), (int(match.group(2)), span))
-        total = 1
-        for size, _ in sizes.values():
-            total *= size
+            sizes.setdefault(match.group(1), (int(match.group(2)), (source, *match.span())))
+        total = prod(size for size, _ in sizes.values())
         if total > 1:
             return total, max(sizes.values())[1], "parallel"
     return None
@@ -242,32 +233,22 @@ def _visible(settings: Sequence[Setting]) -> _Count | None:
 def _lone(document: Document, settings: Sequence[Setting]) -> _Count | None:
     """One GPU where the author speaks of one: "on my RTX 3060", "an A100 GPU"; or a board that has one."""
     mentions = mentions_of(document)
-    for chosen in (mentions.title, mentions.prose):
-        if len({mention.name for mention, _ in chosen}) != 1:
+    for place in ("title", "stated"):
+        names = {mention.name for mention in mentions[place]}
+        if len(names) != 1:
             continue
-        name, span = chosen[0][0].name, chosen[0][1]
+        name, spans = names.pop(), [mention.span for mention in mentions[place]]
         if name in _LONE:
-            return 1, span, "lone_board"
-        if _is_parallel(settings) or name.startswith(_PODS):
+            return 1, spans[0], "lone_board"
+        if _is_parallel(settings) or name.startswith(_PODS) or any(_is_plural(document, s) for s in spans):
             return None
-        if any(_is_plural(document, place) for _, place in chosen):
-            return None
-        if spoken := _first_owned(document, chosen):
-            return 1, spoken, "lone"
-    return None
-
-
-def _first_owned(document: Document, chosen: Sequence[Named]) -> Span | None:
-    for mention, (source, start, end) in chosen:
-        text = document.sources[source][max(0, start - 60) : start]
-        here = type(mention)(mention.name, len(text), len(text), None, mention.is_branded)
-        if is_owned(text, here):
-            return source, start, end
+        if owned := next((span for span in spans if is_owned(document, span)), None):
+            return 1, owned, "lone"
     return None
 
 
 def _is_plural(document: Document, span: Span) -> bool:
     """Whether a name is followed, or ends, as the name of several is: "A100s", "A100 GPUs", "GB200 NVL72"."""
-    words = document.sources[span[0]][span[1] : span[2]].lower()
-    after = document.sources[span[0]][span[2] : span[2] + 12]
+    source, start, end = span
+    words, after = document.sources[source][start:end].lower(), document.sources[source][end : end + 12]
     return words.endswith(("gpus", "nvl72", "nvl36")) or bool(_PLURAL.match(after))

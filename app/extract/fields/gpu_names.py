@@ -1,11 +1,7 @@
-"""The architecture of an accelerator: cards of one architecture fail alike more often than cards of one size.
+"""Names of accelerators: finds them in a text, gives each its canonical form and its architecture.
 
-In: a canonical name of `lists/gpus.toml`. Out: a name of `lists/architecture.toml`, or None.
-
-Names of accelerators: finds them in a text and gives each its canonical form.
-
-In: any text. Out: `Mention`s, each with the canonical name, its place and the count beside it
-("8xH100", "two A10", "A100 x 4"). The names are data: `lists/gpus.toml`.
+In: any text. Out: `GpuMention`s, each with the canonical name, its span and the count beside it
+("8xH100", "two A10", "A100 x 4"). The names are data: `lists/gpus.toml`, `lists/architecture.toml`.
 """
 
 from __future__ import annotations
@@ -13,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rules
+from app.extract.text.document import Span
 
 
 @lru_cache(maxsize=2048)
@@ -48,6 +46,7 @@ COUNT_WORDS = {
 MAX_MENTIONS = 400
 """A text that names GPUs more often than this is a table of something else."""
 
+MAX_COUNT = 4_096
 MAX_CHAINED = 6
 """Names that one slash after another may join."""
 
@@ -77,38 +76,29 @@ _BRANDED = pattern(
 )
 _CHAINED = pattern(rf"^[/&+]({_BRAND}(?:{_ALL}){_TAIL})(?:\b|$)", ignore_case=True)
 _INNER_COUNT = pattern(r"\d ?[x×*] ?(\d{1,2})$")
-_NO_ARCH = "NoGCNArchName"
+NO_ARCH = "NoGCNArchName"
 """What old ROCm builds of torch glue to the name of a GPU."""
 
 _SUFFIXES = (("super", "SUPER"), ("ti", "Ti"), ("d", "D"), ("laptop", "Laptop"))
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class GpuMention:
     """One accelerator named in a text; `count` is what the words beside it say."""
 
     name: str
-    start: int
-    end: int
+    span: Span
     count: int | None
     is_branded: bool
 
 
+@lru_cache(maxsize=4096)
 def canonical_name(text: str) -> str | None:
     """The canonical name of an accelerator as written by a driver or a person; None if unknown."""
-    return _canonical(text[:120])
-
-
-@lru_cache(maxsize=4096)
-def _canonical(text: str) -> str | None:
-    bare = text.split(" (gfx", maxsplit=1)[0].split(_NO_ARCH, maxsplit=1)[0]
+    text = text[:120]
+    bare = text.split(" (gfx", maxsplit=1)[0].split(NO_ARCH, maxsplit=1)[0]
     bare = bare.replace("(R)", "").replace("(TM)", "").strip(" .")
-    for compiled, name in _EACH:
-        if match := compiled.fullmatch(bare):
-            return _fill(name, match, bare)
-    for mention in _scan(text):
-        return mention.name
-    return None
+    return _exact(bare) or next((mention.name for mention in find_mentions(text)), None)
 
 
 def _fill(name: str, match: Any, text: str) -> str:
@@ -121,34 +111,24 @@ def _fill(name: str, match: Any, text: str) -> str:
     return " ".join([filled, *(label for word, label in _SUFFIXES if word in words)])
 
 
-def find_mentions(text: str) -> Iterator[Mention]:
-    """All accelerators named in a text, in order."""
-    return _scan(text)
+def find_mentions(text: str, source: str = "", offset: int = 0) -> Iterator[GpuMention]:
+    """All accelerators named in a text, in order; `source` and `offset` say where the text stands."""
+    for match in islice(_ANY.finditer(text), MAX_MENTIONS):
+        words = match.group(2)
+        if name := _exact(words):
+            span = (source, offset + match.start(2), offset + match.end(2))
+            yield GpuMention(name, span, _count(match), bool(_BRANDED.match(words)))
+            yield from _chained(text, match.end(), source, offset)
 
 
-def _scan(text: str) -> Iterator[Mention]:
-    for seen, match in enumerate(_ANY.finditer(text)):
-        if seen >= MAX_MENTIONS:
-            return
-        start, end = match.span(2)
-        words = text[start:end]
-        name = _exact(words)
-        if name is None:
-            continue
-        count = _count(match) or _leading_count(words)
-        yield Mention(name, start, end, count, bool(_BRANDED.match(words)))
-        yield from _chained(text, match.end())
-
-
-def _chained(text: str, at: int) -> Iterator[Mention]:
+def _chained(text: str, at: int, source: str, offset: int) -> Iterator[GpuMention]:
     """The further names of "A100/H100" or "L4&T4": a slash alone would be a path."""
     for _ in range(MAX_CHAINED):
-        if text[at : at + 1] not in ("/", "&", "+") or not (match := _CHAINED.match(text[at : at + 60])):
+        match = _CHAINED.match(text[at : at + 60]) if text[at : at + 1] in ("/", "&", "+") else None
+        if match is None or (name := _exact(match.group(1))) is None:
             return
         start, end = match.span(1)
-        if (name := _exact(match.group(1))) is None:
-            return
-        yield Mention(name, at + start, at + end, None, is_branded=False)
+        yield GpuMention(name, (source, offset + at + start, offset + at + end), None, is_branded=False)
         at += end
 
 
@@ -159,20 +139,18 @@ def _exact(words: str) -> str | None:
     )
 
 
-def _leading_count(words: str) -> int | None:
-    """The count inside a name that needs one to be a name: "4xL4", "L4 * 4", "single L4"."""
+def _count(match: Any) -> int | None:
+    """The count around a name, or inside one that needs it to be a name: "4xL4", "L4 * 4", "single L4"."""
+    total = 1
+    around = [word for word in match.group(1, 3, 4) if word]
+    for word in around:
+        total *= COUNT_WORDS.get(word.lower()) or int(word)
+    if around and 0 < total <= MAX_COUNT:
+        return total
+    words = match.group(2)
     if trailing := _INNER_COUNT.search(words):
         return int(trailing.group(1))
     digits = words[: len(words) - len(words.lstrip("0123456789"))]
     if digits and words[len(digits) :].lstrip()[:1] in ("x", "X", "×", "*"):
         return int(digits)
     return COUNT_WORDS.get(words.split(maxsplit=1)[0].lower()) if words[0].islower() else None
-
-
-def _count(match: Any) -> int | None:
-    before, after = match.group(1), match.group(3) or match.group(4)
-    counts = [COUNT_WORDS.get(word.lower()) or int(word) for word in (before, after) if word]
-    if not counts:
-        return None
-    total = counts[0] * (counts[1] if len(counts) > 1 else 1)
-    return total if 0 < total <= 4096 else None

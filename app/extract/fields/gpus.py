@@ -1,72 +1,77 @@
-"""Which accelerators it fails on, and how many the machine has.
+"""Which accelerators it fails on.
 
-In: a `Document` and its `Environment`. Out: evidence for `gpus` (one per canonical name) and `gpu_count`.
+In: a `Document` and its `Environment`. Out: evidence of field `gpus`, one per canonical name.
 
 Sources, the more trusted first: what the environment dump lists, `nvidia-smi`, the title, then the
 author's own words, the log and, last, comments. A lower source is asked only when the higher ones are
-silent, since texts also name GPUs on which it works, or where others saw it.
+silent, since texts also name GPUs on which it works, or where others saw it. How many: `gpu_count.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from app.extract.evidence import cite
 from app.extract.facts import Evidence
 from app.extract.fields.environment import Environment
 from app.extract.fields.failure_kind import is_wish
-from app.extract.fields.gpu_count import count_gpus
-from app.extract.fields.gpu_mentions import cpu_only, mentions_of, smi_rows
-from app.extract.fields.gpu_names import canonical_name
+from app.extract.fields.gpu_names import NO_ARCH, GpuMention, canonical_name, find_mentions
 from app.extract.lists import load
+from app.extract.rules.patterns import pattern
+from app.extract.text.blocks import Places, windows
 from app.extract.text.document import Document, Span
 
-__all__ = ["count_gpus", "find_gpus"]
+MAX_GPUS = 8
 
 _LIST = load("gpus")
 _CONFIDENCE: dict[str, float] = _LIST["confidence"]
 _SERIES = frozenset(_LIST["series"]["names"])
 _NAMELESS = frozenset(_LIST["nameless"]["names"])
-
-MAX_GPUS = 8
+_CPU_LOG: tuple[str, ...] = tuple(_LIST["cpu"]["log"])
+_NOT_CPU: tuple[str, ...] = tuple(_LIST["cpu"]["unless"])
+_HOSTED: tuple[str, ...] = tuple(_LIST["cpu"]["hosts"])
+_CPU_TITLE = pattern(_LIST["cpu"]["title"], ignore_case=True)
+_HOST_TITLE = pattern(_LIST["cpu"]["host_title"], ignore_case=True)
+_ELSEWHERE = pattern(_LIST["elsewhere"]["before"], ignore_case=True)
+_ELSEWHERE_AFTER = pattern(_LIST["elsewhere"]["after"], ignore_case=True)
+_OWNED = pattern(_LIST["owned"]["before"], ignore_case=True)
+_SMI_ROW = pattern(
+    r"(?m)^\s*\|\s+(\d{1,2})\s+"
+    r"((?:NVIDIA|Tesla|GeForce|Quadro|AMD|GRID|Graphics) ?[^|]{0,40}?)\s+(?:On|Off|N/A)\b"
+)
+_SMI_LIST = pattern(
+    r"(?m)^\s*GPU (\d{1,2}): ((?:NVIDIA|Tesla|GeForce|AMD)[^(\r\n]{2,50}?)(?: ?\(UUID|[ \r]*$)"
+)
+_ORDER = ("title", "stated", "log", "comment", "code")
+"""The places of mentions in the order of trust; `code` are bare names in blocks of code or output."""
 
 
 @lru_cache(maxsize=2)
 def find_gpus(document: Document, environment: Environment) -> tuple[Evidence, ...]:
     """Evidence of field `gpus`, one per canonical name, in the order of the text."""
     if cpu := cpu_only(document, environment):
-        return _unique(document, [("CPU", cpu.span)], cpu.how)
-    if named := _from_environment(document, environment):
+        return _unique(document, [("CPU", cpu[1])], cpu[0])
+    if named := _unique(document, _from_environment(environment), "environment"):
         return named
     if rows := smi_rows(document):
         return _unique(document, ((name, span) for _, name, span in rows), "nvidia_smi")
     if is_wish(document):
         return ()
     mentions = mentions_of(document)
-    for rule, chosen in (
-        ("title", mentions.title),
-        ("stated", mentions.prose),
-        ("log", mentions.log),
-        ("comment", mentions.comments),
-        ("code", mentions.code),
-    ):
-        if chosen:
-            return _unique(document, ((m.name, span) for m, span in chosen), rule)
-    return ()
+    place = next((place for place in _ORDER if mentions[place]), _ORDER[0])
+    return _unique(document, ((mention.name, mention.span) for mention in mentions[place]), place)
 
 
-def _from_environment(document: Document, environment: Environment) -> tuple[Evidence, ...]:
-    named = []
+def _from_environment(environment: Environment) -> Iterator[tuple[str, Span]]:
     for entry in environment.gpus:
         name = canonical_name(entry.value)
         if name is None:
             name = entry.value.split("(")[0].replace("NVIDIA ", "").replace("AMD ", "").strip()
-            name = name.split("NoGCNArchName")[0]
+            name = name.split(NO_ARCH)[0]
             if not name or name.lower() in _NAMELESS:
                 continue
-        named.append((name, entry.span))
-    return _unique(document, named, "environment")
+        yield name, entry.span
 
 
 def _unique(document: Document, named: Iterable[tuple[str, Span]], rule: str) -> tuple[Evidence, ...]:
@@ -79,4 +84,90 @@ def _unique(document: Document, named: Iterable[tuple[str, Span]], rule: str) ->
     return tuple(
         cite(document, "gpus", name, span, f"gpus.{rule}", _CONFIDENCE[rule])
         for name, span in list(first.items())[:MAX_GPUS]
+    )
+
+
+@lru_cache(maxsize=2)
+def mentions_of(document: Document) -> Mapping[str, list[GpuMention]]:
+    """The accelerators a document names, by place, without those on which it works.
+
+    The places are `title`, `stated` (the author's words), `log`, `code` and `comment` (the first one).
+    """
+    found: dict[str, list[GpuMention]] = {place: [] for place in _ORDER}
+    title = document.sources["title"]
+    found["title"] = [m for m in find_mentions(title, "title") if not _is_elsewhere(title, m)]
+    places = Places(document)
+    for source, offset, text in windows(document):
+        for mention in find_mentions(text, source, offset):
+            block = places.block_at(source, mention.span[1])
+            is_code = block is not None and block.kind in ("code", "quote")
+            place = _place(document, mention, is_code=is_code)
+            if place and (place != "comment" or not found[place] or found[place][-1].span[0] == source):
+                found[place].append(mention)
+    return found
+
+
+def _place(document: Document, mention: GpuMention, *, is_code: bool) -> str:
+    """The place a mention counts for; "" if it says nothing about this machine."""
+    source, start, _ = mention.span
+    text = document.sources[source]
+    if is_code and not mention.is_branded:
+        line = text.rfind("\n", max(0, start - 200), start) + 1
+        is_remark = text[line:start].lstrip().startswith(("#", "//"))
+        return "code" if source == "body" and is_owned(document, mention.span) and not is_remark else ""
+    if not is_code and _is_elsewhere(text, mention):
+        return ""
+    return "comment" if source != "body" else "log" if is_code else "stated"
+
+
+def is_owned(document: Document, span: Span) -> bool:
+    """Whether the words in front speak of the one machine in use ("on my", "using an")."""
+    source, start, _ = span
+    return bool(_OWNED.search(document.sources[source][max(0, start - 40) : start]))
+
+
+def _is_elsewhere(text: str, mention: GpuMention) -> bool:
+    """Whether the words around say that it is not the machine on which it fails."""
+    _, start, end = mention.span
+    before = text[max(0, start - 60) : start]
+    return bool(_ELSEWHERE.search(before) or _ELSEWHERE_AFTER.search(text[end : end + 60]))
+
+
+@lru_cache(maxsize=2)
+def cpu_only(document: Document, environment: Environment) -> tuple[str, Span] | None:
+    """The rule and the place that say that it runs on a CPU alone: the build, the log, or the title."""
+    torch = environment.entries.get("PyTorch version")
+    if torch is not None and "+cpu" in torch.value and not _has_host_build(document):
+        return "cpu_build", torch.span
+    if environment.gpus:
+        return None
+    for source, offset, text in windows(document):
+        for words in _CPU_LOG:
+            at = text.find(words)
+            if at >= 0 and not any(other in text for other in _NOT_CPU):
+                return "cpu_log", (source, offset + at, offset + at + len(words))
+    match = _CPU_TITLE.search(document.sources["title"])
+    return ("cpu_title", ("title", *match.span())) if match else None
+
+
+def _has_host_build(document: Document) -> bool:
+    """Whether an accelerator is named whose torch is a CPU build, as that of TPUs is."""
+    mentions = mentions_of(document)
+    return bool(_HOST_TITLE.search(document.sources["title"])) or any(
+        mention.name.startswith(_HOSTED)
+        for place in ("title", "stated", "log")
+        for mention in mentions[place]
+    )
+
+
+@lru_cache(maxsize=2)
+def smi_rows(document: Document) -> tuple[tuple[str, str, Span], ...]:
+    """Rows of `nvidia-smi` and `nvidia-smi -L`: index, canonical name, span of the name."""
+    return tuple(
+        (match.group(1), name, (source, offset + match.start(2), offset + match.end(2)))
+        for source, offset, text in windows(document)
+        for rule, mark in ((_SMI_ROW, "NVIDIA-SMI"), (_SMI_LIST, "GPU 0: "))
+        if mark in text
+        for match in rule.finditer(text)
+        if (name := canonical_name(match.group(2)))
     )

@@ -10,16 +10,49 @@ else the dump is the better witness. Of several versions that fail the newest is
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from typing import Any
 
-from app.extract.evidence import cite
+from app.extract.evidence import FoundValue, cite
 from app.extract.facts import VERSION_KEYS, Evidence
-from app.extract.fields.environment import Environment
+from app.extract.fields.environment import Entry, Environment
 from app.extract.fields.failure_kind import is_titled_wish, is_wish
-from app.extract.fields.version_sources import DUMP_LABELS, FoundVersion, all_versions
+from app.extract.lists import load
 from app.extract.rules.patterns import pattern
-from app.extract.text.document import Document
+from app.extract.rules.rules import Rule, load_rule_set
+from app.extract.text.blocks import Places, windows
+from app.extract.text.document import Document, Span
 from app.extract.versions import is_before
+
+MAX_HITS = 60
+"""What one rule may find in one text; people name fewer."""
+
+DUMP_LABELS = {
+    "vllm": "vLLM Version",
+    "torch": "PyTorch version",
+    "cuda": "CUDA used to build PyTorch",
+    "python": "Python version",
+    "driver": "Nvidia driver version",
+}
+_PACKAGES = ("vllm", "torch", "transformers")
+_SPOKEN = frozenset(["said", "plain", "major", "used"])
+_MANY = frozenset(["image", *_SPOKEN])
+_LIST = load("versions")
+_PRODUCTS = frozenset(_LIST["products"])
+_NOT_INSTALLED: tuple[str, ...] = tuple(_LIST["not_installed"])
+_GLUE = frozenset(
+    ["and", "or", "v", "to", "->", "from", "version", "==", "=", ":", "&", "/", "is", "vs", "than"]
+)
+_STATED_UNDER = ("environment", "version", "setup", "installing", "software", "hardware", "system")
+_RANGE_AFTER = pattern(
+    r"^[`*]*(?:\+(?:\W|$)| ?(?:⇄|↔|<->)|,? (?:or|and|to) (?:\d|later|newer|above|higher|greater|up)"
+    r"| (?:was|were|is|are) (?:\w+ )?supported)"
+)
+_MORE = pattern(r"^(?:[`* ]*(?:,|/|、|and|or|&)[`* ]*)v?(\d+\.\d+\.\d+(?:[.\-]?post\d+)?(?:rc\d+)?)")
+MAX_STATED_CODE_CHARS = 3_000
+"""Longer code below a heading on the environment is a log, not what somebody states."""
+
 
 ORDER: dict[str, tuple[str, ...]] = {
     "vllm": (
@@ -92,48 +125,45 @@ MAX_COMPARED_CHARS = 60
 
 def find_versions(document: Document, environment: Environment) -> tuple[Evidence, ...]:
     """Evidence of `versions.<key>`, one per key."""
-    found: dict[str, dict[str, list[FoundVersion]]] = {key: {} for key in VERSION_KEYS}
+    found: dict[str, dict[str, list[FoundValue]]] = {key: {} for key in VERSION_KEYS}
     dump = environment.entries.get(DUMP_LABELS["vllm"])
-    for key, where, item in all_versions(document, environment):
+    for key, where, item in _all_versions(document, environment):
         if where == "stated" and dump is not None and item.span[:2] == dump.span[:2]:
             continue
         found[key].setdefault(where, []).append(item)
-    result = []
-    for key in VERSION_KEYS:
-        if chosen := _choose(document, key, found[key]):
-            where, item = chosen
-            evidence = cite(document, f"versions.{key}", item.value, item.span, item.rule, _CONFIDENCE[where])
-            result.append(evidence)
-    return tuple(result)
+    return tuple(
+        cite(document, f"versions.{key}", item.value, item.span, item.rule, _CONFIDENCE[where])
+        for key in VERSION_KEYS
+        for where, item in _choose(document, key, found[key])
+    )
 
 
 def _choose(
-    document: Document, key: str, by_place: dict[str, list[FoundVersion]]
-) -> tuple[str, FoundVersion] | None:
-    """The version of one key from the most trusted place that has one, and that place."""
-    wanted = _wanted(document)
+    document: Document, key: str, by_place: dict[str, list[FoundValue]]
+) -> Iterator[tuple[str, FoundValue]]:
+    """The most trusted place that has a version of one key, and that version."""
+    wish = _places_of_wishes(document)
     for where in ORDER[key]:
         candidates = by_place.get(where)
-        if not candidates or (where in wanted and (key != "vllm" or where != "title")):
+        if not candidates or (where in wish and (key != "vllm" or where != "title")):
             continue
-        if key != "vllm":
-            return where, candidates[0]
-        chosen = _failing(document, candidates) if where in _WEIGHED else candidates[0]
-        if chosen is None and where not in _ALL_MAY_WORK:
-            chosen = candidates[0]
+        chosen: FoundValue | None = candidates[0]
+        if key == "vllm" and where in _WEIGHED:
+            chosen = _failing(document, candidates) or (None if where in _ALL_MAY_WORK else chosen)
         if chosen is not None:
-            return where, _more_exact(where, chosen, by_place.get("dump", []))
-    return None
+            dumped = by_place.get("dump", []) if key == "vllm" else []
+            yield where, _more_exact(where, chosen, dumped)
+            return
 
 
-def _wanted(document: Document) -> frozenset[str]:
+def _places_of_wishes(document: Document) -> frozenset[str]:
     """The places whose versions the author wants, or only speaks of; of the documentation's he has one."""
     if is_wish(document) and not document.issue.title.lower().startswith("[doc"):
         return _SPOKEN_OF
     return _ONLY_TITLED if is_titled_wish(document) else frozenset()
 
 
-def _more_exact(where: str, chosen: FoundVersion, dumped: list[FoundVersion]) -> FoundVersion:
+def _more_exact(where: str, chosen: FoundValue, dumped: list[FoundValue]) -> FoundValue:
     """The dump's spelling of the same version, where it adds the build; people's versions mean no commit."""
     signs = ("@", "+") if where in ("log", "dump") else ("+",)
     for item in dumped:
@@ -142,7 +172,7 @@ def _more_exact(where: str, chosen: FoundVersion, dumped: list[FoundVersion]) ->
     return chosen
 
 
-def _failing(document: Document, candidates: list[FoundVersion]) -> FoundVersion | None:
+def _failing(document: Document, candidates: list[FoundValue]) -> FoundValue | None:
     """Of the versions somebody names, the one that fails; None if all are said to work.
 
     "a -> b" and "a is faster than b" fail with b; of the others the first whose clause speaks of failing,
@@ -161,7 +191,7 @@ def _failing(document: Document, candidates: list[FoundVersion]) -> FoundVersion
     return None
 
 
-def _later_of_two(document: Document, ordered: list[FoundVersion]) -> FoundVersion | None:
+def _later_of_two(document: Document, ordered: list[FoundValue]) -> FoundValue | None:
     """The right one of "a -> b", "between a and b", "a is faster than b"."""
     for before, after in pairwise(ordered):
         if before.span[0] != after.span[0]:
@@ -178,7 +208,7 @@ def _later_of_two(document: Document, ordered: list[FoundVersion]) -> FoundVersi
     return None
 
 
-def _newest_listed(document: Document, ordered: list[FoundVersion], chosen: FoundVersion) -> FoundVersion:
+def _newest_listed(document: Document, ordered: list[FoundValue], chosen: FoundValue) -> FoundValue:
     """The newest of the versions that stand in one list with the chosen one."""
     at = ordered.index(chosen)
     for before, after in pairwise(ordered[at:]):
@@ -190,7 +220,7 @@ def _newest_listed(document: Document, ordered: list[FoundVersion], chosen: Foun
     return chosen
 
 
-def _clause(document: Document, item: FoundVersion) -> str:
+def _clause(document: Document, item: FoundValue) -> str:
     """The words around a version up to the nearest comma, semicolon, bracket or line end."""
     source, first, last = item.span
     text = document.sources[source]
@@ -204,3 +234,146 @@ def _clause(document: Document, item: FoundVersion) -> str:
         return clause
     start = max(start, *(text.rfind(sign, start, first) for sign in ("\n", ". ", ";")))
     return text[start:end].split("\n\n", 1)[0]
+
+
+def _all_versions(document: Document, environment: Environment) -> Iterator[tuple[str, str, FoundValue]]:
+    """(key, place, version) of everything that looks like one of the versions asked for.
+
+    What the dump states of another package than vLLM is not looked for elsewhere: it is believed first.
+    """
+    dumped = list(_from_dump(environment))
+    yield from dumped
+    yield from _from_title(document)
+    settled = {key for key, where, _ in dumped if key != "vllm" and where in ("dump", "package")}
+    places = Places(document)
+    for source, offset, text in windows(document):
+        for rule in load_rule_set("versions").meeting(text):
+            if rule["where"] == "title" or rule["key"] in settled:
+                continue
+            for item in _found_by(rule, places, source, offset, text):
+                yield rule["key"], rule["where"], item
+                if rule["key"] == "torch" and (cuda := _cuda_of(item.value, item.span)):
+                    yield "cuda", "torch", cuda
+
+
+def _cuda_of(torch: str, span: Span) -> FoundValue | None:
+    """The CUDA version in a torch build: `2.6.0+cu124` is 12.4."""
+    at = torch.find("+cu")
+    digits = torch[at + 3 : at + 6]
+    if at < 0 or len(digits) != 3 or not digits.isdigit():
+        return None
+    place = (span[0], span[1] + at + 1, span[1] + at + 6)
+    return FoundValue(f"{digits[:2]}.{digits[2]}", place, "cuda.torch_build")
+
+
+def _from_dump(environment: Environment) -> Iterator[tuple[str, str, FoundValue]]:
+    """The environment dump's own lines and its package lists."""
+    entries, packages = environment.entries, environment.packages
+    sources = [
+        *((key, "dump", entries.get(label)) for key, label in DUMP_LABELS.items()),
+        *((name, "package", packages.get(name)) for name in _PACKAGES),
+    ]
+    if "PyTorch version" not in entries:
+        sources.append(("cuda", "runtime", entries.get("CUDA runtime version")))
+    for key, where, entry in sources:
+        if entry is not None and (item := _first_word(entry, f"{key}.{where}")):
+            yield key, where, item
+    torch = entries.get("PyTorch version") or packages.get("torch")
+    if torch is not None and (item := _cuda_of(torch.value, torch.span)):
+        yield "cuda", "torch", item
+
+
+def _first_word(entry: Entry, rule: str) -> FoundValue | None:
+    """A value up to the first blank, if it is a version; a commit that was never filled in is left out."""
+    word = entry.value.split(None, 1)[0].rstrip(",;") if entry.value else ""
+    base, sign, commit = word.partition("@")
+    if sign and not all(char in "0123456789abcdef" for char in commit.lower()):
+        word = base
+    bare = word.lstrip("vV")
+    if bare == "dev" and entry.value == "dev":
+        return FoundValue(bare, entry.span, rule)
+    if not bare[:1].isdigit() or "." not in bare:
+        return None
+    source, start, _ = entry.span
+    begin = start + len(word) - len(bare)
+    return FoundValue(bare, (source, begin, begin + len(bare)), rule)
+
+
+def _from_title(document: Document) -> Iterator[tuple[str, str, FoundValue]]:
+    """A title's versions: vLLM's by the title's own rules, the others' as anybody says them."""
+    title = document.sources["title"]
+    for rule in load_rule_set("versions").meeting(title):
+        is_own = rule["where"] == "title"
+        if not is_own and (rule["where"] != "said" or rule["key"] == "vllm"):
+            continue
+        for item in _hits(rule, "title", 0, title):
+            if not (is_own and _is_foreign(title, item.span[1])):
+                yield rule["key"], "title", item
+
+
+def _found_by(rule: Rule, places: Places, source: str, offset: int, text: str) -> Iterator[FoundValue]:
+    """What a rule finds in a body: the first, or of what people say all that is about their machine."""
+    hits = _hits(rule, source, offset, text)
+    if rule["where"] not in _MANY:
+        for item in islice(hits, 1):
+            yield item
+            if rule["where"] == "stated":
+                yield from _listed_with(item, offset, text)
+        return
+    for item in hits:
+        is_theirs = rule["key"] == "vllm" and _is_foreign(text, item.span[1] - offset)
+        if not is_theirs and (rule["where"] == "image" or _is_statement(places, item.span)):
+            yield item
+
+
+def _listed_with(item: FoundValue, offset: int, text: str) -> Iterator[FoundValue]:
+    """The versions that stand in one row with a stated one."""
+    source, _, end = item.span
+    for _ in range(MAX_HITS):
+        more = _MORE.match(text[end - offset : end - offset + 40])
+        if more is None:
+            return
+        start, end = end + more.start(1), end + more.end(1)
+        yield FoundValue(more.group(1), (source, start, end), item.rule)
+
+
+def _is_foreign(text: str, start: int) -> bool:
+    """Whether the word before a version, or before a list of versions, names another product."""
+    before = text[max(0, start - 48) : start].rsplit("\n", maxsplit=1)[-1]
+    for word in reversed(before.replace(",", " ").split()):
+        bare = word.lower().strip("`*()[]:=<>~!")
+        if bare and bare not in _GLUE and not bare[0].isdigit():
+            return bare in _PRODUCTS
+    return False
+
+
+def _is_statement(places: Places, span: Span) -> bool:
+    """Whether somebody tells the version of his environment there, rather than a program of something."""
+    block = places.block_at(span[0], span[1])
+    if block is None or block.kind in ("prose", "heading"):
+        return True
+    heading = block.heading.lower()
+    is_short = len(block.text) < MAX_STATED_CODE_CHARS
+    return block.kind == "code" and is_short and any(word in heading for word in _STATED_UNDER)
+
+
+def _hits(rule: Rule, source: str, offset: int, text: str) -> Iterator[FoundValue]:
+    for match in islice(rule.pattern.finditer(text), MAX_HITS):
+        group = next((g for g in range(1, rule.pattern.groups + 1) if match.group(g)), None)
+        if group is None:
+            continue
+        start = match.start(group)
+        value = match.group(group).rstrip(".")
+        if value.startswith("0.0.") or _is_only_named(rule, text, match, start + len(value)):
+            continue  # an address, or a version that is only spoken of
+        yield FoundValue(
+            value.replace("%2B", "+"), (source, offset + start, offset + start + len(value)), rule.id
+        )
+
+
+def _is_only_named(rule: Rule, text: str, match: Any, end: int) -> bool:
+    """Whether another package's version is asked for, or one end of a range, and not what is installed."""
+    if rule["key"] == "vllm" or rule["where"] not in _SPOKEN:
+        return False
+    before = text[max(0, match.start() - 24) : match.start() + 1].lower().rstrip(" `*(")
+    return before.endswith(_NOT_INSTALLED) or _RANGE_AFTER.match(text[end : end + 12]) is not None

@@ -1,16 +1,23 @@
-"""An error as it is shown: short class, its own words, the innermost telling place.
+"""Errors without their wrapping.
 
-In: `ErrorRecord`s. Out: `Cause`s; what torch, NCCL and the compiler append or wrap is taken off.
+In: `ErrorRecord`s and log lines. Out: causes (short class, own words, innermost telling place), from
+which what torch, NCCL and the compiler append is taken off; and the lines that only report another error
+(`lists/wrappers.toml`), with the inner error where such a line quotes it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
 
-from app.extract.log.frames import Frame, telling_frame
+from app.extract.lists import load
+from app.extract.log.frames import telling_frame
 from app.extract.log.lines import LogLine
-from app.extract.log.tracebacks import ErrorRecord
-from app.extract.rules.patterns import pattern
+from app.extract.log.process_stream import ErrorRecord
+from app.extract.rules.patterns import escape, pattern
+from app.extract.rules.rules import Rule, load_rule_set
 
 ONLY_WRAPPER = "wrapper.only"
 """The rule of what stands for a cause that is not shown."""
@@ -46,31 +53,27 @@ _DUMP = pattern(r"[ :,(=]+(?:\{|\[[^\]]{40}|\w*Namespace\(|\w*Config\(|<[\w.]+ o
 """Where a message begins to print a whole object."""
 _CLAUSE = pattern(r"[,;] | - | \(")
 _TYPED = pattern(r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception)): (\S.{0,400})")
+MAX_WRAPPER_CHARS = 2_000
+MAX_HANDLER_CHARS = 300
+MAX_PLAIN_CHARS = 120
+"""A longer wrapper line is told by its first sentence."""
+_REPR = pattern(r"^['\"]?(\w+(?:Error|Exception))\(['\"]?(.{3,300})")
+_LOUD = frozenset({"ERROR", "CRITICAL"})
+_FAILS = ("error", "exception", "fail", "can't", "cannot", "unable", "died")
+_AFTERWORDS = (
+    "CUDA kernel errors",
+    "For debugging",
+    "Compile with",
+    "The above",
+    "During handling",
+    "raise ",
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """The root cause: `type` without module path, `message` verbatim, `frame` as file:function."""
-
-    type: str | None
-    message: str
-    frame: str | None
-    frames: tuple[Frame, ...]
-    line: LogLine
-    native: bool
-    rule: str
-    weak: int = 0
-
-    @property
-    def is_wrapper(self) -> bool:
-        """Whether these are only the outer words of an error that the text does not show."""
-        return self.rule == ONLY_WRAPPER
-
-
-def as_cause(record: ErrorRecord) -> Cause:
-    """A record as it is shown: short type, message without what torch appends to every error."""
+def as_cause(record: ErrorRecord) -> ErrorRecord:
+    """An error with a short type and its innermost telling place, without what torch appends to all."""
     kind = (record.type or "").rsplit(".", 1)[-1] or None
-    message, place = record.message, record.frame_hint
+    message, place = record.message, record.frame
     inner = _TYPED.match(message) if kind in COMPILER_ERRORS else None
     if inner:
         kind, message = inner.group(1), inner.group(2)
@@ -91,19 +94,11 @@ def as_cause(record: ErrorRecord) -> Cause:
         message = family.group(2)
         if name == "CUDA" and message.startswith("out of memory"):
             kind = "OutOfMemoryError"
-    return Cause(
-        type=kind,
-        message=_short_command(first_sentence(message.strip())),
-        frame=place or telling_frame(record.frames),
-        frames=record.frames,
-        line=record.line,
-        native=record.native,
-        rule=record.rule,
-        weak=record.weak,
-    )
+    message = _short_command(first_sentence(message.strip()))
+    return replace(record, type=kind, message=message, frame=place or telling_frame(record.frames))
 
 
-def called_from(cause: Cause, other: Cause) -> Cause:
+def called_from(cause: ErrorRecord, other: ErrorRecord) -> ErrorRecord:
     """The same cause at another's place."""
     return replace(cause, frame=other.frame, frames=other.frames)
 
@@ -141,7 +136,7 @@ def _short_command(message: str) -> str:
     return message[:end] if end > 0 else message[:MAX_COMMAND_CHARS]
 
 
-def in_words(causes: list[Cause]) -> list[Cause]:
+def in_words(causes: list[ErrorRecord]) -> list[ErrorRecord]:
     """A fault told by its signal's number alone takes the words that the interpreter has for it."""
     if not causes or causes[0].rule != "native.signal_received":
         return causes
@@ -152,7 +147,7 @@ def in_words(causes: list[Cause]) -> list[Cause]:
     return [first, *(cause for cause in causes[1:] if cause is not said)]
 
 
-def with_message(causes: list[Cause]) -> list[Cause]:
+def with_message(causes: list[ErrorRecord]) -> list[ErrorRecord]:
     """A bare cause takes the words that another line of the log gives for the same type."""
     if not causes or causes[0].message:
         return causes
@@ -165,7 +160,7 @@ def with_message(causes: list[Cause]) -> list[Cause]:
     return [first, *(c for c in causes[1:] if c is not said)]
 
 
-def behind_nccl(causes: list[Cause]) -> list[Cause]:
+def behind_nccl(causes: list[ErrorRecord]) -> list[ErrorRecord]:
     """The CUDA error of which NCCL only says that it met one, at the place that called NCCL."""
     if not causes:
         return causes
@@ -179,3 +174,100 @@ def behind_nccl(causes: list[Cause]) -> list[Cause]:
         return causes
     first = fault if fault.frame else called_from(fault, causes[0])
     return [first, *(c for c in causes if c is not fault)]
+
+
+def wrapper_rule(text: str) -> Rule | None:
+    """The rule by which an error only wraps another, or None."""
+    return next(iter(load_rule_set("wrappers").meeting(text)), None)
+
+
+@lru_cache(maxsize=1)
+def _words() -> Any:
+    return pattern("|".join(escape(word) for word in load("wrappers")["words"]))
+
+
+def quoted_error(rule: Rule, record: ErrorRecord) -> list[ErrorRecord]:
+    """The real error, where a wrapper's own words quote it."""
+    text = f"{record.type or ''}: {record.message}"
+    found = rule.pattern.search(text)
+    groups = found.groupdict() if found else {}
+    if not groups.get("inner"):
+        return []
+    words = groups["inner"].strip()
+    typed = _REPR.match(words)
+    kind, message = (typed.group(1), typed.group(2)) if typed else (None, words)
+    message = message.partition("')")[0].partition('")')[0].strip("'\")( ")
+    if not message or wrapper_rule(message) is not None:
+        return []
+    return [as_cause(replace(record, type=kind or record.type, message=message, frames=()))]
+
+
+def wrapper_lines(lines: Sequence[LogLine], errors: Iterable[ErrorRecord]) -> list[tuple[str, LogLine]]:
+    """Wrapper lines that are no exception: plain lines of handlers, of the engine's own and of others."""
+    known = {record.line.number: record for record in errors}
+    found = []
+    for line in _speaking(lines):
+        text = line.text
+        if line.number in known:
+            text = _before(known[line.number])
+        if text.lstrip().startswith(("raise ", "#")) or 'File "' in text:
+            continue
+        rule = wrapper_rule(text[:MAX_WRAPPER_CHARS])
+        if rule is not None and not rule.extra.get("noise"):
+            found.append((_as_told(rule, text), line))
+    return found + list(_handlers(lines, set(known)))
+
+
+def _as_told(rule: Rule, text: str) -> str:
+    """A wrapper's words: only those of its rule if these are a `part` of a line that tells other things."""
+    if rule.extra.get("part"):
+        hit = rule.pattern.search(text)
+        return str(hit.group()) if hit else text
+    text = text.partition(", Traceback")[0].strip()[:MAX_WRAPPER_CHARS]
+    return first_sentence(text) if len(text) > MAX_PLAIN_CHARS else text
+
+
+def _before(record: ErrorRecord) -> str:
+    """What a handler says in front of the error that it prints in the same line."""
+    text = record.line.text
+    if record.native:
+        at = text.find(record.message)
+    else:
+        at = text.find(record.type or "\n") if record.rule == "traceback.inline" else -1
+    return record.line.text[: max(at, 0)].rstrip(" :'\"")
+
+
+def _speaking(lines: Sequence[LogLine]) -> Iterator[LogLine]:
+    """The lines in which a wrapper's word stands: one look at the whole is cheaper than one at each."""
+    text = "\n".join(line.text for line in lines)
+    hits = iter(_words().finditer(text))
+    at, end = -1, -1
+    for hit in hits:
+        start = hit.start()
+        if start < end:
+            continue
+        while end <= start:
+            at += 1
+            end += len(lines[at].text) + 1
+        yield lines[at]
+
+
+def _handlers(lines: Sequence[LogLine], known: set[int]) -> Iterator[tuple[str, LogLine]]:
+    """What a handler logs right above the traceback of the error that it caught."""
+    last: dict[str, LogLine] = {}
+    for line in lines:
+        text = line.text
+        if "Traceback (most recent call last)" in text:
+            above = last.get(line.process)
+            if above is not None and above.number not in known and _names_failure(above):
+                yield above.text.strip(), above
+        if text and not text.isspace():
+            last[line.process] = line
+
+
+def _names_failure(line: LogLine) -> bool:
+    text = line.text
+    if line.level not in _LOUD or len(text) > MAX_HANDLER_CHARS or text[:1].isspace():
+        return False
+    low = text.lower()
+    return not text.startswith(_AFTERWORDS) and any(word in low for word in _FAILS)

@@ -1,6 +1,6 @@
-"""Faults that no Python traceback tells: what kernels, compilers, shells, installers and parsers print.
+"""Faults outside Python: what kernels, compilers, shells, installers and parsers print.
 
-In: a line's text. Out: a `Fault` by the rules of `lists/native.toml`.
+In: a line. Out: an `ErrorRecord` by the rules of `lists/native.toml`.
 """
 
 from __future__ import annotations
@@ -9,18 +9,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from app.extract.log.error_lines import MAX_MESSAGE_CHARS, is_change
+from app.extract.log.lines import LogLine
+from app.extract.log.process_stream import ErrorRecord
+from app.extract.rules.patterns import escape, pattern
 from app.extract.rules.rules import Rule, RuleSet, load_rules
 
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What a rule read: `place` is file and line as printed."""
-
-    type: str | None
-    message: str
-    place: str | None
-    rule: str
-    weak: int
+_LOGGED_AT = pattern(r" ([\w.+-]{3,60}\.cpp:\d{1,6})\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +39,7 @@ def fault_rules(text: str) -> FaultRules | None:
 @lru_cache(maxsize=1)
 def _guards() -> RuleSet:
     rules = load_rules("native")
-    return RuleSet(rules, ["|".join(literal(guard) for guard in rule["guards"]) for rule in rules])
-
-
-def literal(words: str) -> str:
-    """Plain words as a pattern."""
-    return "".join(sign if sign.isalnum() or sign in " _'\"`<:-" else f"\\{sign}" for sign in words)
+    return RuleSet(rules, ["|".join(escape(guard) for guard in rule["guards"]) for rule in rules])
 
 
 def is_guarded(text: str, rules: FaultRules) -> bool:
@@ -61,15 +50,24 @@ def is_guarded(text: str, rules: FaultRules) -> bool:
     return False
 
 
-def fault(text: str, rules: tuple[Rule, ...]) -> Fault | None:
-    """The fault that a line tells."""
+def find_fault(line: LogLine, rules: tuple[Rule, ...]) -> ErrorRecord | None:
+    """The first fault that the rules find in a line."""
     for rule in rules:
-        if not any(guard in text for guard in rule["guards"]):
+        if not any(guard in line.text for guard in rule["guards"]):
             continue
-        found = rule.pattern.search(text)
-        if found and not is_change(text):
+        found = rule.pattern.search(line.text)
+        if found and not is_change(line.text):
             groups = found.groupdict()
-            message = (groups.get("message") or "").strip()[:MAX_MESSAGE_CHARS]
-            kind = rule["type"] or groups.get("type")
-            return Fault(kind, message, groups.get("frame"), rule.id, int(rule.extra.get("weak", 0)))
+            place = groups.get("frame")
+            if place is None and rule.id == "native.watchdog" and (at := _LOGGED_AT.search(line.raw[:400])):
+                place = at.group(1)  # the watchdog's own check: there is no other place
+            return ErrorRecord(
+                rule["type"] or groups.get("type"),
+                (groups.get("message") or "").strip()[:MAX_MESSAGE_CHARS],
+                line,
+                native=True,
+                frame=place,
+                rule=rule.id,
+                weak=int(rule.extra.get("weak", 0)),
+            )
     return None

@@ -41,9 +41,10 @@ _MAX_FAULTS = 8
 
 @dataclass(frozen=True, slots=True)
 class ErrorRecord:
-    """One error. `frames` are outermost first; `chain` says how it follows the record before it.
+    """One error of a log: `frames` are outermost first, `frame` is one place as file:function or file:line.
 
-    `weak`: 1 for what stands behind any error of a running program, 2 for what only repeats or hints at one.
+    `chain` says how it follows the error before it. `weak`: 1 for what stands behind any error of a running
+    program, 2 for what only repeats or hints at one. `native`: no Python exception.
     """
 
     type: str | None
@@ -52,7 +53,7 @@ class ErrorRecord:
     frames: tuple[Frame, ...] = ()
     chain: Chain = ""
     native: bool = False
-    frame_hint: str | None = None
+    frame: str | None = None
     rule: str = "traceback.terminal"
     weak: int = 0
 

@@ -16,31 +16,20 @@ from app.extract.log.frames import is_plumbing, telling_frame
 from app.extract.log.lines import LogLine, read_numbered
 from app.extract.log.messages import (
     ONLY_WRAPPER,
-    Cause,
     as_cause,
     behind_nccl,
     called_from,
     first_sentence,
     in_words,
+    quoted_error,
     with_message,
+    wrapper_lines,
+    wrapper_rule,
 )
+from app.extract.log.process_stream import CUT, ErrorRecord
 from app.extract.log.sampling import telling_lines
-from app.extract.log.tracebacks import CUT, ErrorRecord, find_errors
-from app.extract.log.wrappers import quoted_error, wrapper_lines, wrapper_rule
+from app.extract.log.tracebacks import find_errors
 from app.extract.rules.patterns import pattern
-
-__all__ = [
-    "HINT",
-    "ONLY_WRAPPER",
-    "Cause",
-    "CauseChain",
-    "find_cause",
-    "first_sentence",
-    "is_plumbing",
-    "read_errors",
-    "title_first",
-    "wrapper_rule",
-]
 
 MAX_OTHER_ERRORS = 8
 MAX_CHAIN = 16
@@ -67,18 +56,18 @@ class CauseChain:
     `apparent` stands in for a cause that the log does not show; `place` is where a traceback was cut.
     """
 
-    cause: Cause | None
+    cause: ErrorRecord | None
     wrappers: tuple[tuple[str, LogLine], ...] = ()
-    other: tuple[Cause, ...] = ()
-    apparent: Cause | None = None
+    other: tuple[ErrorRecord, ...] = ()
+    apparent: ErrorRecord | None = None
     place: str | None = None
 
 
 def find_cause(errors: Sequence[ErrorRecord], lines: Sequence[LogLine]) -> CauseChain:
     """Sort a log's errors into cause, wrappers and others."""
     wrappers: list[tuple[str, LogLine]] = []
-    candidates: list[tuple[tuple[int, ...], Cause]] = []
-    inner: list[Cause] = []
+    candidates: list[tuple[tuple[int, ...], ErrorRecord]] = []
+    inner: list[ErrorRecord] = []
     outer: list[ErrorRecord] = []
     told = _of_the_failure([record for record in errors if record.rule != CUT])
     for position, record in enumerate(told):
@@ -151,7 +140,7 @@ def title_first(errors: CauseChain, title: str) -> CauseChain:
     return replace(errors, cause=named, other=others)
 
 
-def _told_in(title: str, cause: Cause) -> bool:
+def _told_in(title: str, cause: ErrorRecord) -> bool:
     words = {word.lower() for word in _WORD.findall(cause.message)}
     said = {word.lower() for word in _WORD.findall(title)}
     return len(words) >= MIN_TITLE_WORDS and len(words & said) >= 0.8 * len(words)
@@ -162,7 +151,7 @@ def _apparent(
     told: Sequence[ErrorRecord],
     wrappers: Sequence[tuple[str, LogLine]],
     lines: Sequence[LogLine],
-) -> Cause | None:
+) -> ErrorRecord | None:
     """What stands for the cause where only wrappers tell: the innermost exception, else a plain line."""
     if outer:
         record = min(outer, key=_shown)
@@ -170,13 +159,13 @@ def _apparent(
         return replace(cause, rule=ONLY_WRAPPER)
     if wrappers:
         text, line = min(wrappers, key=lambda item: (_is_hollow(item[0]), item[1].number))
-        return Cause(None, first_sentence(text), None, (), line, native=False, rule=ONLY_WRAPPER)
+        return ErrorRecord(None, first_sentence(text), line, rule=ONLY_WRAPPER)
     for line in lines:
         loud = line.level in _LOUD and _is_news(line.text)
         found = None if loud or "rror" not in line.text else _PROGRAM_ERROR.match(line.text)
         message = line.text.strip() if loud else found.group(1) if found else ""
         if message and wrapper_rule(message) is None:
-            return Cause(None, first_sentence(message[:300]), None, (), line, native=False, rule=ERROR_LINE)
+            return ErrorRecord(None, first_sentence(message[:300]), line, rule=ERROR_LINE)
     return None
 
 
@@ -197,7 +186,7 @@ def _is_news(text: str) -> bool:
     return len(text) > 12 and " " in text and begins and text.rstrip()[-1:] not in ":,({[="
 
 
-def _apart(causes: list[Cause]) -> tuple[list[Cause], list[tuple[str, LogLine]]]:
+def _apart(causes: list[ErrorRecord]) -> tuple[list[ErrorRecord], list[tuple[str, LogLine]]]:
     """Causes without those that only hint at the first, and these as wrappers."""
     if not causes or causes[0].weak == HINT:
         return causes, []
@@ -209,7 +198,7 @@ def _apart(causes: list[Cause]) -> tuple[list[Cause], list[tuple[str, LogLine]]]
     return kept, [(cause.message, cause.line) for cause in hints if cause.message]
 
 
-def _placed(cause: Cause, lines: Sequence[LogLine]) -> Cause:
+def _placed(cause: ErrorRecord, lines: Sequence[LogLine]) -> ErrorRecord:
     """A failed image build is placed in its Dockerfile, if the builder names the line."""
     if cause.frame is not None or not cause.native:
         return cause
@@ -260,7 +249,7 @@ def _met_vllm(errors: Sequence[ErrorRecord], position: int) -> bool:
     return False
 
 
-def _with_outer_place(cause: Cause, errors: Sequence[ErrorRecord], position: int) -> Cause:
+def _with_outer_place(cause: ErrorRecord, errors: Sequence[ErrorRecord], position: int) -> ErrorRecord:
     """An error raised inside a library alone takes the place from which vLLM called it, if that is told."""
     if cause.native or not cause.frames or not all(is_plumbing(frame) for frame in cause.frames):
         return cause
@@ -276,7 +265,7 @@ def _with_outer_place(cause: Cause, errors: Sequence[ErrorRecord], position: int
     return cause
 
 
-def _is_remote(above: ErrorRecord, cause: Cause) -> bool:
+def _is_remote(above: ErrorRecord, cause: ErrorRecord) -> bool:
     """Whether the error above is that with which Ray hands on an error of another machine, printed in it."""
     near = cause.line.number - above.line.number <= MAX_REMOTE_LINES
     return near and above.line.process == cause.line.process and above.message.startswith("ray::")
@@ -296,9 +285,9 @@ def _process_depth(record: ErrorRecord) -> int:
     return 3 if name.startswith(("APIServer", "ApiServer")) else 2
 
 
-def _distinct(causes: Sequence[Cause]) -> list[Cause]:
+def _distinct(causes: Sequence[ErrorRecord]) -> list[ErrorRecord]:
     """Each error once: ranks and second copies repeat it."""
-    kept: dict[tuple[str | None, str], Cause] = {}
+    kept: dict[tuple[str | None, str], ErrorRecord] = {}
     for cause in causes:
         key = (cause.type, cause.message.translate(_DIGITS)[:160])
         first = kept.setdefault(key, cause)
@@ -307,6 +296,6 @@ def _distinct(causes: Sequence[Cause]) -> list[Cause]:
     return list(kept.values())
 
 
-def _is_idle(cause: Cause) -> bool:
+def _is_idle(cause: ErrorRecord) -> bool:
     """Whether an error's frames are those of libraries only."""
     return bool(cause.frames) and all(is_plumbing(frame) for frame in cause.frames)

@@ -22,8 +22,8 @@ from typing import Any
 
 from app.extract.facts import Signature, SignatureRole
 from app.extract.lists import load
-from app.extract.log.root_cause import Cause, is_plumbing
-from app.extract.log.tracebacks import Frame
+from app.extract.log.frames import Frame, is_plumbing
+from app.extract.log.process_stream import ErrorRecord
 from app.extract.rules.patterns import pattern
 
 MAX_MESSAGE_CHARS = 400
@@ -60,7 +60,7 @@ ASYNCHRONOUS = ("CUDA error", "HIP error", "NCCL error")
 """Errors that are reported late: their Python frame is where the program was, not where it failed."""
 
 
-def make_signature(cause: Cause, role: SignatureRole = "root") -> Signature:
+def make_signature(cause: ErrorRecord, role: SignatureRole = "root") -> Signature:
     """The signature of an error."""
     places = [] if cause.type in ASYNCHRONOUS and not cause.native else telling_places(cause.frames)
     if not places and cause.frame and cause.native:

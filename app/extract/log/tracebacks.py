@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 from app.extract.log.error_lines import (
-    MAX_MESSAGE_CHARS,
     bare_end,
     in_title,
     inline,
@@ -21,9 +20,8 @@ from app.extract.log.error_lines import (
 )
 from app.extract.log.frames import PYTHON, Frame, join_frames, other_frame, pytest_place, stack_frame
 from app.extract.log.lines import LogLine
-from app.extract.log.native_faults import FaultRules, fault, fault_rules, is_guarded
+from app.extract.log.native_faults import FaultRules, fault_rules, find_fault, is_guarded
 from app.extract.log.process_stream import (
-    CUT,
     ErrorRecord,
     Stream,
     add,
@@ -34,19 +32,6 @@ from app.extract.log.process_stream import (
     look_inward,
 )
 from app.extract.rules.patterns import pattern
-from app.extract.rules.rules import Rule
-
-__all__ = [
-    "CUT",
-    "MAX_ERRORS",
-    "MAX_FRAMES",
-    "MAX_MESSAGE_CHARS",
-    "ErrorRecord",
-    "Frame",
-    "find_errors",
-    "may_tell_errors",
-    "title_error",
-]
 
 MAX_ERRORS = 400
 """What is kept of a log; a crash loop repeats itself."""
@@ -59,7 +44,6 @@ _KEYWORDS = frozenset(
 )
 _ASSERT = pattern(r"^\s*assert\s+(.{3,200})$")
 _RAISE = pattern(r"^\s*raise\s+(?:\w+\.)*(\w+(?:Error|Exception))\((?:['\"]([^'\"{}]{3,300})['\"]?\)?)?")
-_LOGGED_AT = pattern(r" ([\w.+-]{3,60}\.cpp:\d{1,6})\]")
 _SHOWN = pattern(r"^([A-Z]\w*(?:Error|Exception))\((?:'([^']{6,300})'|\"([^\"]{6,300})\")\)$")
 _DEF = pattern(r"^\s*(?:async )?def (\w{1,80})\(")
 _FAILED_TEST = pattern(r"(?:^|[\s\]|])E {3,}(assert \S.{0,200})$")
@@ -120,9 +104,9 @@ def _read(stream: Stream, line: LogLine, native: FaultRules | None) -> None:
     if "assert " in text or "raise " in text or "def " in text:
         _read_code(stream, line)
     rules = native if native is not None and is_guarded(text, native) else None
-    record = _fault(line, rules.early) if rules else None
+    record = find_fault(line, rules.early) if rules else None
     record = record or _terminal(stream, line) or _shown_error(line)
-    record = record or (_fault(line, rules.late) if rules else None)
+    record = record or (find_fault(line, rules.late) if rules else None)
     if record:
         add(stream, record)
 
@@ -242,7 +226,7 @@ def _terminal(stream: Stream, line: LogLine) -> ErrorRecord | None:
         if told:
             frames = tuple(stream.frames) if stream.open else ()
             place = _test_place(text)
-            return ErrorRecord(*told, line, frames, stream.chain, frame_hint=place, rule="traceback.inline")
+            return ErrorRecord(*told, line, frames, stream.chain, frame=place, rule="traceback.inline")
     return None
 
 
@@ -274,19 +258,6 @@ def _read_inline(stream: Stream, line: LogLine, rest: str) -> None:
         add(stream, ErrorRecord(kind, message, line, frames, stream.chain, rule="traceback.flat"))
 
 
-def _fault(line: LogLine, rules: tuple[Rule, ...]) -> ErrorRecord | None:
-    """A fault that no Python traceback tells."""
-    found = fault(line.text, rules)
-    if found is None:
-        return None
-    place = found.place
-    if place is None and found.rule == "native.watchdog" and (logged := _LOGGED_AT.search(line.raw[:400])):
-        place = logged.group(1)  # the watchdog's own check: there is no other place
-    return ErrorRecord(
-        found.type, found.message, line, native=True, frame_hint=place, rule=found.rule, weak=found.weak
-    )
-
-
 def title_error(title: str) -> ErrorRecord | None:
     """The error that a title names, as "[Bug]: ValueError: …" does."""
     line = LogLine(1, title, "", "", 0, len(title), title)
@@ -294,5 +265,5 @@ def title_error(title: str) -> ErrorRecord | None:
     if told is not None:
         return ErrorRecord(*told, line, rule="title.inline")
     rules = fault_rules(title)
-    found = (_fault(line, rules.early) or _fault(line, rules.late)) if rules else None
+    found = (find_fault(line, rules.early) or find_fault(line, rules.late)) if rules else None
     return None if found is None or found.weak else found

@@ -1,6 +1,6 @@
 """The error that people name in their own sentences, where no log shows it.
 
-In: a `Document` in which neither log nor traceback holds an error. Out: a `Cause` with its class, its
+In: a `Document` in which neither log nor traceback holds an error. Out: a `ErrorRecord` with its class, its
 message only where the text quotes one, and the place where the sentence names file or function. What is
 denied, wished, only feared, or said of another failure is none.
 """
@@ -12,7 +12,8 @@ from typing import Any
 
 from app.extract.lists import load
 from app.extract.log.lines import LogLine
-from app.extract.log.root_cause import Cause, first_sentence, wrapper_rule
+from app.extract.log.messages import first_sentence, wrapper_rule
+from app.extract.log.process_stream import ErrorRecord
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rules
 from app.extract.text.document import Document, Line
@@ -65,7 +66,7 @@ _MANY = 3
 """Names of so many errors in one sentence are a list, no report."""
 
 
-def find_stated_error(document: Document, *, comments: bool = False) -> Cause | None:
+def find_stated_error(document: Document, *, comments: bool = False) -> ErrorRecord | None:
     """The error that title and body name in prose, or (`comments`) the first comment that does."""
     if is_request(document):
         return None
@@ -108,7 +109,7 @@ def _located_failure(document: Document) -> str | None:
     return None
 
 
-def find_announced_error(document: Document) -> Cause | None:
+def find_announced_error(document: Document) -> ErrorRecord | None:
     """The words that stand alone in a code block below "we get the following error:"."""
     if is_request(document):
         return None
@@ -123,7 +124,7 @@ def find_announced_error(document: Document) -> Cause | None:
     return _repeated_title(document)
 
 
-def _repeated_title(document: Document) -> Cause | None:
+def _repeated_title(document: Document) -> ErrorRecord | None:
     """A program's refusal that is both the title and all that the text says of the failure."""
     title = _TAGS.sub("", document.issue.title).strip()
     if not _REFUSES.search(title) or not _is_message(title):
@@ -142,7 +143,7 @@ def _is_message(text: str) -> bool:
     return len(words) >= MIN_MESSAGE_WORDS and plain >= 0.6 * len(words) and wrapper_rule(text) is None
 
 
-def find_served_error(document: Document) -> Cause | None:
+def find_served_error(document: Document) -> ErrorRecord | None:
     """All that a log tells may be the server's answer to a request: the last resort."""
     for text in document.sources.values():
         found = _SERVED.search(text) if '"POST ' in text or "500 Internal" in text else None
@@ -155,9 +156,9 @@ def find_served_error(document: Document) -> Cause | None:
 
 def _cause_at(
     line: Line, message: str, rule: str, kind: str | None = None, frame: str | None = None
-) -> Cause:
+) -> ErrorRecord:
     logged = LogLine(0, line.text, "", "", line.start, line.end, line.text)
-    return Cause(kind, message, frame, (), logged, native=False, rule=rule)
+    return ErrorRecord(kind, message, logged, frame=frame, rule=rule)
 
 
 def _speaks(low: str) -> bool:
@@ -165,7 +166,7 @@ def _speaks(low: str) -> bool:
     return any(word in low for rule in load_rules("said_error") for word in rule["words"])
 
 
-def _mentions(sentences: Iterable[Sentence]) -> Iterator[Cause]:
+def _mentions(sentences: Iterable[Sentence]) -> Iterator[ErrorRecord]:
     for sentence in sentences:
         if sentence.is_proposal or (sentence.is_heading and sentence.source != "title"):
             continue
@@ -174,8 +175,8 @@ def _mentions(sentences: Iterable[Sentence]) -> Iterator[Cause]:
         yield from _of_sentence(sentence)
 
 
-def _of_sentence(sentence: Sentence) -> Iterator[Cause]:
-    kept: list[tuple[int, Cause]] = []
+def _of_sentence(sentence: Sentence) -> Iterator[ErrorRecord]:
+    kept: list[tuple[int, ErrorRecord]] = []
     for rule in load_rules("said_error"):
         if not any(word in sentence.low for word in rule["words"]):
             continue
@@ -187,7 +188,7 @@ def _of_sentence(sentence: Sentence) -> Iterator[Cause]:
         yield from (cause for _, cause in sorted(kept, key=lambda item: item[0]))
 
 
-def _cause(sentence: Sentence, rule: Rule, found: Any) -> Cause | None:
+def _cause(sentence: Sentence, rule: Rule, found: Any) -> ErrorRecord | None:
     start, end = found.span()
     if _denied(sentence.low[:start], sentence.low[end : end + CHARS_BEHIND]):
         return None

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from app.extract.facts import Facts
-from app.extract.log.root_cause import ONLY_WRAPPER
+from app.extract.log.messages import ONLY_WRAPPER
 from app.extract.reader import LogReading
 from app.knowledge.diagnosis.shapes import Band, Match, RootCause, Why
 from app.knowledge.labels import BACKENDS

@@ -25,8 +25,11 @@ from snowballstemmer.english_stemmer import EnglishStemmer
 from app.extract.fields.failure_kind import find_failure
 from app.extract.fields.gpu_names import architectures_of
 from app.extract.lists import load
+from app.extract.log.frames import is_plumbing
 from app.extract.log.lines import LogLine
-from app.extract.log.root_cause import Cause, CauseChain, is_plumbing, wrapper_rule
+from app.extract.log.messages import wrapper_rule
+from app.extract.log.process_stream import ErrorRecord
+from app.extract.log.root_cause import CauseChain
 from app.extract.log.signature import mask
 from app.extract.reader import LogReading
 from app.extract.rules.patterns import pattern
@@ -198,7 +201,7 @@ def _beside_wrappers(lines: Sequence[LogLine]) -> Iterator[LogLine]:
             yield line
 
 
-def error_terms(cause: Cause) -> Iterable[str]:
+def error_terms(cause: ErrorRecord) -> Iterable[str]:
     """Masked words of an error line, alone and in pairs, and its type."""
     words = _tokens([mask(cause.message)])
     yield from _grams(words)
@@ -206,7 +209,7 @@ def error_terms(cause: Cause) -> Iterable[str]:
         yield f"type:{cause.type}"
 
 
-def frame_terms(cause: Cause) -> Iterable[str]:
+def frame_terms(cause: ErrorRecord) -> Iterable[str]:
     """The telling frames as file:function, alone and in pairs of neighbours."""
     places = [frame.place for frame in cause.frames if not is_plumbing(frame)]
     if not places and cause.frame:
@@ -215,7 +218,7 @@ def frame_terms(cause: Cause) -> Iterable[str]:
     yield from dict.fromkeys(f"{one} > {two}" for one, two in pairwise(places))
 
 
-def message_key(cause: Cause) -> str:
+def message_key(cause: ErrorRecord) -> str:
     """Type and masked message as one term."""
     return f"{cause.type or 'error'} | {mask(cause.message)}"[:300]
 

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.extract.fields.environment import read_environment
+from app.extract.fields.gpu_count import count_gpus
 from app.extract.fields.gpu_names import canonical_name
-from app.extract.fields.gpus import count_gpus, find_gpus
+from app.extract.fields.gpus import find_gpus
 from app.extract.fields.settings import read_settings
 from app.extract.lists import load
 from app.extract.text.blocks import read_document

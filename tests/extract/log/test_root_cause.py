@@ -6,15 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.log.root_cause import (
-    CauseChain,
-    first_sentence,
-    is_plumbing,
-    read_errors,
-    title_first,
-    wrapper_rule,
-)
-from app.extract.log.tracebacks import Frame
+from app.extract.log.frames import Frame, is_plumbing
+from app.extract.log.messages import ONLY_WRAPPER, first_sentence, wrapper_rule
+from app.extract.log.root_cause import CauseChain, read_errors, title_first
 
 SITE = "/opt/venv/lib/python3.12/site-packages"
 CORE = "(EngineCore_DP0 pid=9) ERROR 03-14 09:26:54 [core.py:842] "
@@ -729,5 +723,5 @@ def test_what_stands_for_a_cause_knows_that_it_only_wraps() -> None:
     standing = read("ChildProcessError: worker died\n").apparent
 
     assert standing is not None
-    assert standing.is_wrapper
-    assert not title_first(read(CRASH), "").cause.is_wrapper  # type: ignore[union-attr]
+    assert standing.rule == ONLY_WRAPPER
+    assert title_first(read(CRASH), "").cause.rule != ONLY_WRAPPER  # type: ignore[union-attr]

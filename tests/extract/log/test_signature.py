@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.extract.facts import Signature
+from app.extract.log.frames import Frame
 from app.extract.log.root_cause import read_errors
 from app.extract.log.signature import (
     MAX_MESSAGE_CHARS,
@@ -22,7 +23,6 @@ from app.extract.log.signature import (
     signature_id,
     telling_places,
 )
-from app.extract.log.tracebacks import Frame
 
 CASES = [
     ("illegal address 0x7f31b24b9446", "illegal address <hex>"),

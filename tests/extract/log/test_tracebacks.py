@@ -6,16 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.extract.log.error_lines import MAX_MESSAGE_CHARS
+from app.extract.log.frames import Frame
 from app.extract.log.lines import read_lines
-from app.extract.log.tracebacks import (
-    MAX_ERRORS,
-    MAX_FRAMES,
-    MAX_MESSAGE_CHARS,
-    ErrorRecord,
-    Frame,
-    find_errors,
-    title_error,
-)
+from app.extract.log.process_stream import ErrorRecord
+from app.extract.log.tracebacks import MAX_ERRORS, MAX_FRAMES, find_errors, title_error
 from app.extract.text.blocks import split_lines
 
 LOADER = "/opt/venv/lib/python3.12/site-packages/vllm/model_executor/model_loader/utils.py"
@@ -172,7 +167,7 @@ def test_a_flattened_traceback_is_read() -> None:
 def test_a_native_fault_is_an_error(line: str, wanted: tuple[str, str, str | None]) -> None:
     [record] = errors(line)
 
-    assert (record.type, record.message, record.frame_hint) == wanted
+    assert (record.type, record.message, record.frame) == wanted
     assert record.native is True
 
 
@@ -403,7 +398,7 @@ def test_a_traceback_that_was_cut_behind_raise_tells_the_class() -> None:
 def test_a_cmake_error_s_words_stand_on_the_next_line() -> None:
     [record] = errors("CMake Error at cmake/utils.cmake:50 (message):\n  No such compiler is known\n")
 
-    assert (record.message, record.frame_hint) == ("No such compiler is known", "utils.cmake:50")
+    assert (record.message, record.frame) == ("No such compiler is known", "utils.cmake:50")
 
 
 @pytest.mark.parametrize(
