@@ -19,10 +19,10 @@ from app.errors import InputError, StoreError
 from app.knowledge.cluster.update import withdraw
 from app.knowledge.indexing.batches import derive_changed
 from app.store.github.comments import save_comments
-from app.store.github.deliveries import add_delivery, purge_deliveries
 from app.store.github.issues import add_repository, save_issues
-from app.store.github.presence import gone_comments, gone_issues, mark_comment_gone
+from app.store.github.presence import find_gone, mark_gone
 from app.store.github.releases import save_releases
+from app.store.github.sync_state import add_delivery, purge_deliveries
 from app.store.records import CommentRecord, IssueRecord
 from app.store.session import Store
 from ingest.parse.fields import Row, flag_of, id_of, part_of, text_of
@@ -99,9 +99,11 @@ def _save_comment(session: Session, repo_id: int, repo: str, payload: Row, actio
     issue, row = issue_record(part_of(payload, "issue"), repo), part_of(payload, "comment")
     changed = _save_newer(session, repo_id, issue)
     if action == "deleted":
-        return [*changed, issue.number] if mark_comment_gone(session, repo_id, id_of(row, "id")) else changed
+        return (
+            [*changed, issue.number] if mark_gone(session, "comment", repo_id, id_of(row, "id")) else changed
+        )
     comment = comment_record({"issue_number": issue.number, **row})
-    if not _is_outdated(comment, gone_comments(session, repo_id, [comment.id])):
+    if not _is_outdated(comment, find_gone(session, "comment", repo_id, [comment.id])):
         changed += save_comments(session, repo_id, [comment])
     return changed
 
@@ -120,7 +122,7 @@ _SAVERS: Mapping[str, Callable[[Session, int, str, Row, str], list[int]]] = {
 
 
 def _save_newer(session: Session, repo_id: int, issue: IssueRecord) -> list[int]:
-    if _is_outdated(issue, gone_issues(session, repo_id, [issue.number])):
+    if _is_outdated(issue, find_gone(session, "issue", repo_id, [issue.number])):
         return []
     return list(save_issues(session, repo_id, [issue]))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from alembic import context
 
-from app.store.github.counts import TallyRow  # noqa: F401 - its table is part of the schema
 from app.store.tables import metadata
 
 connection = context.config.attributes["connection"]

@@ -16,13 +16,7 @@ from functools import partial
 from app.errors import GitHubError
 from app.knowledge.cluster.update import withdraw
 from app.knowledge.indexing.batches import Progress
-from app.store.github.presence import (
-    mark_comment_gone,
-    note_comments_seen,
-    note_issues_seen,
-    unseen_comments,
-    unseen_issues,
-)
+from app.store.github.presence import find_unseen, mark_gone, note_seen
 from app.store.github.sync_state import find_cursor, save_cursor
 from ingest.one_issue import ask_issue, mark_transferred
 from ingest.sync.lists import forget_crawl
@@ -56,10 +50,10 @@ def end_crawl(run: SyncRun, begun: datetime) -> None:
         GitHubError: GitHub refused or could not be reached; what was asked before is labelled.
     """
     with run.store.reading() as session:
-        numbers = unseen_issues(session, run.repo_id, begun)
+        numbers = find_unseen(session, "issue", run.repo_id, begun)
     _each(run, "missing issues", numbers, _check_issue)
     with run.store.reading() as session:
-        keys = unseen_comments(session, run.repo_id, begun)
+        keys = find_unseen(session, "comment", run.repo_id, begun)
     _each(run, "missing comments", keys, _check_comment)
     with run.store.unit_of_work() as session:
         save_cursor(session, run.repo_id, STREAM, {})
@@ -76,7 +70,7 @@ def _check_issue(run: SyncRun, number: int) -> None:
     asked_at = now()
     found = ask_issue(run.client, run.repo, number)
     if found.row is not None:
-        note = partial(note_issues_seen, repo_id=run.repo_id, numbers=[number], seen_at=asked_at)
+        note = partial(note_seen, kind="issue", repo_id=run.repo_id, keys=[number], seen_at=asked_at)
         run.store_rows("issues", (found.row,), asked_at, note)
         return
     with run.store.unit_of_work() as session:
@@ -91,9 +85,9 @@ def _check_comment(run: SyncRun, key: int) -> None:
     row = run.client.get_object(f"/repos/{run.repo}/issues/comments/{key}")
     if row is None:
         with run.store.unit_of_work() as session:
-            run.result.gone += mark_comment_gone(session, run.repo_id, key)
+            run.result.gone += mark_gone(session, "comment", run.repo_id, key)
         return
     if row.get("id") != key:
         raise GitHubError(f"GitHub answered another comment for {key}")
-    note = partial(note_comments_seen, repo_id=run.repo_id, keys=[key], seen_at=asked_at)
+    note = partial(note_seen, kind="comment", repo_id=run.repo_id, keys=[key], seen_at=asked_at)
     run.store_rows("comments", (row,), asked_at, note)

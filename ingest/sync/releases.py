@@ -20,12 +20,11 @@ from sqlmodel import Session
 
 from app.errors import GitHubError, InputError, RefusedError
 from app.knowledge.indexing.batches import Progress
+from app.store.derived.weeks import DatedRelease, release_dates
 from app.store.github.fix_containment import (
     NO_COMMIT,
     ContainmentAnswer,
     MergedFix,
-    ReleaseDay,
-    full_releases,
     save_answers,
     unnamed_fixes,
 )
@@ -117,8 +116,8 @@ def ask_containment(run: SyncRun) -> None:
     To be called when the lists are stored and read: it begins at what the pull requests say they fix.
     """
     with run.store.reading() as session:
-        releases = full_releases(session, run.repo_id)
-        newest = max((item.published_at for item in releases if item.published_at), default=None)
+        releases = release_dates(session, run.repo_id, full=True)
+        newest = releases[-1].published_at if releases else None
         fixes = unnamed_fixes(session, run.repo_id, run.repo, before=newest) if newest else []
     begun = run.client.requests
     asked = 0
@@ -135,11 +134,9 @@ def ask_containment(run: SyncRun) -> None:
 
 
 def _answers(
-    run: SyncRun, fix: MergedFix, releases: Sequence[ReleaseDay], begun: int
+    run: SyncRun, fix: MergedFix, releases: Sequence[DatedRelease], begun: int
 ) -> Iterator[ContainmentAnswer]:
-    tags = [
-        item.tag for item in releases if item.published_at is not None and item.published_at >= fix.merged_at
-    ][:TAGS_PER_FIX]
+    tags = [item.tag for item in releases if item.published_at >= fix.merged_at][:TAGS_PER_FIX]
     open_tags = [tag for tag in tags if tag not in fix.asked]
     if not open_tags or not _may_ask(run, begun):
         return

@@ -13,10 +13,9 @@ from app.errors import InputError, StoreError
 from app.extract.reader import RULES_VERSION
 from app.store.derived.readings import stale_numbers
 from app.store.github.comments import find_comments
-from app.store.github.deliveries import KEPT
 from app.store.github.issues import find_issue, find_repository
 from app.store.github.releases import first_releases_of, tags_of
-from app.store.github.sync_state import find_cursor
+from app.store.github.sync_state import DELIVERIES_KEPT, find_cursor
 from app.store.records import CommentRecord, IssueRecord
 from app.store.session import Store
 from app.store.tables import metadata
@@ -309,7 +308,7 @@ def test_no_cursor_moves(store: Store, take: Taker) -> None:
 
 
 def test_old_deliveries_are_forgotten(take: Taker) -> None:
-    with time_machine.travel(datetime.now(UTC) - KEPT - timedelta(hours=1), tick=False):
+    with time_machine.travel(datetime.now(UTC) - DELIVERIES_KEPT - timedelta(hours=1), tick=False):
         take("issues", told("opened", issue=an_issue()), "old")
     take("issues", told("edited", issue=an_issue(updated=40)), "new")
 

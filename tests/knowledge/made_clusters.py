@@ -11,7 +11,7 @@ from app.store.derived.readings import Reading, save_readings
 from app.store.github.issues import add_repository, save_issues
 from app.store.records import LinkRecord
 from app.store.session import Store
-from app.store.tables import ClusterAliasRow, ClusterMemberRow, ClusterRow
+from app.store.tables import CLUSTER, CLUSTER_ALIAS, CLUSTER_MEMBER
 from tests.samples import REPO, an_issue
 
 TEXT = "ValueError | No room for the cache."
@@ -86,15 +86,13 @@ def group(
     """Puts issues into one cluster; `old` once named it."""
     known = signatures or {}
     with store.unit_of_work() as session:
-        session.add(ClusterRow(repo_id=repo_id, id=key, canonical=canonical, text=text))
+        execute = session.connection().execute
+        execute(CLUSTER.insert().values(repo_id=repo_id, id=key, canonical=canonical, text=text))
         for number in (canonical, *others):
-            session.add(
-                ClusterMemberRow(
-                    repo_id=repo_id, number=number, cluster_id=key, signature_id=known.get(number), traits={}
-                )
-            )
+            member = {"number": number, "cluster_id": key, "signature_id": known.get(number), "traits": {}}
+            execute(CLUSTER_MEMBER.insert().values(repo_id=repo_id, **member))
         if old:
-            session.add(ClusterAliasRow(repo_id=repo_id, old_id=old, number=canonical))
+            execute(CLUSTER_ALIAS.insert().values(repo_id=repo_id, old_id=old, number=canonical))
 
 
 def link(store: Store, repo_id: int, number: int, target: int, kind: str, **more: Any) -> None:

@@ -25,7 +25,7 @@ from app.store.github.counts import find_stock
 from app.store.github.issues import find_repository
 from app.store.github.sync_state import begin_run, end_run
 from app.store.session import Store
-from app.store.tables import ClusterMemberRow
+from app.store.tables import CLUSTER_MEMBER
 from tests.knowledge.conftest import Keep
 from tests.samples import EARLY, LATE, REPO, a_comment, a_pull, a_release, a_traceback, an_issue, fenced
 
@@ -208,9 +208,9 @@ def test_links_across_take_no_place_from_those_within_and_join_no_clusters(store
 
     assert named(related(store, REPO, 900)) == {(REPO, 901): "similar", (FLASH, 70): "similar"}
     with store.reading() as session:
-        rows = session.exec(
-            select(ClusterMemberRow.repo_id, ClusterMemberRow.number, ClusterMemberRow.cluster_id)
-        ).all()
+        rows = (
+            session.connection().execute(select(*CLUSTER_MEMBER.c["repo_id", "number", "cluster_id"])).all()
+        )
     places = {(repo_id, cluster) for repo_id, _, cluster in rows}
     assert len({repo_id for repo_id, _ in places}) == 2
     assert sorted(number for _, number, _ in rows) == [70, 900, 901]

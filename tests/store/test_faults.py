@@ -20,7 +20,7 @@ from app.errors import StoreError
 from app.store.derived.readings import stale_numbers
 from app.store.engine import connect as dialect
 from app.store.github.issues import add_repository, find_issue, numbers_of, save_issues
-from app.store.github.sync_state import as_of, begin_run, end_run
+from app.store.github.sync_state import begin_run, end_run, fresh_as_of
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 from tests.postgresql import PostgreSQL
@@ -295,7 +295,7 @@ def test_a_jump_of_the_clock_loses_no_row_and_ends_no_run_early(store: Store, ju
     with store.reading() as session:
         assert stale_numbers(session, 1, "any")[-1] == 900
         assert find_issue(session, 1, 500) is not None
-        assert as_of(session) is not None
+        assert fresh_as_of(session, 1) is not None
     assert stored(store) == [11, 12, 13, 500, 900]
 
 

@@ -176,7 +176,7 @@ def withdraw(session: Session, repo_id: int, number: int, reason: str) -> bool:
 
     It is kept, but no cluster shows it as the one to read.
     """
-    if not mark_gone(session, repo_id, number, reason):
+    if not mark_gone(session, "issue", repo_id, number, reason):
         return False
     for member in find_members(session, repo_id, [number]).values():
         change = Change([replace(member.traits, gone=True)])

@@ -17,9 +17,15 @@ from app.paths import cards_dir
 from app.starter.cards import REPO, Card, read_cards
 from app.store.derived.readings import stale_numbers
 from app.store.engine.connect import take_turn
-from app.store.github.cards import save_cards
 from app.store.github.counts import correct_tally
-from app.store.github.issues import add_repository, count_issues, find_repository, numbers_of, save_issues
+from app.store.github.issues import (
+    add_repository,
+    count_issues,
+    find_repository,
+    numbers_of,
+    save_cards,
+    save_issues,
+)
 from app.store.records import CARD, IssueRecord
 from app.store.session import Store
 

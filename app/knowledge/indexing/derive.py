@@ -30,9 +30,8 @@ from app.store.derived.clusters import FailureTraits
 from app.store.derived.readings import Reading, save_readings
 from app.store.derived.search_index import index_terms
 from app.store.engine.connect import take_turn
-from app.store.github.cards import find_cards
 from app.store.github.comments import find_comments
-from app.store.github.issues import find_issues
+from app.store.github.issues import find_cards, find_issues
 from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord
 
 log = structlog.get_logger(__name__)

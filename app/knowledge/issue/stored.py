@@ -17,9 +17,8 @@ from app.extract.redaction.redact import mask_secrets
 from app.knowledge.issue.shapes import Quote
 from app.starter.cards import parse_card
 from app.store.derived.readings import all_links_to, find_facts, links_from
-from app.store.github.cards import find_cards
 from app.store.github.comments import find_comments
-from app.store.github.issues import get_issue
+from app.store.github.issues import find_cards, get_issue
 from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord
 
 LINE_CHARS = 160

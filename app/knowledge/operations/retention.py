@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 import structlog
 
 from app.errors import StoreError
-from app.store.github.deliveries import purge_deliveries
-from app.store.github.sync_state import purge_runs
+from app.store.github.sync_state import purge_deliveries, purge_runs
 from app.store.people.kept_logs import purge_kept_logs
 from app.store.session import Store
 

@@ -28,7 +28,7 @@ from app.store.derived.versions import (
     merged_between,
     stated_regressions,
 )
-from app.store.github.fix_containment import ReleaseDay, full_releases
+from app.store.derived.weeks import DatedRelease, release_dates
 from app.store.github.issues import find_repository
 from app.store.session import Store
 
@@ -150,7 +150,7 @@ class CulpritGuesser:
 
     def __init__(self, session: Session, repo_id: int) -> None:
         self._session, self._repo_id = session, repo_id
-        self._releases: list[ReleaseDay] | None = None
+        self._releases: list[DatedRelease] | None = None
         self._merged: dict[tuple[str, str], list[Merged]] = {}
 
     def guesses(self, one: ListedFailure) -> tuple[CulpritGuess, ...]:
@@ -165,14 +165,14 @@ class CulpritGuesser:
 
     def _between(self, working: str, failing: str) -> list[Merged]:
         if self._releases is None:
-            self._releases = full_releases(self._session, self._repo_id)
+            self._releases = release_dates(self._session, self._repo_id, full=True)
         good, bad = ordered(working), ordered(failing)
         if good is None or bad is None or good >= bad:
             return []
         days = [(found, day) for day in self._releases if (found := ordered(day.tag)) is not None]
         first = max((pair for pair in days if pair[0] <= good), key=lambda pair: pair[0], default=None)
         last = min((pair for pair in days if pair[0] >= bad), key=lambda pair: pair[0], default=None)
-        if first is None or last is None or not first[1].published_at or not last[1].published_at:
+        if first is None or last is None:
             return []
         start, end = first[1].published_at, last[1].published_at
         if end - start > LONGEST:

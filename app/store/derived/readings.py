@@ -7,28 +7,19 @@ after the raw JSON is stored: whatever a killed run left undone is done by the n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import delete, insert, or_
-from sqlalchemy import select as sql_select
-from sqlmodel import Session, col, exists, select
+from sqlalchemy import delete, exists, insert, or_, select
+from sqlmodel import Session
 
 from app.extract.facts import Evidence, Facts
 from app.store.engine.connect import upsert
 from app.store.engine.rows import AMONG, plain_rows, sql_rows
 from app.store.records import LinkRecord
-from app.store.tables import (
-    CommentRow,
-    FactRow,
-    IssueRow,
-    LinkRow,
-    OccurrenceRow,
-    ReadingRow,
-    metadata,
-)
+from app.store.tables import COMMENT, FACT, ISSUE, LINK, OCCURRENCE, READING, SIGNATURE
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +36,8 @@ class KeptReading:
 
 def find_kept_readings(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, KeptReading]:
     """The kept readings of these issues; an issue that was never read is left out."""
-    query = select(ReadingRow.number, ReadingRow.rules_version, ReadingRow.facts, ReadingRow.fault).where(
-        ReadingRow.repo_id == repo_id, col(ReadingRow.number).in_(list(numbers))
+    query = select(*_READING["number", "rules_version", "facts", "fault"]).where(
+        _READING.repo_id == repo_id, _READING.number.in_(numbers)
     )
     evidence = find_evidence(session, repo_id, numbers)
     links = _links(session, repo_id, numbers)
@@ -54,12 +45,12 @@ def find_kept_readings(session: Session, repo_id: int, numbers: Sequence[int]) -
         number: KeptReading(
             number, rules, facts, fault, tuple(evidence.get(number, ())), tuple(links.get(number, ()))
         )
-        for number, rules, facts, fault in session.exec(query)
+        for number, rules, facts, fault in session.connection().execute(query)
     }
 
 
 def _links(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, list[LinkRecord]]:
-    query = sql_select(_LINK.number, *_LINK_COLUMNS).where(
+    query = select(_LINK.number, *_LINK_COLUMNS).where(
         _LINK.repo_id == repo_id, _LINK.number.in_(numbers), _LINK.kind.in_(EXTRACTED_LINK_KINDS)
     )
     found: dict[int, list[LinkRecord]] = {}
@@ -75,7 +66,7 @@ _NO_FACTS = frozenset({None, "null"})
 
 EXTRACTED_LINK_KINDS = ("mentions", "fixes", "fixed_by", "introduced_by", "duplicate", "reverts", "relands")
 
-_FACT, _LINK = metadata.tables["fact"].c, metadata.tables["link"].c
+_FACT, _LINK, _READING, _ISSUE, _COMMENT = FACT.c, LINK.c, READING.c, ISSUE.c, COMMENT.c
 _LINK_COLUMNS = [_LINK[item.name] for item in fields(LinkRecord)]
 
 
@@ -97,96 +88,48 @@ def value_key(value: str) -> str:
 def save_readings(session: Session, repo_id: int, readings: Sequence[Reading], *, rules_version: str) -> None:
     """Replace what is known of these issues."""
     numbers = [reading.number for reading in readings]
-    for table in (FactRow, OccurrenceRow):
-        session.connection().execute(
-            delete(table).where(col(table.repo_id) == repo_id, col(table.number).in_(numbers))
-        )
-    session.connection().execute(
-        delete(LinkRow).where(
-            col(LinkRow.repo_id) == repo_id,
-            col(LinkRow.number).in_(numbers),
-            col(LinkRow.kind).in_(EXTRACTED_LINK_KINDS),
-        )
-    )
-    now = datetime.now(UTC)
-    upsert(
-        session,
-        metadata.tables["reading"],
-        [_reading_row(repo_id, reading, rules_version, now) for reading in readings],
-        keys=("repo_id", "number"),
-    )
-    _insert(session, "fact", [row for reading in readings for row in _fact_rows(repo_id, reading)])
-    signatures = {item.id: item.text for r in readings if r.facts for item in r.facts.signatures}
-    upsert(
-        session,
-        metadata.tables["signature"],
-        [{"id": key, "text": signatures[key]} for key in sorted(signatures)],
-        keys=("id",),
-    )
-    _insert(session, "occurrence", list(_occurrence_rows(repo_id, readings)))
-    _insert(session, "link", list(_link_rows(repo_id, readings)))
+    derived = _LINK.kind.in_(EXTRACTED_LINK_KINDS)
+    for table, *chosen in ((FACT,), (OCCURRENCE,), (LINK, derived)):
+        its = (table.c.repo_id == repo_id) & table.c.number.in_(numbers)
+        session.connection().execute(delete(table).where(its, *chosen))
+    rows = [_reading_row(repo_id, reading, rules_version) for reading in readings]
+    upsert(session, READING, rows, keys=("repo_id", "number"))
+    facts: list[dict[str, Any]] = []
+    occurrences: list[dict[str, Any]] = []
+    links: list[dict[str, Any]] = []
+    signatures: dict[str, str] = {}
+    for reading in readings:
+        key = {"repo_id": repo_id, "number": reading.number}
+        for position, item in enumerate(reading.facts.evidence if reading.facts else ()):
+            value = {"position": position, "value_key": value_key(item.value)}
+            facts.append(key | value | item.model_dump())
+        signed = reading.facts.signatures if reading.facts else ()
+        signatures |= {item.id: item.text for item in signed}
+        roles = {item.id: item.role for item in reversed(signed)}
+        occurrences += [{**key, "signature_id": name, "role": role} for name, role in roles.items()]
+        own = {(link.target_repo, link.target_number, link.kind): link for link in reading.links}
+        links += [key | asdict(link) for link in own.values()]
+    texts = [{"id": name, "text": signatures[name]} for name in sorted(signatures)]
+    upsert(session, SIGNATURE, texts, keys=("id",))
+    for table, new in ((FACT, facts), (OCCURRENCE, occurrences), (LINK, links)):
+        if new:
+            session.connection().execute(insert(table), new)
 
 
-def _insert(session: Session, table: str, rows: list[dict[str, Any]]) -> None:
-    if rows:
-        session.connection().execute(insert(metadata.tables[table]), rows)
-
-
-def _reading_row(repo_id: int, reading: Reading, rules_version: str, now: datetime) -> dict[str, Any]:
-    facts = reading.facts.model_dump(mode="json", exclude={"evidence"}) if reading.facts else None
+def _reading_row(repo_id: int, reading: Reading, rules_version: str) -> dict[str, Any]:
+    facts = reading.facts
+    kind = facts.error.type if facts and facts.error else None
     return {
         "repo_id": repo_id,
         "number": reading.number,
         "rules_version": rules_version,
-        "facts": facts,
+        "facts": facts.model_dump(mode="json", exclude={"evidence"}) if facts else None,
         "fault": reading.fault,
-        "read_at": now,
-        **_filters(reading.facts),
-    }
-
-
-def _filters(facts: Facts | None) -> dict[str, Any]:
-    """What lists filter by, beside the facts."""
-    kind = facts.error.type if facts and facts.error else None
-    return {
+        "read_at": datetime.now(UTC),
         "failure_kind": facts.failure_kind if facts else None,
         "error_type": kind[:VALUE_KEY_CHARS] if kind else None,
         "has_remedy": any(item.outcome != "fails" for item in facts.workarounds) if facts else None,
     }
-
-
-def _fact_rows(repo_id: int, reading: Reading) -> Iterable[dict[str, Any]]:
-    for position, item in enumerate(reading.facts.evidence if reading.facts else ()):
-        yield {
-            "repo_id": repo_id,
-            "number": reading.number,
-            "position": position,
-            "value_key": value_key(item.value),
-            **item.model_dump(),
-        }
-
-
-def _occurrence_rows(repo_id: int, readings: Iterable[Reading]) -> Iterable[dict[str, Any]]:
-    for reading in readings:
-        roles = {item.id: item.role for item in reversed(reading.facts.signatures if reading.facts else ())}
-        for signature_id, role in roles.items():
-            yield {"repo_id": repo_id, "number": reading.number, "signature_id": signature_id, "role": role}
-
-
-def _link_rows(repo_id: int, readings: Iterable[Reading]) -> Iterable[dict[str, Any]]:
-    for reading in readings:
-        links = {(link.target_repo, link.target_number, link.kind): link for link in reading.links}
-        for link in links.values():
-            yield {
-                "repo_id": repo_id,
-                "number": reading.number,
-                "target_repo": link.target_repo,
-                "target_number": link.target_number,
-                "kind": link.kind,
-                "score": link.score,
-                "channel": link.channel,
-                "reason": link.reason,
-            }
 
 
 def find_facts(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, Facts]:
@@ -203,7 +146,7 @@ def find_evidence(
 ) -> dict[int, list[Evidence]]:
     """The evidence of these issues in the order in which it was read, of all fields or `among` these."""
     query = (
-        sql_select(_FACT.number, *(_FACT[name] for name in Evidence.model_fields))
+        select(_FACT.number, *(_FACT[name] for name in Evidence.model_fields))
         .where(_FACT.repo_id == repo_id, _FACT.number.in_(numbers))
         .order_by(_FACT.number, _FACT.position)
     )
@@ -235,7 +178,7 @@ def links_to(session: Session, repo: str, numbers: Sequence[int], kind: str) -> 
 
 def links_from(session: Session, repo_id: int, number: int) -> list[LinkRecord]:
     """All links of one issue."""
-    query = sql_select(*_LINK_COLUMNS).where(_LINK.repo_id == repo_id, _LINK.number == number)
+    query = select(*_LINK_COLUMNS).where(_LINK.repo_id == repo_id, _LINK.number == number)
     return [LinkRecord(*row) for row in session.connection().execute(query)]
 
 
@@ -281,31 +224,23 @@ def stale_numbers(
 ) -> list[int]:
     """The next stale numbers above `after`, ascending; only `among` these, if any are given."""
     newer_comment = exists().where(
-        col(CommentRow.repo_id) == col(IssueRow.repo_id),
-        col(CommentRow.issue_number) == col(IssueRow.number),
-        col(CommentRow.fetched_at) > col(ReadingRow.read_at),
+        _COMMENT.repo_id == _ISSUE.repo_id,
+        _COMMENT.issue_number == _ISSUE.number,
+        _COMMENT.fetched_at > _READING.read_at,
+    )
+    is_stale = or_(
+        _READING.number.is_(None),
+        _READING.rules_version != rules_version,
+        _READING.read_at < _ISSUE.fetched_at,
+        newer_comment,
     )
     query = (
-        select(IssueRow.number)
-        .join(
-            ReadingRow,
-            (col(ReadingRow.repo_id) == col(IssueRow.repo_id))
-            & (col(ReadingRow.number) == col(IssueRow.number)),
-            isouter=True,
-        )
-        .where(
-            IssueRow.repo_id == repo_id,
-            col(IssueRow.number) > after,
-            or_(
-                col(ReadingRow.number).is_(None),
-                col(ReadingRow.rules_version) != rules_version,
-                col(ReadingRow.read_at) < col(IssueRow.fetched_at),
-                newer_comment,
-            ),
-        )
-        .order_by(col(IssueRow.number))
+        select(_ISSUE.number)
+        .outerjoin_from(ISSUE, READING)
+        .where(_ISSUE.repo_id == repo_id, _ISSUE.number > after, is_stale)
+        .order_by(_ISSUE.number)
         .limit(limit)
     )
     if among is not None:
-        query = query.where(col(IssueRow.number).in_(list(among)))
-    return list(session.exec(query))
+        query = query.where(_ISSUE.number.in_(among))
+    return list(session.connection().execute(query).scalars())

@@ -15,16 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from sqlalchemy import delete, insert, select
-from sqlmodel import Session, col
+from sqlmodel import Session
 
-from app.store.engine.connect import take_turn, upsert
+from app.store.engine.connect import KEYS_PER_QUERY, take_turn, upsert
 from app.store.engine.rows import AMONG, plain_rows
 from app.store.github.counts import KeptCounts, add_to_tally, find_tallies
-from app.store.tables import PostingRow, metadata
+from app.store.tables import POSTING, PROFILE, TERM
 
 BYTES_PER_TERM = 10
-KEYS_PER_QUERY = 900
-"""Stays below the number of bound values that every SQLite build takes."""
 Key = tuple[int, int]
 """Repository key and issue number."""
 
@@ -79,12 +77,12 @@ def index_terms(
     _change_frequencies(session, change, texts)
     if added:
         added.sort(key=lambda row: row["term_id"])
-        session.connection().execute(insert(metadata.tables["posting"]), added)
+        session.connection().execute(insert(POSTING), added)
     rows = [
         {"repo_id": repo_id, "number": number, "terms": _pack({k: v[1] for k, v in terms.items()})}
         for number, terms in wanted.items()
     ]
-    upsert(session, metadata.tables["profile"], rows, keys=("repo_id", "number"))
+    upsert(session, PROFILE, rows, keys=("repo_id", "number"))
     if len(stored) < len(wanted):
         add_to_tally(session, repo_id, KeptCounts(indexed=len(wanted) - len(stored)))
 
@@ -95,13 +93,9 @@ def _remove_postings(session: Session, repo_id: int, removed: Sequence[Key]) -> 
         by_number.setdefault(number, []).append(key)
     for number, keys in by_number.items():
         for start in range(0, len(keys), KEYS_PER_QUERY):
-            session.connection().execute(
-                delete(PostingRow).where(
-                    col(PostingRow.term_id).in_(keys[start : start + KEYS_PER_QUERY]),
-                    col(PostingRow.repo_id) == repo_id,
-                    col(PostingRow.number) == number,
-                )
-            )
+            part = POSTING.c.term_id.in_(keys[start : start + KEYS_PER_QUERY])
+            mine = (POSTING.c.repo_id == repo_id) & (POSTING.c.number == number)
+            session.connection().execute(delete(POSTING).where(part, mine))
 
 
 def _change_frequencies(
@@ -113,13 +107,10 @@ def _change_frequencies(
         for key in sorted(change)
         if change[key] > 0
     ]
-    upsert(session, metadata.tables["term"], raised, keys=("id",), add=("df",), keep=("channel", "text"))
-    lowered = sorted(key for key, by in change.items() if by < 0)
-    for key in lowered:
-        table = metadata.tables["term"]
-        session.connection().execute(
-            table.update().where(table.c.id == key).values(df=table.c.df + change[key])
-        )
+    upsert(session, TERM, raised, keys=("id",), add=("df",), keep=("channel", "text"))
+    for key in sorted(key for key, by in change.items() if by < 0):
+        lowered = TERM.update().where(TERM.c.id == key).values(df=TERM.c.df + change[key])
+        session.connection().execute(lowered)
 
 
 def _pack(counts: Mapping[int, int]) -> bytes:
@@ -155,8 +146,7 @@ def find_frequencies(session: Session, term_ids: Sequence[int]) -> dict[int, int
 
 def find_common(session: Session, *, least: int) -> dict[int, int]:
     """All terms that stand in at least so many issues, by id, with that number."""
-    table = metadata.tables["term"]
-    rows = session.connection().execute(select(table.c.id, table.c.df).where(table.c.df >= least))
+    rows = session.connection().execute(select(TERM.c.id, TERM.c.df).where(TERM.c.df >= least))
     return {row.id: row.df for row in rows}
 
 

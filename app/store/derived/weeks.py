@@ -106,14 +106,15 @@ def nearest_opened(session: Session, repo_id: int, moment: datetime, *, before: 
     return session.connection().execute(query).scalar()
 
 
-def release_dates(session: Session, repo_id: int) -> list[DatedRelease]:
-    """All releases that have a date, the oldest first."""
+def release_dates(session: Session, repo_id: int, *, full: bool = False) -> list[DatedRelease]:
+    """The releases that have a date, or the full ones among them, the oldest first."""
     query = (
         sql_select(_RELEASE.tag, _RELEASE.published_at, _RELEASE.is_prerelease)
         .where(_RELEASE.repo_id == repo_id, _RELEASE.published_at.is_not(None))
         .order_by(_RELEASE.published_at, _RELEASE.tag)
     )
-    return [DatedRelease(tag, at, bool(pre)) for tag, at, pre in session.connection().execute(query)]
+    found = [DatedRelease(*row) for row in session.connection().execute(query)]
+    return [item for item in found if not (full and item.is_prerelease)]
 
 
 def maybe_fixed_between(

@@ -7,20 +7,19 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from sqlalchemy import bindparam
-from sqlalchemy import select as sql_select
-from sqlmodel import Session, col, select
+from sqlalchemy import bindparam, select
+from sqlmodel import Session
 
-from app.store.engine.connect import take_turn, upsert
-from app.store.github.presence import note_comments_seen
+from app.store.engine.connect import rows_in_parts, take_turn, upsert
+from app.store.github.presence import note_seen
 from app.store.records import CommentRecord
-from app.store.tables import CommentRow, metadata
+from app.store.tables import COMMENT
 
-_COMMENT = metadata.tables["comment"].c
+_COMMENT = COMMENT.c
 _COLUMNS = [item.name for item in fields(CommentRecord)]
 # Asked with every page, so built once.
 _WITH_GONE = (
-    sql_select(*(_COMMENT[name] for name in _COLUMNS))
+    select(*(_COMMENT[name] for name in _COLUMNS))
     .where(
         _COMMENT.repo_id == bindparam("repo_id"),
         _COMMENT.issue_number.in_(bindparam("numbers", expanding=True)),
@@ -62,9 +61,9 @@ def save_comments(
         | {"repo_id": repo_id, "fetched_at": now, "gone_at": None, **seen}
         for record in fresh.values()
     ]
-    upsert(session, metadata.tables["comment"], rows, keys=("repo_id", "id"))
+    upsert(session, COMMENT, rows, keys=("repo_id", "id"))
     if seen_at is not None:
-        note_comments_seen(session, repo_id, sorted(latest.keys() - fresh.keys()), seen_at)
+        note_seen(session, "comment", repo_id, sorted(latest.keys() - fresh.keys()), seen_at)
     return sorted(record.issue_number for record in fresh.values())
 
 
@@ -75,10 +74,9 @@ class StoredComment(NamedTuple):
 
 
 def _stored_states(session: Session, repo_id: int, keys: Sequence[int]) -> dict[int, StoredComment]:
-    query = select(CommentRow.id, CommentRow.updated_at, CommentRow.body, CommentRow.gone_at).where(
-        CommentRow.repo_id == repo_id, col(CommentRow.id).in_(keys)
-    )
-    return {key: StoredComment(*state) for key, *state in session.exec(query)}
+    query = select(_COMMENT.id, _COMMENT.updated_at, _COMMENT.body, _COMMENT.gone_at)
+    rows = rows_in_parts(session, query.where(_COMMENT.repo_id == repo_id), _COMMENT.id, keys)
+    return {key: StoredComment(*state) for key, *state in rows}
 
 
 def _is_news(record: CommentRecord, stored: StoredComment, seen_at: datetime | None) -> bool:

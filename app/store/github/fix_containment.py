@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import BindParameter, Boolean, String, bindparam, cast, literal, null, union_all
-from sqlalchemy import select as sql_select
+from sqlalchemy import select
 from sqlmodel import Session
 
-from app.store.engine.connect import take_turn, upsert
-from app.store.tables import UtcDateTime, metadata
+from app.store.engine.connect import rows_in_parts, take_turn, upsert
+from app.store.tables import FIX_CONTAINMENT, LINK, PULL_REQUEST, RELEASE, RELEASE_PULL
 
-_RELEASE, _NAMED = metadata.tables["release"].c, metadata.tables["release_pull"].c
-_ANSWER, _LINK = metadata.tables["fix_containment"].c, metadata.tables["link"].c
-_PULL, _ISSUE = metadata.tables["pull_request"].c, metadata.tables["issue"].c
-_NO_TEXT, _NO_FLAG, _NO_TIME = cast(null(), String), cast(null(), Boolean), cast(null(), UtcDateTime())
-_NUMBERS: BindParameter[Any] = bindparam("numbers", expanding=True)
-_REPO: BindParameter[Any] = bindparam("repo_id")
+_RELEASE, _NAMED, _ANSWER = RELEASE.c, RELEASE_PULL.c, FIX_CONTAINMENT.c
+_LINK, _PULL = LINK.c, PULL_REQUEST.c
+REVERTS_DEEP = 6
+"""How often a fix and its revert may take turns."""
+NO_COMMIT = "-"
+"""Stands for a tag where GitHub was asked for the merge commit itself and had none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,114 +86,65 @@ class MergedFix:
     asked: Mapping[str, bool | None]
 
 
-# Asked with every diagnosis, so built once and in one statement; a row's first column says what it tells.
-_HISTORY = union_all(
-    sql_select(
-        literal("release").label("part"),
-        literal(0).label("number"),
-        _RELEASE.tag.label("tag"),
-        _RELEASE.is_prerelease.label("flag"),
-        _RELEASE.published_at.label("moment"),
-        _NO_TEXT.label("commit_sha"),
-        literal(0).label("other"),
-    ).where(_RELEASE.repo_id == _REPO, bindparam("with_releases", type_=Boolean)),
-    sql_select(literal("named"), _NAMED.number, _NAMED.tag, _NO_FLAG, _NO_TIME, _NO_TEXT, literal(0)).where(
-        _NAMED.repo_id == _REPO, _NAMED.number.in_(_NUMBERS)
-    ),
-    sql_select(
-        literal("answer"),
-        _ANSWER.number,
-        _ANSWER.tag,
-        _ANSWER.contained,
-        _NO_TIME,
-        _ANSWER.commit_sha,
-        literal(0),
-    ).where(_ANSWER.repo_id == _REPO, _ANSWER.number.in_(_NUMBERS)),
-    sql_select(
-        literal("commit"), _PULL.number, _NO_TEXT, _NO_FLAG, _NO_TIME, _PULL.merge_commit_sha, literal(0)
-    ).where(
-        _PULL.repo_id == _REPO,
-        _PULL.number.in_(_NUMBERS),
-        _PULL.merged_at.is_not(None),
-        _PULL.merge_commit_sha.is_not(None),
-    ),
-    sql_select(_LINK.kind, _LINK.target_number, _NO_TEXT, _NO_FLAG, _PULL.merged_at, _NO_TEXT, _LINK.number)
-    .join_from(
-        metadata.tables["link"],
-        metadata.tables["pull_request"],
-        (_PULL.repo_id == _LINK.repo_id) & (_PULL.number == _LINK.number),
-    )
-    .where(
-        _LINK.repo_id == _REPO,
-        _LINK.target_repo == bindparam("repo"),
-        _LINK.target_number.in_(_NUMBERS),
-        _LINK.kind.in_(["reverts", "relands"]),
-        _PULL.merged_at.is_not(None),
-    ),
-)
-REVERTS_DEEP = 6
-"""How often a fix and its revert may take turns."""
-
-
 def find_history(session: Session, repo_id: int, repo: str, pulls: Iterable[int]) -> History:
-    """The history of these pull requests, of those that revert them or bring them back, and all releases.
-
-    One statement where nothing was reverted.
-    """
-    releases: list[ReleaseDay] = []
+    """The history of these pull requests, of those that revert them or bring them back, and all releases."""
     known: dict[int, PullHistory] = {}
     wanted = set(pulls)
-    for depth in range(REVERTS_DEEP):
-        if not wanted:
-            break
-        asked = {"repo_id": repo_id, "repo": repo, "numbers": sorted(wanted), "with_releases": depth == 0}
-        rows: list[Any] = list(session.connection().execute(_HISTORY, asked).all())
-        releases += [ReleaseDay(row[2], bool(row[3]), row[4]) for row in rows if row[0] == "release"]
-        told = [row for row in rows if row[0] != "release"]
-        known |= {number: _history_of(number, told) for number in wanted}
-        wanted = {row[6] for row in rows if row[0] in {"reverts", "relands"}} - known.keys()
-    return History(tuple(releases), known)
+    if not wanted:
+        return History()
+    for _ in range(REVERTS_DEEP):
+        found = _histories(session, repo_id, repo, sorted(wanted)) if wanted else {}
+        known |= found
+        landed = (one for item in found.values() for one in (*item.reverted_by, *item.relanded_by))
+        wanted = {one.number for one in landed} - known.keys()
+    query = select(_RELEASE.tag, _RELEASE.is_prerelease, _RELEASE.published_at)
+    rows = session.connection().execute(query.where(_RELEASE.repo_id == repo_id))
+    return History(tuple(ReleaseDay(*row) for row in rows), known)
 
 
-def _history_of(number: int, rows: Sequence[Any]) -> PullHistory:
-    mine = [row for row in rows if row[1] == number]
-    return PullHistory(
-        named_in=tuple(row[2] for row in mine if row[0] == "named"),
-        answers={row[2]: bool(row[3]) for row in mine if row[0] == "answer" and row[3] is not None},
-        commit_sha=next((row[5] for row in mine if row[5] is not None), None),
-        reverted_by=tuple(Landed(row[6], row[4]) for row in mine if row[0] == "reverts"),
-        relanded_by=tuple(Landed(row[6], row[4]) for row in mine if row[0] == "relands"),
+def _histories(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> dict[int, PullHistory]:
+    named = select(_NAMED.number, _NAMED.tag).where(_NAMED.repo_id == repo_id)
+    answers = select(_ANSWER.number, _ANSWER.tag, _ANSWER.contained, _ANSWER.commit_sha)
+    is_merged = (_PULL.repo_id == repo_id) & _PULL.merged_at.is_not(None)
+    merges = select(_PULL.number, _PULL.merge_commit_sha).where(is_merged)
+    landings = (
+        select(_LINK.target_number, _LINK.kind, _LINK.number, _PULL.merged_at)
+        .join_from(LINK, PULL_REQUEST, (_PULL.repo_id == _LINK.repo_id) & (_PULL.number == _LINK.number))
+        .where(is_merged, _LINK.target_repo == repo, _LINK.kind.in_(("reverts", "relands")))
     )
+    tags, asked, shas, landed = (
+        _by_number(rows_in_parts(session, query, column, numbers))
+        for query, column in (
+            (named, _NAMED.number),
+            (answers.where(_ANSWER.repo_id == repo_id), _ANSWER.number),
+            (merges, _PULL.number),
+            (landings, _LINK.target_number),
+        )
+    )
+    return {
+        number: PullHistory(
+            named_in=tuple(tag for (tag,) in tags[number]),
+            answers={tag: contained for tag, contained, _ in asked[number] if contained is not None},
+            commit_sha=next((row[-1] for row in (*asked[number], *shas[number]) if row[-1]), None),
+            reverted_by=tuple(Landed(pull, at) for kind, pull, at in landed[number] if kind == "reverts"),
+            relanded_by=tuple(Landed(pull, at) for kind, pull, at in landed[number] if kind == "relands"),
+        )
+        for number in numbers
+    }
+
+
+def _by_number(rows: Iterable[Any]) -> dict[int, list[Any]]:
+    found: dict[int, list[Any]] = defaultdict(list)
+    for number, *row in rows:
+        found[number].append(row)
+    return found
 
 
 def save_answers(session: Session, repo_id: int, answers: Iterable[ContainmentAnswer]) -> None:
     """Keep what GitHub answered, so that it is asked once."""
     take_turn(session)
-    rows = [
-        {
-            "repo_id": repo_id,
-            "number": answer.number,
-            "tag": answer.tag,
-            "contained": answer.contained,
-            "commit_sha": answer.commit_sha,
-            "source": answer.source,
-            "asked_at": answer.asked_at,
-        }
-        for answer in answers
-    ]
-    upsert(session, metadata.tables["fix_containment"], rows, keys=("repo_id", "number", "tag"))
-
-
-def full_releases(session: Session, repo_id: int) -> list[ReleaseDay]:
-    """The full releases with a date, the oldest first."""
-    query = (
-        sql_select(_RELEASE.tag, _RELEASE.is_prerelease, _RELEASE.published_at)
-        .where(
-            _RELEASE.repo_id == repo_id, _RELEASE.is_prerelease.is_(False), _RELEASE.published_at.is_not(None)
-        )
-        .order_by(_RELEASE.published_at, _RELEASE.tag)
-    )
-    return [ReleaseDay(tag, flag, day) for tag, flag, day in session.connection().execute(query)]
+    rows = [{"repo_id": repo_id, **asdict(answer)} for answer in answers]
+    upsert(session, FIX_CONTAINMENT, rows, keys=("repo_id", "number", "tag"))
 
 
 def unnamed_fixes(session: Session, repo_id: int, repo: str, *, before: datetime) -> list[MergedFix]:
@@ -203,54 +154,32 @@ def unnamed_fixes(session: Session, repo_id: int, repo: str, *, before: datetime
     GitHub does not know the commit.
     """
     named = (
-        sql_select(_NAMED.number)
-        .join_from(
-            metadata.tables["release_pull"],
-            metadata.tables["release"],
-            (_RELEASE.repo_id == _NAMED.repo_id) & (_RELEASE.tag == _NAMED.tag),
-        )
+        select(_NAMED.number)
+        .join_from(RELEASE_PULL, RELEASE)
         .where(_NAMED.repo_id == repo_id, _RELEASE.is_prerelease.is_(False))
     )
-    told = sql_select(_LINK.number).where(
-        _LINK.repo_id == repo_id, _LINK.target_repo == repo, _LINK.kind.in_(["fixes", "reverts", "relands"])
-    )
-    said = sql_select(_LINK.target_number).where(
-        _LINK.repo_id == repo_id, _LINK.target_repo == repo, _LINK.kind == "fixed_by"
-    )
+    ours = (_LINK.repo_id == repo_id) & (_LINK.target_repo == repo)
+    fixing = select(_LINK.number).where(ours, _LINK.kind.in_(("fixes", "reverts", "relands")))
+    stated = select(_LINK.target_number).where(ours, _LINK.kind == "fixed_by")
     query = (
-        sql_select(_PULL.number, _PULL.merged_at, _PULL.merge_commit_sha)
+        select(_PULL.number, _PULL.merged_at, _PULL.merge_commit_sha)
         .where(
             _PULL.repo_id == repo_id,
-            _PULL.merged_at.is_not(None),
             _PULL.merged_at <= before,
             _PULL.number.not_in(named),
-            _PULL.number.in_(told) | _PULL.number.in_(said),
+            _PULL.number.in_(fixing) | _PULL.number.in_(stated),
         )
         .order_by(_PULL.merged_at.desc(), _PULL.number.desc())
     )
-    found = session.connection().execute(query).all()
-    kept = _kept_answers(session, repo_id)
+    answers = select(_ANSWER.number, _ANSWER.tag, _ANSWER.contained, _ANSWER.commit_sha)
+    kept = _by_number(session.connection().execute(answers.where(_ANSWER.repo_id == repo_id)))
     fixes = [
         MergedFix(
             number,
             merged_at,
-            sha or next((row[2] for row in kept.get(number, ()) if row[2]), None),
-            {tag: contained for tag, contained, _ in kept.get(number, ())},
+            sha or next((row[2] for row in kept[number] if row[2]), None),
+            {tag: contained for tag, contained, _ in kept[number]},
         )
-        for number, merged_at, sha in found
+        for number, merged_at, sha in session.connection().execute(query).all()
     ]
     return [fix for fix in fixes if True not in fix.asked.values() and NO_COMMIT not in fix.asked]
-
-
-NO_COMMIT = "-"
-"""Stands for a tag where GitHub was asked for the merge commit itself and had none."""
-
-
-def _kept_answers(session: Session, repo_id: int) -> dict[int, list[tuple[str, bool | None, str | None]]]:
-    query = sql_select(_ANSWER.number, _ANSWER.tag, _ANSWER.contained, _ANSWER.commit_sha).where(
-        _ANSWER.repo_id == repo_id
-    )
-    kept: dict[int, list[tuple[str, bool | None, str | None]]] = {}
-    for number, tag, contained, sha in session.connection().execute(query):
-        kept.setdefault(number, []).append((tag, contained, sha))
-    return kept

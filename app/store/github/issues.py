@@ -1,4 +1,4 @@
-"""Repositories, issues and pull requests: saved as GitHub tells them, found by number."""
+"""Repositories, issues and pull requests, saved as GitHub lists them and found by number; starter cards."""
 
 from __future__ import annotations
 
@@ -7,40 +7,33 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, bindparam
-from sqlalchemy import select as sql_select
-from sqlmodel import Session, col, select
+from sqlalchemy import Select, bindparam, select
+from sqlmodel import Session
 
 from app.errors import NotFoundError
-from app.store.engine.connect import take_turn, upsert
+from app.store.engine.connect import rows_in_parts, take_turn, upsert
 from app.store.github.counts import KeptCounts, add_to_tally, find_tallies
-from app.store.github.presence import note_issues_seen
+from app.store.github.presence import note_seen
 from app.store.records import CARD, GITHUB, IssueRecord
-from app.store.tables import IssueRow, RepositoryRow, metadata
+from app.store.tables import CARD_TEXT, ISSUE, PULL_REQUEST, REPOSITORY
 
 _KEY = ("repo_id", "number")
 
-_ISSUE, _PULL = metadata.tables["issue"].c, metadata.tables["pull_request"].c
-
+_ISSUE, _PULL = ISSUE.c, PULL_REQUEST.c
 _ISSUE_COLUMNS = set(_ISSUE.keys()) & {item.name for item in fields(IssueRecord)}
 
 
 def _issues_without(*left_out: str) -> Select[Any]:
     """The issues and pull requests of `repo_id` among `numbers`, but for some columns of `issue`."""
-    unsaid = {"repo_id", "seen_at", *left_out}
+    left = {"repo_id", "seen_at", *left_out}
     return (
-        sql_select(
-            *(column for column in _ISSUE if column.name not in unsaid),
+        select(
+            *(column for column in _ISSUE if column.name not in left),
             _PULL.merged_at,
             _PULL.merge_commit_sha,
             _PULL.is_draft,
         )
-        .join_from(
-            metadata.tables["issue"],
-            metadata.tables["pull_request"],
-            (_PULL.repo_id == _ISSUE.repo_id) & (_PULL.number == _ISSUE.number),
-            isouter=True,
-        )
+        .outerjoin_from(ISSUE, PULL_REQUEST)
         .where(
             _ISSUE.repo_id == bindparam("repo_id"), _ISSUE.number.in_(bindparam("numbers", expanding=True))
         )
@@ -48,7 +41,7 @@ def _issues_without(*left_out: str) -> Select[Any]:
 
 
 # Asked with every diagnosis or page, so built once: putting a statement together costs more than running it.
-_REPOSITORY = select(col(RepositoryRow.id)).where(col(RepositoryRow.full_name) == bindparam("full_name"))
+_REPOSITORY = select(REPOSITORY.c.id).where(REPOSITORY.c.full_name == bindparam("full_name"))
 _WHOLE, _TEXTS, _HEADS = _issues_without(), _issues_without("raw"), _issues_without("raw", "body")
 
 
@@ -57,7 +50,7 @@ def add_repository(session: Session, full_name: str) -> int:
     found = find_repository(session, full_name)
     if found is None:
         # Two that start at once may both find none; the second then finds the first one's row.
-        upsert(session, metadata.tables["repository"], [{"full_name": full_name}], keys=("full_name",))
+        upsert(session, REPOSITORY, [{"full_name": full_name}], keys=("full_name",))
         found = find_repository(session, full_name)
     if found is None:
         raise NotFoundError(f"{full_name} could not be added")
@@ -75,7 +68,8 @@ def get_repository_name(session: Session, repo_id: int) -> str:
     Raises:
         NotFoundError: there is none with this key.
     """
-    found = session.exec(select(RepositoryRow.full_name).where(RepositoryRow.id == repo_id)).first()
+    query = select(REPOSITORY.c.full_name).where(REPOSITORY.c.id == repo_id)
+    found: str | None = session.connection().execute(query).scalar()
     if found is None:
         raise NotFoundError(f"no repository has the key {repo_id}")
     return found
@@ -111,14 +105,14 @@ def save_issues(
     fresh = [record for record in fresh if record.number not in same]
     now = datetime.now(UTC)
     rows = [_issue_row(repo_id, record, now, seen_at) for record in fresh]
-    upsert(session, metadata.tables["issue"], rows, keys=_KEY)
+    upsert(session, ISSUE, rows, keys=_KEY)
     if (more := _gained(fresh, stored)) != KeptCounts():
         add_to_tally(session, repo_id, more)
     pulls = [record for record in fresh if record.is_pull_request]
-    upsert(session, metadata.tables["pull_request"], [_pull_row(repo_id, pull) for pull in pulls], keys=_KEY)
+    upsert(session, PULL_REQUEST, [_pull_row(repo_id, pull) for pull in pulls], keys=_KEY)
     changed = sorted(record.number for record in fresh)
     if seen_at is not None:
-        note_issues_seen(session, repo_id, sorted(latest.keys() - set(changed)), seen_at)
+        note_seen(session, "issue", repo_id, sorted(latest.keys() - set(changed)), seen_at)
     return changed
 
 
@@ -130,11 +124,9 @@ class StoredIssue(NamedTuple):
 
 
 def _stored_states(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, StoredIssue]:
-    issue = metadata.tables["issue"].c
-    query = sql_select(
-        issue.number, issue.is_pull_request, issue.origin, issue.updated_at, issue.gone_at
-    ).where(issue.repo_id == repo_id, issue.number.in_(numbers))
-    return {number: StoredIssue(*state) for number, *state in session.connection().execute(query)}
+    query = select(_ISSUE.number, *(_ISSUE[name] for name in StoredIssue._fields))
+    rows = rows_in_parts(session, query.where(_ISSUE.repo_id == repo_id), _ISSUE.number, numbers)
+    return {number: StoredIssue(*state) for number, *state in rows}
 
 
 def _gained(fresh: Sequence[IssueRecord], stored: Mapping[int, StoredIssue]) -> KeptCounts:
@@ -157,20 +149,16 @@ def _is_news(record: IssueRecord, stored: StoredIssue, seen_at: datetime | None)
 
 def _unchanged(session: Session, repo_id: int, records: Sequence[IssueRecord]) -> set[int]:
     """Numbers whose stored row is from the same JSON and not marked gone."""
-    said = {
+    sent = {
         record.number: (record.is_pull_request, record.raw)
         for record in records
         if record.raw is not None and record.gone_at is None
     }
-    if not said:
-        return set()
-    query = select(IssueRow.number, IssueRow.is_pull_request, IssueRow.raw).where(
-        IssueRow.repo_id == repo_id,
-        col(IssueRow.number).in_(list(said)),
-        col(IssueRow.origin) == GITHUB,
-        col(IssueRow.gone_at).is_(None),
+    query = select(_ISSUE.number, _ISSUE.is_pull_request, _ISSUE.raw).where(
+        _ISSUE.repo_id == repo_id, _ISSUE.origin == GITHUB, _ISSUE.gone_at.is_(None)
     )
-    return {number for number, is_pull, raw in session.exec(query) if (is_pull, raw) == said[number]}
+    rows = rows_in_parts(session, query, _ISSUE.number, sent)
+    return {number for number, is_pull, raw in rows if (is_pull, raw) == sent[number]}
 
 
 def _replaces(record: IssueRecord, origin: str, updated_at: datetime | None) -> bool:
@@ -228,24 +216,36 @@ def _records(session: Session, query: Select[Any], repo_id: int, numbers: Sequen
     names = tuple(rows.keys())
     found: dict[int, IssueRecord] = {}
     for row in rows.all():
-        told: dict[str, Any] = {"body": ""} | dict(zip(names, row, strict=True))
-        told |= {"labels": tuple(told["labels"]), "is_draft": bool(told["is_draft"])}
-        found[told["number"]] = IssueRecord(**told)
+        values: dict[str, Any] = {"body": ""} | dict(zip(names, row, strict=True))
+        values |= {"labels": tuple(values["labels"]), "is_draft": bool(values["is_draft"])}
+        found[values["number"]] = IssueRecord(**values)
     return [found[number] for number in numbers if number in found]
 
 
 def numbers_of(session: Session, repo_id: int, *, after: int = 0, limit: int = 500) -> list[int]:
     """The next stored numbers above `after`, ascending; for walks over everything."""
     query = (
-        select(IssueRow.number)
-        .where(IssueRow.repo_id == repo_id, col(IssueRow.number) > after)
-        .order_by(col(IssueRow.number))
+        select(_ISSUE.number)
+        .where(_ISSUE.repo_id == repo_id, _ISSUE.number > after)
+        .order_by(_ISSUE.number)
         .limit(limit)
     )
-    return list(session.exec(query))
+    return list(session.connection().execute(query).scalars())
 
 
 def count_issues(session: Session, repo_id: int) -> dict[str, int]:
     """How many are stored: {"issues", "pulls", "from_cards"}."""
     counts = next((tally.counts for tally in find_tallies(session) if tally.repo_id == repo_id), KeptCounts())
     return {"issues": counts.issues, "pulls": counts.pulls, "from_cards": counts.from_cards}
+
+
+def save_cards(session: Session, repo_id: int, texts: Mapping[int, str]) -> None:
+    """Store starter cards by issue number, as their files' text; they stay when GitHub's fields arrive."""
+    rows = [{"repo_id": repo_id, "number": number, "text": text} for number, text in texts.items()]
+    upsert(session, CARD_TEXT, rows, keys=_KEY)
+
+
+def find_cards(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, str]:
+    """The card texts of these issues; most issues have none."""
+    query = select(CARD_TEXT.c.number, CARD_TEXT.c.text).where(CARD_TEXT.c.repo_id == repo_id)
+    return dict(rows_in_parts(session, query, CARD_TEXT.c.number, numbers))

@@ -1,133 +1,68 @@
-"""What GitHub no longer has: kept, and labelled as gone.
+"""What GitHub no longer has, kept and labelled as gone; and when GitHub last listed each row.
 
-When GitHub last listed each row, and which rows a crawl did not list.
-
-Lists have no tombstones: a row that was deleted is only missed. So each listed row notes the moment its
-list was asked for, and a crawl that came to its end can tell what it did not see. The note has a fixed
-length, so an engine that writes in place (SQLite) leaves the long columns of the row alone.
+Lists have no tombstones: a deleted row is only missed. So each listed row notes when its list was asked for,
+and a crawl that came to its end knows what it did not see. The note has a fixed length, so an engine that
+writes in place (SQLite) leaves the long columns of the row alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any, Literal
 
-from sqlalchemy import or_, update
-from sqlmodel import Session, col, exists, select
+from sqlalchemy import exists, or_, select, update
+from sqlmodel import Session
 
-from app.store.engine.connect import take_turn
+from app.store.engine.connect import KEYS_PER_QUERY, rows_in_parts, take_turn
 from app.store.records import GITHUB
-from app.store.tables import CommentRow, IssueRow
+from app.store.tables import COMMENT, ISSUE
+
+Kind = Literal["issue", "comment"]
+_TABLES = {"issue": (ISSUE, ISSUE.c.number), "comment": (COMMENT, COMMENT.c.id)}
 
 
-def mark_gone(session: Session, repo_id: int, number: int, reason: str) -> bool:
-    """Label an issue as gone, with the reason in at most 20 characters; whether that was new."""
+def mark_gone(session: Session, kind: Kind, repo_id: int, key: int, reason: str = "") -> bool:
+    """Label an issue as gone with a reason, or a comment, whose issue is read again; whether that was new."""
     take_turn(session)
-    found = session.connection().execute(
-        update(IssueRow)
-        .where(
-            col(IssueRow.repo_id) == repo_id, col(IssueRow.number) == number, col(IssueRow.gone_at).is_(None)
-        )
-        .values(gone_at=datetime.now(UTC), gone_reason=reason[:20])
-    )
-    return found.rowcount > 0
-
-
-def mark_comment_gone(session: Session, repo_id: int, comment_id: int) -> bool:
-    """Label a comment as gone, and its issue as one to be read again; whether that was new."""
-    take_turn(session)
+    table, column = _TABLES[kind]
     now = datetime.now(UTC)
-    found = session.connection().execute(
-        update(CommentRow)
-        .where(
-            col(CommentRow.repo_id) == repo_id,
-            col(CommentRow.id) == comment_id,
-            col(CommentRow.gone_at).is_(None),
-        )
-        .values(gone_at=now, fetched_at=now)
-    )
-    return found.rowcount > 0
+    values: dict[str, Any] = {"gone_reason": reason[:20]} if kind == "issue" else {"fetched_at": now}
+    is_it = (table.c.repo_id == repo_id) & (column == key) & table.c.gone_at.is_(None)
+    return session.connection().execute(update(table).where(is_it).values(gone_at=now, **values)).rowcount > 0
 
 
-def gone_issues(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, datetime]:
-    """Those of these numbers that are gone, and since when."""
-    query = select(IssueRow.number, IssueRow.gone_at).where(
-        IssueRow.repo_id == repo_id, col(IssueRow.number).in_(list(numbers))
-    )
-    return {number: gone_at for number, gone_at in session.exec(query) if gone_at}
+def find_gone(session: Session, kind: Kind, repo_id: int, keys: Sequence[int]) -> dict[int, datetime]:
+    """Those of these issues or comments that are gone, and since when."""
+    table, column = _TABLES[kind]
+    query = select(column, table.c.gone_at).where(table.c.repo_id == repo_id, table.c.gone_at.is_not(None))
+    return dict(rows_in_parts(session, query, column, keys))
 
 
-def gone_comments(session: Session, repo_id: int, ids: Sequence[int]) -> dict[int, datetime]:
-    """Those of these comments that are gone, and since when."""
-    query = select(CommentRow.id, CommentRow.gone_at).where(
-        CommentRow.repo_id == repo_id, col(CommentRow.id).in_(list(ids))
-    )
-    return {key: gone_at for key, gone_at in session.exec(query) if gone_at}
-
-
-KEYS_PER_QUERY = 900
-"""Stays below the number of bound values that every SQLite build takes."""
-
-
-def note_issues_seen(session: Session, repo_id: int, numbers: Sequence[int], seen_at: datetime) -> None:
-    """Note that a list asked for at `seen_at` held these issues; counts as no change."""
-    _note(session, IssueRow, repo_id, numbers, seen_at)
-
-
-def note_comments_seen(session: Session, repo_id: int, keys: Sequence[int], seen_at: datetime) -> None:
-    """Note that a list asked for at `seen_at` held these comments; counts as no change."""
-    _note(session, CommentRow, repo_id, keys, seen_at)
-
-
-def _note(
-    session: Session, table: type[IssueRow | CommentRow], repo_id: int, keys: Sequence[int], seen_at: datetime
-) -> None:
-    key = col(IssueRow.number) if table is IssueRow else col(CommentRow.id)
+def note_seen(session: Session, kind: Kind, repo_id: int, keys: Sequence[int], seen_at: datetime) -> None:
+    """Note that a list asked for at `seen_at` held these issues or comments; counts as no change."""
+    table, column = _TABLES[kind]
+    is_older = or_(table.c.seen_at.is_(None), table.c.seen_at < seen_at)
     for start in range(0, len(keys), KEYS_PER_QUERY):
-        session.connection().execute(
-            update(table)
-            .where(
-                col(table.repo_id) == repo_id,
-                key.in_(list(keys[start : start + KEYS_PER_QUERY])),
-                or_(col(table.seen_at).is_(None), col(table.seen_at) < seen_at),
-            )
-            .values(seen_at=seen_at)
-        )
+        part = column.in_(keys[start : start + KEYS_PER_QUERY])
+        statement = update(table).where(table.c.repo_id == repo_id, part, is_older)
+        session.connection().execute(statement.values(seen_at=seen_at))
 
 
-def unseen_issues(session: Session, repo_id: int, since: datetime) -> list[int]:
-    """Numbers of GitHub's issues that are not gone and that no list since then held, ascending."""
-    query = (
-        select(IssueRow.number)
-        .where(
-            IssueRow.repo_id == repo_id,
-            IssueRow.origin == GITHUB,
-            col(IssueRow.gone_at).is_(None),
-            or_(col(IssueRow.seen_at).is_(None), col(IssueRow.seen_at) < since),
-        )
-        .order_by(col(IssueRow.number))
-    )
-    return list(session.exec(query))
-
-
-def unseen_comments(session: Session, repo_id: int, since: datetime) -> list[int]:
-    """Keys of comments that are not gone and that no list since then held, ascending.
+def find_unseen(session: Session, kind: Kind, repo_id: int, since: datetime) -> list[int]:
+    """GitHub's issues or comments that are not gone and that no list since then held, ascending.
 
     The comments of a gone issue are left out: they went with it, and are kept with it.
     """
-    issue_is_gone = exists().where(
-        col(IssueRow.repo_id) == col(CommentRow.repo_id),
-        col(IssueRow.number) == col(CommentRow.issue_number),
-        col(IssueRow.gone_at).is_not(None),
+    table, column = _TABLES[kind]
+    query = select(column).where(
+        table.c.repo_id == repo_id,
+        table.c.gone_at.is_(None),
+        or_(table.c.seen_at.is_(None), table.c.seen_at < since),
     )
-    query = (
-        select(CommentRow.id)
-        .where(
-            CommentRow.repo_id == repo_id,
-            col(CommentRow.gone_at).is_(None),
-            or_(col(CommentRow.seen_at).is_(None), col(CommentRow.seen_at) < since),
-            ~issue_is_gone,
-        )
-        .order_by(col(CommentRow.id))
-    )
-    return list(session.exec(query))
+    if kind == "issue":
+        query = query.where(ISSUE.c.origin == GITHUB)
+    else:
+        is_its = (ISSUE.c.repo_id == COMMENT.c.repo_id) & (ISSUE.c.number == COMMENT.c.issue_number)
+        query = query.where(~exists().where(is_its, ISSUE.c.gone_at.is_not(None)))
+    return list(session.connection().execute(query.order_by(column)).scalars())

@@ -3,68 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 
-from sqlalchemy import delete
-from sqlmodel import Session, col, select
+from sqlalchemy import delete, select
+from sqlmodel import Session
 
-from app.store.engine.connect import take_turn, upsert
-from app.store.engine.rows import sql_rows
+from app.store.engine.connect import rows_in_parts, take_turn, upsert
 from app.store.records import ReleaseRecord
-from app.store.tables import ReleasePullRow, ReleaseRow, metadata
+from app.store.tables import RELEASE, RELEASE_PULL
+
+_RELEASE, _NAMED = RELEASE.c, RELEASE_PULL.c
 
 
 def save_releases(session: Session, repo_id: int, records: Iterable[ReleaseRecord]) -> None:
     """Store releases and which pull requests their notes name."""
     take_turn(session)
     latest = {record.tag: record for record in records}
-    rows = [
-        {
-            "repo_id": repo_id,
-            "tag": record.tag,
-            "name": record.name,
-            "notes": record.notes,
-            "is_prerelease": record.is_prerelease,
-            "published_at": record.published_at,
-            "raw": dict(record.raw) if record.raw is not None else None,
-        }
-        for record in latest.values()
-    ]
-    upsert(session, metadata.tables["release"], rows, keys=("repo_id", "tag"))
-    session.connection().execute(
-        delete(ReleasePullRow).where(
-            col(ReleasePullRow.repo_id) == repo_id, col(ReleasePullRow.tag).in_(list(latest))
-        )
-    )
+    rows = [{"repo_id": repo_id, **asdict(record)} for record in latest.values()]
+    for row in rows:
+        del row["pulls"]
+    upsert(session, RELEASE, rows, keys=("repo_id", "tag"))
+    is_saved = (_NAMED.repo_id == repo_id) & _NAMED.tag.in_(list(latest))
+    session.connection().execute(delete(RELEASE_PULL).where(is_saved))
     named = [
         {"repo_id": repo_id, "tag": record.tag, "number": number}
         for record in latest.values()
         for number in dict.fromkeys(record.pulls)
     ]
-    upsert(session, metadata.tables["release_pull"], named, keys=("repo_id", "tag", "number"))
+    upsert(session, RELEASE_PULL, named, keys=("repo_id", "tag", "number"))
 
 
 def tags_of(session: Session, repo_id: int) -> set[str]:
     """The tags of all stored releases."""
-    return set(session.exec(select(ReleaseRow.tag).where(ReleaseRow.repo_id == repo_id)))
+    query = select(_RELEASE.tag).where(_RELEASE.repo_id == repo_id)
+    return set(session.connection().execute(query).scalars())
 
 
 def first_releases_of(session: Session, repo_id: int, pulls: Sequence[int]) -> dict[int, str]:
     """Tag of the first full release, by date, whose notes name each pull request."""
-    query = """
-        SELECT named.number, release.tag FROM release_pull AS named
-        JOIN release ON release.repo_id = named.repo_id AND release.tag = named.tag
-        WHERE named.repo_id = :repo_id AND named.number IN :numbers AND NOT release.is_prerelease
-        ORDER BY release.published_at DESC NULLS FIRST
-    """
-    return dict(sql_rows(session, query, repo_id=repo_id, numbers=list(pulls)))
+    query = (
+        select(_NAMED.number, _RELEASE.tag)
+        .join_from(RELEASE_PULL, RELEASE)
+        .where(_NAMED.repo_id == repo_id, _RELEASE.is_prerelease.is_(False))
+        .order_by(_RELEASE.published_at.desc().nulls_first())
+    )
+    return dict(rows_in_parts(session, query, _NAMED.number, pulls))
 
 
 def newest_release(session: Session, repo_id: int) -> str | None:
     """Tag of the newest full release, or None."""
     query = (
-        select(ReleaseRow.tag)
-        .where(ReleaseRow.repo_id == repo_id, col(ReleaseRow.is_prerelease).is_(False))
-        .order_by(col(ReleaseRow.published_at).desc().nulls_last())
+        select(_RELEASE.tag)
+        .where(_RELEASE.repo_id == repo_id, _RELEASE.is_prerelease.is_(False))
+        .order_by(_RELEASE.published_at.desc().nulls_last())
         .limit(1)
     )
-    return session.exec(query).first()
+    return session.connection().execute(query).scalar()

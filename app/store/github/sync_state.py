@@ -1,4 +1,4 @@
-"""How far the copy of each repository reaches: cursors and runs."""
+"""How far the copy of each repository reaches: cursors, runs, and webhook deliveries that were taken in."""
 
 from __future__ import annotations
 
@@ -6,127 +6,114 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, update
-from sqlmodel import Session, col, select
+from sqlalchemy import Select, delete, func, insert, select, update
+from sqlmodel import Session
 
 from app.errors import NotFoundError
-from app.store.engine.connect import upsert
+from app.store.engine.connect import insert_new, upsert
 from app.store.records import SyncRunRecord
-from app.store.tables import RepositoryRow, SyncCursorRow, SyncRunRow, metadata
-
-
-def fresh_as_of(session: Session, repo_id: int) -> datetime | None:
-    """When the repository's newest complete sync ended; None before the first."""
-    query = (
-        select(SyncRunRow.ended_at)
-        .where(SyncRunRow.repo_id == repo_id, SyncRunRow.outcome == "complete")
-        .order_by(col(SyncRunRow.ended_at).desc())
-        .limit(1)
-    )
-    return session.exec(query).first()
-
-
-def last_run_of(session: Session, repo_id: int) -> SyncRunRecord | None:
-    """The repository's newest run that has ended, or None."""
-    query = (
-        select(SyncRunRow, RepositoryRow.full_name)
-        .join(RepositoryRow, col(RepositoryRow.id) == col(SyncRunRow.repo_id))
-        .where(SyncRunRow.repo_id == repo_id, col(SyncRunRow.ended_at).is_not(None))
-        .order_by(col(SyncRunRow.id).desc())
-        .limit(1)
-    )
-    found = session.exec(query).first()
-    if found is None:
-        return None
-    row, name = found
-    return _record(row, name)
-
-
-def _record(row: SyncRunRow, repo: str) -> SyncRunRecord:
-    values = {item.name: getattr(row, item.name) for item in fields(SyncRunRecord) if item.name != "repo"}
-    return SyncRunRecord(repo=repo, **values)
-
-
-def cursors_of(session: Session, repo_id: int) -> dict[str, tuple[dict[str, Any], datetime]]:
-    """Where each stream stands, and when it moved there."""
-    query = select(SyncCursorRow).where(SyncCursorRow.repo_id == repo_id).order_by(col(SyncCursorRow.stream))
-    return {row.stream: (dict(row.position), row.moved_at) for row in session.exec(query)}
-
+from app.store.tables import DELIVERY, REPOSITORY, SYNC_CURSOR, SYNC_RUN
 
 RUNNING = "running"
 KILLED = "killed"
 RUNS_KEPT = timedelta(days=90)
 """A round every quarter of an hour makes some 9,000 runs in this time."""
+DELIVERIES_KEPT = timedelta(days=30)
+"""GitHub lets a person send a delivery again for three days; an id lasts ten times as long here."""
+
+_RUN, _CURSOR = SYNC_RUN.c, SYNC_CURSOR.c
+
+
+def fresh_as_of(session: Session, repo_id: int) -> datetime | None:
+    """When the repository's newest complete sync ended; None before the first."""
+    is_complete = (_RUN.repo_id == repo_id) & (_RUN.outcome == "complete")
+    query = select(_RUN.ended_at).where(is_complete).order_by(_RUN.ended_at.desc()).limit(1)
+    return session.connection().execute(query).scalar()
+
+
+def last_run_of(session: Session, repo_id: int) -> SyncRunRecord | None:
+    """The repository's newest run that has ended, or None."""
+    query = _newest_runs(1).where(_RUN.repo_id == repo_id, _RUN.ended_at.is_not(None))
+    return next((SyncRunRecord(*row) for row in session.connection().execute(query)), None)
+
+
+def last_runs(session: Session, limit: int = 10) -> list[SyncRunRecord]:
+    """The newest runs, newest first."""
+    return [SyncRunRecord(*row) for row in session.connection().execute(_newest_runs(limit))]
+
+
+def _newest_runs(limit: int) -> Select[Any]:
+    columns = (_RUN[item.name] for item in fields(SyncRunRecord) if item.name != "repo")
+    query = select(REPOSITORY.c.full_name, *columns).join_from(SYNC_RUN, REPOSITORY)
+    return query.order_by(_RUN.id.desc()).limit(limit)
+
+
+def cursors_of(session: Session, repo_id: int) -> dict[str, tuple[dict[str, Any], datetime]]:
+    """Where each stream stands, and when it moved there."""
+    query = select(_CURSOR.stream, _CURSOR.position, _CURSOR.moved_at).where(_CURSOR.repo_id == repo_id)
+    rows = session.connection().execute(query.order_by(_CURSOR.stream))
+    return {stream: (position, moved_at) for stream, position, moved_at in rows}
 
 
 def find_cursor(session: Session, repo_id: int, stream: str) -> dict[str, Any]:
     """The stored position of a stream ("issues", "comments", "releases"); empty at the start."""
-    row = session.get(SyncCursorRow, (repo_id, stream))
-    return dict(row.position) if row else {}
+    position, _ = cursors_of(session, repo_id).get(stream, ({}, None))
+    return position
 
 
 def save_cursor(session: Session, repo_id: int, stream: str, position: dict[str, Any]) -> None:
     """Move a stream's cursor; to be done in the transaction that stores what it passed."""
     row = {"repo_id": repo_id, "stream": stream, "position": position, "moved_at": datetime.now(UTC)}
-    upsert(session, metadata.tables["sync_cursor"], [row], keys=("repo_id", "stream"))
+    upsert(session, SYNC_CURSOR, [row], keys=("repo_id", "stream"))
 
 
 def begin_run(session: Session, repo_id: int) -> int:
     """Note that a sync began; returns the run's key.
 
-    Runs that never told their end are closed as killed: nobody else will. One that still lives beside
-    this one tells so at its next page (`note_run`) or its end.
+    Runs that never noted their end are closed as killed. One that still lives beside this one notes so at its
+    next page (`note_run`) or its end.
     """
-    session.connection().execute(
-        update(SyncRunRow)
-        .where(col(SyncRunRow.repo_id) == repo_id, col(SyncRunRow.outcome) == RUNNING)
-        .values(outcome=KILLED, ended_at=datetime.now(UTC))
-    )
-    row = SyncRunRow(repo_id=repo_id, started_at=datetime.now(UTC), outcome=RUNNING)
-    session.add(row)
-    session.flush()
-    if row.id is None:
-        raise NotFoundError("the sync run could not be noted")
-    return row.id
+    now = datetime.now(UTC)
+    is_open = (_RUN.repo_id == repo_id) & (_RUN.outcome == RUNNING)
+    session.connection().execute(update(SYNC_RUN).where(is_open).values(outcome=KILLED, ended_at=now))
+    row = {"repo_id": repo_id, "started_at": now, "outcome": RUNNING}
+    found: int = session.connection().execute(insert(SYNC_RUN).values(row).returning(_RUN.id)).scalar_one()
+    return found
 
 
 def note_run(session: Session, run_id: int, **figures: Any) -> None:
     """Note that a run is under way, and its figures so far: requests, not_modified, remaining, stored."""
-    session.connection().execute(
-        update(SyncRunRow)
-        .where(col(SyncRunRow.id) == run_id)
-        .values(outcome=RUNNING, ended_at=None, **figures)
-    )
+    _update_run(session, run_id, outcome=RUNNING, ended_at=None, **figures)
 
 
 def end_run(session: Session, run_id: int, **figures: Any) -> None:
-    """Note how a run ended: outcome, requests, not_modified, remaining, stored, fault."""
-    row = session.get(SyncRunRow, run_id)
-    if row is None:
+    """Note how a run ended: outcome, requests, not_modified, remaining, stored, fault.
+
+    Raises:
+        NotFoundError: there is no such run.
+    """
+    if not _update_run(session, run_id, ended_at=datetime.now(UTC), **figures):
         raise NotFoundError(f"sync run {run_id} is not known")
-    for name, value in figures.items():
-        setattr(row, name, value)
-    row.ended_at = datetime.now(UTC)
-    session.add(row)
+
+
+def _update_run(session: Session, run_id: int, **values: Any) -> int:
+    return session.connection().execute(update(SYNC_RUN).where(_RUN.id == run_id).values(**values)).rowcount
 
 
 def purge_runs(session: Session) -> int:
-    """Forget the runs that ended longer ago than `RUNS_KEPT`, but each repository's last complete one."""
-    complete = select(func.max(SyncRunRow.id)).where(SyncRunRow.outcome == "complete")
-    last = complete.group_by(col(SyncRunRow.repo_id))
-    before = datetime.now(UTC) - RUNS_KEPT
-    found = session.connection().execute(
-        delete(SyncRunRow).where(col(SyncRunRow.ended_at) < before, col(SyncRunRow.id).not_in(last))
-    )
-    return found.rowcount
+    """Delete the runs that ended longer ago than `RUNS_KEPT`, but each repository's last complete one."""
+    last = select(func.max(_RUN.id)).where(_RUN.outcome == "complete").group_by(_RUN.repo_id)
+    is_old = (_RUN.ended_at < datetime.now(UTC) - RUNS_KEPT) & _RUN.id.not_in(last)
+    return session.connection().execute(delete(SYNC_RUN).where(is_old)).rowcount
 
 
-def last_runs(session: Session, limit: int = 10) -> list[SyncRunRecord]:
-    """The newest runs, newest first."""
-    query = (
-        select(SyncRunRow, RepositoryRow.full_name)
-        .join(RepositoryRow, col(RepositoryRow.id) == col(SyncRunRow.repo_id))
-        .order_by(col(SyncRunRow.id).desc())
-        .limit(limit)
-    )
-    return [_record(row, name) for row, name in session.exec(query)]
+def add_delivery(session: Session, delivery_id: str, event: str) -> bool:
+    """Note a webhook delivery, in the transaction that stores its content; False if it was noted before."""
+    row = {"id": delivery_id, "event": event, "received_at": datetime.now(UTC)}
+    return insert_new(session, DELIVERY, row, keys=("id",))
+
+
+def purge_deliveries(session: Session) -> int:
+    """Delete the deliveries older than `DELIVERIES_KEPT`; how many they were."""
+    is_old = DELIVERY.c.received_at < datetime.now(UTC) - DELIVERIES_KEPT
+    return session.connection().execute(delete(DELIVERY).where(is_old)).rowcount

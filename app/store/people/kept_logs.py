@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, func
-from sqlmodel import Session, col, select
+from sqlalchemy import delete, func, insert, select
+from sqlmodel import Session
 
-from app.store.tables import KeptLogRow
+from app.store.tables import KEPT_LOG
+
+_LOG = KEPT_LOG.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,33 +28,29 @@ class KeptLogRecord:
 
 def add_kept_log(session: Session, record: KeptLogRecord) -> None:
     """Keep a log under an id that is new."""
-    session.add(KeptLogRow(**asdict(record)))
+    session.connection().execute(insert(KEPT_LOG).values(**asdict(record)))
 
 
 def find_kept_log(session: Session, key: str, now: datetime) -> KeptLogRecord | None:
     """The log under this id, unless its time is over."""
-    query = select(KeptLogRow).where(KeptLogRow.id == key, col(KeptLogRow.expires_at) > now)
-    row = session.exec(query).first()
-    return KeptLogRecord(*(getattr(row, item.name) for item in fields(KeptLogRecord))) if row else None
+    query = select(KEPT_LOG).where(_LOG.id == key, _LOG.expires_at > now)
+    return next((KeptLogRecord(*row) for row in session.connection().execute(query)), None)
 
 
 def delete_kept_log(session: Session, key: str, delete_key: str) -> bool:
     """Delete the log under this id if the hash is that of its delete link; whether there was one."""
-    found = session.connection().execute(
-        delete(KeptLogRow).where(col(KeptLogRow.id) == key, col(KeptLogRow.delete_key) == delete_key)
-    )
-    return found.rowcount > 0
+    is_it = (_LOG.id == key) & (_LOG.delete_key == delete_key)
+    return session.connection().execute(delete(KEPT_LOG).where(is_it)).rowcount > 0
 
 
 def purge_kept_logs(session: Session, now: datetime) -> int:
     """Delete the logs whose time is over; how many they were."""
-    found = session.connection().execute(delete(KeptLogRow).where(col(KeptLogRow.expires_at) <= now))
-    return found.rowcount
+    return session.connection().execute(delete(KEPT_LOG).where(_LOG.expires_at <= now)).rowcount
 
 
 def count_kept_logs(session: Session, *, expired_before: datetime | None = None) -> int:
     """How many logs are kept; with a time, how many that should have gone by then."""
-    query = select(func.count()).select_from(KeptLogRow)
+    query = select(func.count()).select_from(KEPT_LOG)
     if expired_before is not None:
-        query = query.where(col(KeptLogRow.expires_at) <= expired_before)
-    return session.exec(query).one()
+        query = query.where(_LOG.expires_at <= expired_before)
+    return session.connection().execute(query).scalar_one()

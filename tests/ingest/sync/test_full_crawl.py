@@ -11,7 +11,7 @@ import pytest
 from app.store.derived.readings import links_from
 from app.store.github.comments import find_comments
 from app.store.github.issues import find_issue, save_issues
-from app.store.github.presence import mark_comment_gone, mark_gone
+from app.store.github.presence import mark_gone
 from app.store.github.sync_state import find_cursor
 from app.store.records import IssueRecord
 from app.store.session import Store
@@ -147,9 +147,9 @@ def test_what_is_listed_again_is_gone_no_more(store: Store, github: Any, derive:
     fill(github, 30, 10)
     run(store, github, derive)
     with store.unit_of_work() as session:
-        assert mark_gone(session, REPO_ID, 5, "deleted")
-        assert not mark_gone(session, REPO_ID, 5, "deleted")
-        assert mark_comment_gone(session, REPO_ID, 3)
+        assert mark_gone(session, "issue", REPO_ID, 5, "deleted")
+        assert not mark_gone(session, "issue", REPO_ID, 5, "deleted")
+        assert mark_gone(session, "comment", REPO_ID, 3)
     run(store, github, derive)
     assert issue(store, 5).gone_at is not None
     derive.calls.clear()
@@ -168,7 +168,7 @@ def test_a_page_asked_before_the_word_that_a_row_is_gone_does_not_bring_it_back(
 
         repo_id = add_repository(session, REPO)
         save_issues(session, repo_id, [record], seen_at=asked_at)
-        mark_gone(session, repo_id, 5, "deleted")
+        mark_gone(session, "issue", repo_id, 5, "deleted")
     with store.unit_of_work() as session:
         assert save_issues(session, repo_id, [record], seen_at=asked_at) == []
     assert issue(store, 5).gone_reason == "deleted"

@@ -14,7 +14,7 @@ from app.store.github.comments import save_comments
 from app.store.github.releases import save_releases
 from app.store.people.judgements import save_judgement
 from app.store.session import Store
-from app.store.tables import VoteRow
+from app.store.tables import VOTE
 from tests.knowledge.made_clusters import BODY, OLD, ONE, SOLE, TWO, facts_of, group, link, put, report, told
 from tests.samples import EARLY, REPO, a_comment, a_pull, a_release
 
@@ -292,9 +292,8 @@ def test_votes_and_reactions_bring_a_remedy_forward(store: Store) -> None:
     with store.unit_of_work() as session:
         save_comments(session, repo_id, [a_comment(77, 3, BODY, raw=liked)])
         for visitor in ("a", "b"):
-            session.add(
-                VoteRow(repo_id=repo_id, number=2, signal="works", visitor=visitor, value=1, voted_at=EARLY)
-            )
+            vote = {"repo_id": repo_id, "number": 2, "signal": "works", "visitor": visitor, "value": 1}
+            session.connection().execute(VOTE.insert().values(**vote, voted_at=EARLY))
     remedies = view_cluster(store, REPO, ONE).workarounds
 
     assert [(r.action, r.votes, r.reactions) for r in remedies] == [

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from app.store.github.cards import find_cards, save_cards
-from app.store.github.issues import add_repository, save_issues
+from app.store.github.issues import add_repository, find_cards, save_cards, save_issues
 from app.store.session import Store
 from tests.samples import REPO, an_issue
 

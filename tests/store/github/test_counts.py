@@ -85,7 +85,7 @@ class Writers(RuleBasedStateMachine):
     @rule(number=st.integers(1, 8))
     def mark_gone(self, number: int) -> None:
         with self.store.unit_of_work() as session:
-            mark_gone(session, add_repository(session, REPO), number, "deleted")
+            mark_gone(session, "issue", add_repository(session, REPO), number, "deleted")
 
     @invariant()
     def told_as_it_is(self) -> None:

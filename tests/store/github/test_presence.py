@@ -13,7 +13,7 @@ from app.store.derived.links import save_links
 from app.store.derived.readings import Reading, links_from, save_readings, stale_numbers
 from app.store.github.comments import find_comments, save_comments
 from app.store.github.issues import add_repository, get_issue, save_issues
-from app.store.github.presence import mark_comment_gone, mark_gone, unseen_comments, unseen_issues
+from app.store.github.presence import find_unseen, mark_gone
 from app.store.github.sync_state import begin_run, end_run, last_runs, note_run
 from app.store.records import CARD, LinkRecord
 from app.store.session import Store
@@ -43,16 +43,20 @@ def test_a_listed_row_notes_when_and_nothing_else_changes(store: Store, repo_id:
         assert save_issues(session, repo_id, [issue]) == []
     with store.reading() as session:
         assert get_issue(session, REPO, 1) == before
-        assert unseen_issues(session, repo_id, LATE) == unseen_comments(session, repo_id, LATE) == []
-        assert unseen_issues(session, repo_id, LATE + timedelta(seconds=1)) == [1]
-        assert unseen_comments(session, repo_id, LATE + timedelta(seconds=1)) == [5]
+        assert (
+            find_unseen(session, "issue", repo_id, LATE)
+            == find_unseen(session, "comment", repo_id, LATE)
+            == []
+        )
+        assert find_unseen(session, "issue", repo_id, LATE + timedelta(seconds=1)) == [1]
+        assert find_unseen(session, "comment", repo_id, LATE + timedelta(seconds=1)) == [5]
 
 
 def test_a_row_older_than_the_stored_one_is_listed_all_the_same(store: Store, repo_id: int) -> None:
     with store.unit_of_work() as session:
         save_issues(session, repo_id, [an_issue(1, updated_at=LATE)], seen_at=EARLY)
         assert save_issues(session, repo_id, [an_issue(1, updated_at=EARLY)], seen_at=LATE) == []
-        assert unseen_issues(session, repo_id, LATE) == []
+        assert find_unseen(session, "issue", repo_id, LATE) == []
 
 
 def test_unseen_are_neither_gone_rows_nor_cards_nor_what_went_with_an_issue(
@@ -66,10 +70,10 @@ def test_unseen_are_neither_gone_rows_nor_cards_nor_what_went_with_an_issue(
             repo_id,
             [a_comment(5, 1, "A remark"), a_comment(6, 2, "A remark"), a_comment(7, 2, "A remark")],
         )
-        assert mark_gone(session, repo_id, 1, "deleted")
-        assert mark_comment_gone(session, repo_id, 6)
-        assert unseen_issues(session, repo_id, EARLY) == [2]
-        assert unseen_comments(session, repo_id, EARLY) == [7]
+        assert mark_gone(session, "issue", repo_id, 1, "deleted")
+        assert mark_gone(session, "comment", repo_id, 6)
+        assert find_unseen(session, "issue", repo_id, EARLY) == [2]
+        assert find_unseen(session, "comment", repo_id, EARLY) == [7]
 
 
 def test_a_gone_comment_is_kept_and_its_issue_is_to_be_read_again(store: Store, repo_id: int) -> None:
@@ -79,9 +83,9 @@ def test_a_gone_comment_is_kept_and_its_issue_is_to_be_read_again(store: Store, 
         save_readings(session, repo_id, [Reading(1, None)], rules_version="r")
     with store.unit_of_work() as session:
         assert stale_numbers(session, repo_id, "r") == []
-        assert mark_comment_gone(session, repo_id, 5)
-        assert not mark_comment_gone(session, repo_id, 5)
-        assert not mark_comment_gone(session, repo_id, 404)
+        assert mark_gone(session, "comment", repo_id, 5)
+        assert not mark_gone(session, "comment", repo_id, 5)
+        assert not mark_gone(session, "comment", repo_id, 404)
         assert stale_numbers(session, repo_id, "r") == [1]
         assert find_comments(session, repo_id, [1]) == {}
         (kept,) = find_comments(session, repo_id, [1], with_gone=True)[1]

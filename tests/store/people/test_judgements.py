@@ -22,7 +22,7 @@ from app.store.people.judgements import (
 )
 from app.store.schema import migrate
 from app.store.session import Store, open_store
-from app.store.tables import JudgementRow
+from app.store.tables import JUDGEMENT
 from tests.samples import EARLY, REPO
 
 PAIRS = st.tuples(st.integers(1, 4), st.integers(1, 4)).filter(lambda pair: pair[0] != pair[1])
@@ -105,11 +105,11 @@ def test_pairs_are_found_from_either_end(store: Store, repo_id: int) -> None:
 
 def test_the_database_itself_refuses_two_in_force_for_one_pair(store: Store, repo_id: int) -> None:
     rows = [
-        JudgementRow(repo_id=repo_id, a=1, b=2, verdict=v, judged_at=EARLY) for v in ("same", "different")
+        {"repo_id": repo_id, "a": 1, "b": 2, "verdict": v, "judged_at": EARLY} for v in ("same", "different")
     ]
 
     with pytest.raises((IntegrityError, StoreError)), store.unit_of_work() as session:
-        session.add_all(rows)
+        session.connection().execute(JUDGEMENT.insert(), rows)
 
 
 def test_the_list_goes_on_below_an_id(store: Store, repo_id: int) -> None:

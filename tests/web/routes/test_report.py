@@ -140,7 +140,7 @@ def test_what_github_does_not_have_is_gone(desk: TestClient) -> None:
 
 def test_a_stored_issue_that_is_gone_keeps_its_report(desk: TestClient, store: Store) -> None:
     with store.unit_of_work() as session:
-        mark_gone(session, add_repository(session, REPO), 900, "deleted")
+        mark_gone(session, "issue", add_repository(session, REPO), 900, "deleted")
     answer = desk.post("/report", data={"url": "900"})
 
     assert answer.status_code == 303
