@@ -13,7 +13,7 @@ from ipaddress import ip_network
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import ConfigError
@@ -81,6 +81,12 @@ class Settings(BaseSettings):
         (), description="addresses or networks of proxies whose X-Forwarded-For is believed, comma-separated"
     )
 
+    @field_validator("github_token", "webhook_secret", "admin_token")
+    @classmethod
+    def _none_if_blank(cls, value: SecretStr | None) -> SecretStr | None:
+        stripped = value.get_secret_value().strip() if value else ""
+        return SecretStr(stripped) if stripped else None
+
     @field_validator("database_url")
     @classmethod
     def _known_engine(cls, value: str) -> str:
@@ -88,10 +94,14 @@ class Settings(BaseSettings):
             raise ValueError("must begin with sqlite:/// or postgresql+psycopg://")
         return value
 
-    @field_validator("repo", mode="before")
+    @field_validator("repo", "public_hosts", "api_keys", "trusted_proxies", mode="before")
     @classmethod
-    def _split_repos(cls, value: object) -> object:
-        return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
+    def _split(cls, value: object, info: ValidationInfo) -> object:
+        if not isinstance(value, str):
+            return value
+        parts = [part.strip() for part in value.split(",")]
+        kept = [part for part in parts if part or info.field_name == "repo"]
+        return tuple(map(_api_key, kept)) if info.field_name == "api_keys" else tuple(kept)
 
     @field_validator("repo")
     @classmethod
@@ -102,33 +112,22 @@ class Settings(BaseSettings):
 
     @field_validator("github_token")
     @classmethod
-    def _no_blank_token(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is None or not value.get_secret_value().strip():
-            return None
-        if not re.fullmatch(r"[\x21-\x7e]+", value.get_secret_value().strip()):
+    def _one_word(cls, value: SecretStr | None) -> SecretStr | None:
+        if value and not re.fullmatch(r"[\x21-\x7e]+", value.get_secret_value()):
             raise ValueError("must be one word of printable ASCII")
-        return SecretStr(value.get_secret_value().strip())
+        return value
 
     @field_validator("admin_token")
     @classmethod
     def _a_long_token(cls, value: SecretStr | None) -> SecretStr | None:
-        token = value.get_secret_value().strip() if value else ""
-        if token and not re.fullmatch(r"[\x21-\x7e]{8,500}", token):
+        if value and not re.fullmatch(r"[\x21-\x7e]{8,500}", value.get_secret_value()):
             raise ValueError("must be one word of 8 to 500 printable ASCII characters")
-        return SecretStr(token) if token else None
+        return value
 
-    @field_validator("webhook_secret")
+    @field_validator("public_hosts")
     @classmethod
-    def _no_blank_secret(cls, value: SecretStr | None) -> SecretStr | None:
-        stripped = value.get_secret_value().strip() if value else ""
-        return SecretStr(stripped) if stripped else None
-
-    @field_validator("public_hosts", mode="before")
-    @classmethod
-    def _split_hosts(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        hosts = tuple(dict.fromkeys(part.strip().lower() for part in value.split(",") if part.strip()))
+    def _host_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        hosts = tuple(dict.fromkeys(host.lower() for host in value))
         if not all(PUBLIC_HOST.fullmatch(host) for host in hosts):
             raise ValueError("must be host names such as triage.example.org, comma-separated, without scheme")
         return hosts
@@ -138,24 +137,18 @@ class Settings(BaseSettings):
     def _a_rate(cls, value: str) -> str:
         return _rate(value)
 
-    @field_validator("api_keys", mode="before")
+    @field_validator("api_keys")
     @classmethod
-    def _split_keys(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        keys = tuple(_api_key(part.strip()) for part in value.split(",") if part.strip())
-        if len({key.name for key in keys}) < len(keys):
+    def _names_once(cls, value: tuple[ApiKey, ...]) -> tuple[ApiKey, ...]:
+        if len({key.name for key in value}) < len(value):
             raise ValueError("must not hold a name twice")
-        return keys
+        return value
 
-    @field_validator("trusted_proxies", mode="before")
+    @field_validator("trusted_proxies")
     @classmethod
-    def _split_networks(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        parts = [part.strip() for part in value.split(",") if part.strip()]
+    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         try:
-            return tuple(str(ip_network(part, strict=False)) for part in parts)
+            return tuple(str(ip_network(part, strict=False)) for part in value)
         except ValueError:
             raise ValueError("must be addresses or networks such as 10.0.0.0/8, comma-separated") from None
 

@@ -82,14 +82,19 @@ class RemedyShort(Short):
     url: str
 
 
-class MatchShort(Short):
-    """A stored issue that may be the same failure."""
+class IssueLine(Short):
+    """A stored issue in a list."""
 
     number: int
     repo: str
     title: str = Field(description=QUOTED)
     url: str
     state: str
+
+
+class MatchShort(IssueLine):
+    """A stored issue that may be the same failure."""
+
     band: MatchBand
     score: float = Field(description="calibrated chance that it is the same failure")
     shared: tuple[str, ...] = ()
@@ -127,14 +132,9 @@ class DiagnosisAnswer(ToolAnswer):
     as_of: datetime | None = Field(None, description="how fresh they are")
 
 
-class IssueHit(Short):
+class IssueHit(IssueLine):
     """One found issue."""
 
-    number: int
-    repo: str
-    title: str = Field(description=QUOTED)
-    url: str
-    state: str
     error: str = Field("", description=QUOTED)
     gpus: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
@@ -160,14 +160,19 @@ class QuoteShort(Short):
     source: str = Field(description="title, body, card or comment:<id>")
 
 
-class IssueShort(ToolAnswer):
-    """What is known of one issue."""
+class OneIssue(ToolAnswer):
+    """An answer on one issue; only its number stays whatever the budget."""
 
     number: int
     repo: str = ""
     url: str = ""
     title: str = Field("", description=QUOTED)
     state: str = ""
+
+
+class IssueShort(OneIssue):
+    """What is known of one issue."""
+
     state_reason: str | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
@@ -186,14 +191,9 @@ class IssueShort(ToolAnswer):
     quotes: tuple[QuoteShort, ...] = Field((), description="the words the facts were read from")
 
 
-class FixAnswer(ToolAnswer):
+class FixAnswer(OneIssue):
     """The fix state of one issue."""
 
-    number: int
-    repo: str = ""
-    url: str = ""
-    title: str = Field("", description=QUOTED)
-    state: str = ""
     vllm_version: str | None = Field(None, description="the version it is seen from")
     fix: FixShort | None = None
     workarounds: tuple[RemedyShort, ...] = Field((), description="what helps without the fix, best first")
@@ -227,9 +227,8 @@ class KnownAnswer(ToolAnswer):
 
 def inert_data(answer: Frozen) -> dict[str, Any]:
     """An answer as JSON data without unseen characters in any of its texts; nulls are left out."""
-    return {
-        name: _inert_value(value) for name, value in answer.model_dump(mode="json", exclude_none=True).items()
-    }
+    data: dict[str, Any] = _inert_value(answer.model_dump(mode="json", exclude_none=True))
+    return data
 
 
 def _inert_value(value: Any) -> Any:

@@ -323,8 +323,8 @@ def issue_report(services: Services, repo: str | None, number: int) -> str:
         NotFoundError: it is not stored.
         PullRequestError: it is a pull request.
     """
-    told = make_report(services.store, known_repo(services, repo), number)
-    return f"{NOTICE}\n\n{report_markdown(told)}"
+    report = make_report(services.store, known_repo(services, repo), number)
+    return f"{NOTICE}\n\n{report_markdown(report)}"
 
 
 def week_digest(services: Services, week: str) -> str:
@@ -333,8 +333,7 @@ def week_digest(services: Services, week: str) -> str:
     Raises:
         WeekError: it is no week.
     """
-    told = services.cached(make_digest, services.default_repo, IsoWeek.parse(week))
-    return digest_markdown(told)
+    return digest_markdown(services.cached(make_digest, services.default_repo, IsoWeek.parse(week)))
 
 
 def known_repo(services: Services, repo: str | None) -> str:
@@ -357,12 +356,12 @@ def known_version(text: str | None) -> str | None:
     Raises:
         InputError: neither a release, nor a build, nor a commit.
     """
-    told = (text or "").strip()
-    if not told:
+    version = (text or "").strip()
+    if not version:
         return None
-    if not _VERSION.fullmatch(told) or not (ordered(told) or any(char.isdigit() for char in told)):
+    if not _VERSION.fullmatch(version) or not (ordered(version) or re.search(r"[0-9]", version)):
         raise InputError("version: this is none. Give a release such as 0.19.0, a build, or a commit.")
-    return told
+    return version
 
 
 def _words(text: str | None) -> str | None:

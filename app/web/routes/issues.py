@@ -49,7 +49,7 @@ def _utc(value: datetime | None) -> datetime | None:
     try:
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     except OverflowError:
-        raise ValueError("is no time that can be told in UTC") from None
+        raise ValueError("is no time that exists in UTC") from None
 
 
 def _or_blank(kind: Any) -> BeforeValidator:
@@ -103,13 +103,12 @@ class IssueFilters(BaseModel):
 
     def query(self) -> IssueQuery:
         """The query that these filters make."""
-        told = self.model_dump(include=set(IssueQuery.model_fields))
-        return IssueQuery(**told)
+        return IssueQuery(**self.model_dump(include=set(IssueQuery.model_fields)))
 
     def in_force(self) -> dict[str, str]:
         """The filters that narrow, as they stand in an address."""
-        told = self.model_dump(mode="json", exclude=_NOT_A_FILTER, exclude_none=True)
-        return {name: _as_text(value) for name, value in told.items() if value != ""}
+        values = self.model_dump(mode="json", exclude=_NOT_A_FILTER, exclude_none=True)
+        return {name: _as_text(value) for name, value in values.items() if value != ""}
 
 
 def _as_text(value: object) -> str:
@@ -152,7 +151,7 @@ def list_issues(
     the most frequent values of each filter are counted beside all other filters.
     """
     page = _ask(services, asked, limit=asked.limit, facets=asked.facets)
-    told = IssueList(
+    found = IssueList(
         items=page.items,
         total=page.total,
         ignored_words=page.ignored_words,
@@ -161,7 +160,7 @@ def list_issues(
     )
     return answer(
         request,
-        told,
+        found,
         asked.max_chars,
         cursor_at=lambda at: write_cursor(_KIND, page.items[at - 1].number) if at else asked.cursor or "",
     )
@@ -178,7 +177,7 @@ def issues_page(services: ServicesDep, asked: Annotated[IssueFilters, Query()]) 
         asked=asked,
         page=page,
         tokens=addresses.tokens(),
-        facets=[addresses.facet(facet) for facet in page.facets],
+        facet_titles=FACETS,
         addresses=addresses,
         json_address=f"/api/v1{addresses.without()}",
         repo=repo,
@@ -200,46 +199,29 @@ def _ask(services: Services, asked: IssueFilters, *, limit: int, facets: bool) -
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
-    """A filter in force: what it says, and the address without it."""
-
-    name: str
-    word: str
-    without: str
-
-
-@dataclass(frozen=True, slots=True)
-class FacetLink:
-    """A value of a facet; its address takes it off where it is in force, and else puts it on."""
+class FilterLink:
+    """A filter that is set, or a value that a facet offers; the address removes or sets it."""
 
     word: str
-    count: int
     address: str
-    is_on: bool
-
-
-@dataclass(frozen=True, slots=True)
-class FacetLinks:
-    name: str
-    title: str
-    links: tuple[FacetLink, ...]
-    is_on: bool
+    count: int = 0
+    is_on: bool = True
 
 
 class Addresses:
-    """The addresses that lead on from a list."""
+    """The addresses that a list links to."""
 
     def __init__(self, asked: IssueFilters) -> None:
         self._filters = asked.in_force()
         self._others = {name: value for name, value in (("sort", asked.sort), ("repo", asked.repo)) if value}
 
     def hidden(self) -> dict[str, str]:
-        """What a form for other words must carry along."""
+        """The fields that a form for other words repeats."""
         return {name: value for name, value in {**self._filters, **self._others}.items() if name != "q"}
 
     def carried(self) -> dict[str, str]:
-        """What the same question to another repository takes along."""
-        return {**self._filters, **{name: value for name, value in self._others.items() if name != "repo"}}
+        """The query of the same list for another repository."""
+        return {name: value for name, value in {**self._filters, **self._others}.items() if name != "repo"}
 
     def without(self, *names: str) -> str:
         """The first part of the list without these filters."""
@@ -257,38 +239,27 @@ class Addresses:
         """The part that begins after an issue; 0 is the first part."""
         return self._address(self._filters, cursor=write_cursor(_KIND, after)) if after else self.without()
 
-    def tokens(self) -> list[Token]:
-        """The filters in force."""
-        return [
-            Token(name, self._word(name, value), self.without(name)) for name, value in self._filters.items()
-        ]
+    def tokens(self) -> list[FilterLink]:
+        """The filters that are set."""
+        return [FilterLink(_word(name, value), self.without(name)) for name, value in self._filters.items()]
 
-    def facet(self, facet: Facet) -> FacetLinks:
-        """A facet's values as links."""
-        mine = self._filters.get(facet.name)
-        links = tuple(self._link(facet.name, value, mine) for value in facet.values)
-        return FacetLinks(facet.name, FACETS[facet.name], links, mine is not None)
+    def links(self, facet: Facet) -> list[FilterLink]:
+        """A facet's values."""
+        mine = self._filters.get(facet.name, "").casefold()
+        return [self._link(facet.name, value, value.value.casefold() == mine) for value in facet.values]
 
-    def _link(self, name: FacetName, value: FacetValue, mine: str | None) -> FacetLink:
-        is_on = mine is not None and mine.casefold() == value.value.casefold()
+    def _link(self, name: FacetName, value: FacetValue, is_on: bool) -> FilterLink:
         address = self.without(name) if is_on else self._address({**self._filters, name: value.value})
-        return FacetLink(_value_word(name, value.value), value.count, address, is_on)
+        return FilterLink(_word(name, value.value), address, value.count, is_on)
 
     def _address(self, filters: Mapping[str, str], **more: str) -> str:
-        told = urlencode({**filters, **self._others, **more})
-        return f"/issues?{told}" if told else "/issues"
-
-    def _word(self, name: str, value: str) -> str:
-        if name == "q":
-            return f"“{value}”"
-        if name == "since":
-            return f"since {value[:10]}"
-        if name == "label":
-            return f"label {value}"
-        return _value_word(name, value)
+        query = urlencode({**filters, **self._others, **more})
+        return f"/issues?{query}" if query else "/issues"
 
 
-def _value_word(name: str, value: str) -> str:
+def _word(name: str, value: str) -> str:
+    """A filter's value as the page shows it."""
     if name == "kind":
         return label(value, FAILURES)
-    return FLAGS.get((name, value), value)
+    formats = {"q": f"“{value}”", "since": f"since {value[:10]}", "label": f"label {value}"}
+    return formats.get(name) or FLAGS.get((name, value), value)

@@ -93,14 +93,14 @@ def share(part: float) -> str:
     return f"{whole}{THIN_SPACE}%" if whole or not part else f"under 1{THIN_SPACE}%"
 
 
-def range_words(told: Regression) -> str:
+def range_words(regression: Regression) -> str:
     """What is said of a range of versions, in one line."""
     parts = (
-        ("works in", told.last_working),
-        ("fails in", told.first_failing),
-        ("still in", ", ".join(map(version, told.still_failing))),
-        ("fixed in", told.fixed_in),
-        ("since", told.culprit),
+        ("works in", regression.last_working),
+        ("fails in", regression.first_failing),
+        ("still in", ", ".join(map(version, regression.still_failing))),
+        ("fixed in", regression.fixed_in),
+        ("since", regression.culprit),
     )
     return ", ".join(f"{words} {version(value)}" for words, value in parts if value)
 

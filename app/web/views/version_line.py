@@ -1,7 +1,7 @@
 """The line of versions: where it worked, where it failed, where the caller stands.
 
-In: a regression as told, the caller's version, the newest known release. Out: the stations, oldest
-first; what nobody spoke of is a gap. The line is not to scale.
+In: a regression as its issue states it, the caller's version, the newest known release. Out: the stations,
+oldest first; what nobody spoke of is a gap. The line is not to scale.
 """
 
 from __future__ import annotations
@@ -45,15 +45,13 @@ class Station:
 
 
 def version_line(regression: Regression | None, yours: str | None, newest: str | None) -> tuple[Station, ...]:
-    """The stations, oldest first; none where no regression is told."""
+    """The stations, oldest first; none without a regression."""
     if regression is None:
         return ()
-    told = _told(regression)
-    if not told:
-        return ()
-    if yours:
-        told = _with_you(told, version(yours), regression)
-    return tuple(told) if regression.fixed_in else (*told, *_gap(told, newest))
+    stations = _known_stations(regression)
+    if stations and yours:
+        stations = _with_you(stations, version(yours), regression)
+    return tuple(stations) if regression.fixed_in else (*stations, *_gap(stations, newest))
 
 
 def match_stations(
@@ -68,40 +66,37 @@ def match_stations(
 
 def report_stations(points: Iterable[ReportFact], newest: str | None) -> tuple[Station, ...]:
     """The stations of a report's range."""
-    told: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for point in points:
         field = point.field.removeprefix("regression.")
-        told[field] = (*told.get(field, ()), point.value) if field == "still_failing" else point.value
-    return version_line(Regression(**told), None, newest) if told else ()
+        values[field] = (*values.get(field, ()), point.value) if field == "still_failing" else point.value
+    return version_line(Regression(**values), None, newest) if values else ()
 
 
-def _told(regression: Regression) -> list[Station]:
-    """What the issue says, in the order in which it must have happened."""
-    told: list[Station] = []
-    if regression.last_working:
-        told.append(Station("good", "last working", version(regression.last_working), field="last_working"))
-    if regression.culprit:
-        told.append(Station("culprit", "culprit", regression.culprit, field="culprit"))
-    if regression.first_failing:
-        told.append(Station("bad", "first failing", version(regression.first_failing), field="first_failing"))
+def _known_stations(regression: Regression) -> list[Station]:
+    """What the issue reports, in the order in which it must have happened."""
     still = [version(item) for item in regression.still_failing]
     if all(ordered(item) for item in still):
         still.sort(key=sort_key)
-    told.extend(Station("bad", "still failing", item, field="still_failing") for item in still)
-    if regression.fixed_in:
-        told.append(Station("good", "fixed in", version(regression.fixed_in), field="fixed_in"))
-    return told
+    stations = (
+        Station("good", "last working", version(regression.last_working), field="last_working"),
+        Station("culprit", "culprit", regression.culprit or "", field="culprit"),
+        Station("bad", "first failing", version(regression.first_failing), field="first_failing"),
+        *(Station("bad", "still failing", item, field="still_failing") for item in still),
+        Station("good", "fixed in", version(regression.fixed_in), field="fixed_in"),
+    )
+    return [station for station in stations if station.version]
 
 
-def _with_you(told: list[Station], yours: str, regression: Regression) -> list[Station]:
+def _with_you(stations: list[Station], yours: str, regression: Regression) -> list[Station]:
     """Put the caller's version in its place; left out where it cannot be ordered."""
     mine = ordered(yours)
     if mine is None:
-        return told
+        return stations
     # a culprit has no version and a version that cannot be read has no order: both stay where they are
     before = [
         index
-        for index, station in enumerate(told)
+        for index, station in enumerate(stations)
         if (theirs := ordered(station.version)) is not None and theirs <= mine
     ]
     place = before[-1] + 1 if before else 0
@@ -113,11 +108,12 @@ def _with_you(told: list[Station], yours: str, regression: Regression) -> list[S
         note = "before it began"
     elif fixed is not None and mine >= fixed:
         note = "after the fix"
-    return [*told[:place], Station("you", "you", yours, note=note, bad=inside), *told[place:]]
+    you = Station("you", "you", yours, note=note, bad=inside)
+    return [*stations[:place], you, *stations[place:]]
 
 
-def _gap(told: list[Station], newest: str | None) -> tuple[Station, ...]:
+def _gap(stations: list[Station], newest: str | None) -> tuple[Station, ...]:
     """The stretch up to the newest known release, of which nobody spoke."""
-    if not newest or not is_before(newest_of(station.version for station in told), newest):
+    if not stations or not newest or not is_before(newest_of(item.version for item in stations), newest):
         return ()
     return (Station("gap", "no report", f"up to {version(newest)}", note="nobody has said"),)
