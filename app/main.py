@@ -173,12 +173,18 @@ def _beside(store: Store, background: Background | None) -> Iterator[None]:
     """Threads beside the server: one forgets what was kept too long, another runs `background`."""
     with suppress(StoreError):  # /readyz says what is wrong with it
         forget_old(store)
+    with threads_beside(retention=partial(forget_regularly, store), background=background):
+        yield
+
+
+@contextmanager
+def threads_beside(**runs: Background | None) -> Iterator[None]:
+    """Each function runs in a thread of its name while the body does; then its event is set."""
     stop = threading.Event()
-    runs: dict[str, Background] = {"retention": partial(forget_regularly, store)}
-    if background is not None:
-        runs["background"] = background
     threads = [
-        threading.Thread(target=run, args=(stop,), name=name, daemon=True) for name, run in runs.items()
+        threading.Thread(target=run, args=(stop,), name=name, daemon=True)
+        for name, run in runs.items()
+        if run is not None
     ]
     for thread in threads:
         thread.start()

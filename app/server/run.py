@@ -9,9 +9,7 @@ import ctypes
 import errno
 import socket
 import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import uvicorn
@@ -19,7 +17,7 @@ from fastapi import FastAPI
 
 from app.config import Settings, load_settings, share_metrics
 from app.errors import ConfigError, ServerError
-from app.main import create_app
+from app.main import create_app, threads_beside
 from app.server.background_sync import Background, background_sync, round_apart
 from app.server.timeouts import TimedProtocol
 from app.server.workers import Workers, end_on_hangup, end_with_parent
@@ -92,26 +90,14 @@ def _serve_by_workers(options: dict[str, Any], background: Background | None) ->
         "app.server.run:worker_app", factory=True, timeout_worker_healthcheck=WORKER_TIMEOUT_S, **options
     )
     workers = Workers(config, [config.bind_socket()])
-    with tempfile.TemporaryDirectory(prefix="triage-metrics-") as folder, _beside(background):
+    with (
+        tempfile.TemporaryDirectory(prefix="triage-metrics-") as folder,
+        threads_beside(background=background),
+    ):
         share_metrics(folder)
         workers.run()
     if not workers.was_signalled:
         raise ServerError("a worker could not start; its message stands above")
-
-
-@contextmanager
-def _beside(background: Background | None) -> Iterator[None]:
-    """The sync in a thread while the body runs; it ends its own process and frees the sync lock."""
-    stop = threading.Event()
-    thread = threading.Thread(target=background, args=(stop,), name="background", daemon=True)
-    if background is not None:
-        thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        if background is not None:
-            thread.join(STOP_TIMEOUT_S)
 
 
 def give_memory_back() -> None:

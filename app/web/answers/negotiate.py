@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from app.web.answers.budget import MAX_CHARS, MIN_CHARS, ORDERS, dumps, fit
 from app.web.answers.budget_markdown import fit_markdown
+from app.web.answers.parameters import read_cursor, write_cursor
 from app.web.body import JSON_TYPE
 
 MARKDOWN_TYPE = "text/markdown"
@@ -52,6 +53,30 @@ def answer(
         return Response(found.model_dump_json(), media_type=JSON_TYPE, headers=headers)
     cut = fit(found.model_dump(mode="json"), ORDERS[type(found).__name__], max_chars, cursor_at=cursor_at)
     return Response(dumps(cut), media_type=JSON_TYPE, headers=headers)
+
+
+def answer_list(
+    request: Request,
+    shape: type[BaseModel],
+    question: Callable[[int], BaseModel],
+    *,
+    kind: str,
+    cursor: str | None,
+    limit: int,
+    max_chars: int | None,
+) -> Response:
+    """A part of a list whose cursor counts entries.
+
+    Args:
+        shape: the answer: the fields that `question` gives, and `next_cursor`.
+        question: the part after so many entries; it has `total`.
+        kind: the list's name in its cursors.
+    """
+    after = read_cursor(kind, cursor) or 0
+    fields = dict(question(after))
+    more = write_cursor(kind, after + limit) if after + limit < fields["total"] else None
+    found = shape(**fields, next_cursor=more)
+    return answer(request, found, max_chars, cursor_at=lambda at: write_cursor(kind, after + at))
 
 
 def markdown_answer(text: str, max_chars: int | None) -> Response:

@@ -74,6 +74,11 @@ def markdown_too() -> dict[int | str, Object]:
     return {200: {"content": {MARKDOWN: {"schema": {"type": "string"}}}}}
 
 
+def json_body(schema: Object) -> Object:
+    """The `openapi_extra` of a route that reads a JSON body by itself."""
+    return {"requestBody": {"required": True, "content": {JSON: {"schema": schema}}}}
+
+
 def diagnose_body() -> Object:
     """The request body of the diagnosis, in both its forms."""
     content = {

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import AfterValidator, Field
 
 from app.config import REPO_NAME
@@ -41,21 +42,61 @@ async def _repo_of_path(request: Request, services: ServicesDep) -> str:
 Repo = Annotated[str, Depends(_repo_of_path)]
 """The repository that an address names, or the default one."""
 
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+
+
+def issue_routes(
+    router: APIRouter,
+    tail: str = "",
+    *,
+    ids: tuple[str, str] | None = None,
+    summary: str = "",
+    methods: Sequence[str] = ("GET",),
+    dependencies: Sequence[Any] = (),
+    **options: Any,
+) -> Callable[[Endpoint], Endpoint]:
+    """Declares one endpoint under the short address of an issue and under the one that names a repository.
+
+    Args:
+        tail: what follows the issue's number.
+        ids: for a JSON route the operation ids of both; without them it is a page.
+        summary: of the JSON routes.
+        options: of `APIRouter.add_api_route`.
+    """
+    short, named = ("/api/v1/issues", "/api/v1/repos") if ids else ("/issues", "/r")
+    default_id, any_id = ids or (None, None)
+
+    def declare(endpoint: Endpoint) -> Endpoint:
+        for path, operation_id, words, checks in (
+            (f"{short}/{{number}}{tail}", default_id, summary, []),
+            (f"{named}/{{owner}}/{{name}}/issues/{{number}}{tail}", any_id, summary + _ANY_REPO, NAMED_REPO),
+        ):
+            router.add_api_route(
+                path,
+                endpoint,
+                methods=list(methods),
+                operation_id=operation_id,
+                summary=words,
+                dependencies=[*checks, *dependencies],
+                include_in_schema=ids is not None,
+                **options,
+            )
+        return endpoint
+
+    return declare
+
+
 CursorText = Annotated[
     str | None, Query(max_length=200, description="`next_cursor` of the page before, as it was given")
 ]
 
+_ANY_REPO = " (any stored repository)"
 _NUMBER_DIGITS = 18
 
 
 def write_cursor(kind: str, place: int) -> str:
     """The cursor of a place in a list of this kind."""
     return base64.urlsafe_b64encode(f"{kind}:{place}".encode()).decode().rstrip("=")
-
-
-def next_cursor(kind: str, end: int, total: int) -> str | None:
-    """The cursor of what comes after a part that ends there; None behind the last."""
-    return write_cursor(kind, end) if end < total else None
 
 
 def read_cursor(kind: str, cursor: str | None) -> int | None:

@@ -16,9 +16,9 @@ from pydantic import AfterValidator
 
 from app.knowledge.cluster.shapes import ClusterDetail, ClusterPage
 from app.knowledge.cluster.view import clusters, current_id, view_cluster
-from app.web.answers.negotiate import MaxChars, answer
+from app.web.answers.negotiate import MaxChars, answer, answer_list
 from app.web.answers.openapi import problems
-from app.web.answers.parameters import CursorText, RepoQuery, next_cursor, read_cursor, write_cursor
+from app.web.answers.parameters import CursorText, RepoQuery
 from app.web.deps import Services, ServicesDep
 from app.web.views.render import render_page, repo_switch
 from app.web.views.version_line import version_line
@@ -68,21 +68,18 @@ def get_signatures(
     max_chars: MaxChars = None,
 ) -> Response:
     """List failures by how many reports each has, by its newest report, or by how it grows."""
-    kind = f"{_KIND}.{sort}"
-    after = read_cursor(kind, cursor) or 0
-    page = services.cached(
-        clusters,
-        repo or services.default_repo,
-        q=q,
-        min_size=min_size,
-        alive=alive,
-        sort=sort,
-        after=after,
+    where = repo or services.default_repo
+    return answer_list(
+        request,
+        ClusterList,
+        lambda after: services.cached(
+            clusters, where, q=q, min_size=min_size, alive=alive, sort=sort, after=after, limit=limit
+        ),
+        kind=f"{_KIND}.{sort}",
+        cursor=cursor,
         limit=limit,
+        max_chars=max_chars,
     )
-    more = next_cursor(kind, after + limit, page.total)
-    found = ClusterList(items=page.items, total=page.total, next_cursor=more)
-    return answer(request, found, max_chars, cursor_at=lambda at: write_cursor(kind, after + at))
 
 
 @router.get(

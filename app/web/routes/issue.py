@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
@@ -16,7 +16,7 @@ from app.knowledge.issue.shapes import EdgeKind, Graph, GraphEdge, IssueAnswer
 from app.knowledge.issue.view import IssuePageData, load_issue_page, view_issue
 from app.web.answers.negotiate import VARY, MaxChars, answer, markdown_answer, wants_markdown
 from app.web.answers.openapi import markdown_too, problems
-from app.web.answers.parameters import NAMED_REPO, Number, Repo, Version
+from app.web.answers.parameters import Number, Repo, Version, issue_routes
 from app.web.answers.schemas import NUMBER_MAX, IssueDocument, RelatedList, issue_document
 from app.web.deps import Services, ServicesDep
 from app.web.middleware.client import VisitorDep
@@ -34,25 +34,12 @@ With = Annotated[
 ]
 
 
-_ISSUE: dict[str, Any] = {
-    "response_model": IssueDocument,
-    "responses": problems(404, 422, 503) | markdown_too(),
-}
-_RELATED: dict[str, Any] = {"response_model": RelatedList, "responses": problems(404, 422, 503)}
-
-
-@router.get(
-    "/api/v1/repos/{owner}/{name}/issues/{number}",
-    operation_id="get_repo_issue",
-    summary="One issue of any stored repository",
-    dependencies=NAMED_REPO,
-    **_ISSUE,
-)
-@router.get(
-    "/api/v1/issues/{number}",
-    operation_id="get_issue",
-    summary="One issue of the default repository: GitHub's facts and ours, with evidence",
-    **_ISSUE,
+@issue_routes(
+    router,
+    ids=("get_issue", "get_repo_issue"),
+    summary="One issue: GitHub's facts and ours, with evidence",
+    response_model=IssueDocument,
+    responses=problems(404, 422, 503) | markdown_too(),
 )
 def get_issue(
     request: Request,
@@ -73,18 +60,13 @@ def get_issue(
     return answer(request, issue_document(issue), max_chars, markdown=lambda: issue_markdown(issue))
 
 
-@router.get(
-    "/api/v1/repos/{owner}/{name}/issues/{number}/related",
-    operation_id="list_repo_related_issues",
-    summary="What belongs to an issue of any stored repository",
-    dependencies=NAMED_REPO,
-    **_RELATED,
-)
-@router.get(
-    "/api/v1/issues/{number}/related",
-    operation_id="list_related_issues",
-    summary="What belongs to an issue: what people said, then what is alike",
-    **_RELATED,
+@issue_routes(
+    router,
+    "/related",
+    ids=("list_related_issues", "list_repo_related_issues"),
+    summary="What belongs to an issue: what people wrote, then what is alike",
+    response_model=RelatedList,
+    responses=problems(404, 422, 503),
 )
 def get_related(
     request: Request,
@@ -107,8 +89,7 @@ def get_related(
     return answer(request, RelatedList(items=items, total=len(items)), max_chars)
 
 
-@router.get("/r/{owner}/{name}/issues/{number}.md", include_in_schema=False, dependencies=NAMED_REPO)
-@router.get("/issues/{number}.md", include_in_schema=False)
+@issue_routes(router, ".md")
 def issue_as_markdown(
     repo: Repo,
     number: Number,
@@ -126,14 +107,10 @@ def _view(services: Services, repo: str, number: int, vllm_version: str | None) 
     )
 
 
-_READ = ["GET", "HEAD"]
 _OF_PULLS: frozenset[EdgeKind] = frozenset({"introduced_by", "fixed_by", "fixes"})
 
 
-@router.api_route(
-    "/r/{owner}/{name}/issues/{number}", methods=_READ, include_in_schema=False, dependencies=NAMED_REPO
-)
-@router.api_route("/issues/{number}", methods=_READ, include_in_schema=False)
+@issue_routes(router, methods=("GET", "HEAD"))
 def issue_page(
     request: Request,
     repo: Repo,
@@ -143,12 +120,17 @@ def issue_page(
     vllm_version: Version = None,
 ) -> Response:
     """The page of one issue."""
-    asked = {"vllm_version": vllm_version, "versions_of": services.default_repo}
     try:
         if wants_markdown(request.headers.get("accept", "")):
-            told = view_issue(services.store, repo, number, **asked)
-            return markdown_answer(issue_markdown(told), None)
-        seen = load_issue_page(services.store, repo, number, client=visitor.key, **asked)
+            return markdown_answer(issue_markdown(_view(services, repo, number, vllm_version)), None)
+        seen = load_issue_page(
+            services.store,
+            repo,
+            number,
+            client=visitor.key,
+            vllm_version=vllm_version,
+            versions_of=services.default_repo,
+        )
     except NotFoundError:
         raise NotFoundError(
             f"#{number} of {repo} is not stored. Run `triage sync`, or load it with `triage import`."

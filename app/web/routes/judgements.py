@@ -11,7 +11,7 @@ from app.errors import NotFoundError, NotTextError
 from app.extract.facts import Frozen
 from app.knowledge.cluster.judgements import Judgement, judge, judgements, undo
 from app.store.people.judgements import Verdict
-from app.web.answers.openapi import problems
+from app.web.answers.openapi import json_body, problems
 from app.web.answers.parameters import CursorText, RepoName, RepoQuery, read_cursor, write_cursor
 from app.web.answers.schemas import NUMBER_MAX, IssueNumber, none_if_blank
 from app.web.body import JSON_TYPE, RawBody, media_type_of, parse_model, read_limited
@@ -55,12 +55,7 @@ async def _read(request: Request, _admin: Annotated[None, Depends(require_admin)
     summary="Say that two issues are the same failure, or are not; this outlives every rebuild",
     responses=problems(400, 401, 403, 404, 413, 415, 422, 503)
     | {200: {"model": Judgement, "description": "It was in force already."}},
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {JSON_TYPE: {"schema": JudgementRequest.model_json_schema()}},
-        }
-    },
+    openapi_extra=json_body(JudgementRequest.model_json_schema()),
 )
 def post_judgement(
     body: Annotated[RawBody, Depends(_read)], services: ServicesDep, response: Response

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Protocol
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -36,7 +36,7 @@ from app.knowledge.issue.view import view_issue
 from app.store.session import Store
 from app.web.answers.negotiate import MaxChars, answer, markdown_answer, wants_markdown
 from app.web.answers.openapi import markdown_too, problems
-from app.web.answers.parameters import NAMED_REPO, Number, Repo, Version
+from app.web.answers.parameters import Number, Repo, Version, issue_routes
 from app.web.body import read_limited
 from app.web.deps import Services, ServicesDep
 from app.web.views.pictures import draw
@@ -241,24 +241,13 @@ def _page(
     )
 
 
-_REPORT: dict[str, Any] = {
-    "response_model": Report,
-    "responses": problems(404, 422, 503) | markdown_too(),
-}
-
-
-@router.get(
-    "/api/v1/repos/{owner}/{name}/issues/{number}/report",
-    operation_id="get_repo_issue_report",
-    summary="The report on an issue of any stored repository",
-    dependencies=NAMED_REPO,
-    **_REPORT,
-)
-@router.get(
-    "/api/v1/issues/{number}/report",
-    operation_id="get_issue_report",
-    summary="All that is known of an issue of the default repository, each sentence with its source",
-    **_REPORT,
+@issue_routes(
+    router,
+    "/report",
+    ids=("get_issue_report", "get_repo_issue_report"),
+    summary="All that is known of an issue, each sentence with its source",
+    response_model=Report,
+    responses=problems(404, 422, 503) | markdown_too(),
 )
 def get_report(
     request: Request,

@@ -13,9 +13,9 @@ from app.extract.versions import ordered
 from app.knowledge.version.known_issues import known_issues
 from app.knowledge.version.regressions import regression_versions, regressions
 from app.knowledge.version.shapes import KnownPage, RegressionPage
-from app.web.answers.negotiate import MaxChars, answer
+from app.web.answers.negotiate import MaxChars, answer_list
 from app.web.answers.openapi import problems
-from app.web.answers.parameters import CursorText, RepoQuery, next_cursor, read_cursor, write_cursor
+from app.web.answers.parameters import CursorText, RepoQuery
 from app.web.answers.schemas import none_if_blank
 from app.web.deps import ServicesDep
 from app.web.views.render import render_page, repo_switch, with_repo
@@ -23,7 +23,6 @@ from app.web.views.render import render_page, repo_switch, with_repo
 PAGE_REGRESSIONS = 30
 PAGE_KNOWN = 20
 VERSIONS_SHOWN = 12
-_REGRESSIONS, _KNOWN = "regressions", "known-issues"
 
 router = APIRouter(tags=["versions"])
 
@@ -66,11 +65,16 @@ def get_regressions(
     Without a version the newest first; with one those that began in it, then by their place. A
     `culprit_guesses` entry is a guess: nobody said so.
     """
-    after = read_cursor(_REGRESSIONS, cursor) or 0
     where = repo or services.default_repo
-    page = services.cached(regressions, where, version, after=after, limit=limit)
-    found = RegressionList(**dict(page), next_cursor=next_cursor(_REGRESSIONS, after + limit, page.total))
-    return answer(request, found, max_chars, cursor_at=lambda at: write_cursor(_REGRESSIONS, after + at))
+    return answer_list(
+        request,
+        RegressionList,
+        lambda after: services.cached(regressions, where, version, after=after, limit=limit),
+        kind="regressions",
+        cursor=cursor,
+        limit=limit,
+        max_chars=max_chars,
+    )
 
 
 @router.get(
@@ -95,11 +99,16 @@ def get_known_issues(
     Those said to fail in the version come first, then those that fail since an earlier one, each part by how
     many reports it has. An empty list is no proof that nothing fails.
     """
-    after = read_cursor(_KNOWN, cursor) or 0
     where = repo or services.default_repo
-    page = services.cached(known_issues, where, version, closed=closed, after=after, limit=limit)
-    found = KnownIssueList(**dict(page), next_cursor=next_cursor(_KNOWN, after + limit, page.total))
-    return answer(request, found, max_chars, cursor_at=lambda at: write_cursor(_KNOWN, after + at))
+    return answer_list(
+        request,
+        KnownIssueList,
+        lambda after: services.cached(known_issues, where, version, closed=closed, after=after, limit=limit),
+        kind="known-issues",
+        cursor=cursor,
+        limit=limit,
+        max_chars=max_chars,
+    )
 
 
 @router.api_route("/regressions", methods=["GET", "HEAD"], include_in_schema=False)

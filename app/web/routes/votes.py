@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Depends, Request
@@ -11,8 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from app.errors import InputError, NotTextError
 from app.knowledge.issue.votes import SIGNALS, IssueVotes, Signal, Vote, vote
-from app.web.answers.openapi import problems
-from app.web.answers.parameters import NAMED_REPO, Number, Repo
+from app.web.answers.openapi import json_body, problems
+from app.web.answers.parameters import Number, Repo, issue_routes
 from app.web.body import JSON_TYPE, RawBody, media_type_of, parse_model, read_limited
 from app.web.deps import ServicesDep
 from app.web.middleware.client import VisitorDep
@@ -62,46 +62,27 @@ async def _form_vote(content: Annotated[bytes, Depends(_read)]) -> VoteRequest:
 JsonVote = Annotated[VoteRequest, Depends(_vote_request)]
 FormVote = Annotated[VoteRequest, Depends(_form_vote)]
 
-_VOTE: dict[str, Any] = {
-    "responses": problems(400, 404, 413, 415, 422, 503),
-    "openapi_extra": {
-        "requestBody": {
-            "required": True,
-            "content": {JSON_TYPE: {"schema": VoteRequest.model_json_schema()}},
-        }
-    },
-}
 
-
-@router.post(
-    "/api/v1/repos/{owner}/{name}/issues/{number}/votes",
-    operation_id="vote_in_repo",
-    summary="Say what an issue of any stored repository is worth to you; 0 takes it back",
-    dependencies=NAMED_REPO,
-    **_VOTE,
-)
-@router.post(
-    "/api/v1/issues/{number}/votes",
-    operation_id="vote",
-    summary="Say what an issue of the default repository is worth to you; 0 takes it back",
-    **_VOTE,
+@issue_routes(
+    router,
+    "/votes",
+    ids=("vote", "vote_in_repo"),
+    summary="Say what an issue is worth to you; 0 takes it back",
+    methods=("POST",),
+    responses=problems(400, 404, 413, 415, 422, 503),
+    openapi_extra=json_body(VoteRequest.model_json_schema()),
 )
 def post_vote(
     repo: Repo, number: Number, services: ServicesDep, sent: JsonVote, visitor: VisitorDep
 ) -> IssueVotes:
     """Vote on a stored issue, one vote for each visitor and signal; the answer counts all votes.
 
-    A visitor is told from others by the address, of which a keyed hash is kept.
+    Visitors are distinguished by their address, of which a keyed hash is kept.
     """
     return vote(services.store, repo, number, sent.signal, sent.value, client=visitor.key)
 
 
-@router.post(
-    "/r/{owner}/{name}/issues/{number}/votes",
-    include_in_schema=False,
-    dependencies=[*NAMED_REPO, Depends(require_same_origin)],
-)
-@router.post("/issues/{number}/votes", include_in_schema=False, dependencies=[Depends(require_same_origin)])
+@issue_routes(router, "/votes", methods=("POST",), dependencies=[Depends(require_same_origin)])
 def send_vote(
     repo: Repo, number: Number, services: ServicesDep, sent: FormVote, visitor: VisitorDep
 ) -> RedirectResponse:

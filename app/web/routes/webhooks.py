@@ -23,7 +23,7 @@ from fastapi import APIRouter, Depends, Header, Request
 
 from app.errors import NotFoundError, NotTextError, TriageError
 from app.store.session import Store
-from app.web.answers.openapi import problems
+from app.web.answers.openapi import json_body, problems
 from app.web.answers.schemas import Taken
 from app.web.body import JSON_TYPE, MalformedError, media_type_of, read_limited
 
@@ -161,7 +161,7 @@ async def read_signed(request: Request) -> bytes:
     operation_id="take_delivery",
     summary="A signed delivery of a GitHub webhook",
     responses=problems(400, 401, 404, 413, 415, 422, 503),
-    openapi_extra={"requestBody": {"required": True, "content": {JSON_TYPE: {"schema": {"type": "object"}}}}},
+    openapi_extra=json_body({"type": "object"}),
 )
 async def post_delivery(
     request: Request,

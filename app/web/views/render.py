@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -28,27 +28,18 @@ LOCAL = "http://localhost:8000/"
 _ASSETS = ("style.css", "app.js", "docs.css", "docs.js", "icon.svg")
 
 
+_FILTERS: tuple[Callable[..., Any], ...] = (
+    *(labels.count, labels.label, labels.plural, marked_pieces),
+    *(words.age, words.day, words.rfc3339, words.stamp),
+    *(words.fix_advice, words.fix_sign, words.range_words, words.version),
+    *(words.listed, words.percent, words.share),
+)
+
+
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     return make_environment(
-        filters={
-            "age": words.age,
-            "count": labels.count,
-            "day": words.day,
-            "fix_advice": words.fix_advice,
-            "fix_sign": words.fix_sign,
-            "listed": words.listed,
-            "percent": words.percent,
-            "plural": labels.plural,
-            "range_words": words.range_words,
-            "rfc3339": words.rfc3339,
-            "share": words.share,
-            "stamp": words.stamp,
-            "version": words.version,
-            "link_issue": link_issue,
-            "label": labels.label,
-            "marked_pieces": marked_pieces,
-        },
+        filters={function.__name__: function for function in (*_FILTERS, link_issue)},
         names=vars(labels)
         | {
             "page_address": page_address,
