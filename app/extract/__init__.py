@@ -48,7 +48,7 @@ Order of the steps
                  comments that confirm or refute.
     5. prose     what else people state: since which version it fails, its cause, its fix, issues
                  mentioned; and the error itself, where no log prints it.
-    6. facts     `reader.py` collects everything with its evidence; `summary.py` makes one sentence of it.
+    6. facts     `reader.py` collects everything with its evidence, `facts.py` makes one sentence of it.
 
     `redaction/` stands beside these steps: facts are read from the text as it is, and whatever is displayed,
     answered or kept of it is masked by blocks of equal length, so that every place stays true.

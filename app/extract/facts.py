@@ -40,6 +40,19 @@ VERSION_KEYS = ("vllm", "torch", "cuda", "python", "transformers", "driver")
 """Keys of `Facts.versions`."""
 
 
+MAX_SUMMARY_CHARS = 300
+KIND_WORDS = {
+    "crash": "Crashes",
+    "exception": "Fails",
+    "hang": "Hangs",
+    "oom": "Runs out of memory",
+    "wrong_output": "Gives wrong output",
+    "slowdown": "Is slow",
+    "install": "Does not install",
+    "other": "Fails",
+}
+
+
 class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -179,3 +192,28 @@ class Facts(Frozen):
     @field_serializer("versions")
     def _all_versions(self, value: dict[str, str]) -> dict[str, str | None]:
         return {key: value.get(key) for key in VERSION_KEYS}
+
+
+def summarise(facts: Facts) -> str:
+    """One sentence: what fails, where, with what remedy; "" where the issue reports no failure."""
+    if not facts.is_failure:
+        return ""
+    error = facts.error
+    what = KIND_WORDS.get(facts.failure_kind, "Fails")
+    if error is not None:
+        words = ": ".join(part for part in (error.type, _cut(error.message, 110)) if part)
+        what = f"{what} with {words}" + (f" at {error.frame}" if error.frame else "")
+    where = [
+        f"on {', '.join(facts.gpus[:2])}" if facts.gpus else "",
+        f"with {facts.models[0]}" if facts.models else "",
+        f"in vLLM {facts.versions['vllm']}" if "vllm" in facts.versions else "",
+    ]
+    sentence = " ".join([what, *(part for part in where if part)]) + "."
+    helped = [item for item in facts.workarounds if item.outcome == "works"]
+    if helped:
+        sentence += f" Helps: {_cut(helped[0].action, 80)}."
+    return _cut(sentence, MAX_SUMMARY_CHARS)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from app.extract.evidence import cite, with_confidence
-from app.extract.facts import ErrorFact, Evidence, Facts, Signature
+from app.extract.facts import ErrorFact, Evidence, Facts, Signature, summarise
 from app.extract.fields.backends import find_backends
 from app.extract.fields.environment import environment_facts, read_environment
 from app.extract.fields.failure_kind import find_failure
@@ -37,7 +37,6 @@ from app.extract.prose.stated_error import (
 )
 from app.extract.prose.stated_fix import find_fix
 from app.extract.remedies.workarounds import find_workarounds
-from app.extract.summary import summarise
 from app.extract.text.blocks import read_document, read_log_document
 from app.extract.text.document import Document, IssueText, Line
 

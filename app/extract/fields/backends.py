@@ -10,12 +10,12 @@ names one of several values in use, it is that one which fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Any
 
-from app.extract.evidence import cite
+from app.extract.evidence import FoundValue, cite
 from app.extract.facts import BACKEND_KEYS, Evidence
 from app.extract.fields.environment import Environment
 from app.extract.fields.failure_kind import is_wish
@@ -26,7 +26,7 @@ from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, WordSet, load_rules
 from app.extract.text.blocks import Places, windows
-from app.extract.text.document import Document, Span
+from app.extract.text.document import Document
 from app.extract.text.working_claims import claimed_to_work
 
 MAX_VALUES = 4
@@ -67,68 +67,58 @@ _LINKED = pattern(r"://\S*$")
 _VALUE_NOISE = str.maketrans("", "", " _-.'\"`")
 
 
-@dataclass(frozen=True, slots=True)
-class _Hit:
-    key: str
-    where: str
-    value: str
-    span: Span
-    rule: str
+_Hit = tuple[str, str, FoundValue]
+"""Key, place, and what was found there."""
 
 
 def find_backends(
     document: Document, settings: Sequence[Setting], environment: Environment
 ) -> tuple[Evidence, ...]:
     """Evidence of all `backends.<key>`, in the order of the keys."""
-    cheap: dict[str, dict[str, list[_Hit]]] = {key: {} for key in BACKEND_KEYS}
-    for hit in _cheap_hits(document, settings, environment):
-        cheap[hit.key].setdefault(hit.where, []).append(hit)
-    texts = _Texts(document)
-    found: list[Evidence] = []
-    for key in BACKEND_KEYS:
-        found.extend(
-            cite(document, f"backends.{key}", hit.value, hit.span, hit.rule, _confidence(key, hit.where))
-            for hit in _choose(key, cheap[key], texts)
-        )
-    return tuple(found)
+    found: dict[str, dict[str, list[FoundValue]]] = {key: {} for key in BACKEND_KEYS}
+    for key, where, item in chain(
+        _set(document, settings),
+        _speculative(settings),
+        _named_quantization(document, settings),
+        _platforms(document, settings, environment),
+        _in_texts(document),
+    ):
+        found[key].setdefault(where, []).append(item)
+    return tuple(
+        cite(document, f"backends.{key}", item.value, item.span, item.rule, _confidence(key, where))
+        for key in BACKEND_KEYS
+        for where, item in _choose(key, found[key], is_wish=is_wish(document))
+    )
 
 
 def _confidence(key: str, where: str) -> float:
     return _CONFIDENCE.get(f"{key}.{where}", _CONFIDENCE[where])
 
 
-def _choose(key: str, cheap: dict[str, list[_Hit]], texts: _Texts) -> list[_Hit]:
-    """The values of one key: of the most trusted place, narrowed by the title.
-
-    The text is searched only as far down the order of trust as needed.
-    """
-    for where in ORDER[key]:
-        if where in _RUNS and texts.is_wish:
-            continue
-        first: dict[str, _Hit] = {}
-        for hit in (*cheap.get(where, ()), *texts.hits(key, where)):
-            first.setdefault(_fold(hit.value), hit)
-        if not first:
-            continue
-        if key == "engine" and len(first) > 1:
-            return [first["v1"]]
-        titled = {_fold(hit.value): hit for hit in texts.hits(key, "title")} if where != "title" else {}
-        if len(first) > 1 and titled.keys() & first.keys():
-            return [hit for name, hit in first.items() if name in titled]
-        if key == "quantization" and set(first) == {"compressedtensors"}:
-            extra = [*titled.values(), *cheap.get("name", ())]
-            first |= {_fold(hit.value): hit for hit in extra if _fold(hit.value) not in first}
-        limit = 1 if key in ("engine", "platform", "executor", "lora") else MAX_VALUES
-        return list(first.values())[:limit]
-    return []
+def _choose(
+    key: str, found: Mapping[str, list[FoundValue]], *, is_wish: bool
+) -> list[tuple[str, FoundValue]]:
+    """The values of one key with their place: of the most trusted place, narrowed by the title."""
+    places = [place for place in ORDER[key] if not (is_wish and place in _RUNS)]
+    where = next((place for place in places if found.get(place)), None)
+    if where is None:
+        return []
+    first, titled = _by_name(found, where), _by_name(found, "title")
+    if key == "engine" and len(first) > 1:
+        return [first["v1"]]
+    if where != "title" and len(first) > 1 and titled.keys() & first.keys():
+        return [item for name, item in first.items() if name in titled]
+    if key == "quantization" and set(first) == {"compressedtensors"}:
+        first = {**first, **titled, **_by_name(found, "name"), **first}
+    limit = 1 if key in ("engine", "platform", "executor", "lora") else MAX_VALUES
+    return list(first.values())[:limit]
 
 
-def _cheap_hits(document: Document, settings: Sequence[Setting], environment: Environment) -> Iterator[_Hit]:
-    """What is known without searching the text again."""
-    yield from _set(document, settings)
-    yield from _speculative(settings)
-    yield from _named_quantization(document, settings)
-    yield from _platforms(document, settings, environment)
+def _by_name(found: Mapping[str, list[FoundValue]], where: str) -> dict[str, tuple[str, FoundValue]]:
+    first: dict[str, tuple[str, FoundValue]] = {}
+    for item in found.get(where, ()):
+        first.setdefault(_fold(item.value), (where, item))
+    return first
 
 
 def _set(document: Document, settings: Sequence[Setting]) -> Iterator[_Hit]:
@@ -138,18 +128,18 @@ def _set(document: Document, settings: Sequence[Setting]) -> Iterator[_Hit]:
         if name in _SETTINGS and setting.is_chosen and claimed_to_work(document, places, setting.span):
             continue
         if name == "VLLM_USE_V1" and value in ("0", "1"):
-            yield _Hit("engine", "variable", f"V{value}", setting.span, "engine.variable")
+            yield "engine", "variable", FoundValue(f"V{value}", setting.span, "engine.variable")
         elif name in ("enable-lora", "lora-modules"):
             if setting.is_chosen and value.lower() != "false":
-                yield _Hit("lora", "setting", "true", setting.span, "lora.setting")
+                yield "lora", "setting", FoundValue("true", setting.span, "lora.setting")
         elif name == "worker-use-ray" and (value == "True" or setting.origin == "command"):
-            yield _Hit("executor", "setting", "ray", setting.span, "executor.worker_use_ray")
+            yield "executor", "setting", FoundValue("ray", setting.span, "executor.worker_use_ray")
         elif (key := _SETTINGS.get(name)) and (setting.is_chosen or key in _FROM_DUMP):
             named = None if value.lower() in _UNSET else canonical_value(key, value)
             if named is not None and key in _KNOWN and _fold(named) not in _KNOWN[key]:
                 continue
             if named is not None:
-                yield _Hit(key, "setting", named, setting.span, f"{key}.setting")
+                yield key, "setting", FoundValue(named, setting.span, f"{key}.setting")
 
 
 def _named_quantization(document: Document, settings: Sequence[Setting]) -> Iterator[_Hit]:
@@ -158,7 +148,7 @@ def _named_quantization(document: Document, settings: Sequence[Setting]) -> Iter
         for match in _IN_NAME.finditer(model.quote):
             start = model.start + match.start(1)
             span = (model.source, start, start + len(match.group(1)))
-            yield _Hit("quantization", "name", match.group(1), span, "quantization.model_name")
+            yield "quantization", "name", FoundValue(match.group(1), span, "quantization.model_name")
 
 
 def _speculative(settings: Sequence[Setting]) -> Iterator[_Hit]:
@@ -168,12 +158,12 @@ def _speculative(settings: Sequence[Setting]) -> Iterator[_Hit]:
             source, start, _ = setting.span
             if match := _METHOD.search(setting.value):
                 span = (source, start + match.start(1), start + match.end(1))
-                yield _Hit("speculative", "setting", match.group(1), span, "speculative.setting")
+                yield "speculative", "setting", FoundValue(match.group(1), span, "speculative.setting")
         elif setting.name == "method" and setting.is_chosen and setting.value in _METHODS:
-            yield _Hit("speculative", "setting", setting.value, setting.span, "speculative.setting")
+            yield "speculative", "setting", FoundValue(setting.value, setting.span, "speculative.setting")
         elif setting.name == "speculative-model" and setting.is_chosen and setting.value:
             value = "ngram" if "ngram" in setting.value else "draft_model"
-            yield _Hit("speculative", "setting", value, setting.span, "speculative.model")
+            yield "speculative", "setting", FoundValue(value, setting.span, "speculative.model")
 
 
 def canonical_value(key: str, value: str) -> str | None:
@@ -199,34 +189,19 @@ def _names() -> dict[str, dict[str, str]]:
     return table
 
 
-class _Texts:
-    """The rules' hits in a document's texts, searched key by key and place by place when asked for."""
-
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self.is_wish = is_wish(document)
-        title = document.sources["title"]
-        self._title = [("title", 0, title, _needed_words().present(title))]
-        self._windows = [(*window, _needed_words().present(window[2])) for window in windows(document)]
-        self._places: Places | None = None
-
-    def hits(self, key: str, where: str) -> list[_Hit]:
-        """What the rules of one key and place find."""
-        found: list[_Hit] = []
-        for rule in _rules_of(key, where):
-            for source, offset, text, present in self._title if where.startswith("title") else self._windows:
-                if present.isdisjoint(rule["needs"]):
-                    continue
-                found += (
-                    hit
-                    for hit in _hits_of(rule, source, offset, text)
-                    if where != "prose" or self._is_prose(source, hit.span[1])
-                )
-        return found
-
-    def _is_prose(self, source: str, position: int) -> bool:
-        self._places = self._places or Places(self._document)
-        return self._places.is_prose(source, position)
+def _in_texts(document: Document) -> Iterator[_Hit]:
+    """What the rules find in a document's title and texts."""
+    places = Places(document)
+    texts = [("title", 0, document.sources["title"]), *windows(document)]
+    words = [_needed_words().present(text) for _, _, text in texts]
+    for rule in load_rules("backends"):
+        for (source, offset, text), present in zip(texts, words, strict=True):
+            is_title_rule = rule["where"].startswith("title")
+            if is_title_rule != (source == "title") or present.isdisjoint(rule["needs"]):
+                continue
+            for item in _hits_of(rule, source, offset, text):
+                if rule["where"] != "prose" or places.is_prose(source, item.span[1]):
+                    yield rule["key"], rule["where"], item
 
 
 @lru_cache(maxsize=1)
@@ -235,18 +210,11 @@ def _needed_words() -> WordSet:
     return WordSet(word for rule in load_rules("backends") for word in rule["needs"])
 
 
-@lru_cache(maxsize=128)
-def _rules_of(key: str, where: str) -> tuple[Rule, ...]:
-    return tuple(r for r in load_rules("backends") if r["key"] == key and r["where"] == where)
-
-
-def _hits_of(rule: Rule, source: str, offset: int, text: str) -> Iterator[_Hit]:
+def _hits_of(rule: Rule, source: str, offset: int, text: str) -> Iterator[FoundValue]:
     """What a rule finds, each value once."""
     seen: set[str] = set()
-    is_said = rule["where"] in ("title", "title_cuda", "prose")
-    for count, match in enumerate(rule.pattern.finditer(text)):
-        if count >= MAX_HITS:
-            return
+    is_stated = rule["where"] in ("title", "title_cuda", "prose")
+    for match in islice(rule.pattern.finditer(text), MAX_HITS):
         start, end, words = _words(match)
         value = canonical_value(rule["key"], words if rule["value"] == "$1" else rule["value"])
         if value is None or value in seen or not words:
@@ -254,10 +222,10 @@ def _hits_of(rule: Rule, source: str, offset: int, text: str) -> Iterator[_Hit]:
         first = match.start()
         if rule["where"] == "path" and _LINKED.search(text[max(0, start - 200) : start]):
             continue  # a link to a source file, not a frame
-        if is_said and any(_DENIED.search(text[max(0, at - 30) : at]) for at in {start, first}):
+        if is_stated and any(_DENIED.search(text[max(0, at - 30) : at]) for at in {start, first}):
             continue
         seen.add(value)
-        yield _Hit(rule["key"], rule["where"], value, (source, offset + start, offset + end), rule.id)
+        yield FoundValue(value, (source, offset + start, offset + end), rule.id)
         if rule["value"] != "$1":
             return
 
@@ -274,20 +242,20 @@ def _platforms(document: Document, settings: Sequence[Setting], environment: Env
     """The platform from the device that was asked for, torch's build and the GPU's maker."""
     for setting in settings:
         if setting.name == "device" and setting.is_chosen and setting.value in _DEVICES:
-            yield _Hit("platform", "build", setting.value, setting.span, "platform.device")
+            yield "platform", "build", FoundValue(setting.value, setting.span, "platform.device")
     torch = environment.entries.get("PyTorch version")
     gpus = find_gpus(document, environment)
     is_hosted = bool(gpus) and gpus[0].value != "CPU"
     for part, value in (("+cpu", "cpu"), ("+rocm", "rocm"), ("+xpu", "xpu")):
         if torch is not None and part in torch.value and not (is_hosted and value == "cpu"):
-            yield _Hit("platform", "build", value, torch.span, "platform.torch_build")
+            yield "platform", "build", FoundValue(value, torch.span, "platform.torch_build")
     if rocm := environment.entries.get("ROCM used to build PyTorch"):
-        yield _Hit("platform", "build", "rocm", rocm.span, "platform.rocm_build")
+        yield "platform", "build", FoundValue("rocm", rocm.span, "platform.rocm_build")
     for gpu in gpus:
         value = next(
             (name for name, starts in _PLATFORM_OF.items() if gpu.value.startswith(tuple(starts))), "cuda"
         )
         if value:
-            yield _Hit("platform", "gpu", value, (gpu.source, gpu.start, gpu.end), "platform.gpu")
+            yield "platform", "gpu", FoundValue(value, (gpu.source, gpu.start, gpu.end), "platform.gpu")
     if torch is not None and "+cu" in torch.value:
-        yield _Hit("platform", "gpu", "cuda", torch.span, "platform.torch_build")
+        yield "platform", "gpu", FoundValue("cuda", torch.span, "platform.torch_build")

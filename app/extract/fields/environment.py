@@ -53,13 +53,6 @@ class Environment:
     has_dump: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Label:
-    name: str
-    start: int
-    end: int
-
-
 def read_environment(document: Document) -> Environment:
     """All dumps of a document as one; the first that knows a value wins."""
     entries: dict[str, Entry] = {}
@@ -70,13 +63,13 @@ def read_environment(document: Document) -> Environment:
         if not any(mark in text for mark in _MARKS):
             continue
         labels = _find_labels(text)
-        for position, label in enumerate(labels):
-            limit = labels[position + 1].start if position + 1 < len(labels) else len(text)
-            if label.name in GPU_LABELS:
+        limits = [start for start, _, _ in labels[1:]] + [len(text)]
+        for (_, end, name), limit in zip(labels, limits, strict=False):
+            if name in GPU_LABELS:
                 if not gpus:
-                    gpus, is_indexed = _read_gpus(source, offset, text, label.end, limit)
-            elif (entry := _read_value(source, offset, text, label.end, limit)) is not None:
-                entries.setdefault(label.name, entry)
+                    gpus, is_indexed = _read_gpus(source, offset, text, end, limit)
+            elif (entry := _read_value(source, offset, text, end, limit)) is not None:
+                entries.setdefault(name, entry)
         for name, entry in _packages(source, offset, text):
             packages.setdefault(name, entry)
     return Environment(entries, gpus, packages, is_indexed, bool(entries))
@@ -95,23 +88,19 @@ def environment_facts(environment: Environment) -> dict[str, str]:
     return facts
 
 
-def _find_labels(text: str) -> list[_Label]:
-    """Every known label that stands before a colon, in order, none inside another."""
-    found: list[_Label] = []
-    taken: set[int] = set()
+def _find_labels(text: str) -> list[tuple[int, int, str]]:
+    """Start, end and name of every known label that stands before a colon, in order, none inside another."""
+    found: dict[int, tuple[int, int, str]] = {}
     for name in _LABELS:
         at = text.find(name)
         while at >= 0:
-            end = at + len(name)
-            stop = end
-            while stop < len(text) and text[stop] in " \t":
+            end = stop = at + len(name)
+            while text[stop : stop + 1] in (" ", "\t"):
                 stop += 1
-            if stop < len(text) and text[stop] == ":" and end not in taken and _begins_label(text, at, name):
-                found.append(_Label(name, at, stop + 1))
-                taken.add(end)
+            if text[stop : stop + 1] == ":" and _begins_label(text, at, name):
+                found.setdefault(end, (at, stop + 1, name))
             at = text.find(name, end)
-    found.sort(key=lambda label: label.start)
-    return found
+    return sorted(found.values())
 
 
 def _begins_label(text: str, at: int, name: str) -> bool:

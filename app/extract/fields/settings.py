@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal
 
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
@@ -24,6 +24,7 @@ Origin = Literal["command", "keyword", "nondefault", "namespace", "config", "var
 
 MAX_VALUE_CHARS = 1_000
 MAX_DUMP_CHARS = 12_000
+MAX_DUMPS = 50
 MAX_NAME_CHARS = 80
 MAX_SETTINGS = 4_000
 """A log that repeats its command line for ever is read this far."""
@@ -44,6 +45,11 @@ _VARIABLE = pattern(
     r"\b(VLLM_[A-Z0-9_]+|" + "|".join(_LIST["variables"]["names"]) + r")[\"'`]?\]?"
     r"(?:[ \t]*[=:][ \t]*|[\"'], ?[\"']|\s+value:[ \t]*)[\"'`]?([\w.\-/@:,]+)"
 )
+_CALLS: tuple[tuple[tuple[str, ...], Any, Origin], ...] = (
+    (("serve",), _SERVE, "command"),
+    (("LLM(", "EngineArgs("), _CALL, "keyword"),
+    (("VLLM_", "VISIBLE_DEVICES"), _VARIABLE, "variable"),
+)
 _DOCSTRING = pattern(r"(?m)^[ \t]*\"\"\"[^\"]+\"\"\"")
 """A program's or function's own explanation: a line begins with it, unlike with a text that is given away."""
 _DUMPS: tuple[tuple[str, Origin], ...] = (
@@ -52,7 +58,7 @@ _DUMPS: tuple[tuple[str, Origin], ...] = (
     ("with config:", "config"),
     ("non-default args:", "nondefault"),
 )
-_UNMARKED = pattern(
+_UNMARKED = pattern(  # a dump pasted without the words in front, from `model=` to the end of the line
     r"\bmodel=[^\s,]{1,300}, (?:speculative_config|tokenizer)=[^\n]{0,600}, skip_tokenizer_init="
 )
 _REFERRING = frozenset({"model", "speculative-model", "draft-model"})
@@ -91,9 +97,7 @@ def read_settings(document: Document) -> tuple[Setting, ...]:
         spans = [
             *(_flags(text) if "-" in text else ()),
             *_keys(text, dumps),
-            *(_served(text) if "serve" in text else ()),
-            *(_called(text) if "LLM(" in text or "EngineArgs(" in text else ()),
-            *(_variables(text) if "VLLM_" in text or "VISIBLE_DEVICES" in text else ()),
+            *_calls(text),
         ]
         spans.sort(key=lambda item: item[1])
         spans = _resolved(text, spans)
@@ -147,19 +151,14 @@ _Found = tuple[str, int, int, Origin]
 
 
 def _flags(text: str) -> Iterator[_Found]:
-    count = 0
-    for match in _FLAG.finditer(text):
-        group = 1 if match.group(1) else 2
-        name, end = normalise_name(match.group(group)), match.end(group)
-        count += 1
-        if count > MAX_SETTINGS:
-            return
+    for match in islice(_FLAG.finditer(text), MAX_SETTINGS):
+        start, end = match.span(1 if match.group(1) else 2)
+        name = normalise_name(text[start:end])
         if name in _SWITCHES or name.startswith("no-"):
-            yield name, match.start(group), end, "command"
-            continue
-        is_item = text[match.start(group) - 4 : match.start(group) - 2] == "- "
-        span = _flag_value(text, end, is_item=is_item)
-        yield name, *(span or (end, end)), "command"
+            yield name, start, end, "command"
+        else:
+            span = _flag_value(text, end, is_item=text[start - 4 : start - 2] == "- ")
+            yield name, *(span or (end, end)), "command"
 
 
 def _flag_value(text: str, at: int, *, is_item: bool = False) -> tuple[int, int] | None:
@@ -223,24 +222,17 @@ def _find_dumps(text: str) -> list[tuple[int, int, Origin]]:
     found: list[tuple[int, int, Origin]] = []
     for mark, origin in _DUMPS:
         at = text.find(mark)
-        while at >= 0 and len(found) < 50:
-            line_end = text.find("\n", at, at + MAX_DUMP_CHARS)
-            end = line_end if line_end >= 0 else min(len(text), at + MAX_DUMP_CHARS)
-            found.append((at, end, origin))
-            at = text.find(mark, end)
-    return found + _unmarked_dumps(text, found)
+        while at >= 0 and len(found) < MAX_DUMPS:
+            found.append((at, _dump_end(text, at), origin))
+            at = text.find(mark, found[-1][1])
+    starts = [match.start() for match in islice(_UNMARKED.finditer(text), MAX_DUMPS)]
+    unmarked = [at for at in starts if not any(a <= at < b for a, b, _ in found)]
+    return found + [(at, _dump_end(text, at), "config") for at in unmarked]
 
 
-def _unmarked_dumps(text: str, known: list[tuple[int, int, Origin]]) -> list[tuple[int, int, Origin]]:
-    """Dumps of a configuration pasted without the words in front: from `model=` to the line's end."""
-    found: list[tuple[int, int, Origin]] = []
-    for match in islice(_UNMARKED.finditer(text), 50):
-        at = match.start()
-        if any(a <= at < b for a, b, _ in known):
-            continue
-        line_end = text.find("\n", at, at + MAX_DUMP_CHARS)
-        found.append((at, line_end if line_end >= 0 else min(len(text), at + MAX_DUMP_CHARS), "config"))
-    return found
+def _dump_end(text: str, at: int) -> int:
+    end = text.find("\n", at, at + MAX_DUMP_CHARS)
+    return end if end >= 0 else min(len(text), at + MAX_DUMP_CHARS)
 
 
 def _keys(text: str, dumps: list[tuple[int, int, Origin]]) -> Iterator[_Found]:
@@ -249,9 +241,7 @@ def _keys(text: str, dumps: list[tuple[int, int, Origin]]) -> Iterator[_Found]:
     What follows a `#` was taken out by its author.
     """
     docs = [match.span() for match in _DOCSTRING.finditer(text)] if '"""' in text else []
-    for count, match in enumerate(_KEY.finditer(text)):
-        if count > MAX_SETTINGS:
-            return
+    for match in islice(_KEY.finditer(text), MAX_SETTINGS):
         at, first = match.start(2), match.group(2)
         origin: Origin = next((kind for a, b, kind in dumps if a <= at < b), "keyword")
         if first not in "\"'" and any(a <= at < b for a, b in docs):
@@ -286,19 +276,10 @@ def _is_literal(text: str, span: tuple[int, int], before: str) -> bool:
     return value.startswith(("/", "~/", "./")) or (before in "= :" and "/" in value and value.count("/") == 1)
 
 
-def _served(text: str) -> Iterator[_Found]:
-    for match in islice(_SERVE.finditer(text), MAX_SETTINGS):
-        yield "model", match.start(1), match.end(1), "command"
-
-
-def _called(text: str) -> Iterator[_Found]:
-    """The model that is the first argument of a call, named by nothing but its place."""
-    for match in islice(_CALL.finditer(text), MAX_SETTINGS):
-        yield "model", match.start(1), match.end(1), "keyword"
-
-
-def _variables(text: str) -> Iterator[_Found]:
-    for count, match in enumerate(_VARIABLE.finditer(text)):
-        if count > MAX_SETTINGS:
-            return
-        yield match.group(1), match.start(2), match.end(2), "variable"
+def _calls(text: str) -> Iterator[_Found]:
+    """The model after `vllm serve`, the one that is the first argument of a call, and variables."""
+    for words, rule, origin in _CALLS:
+        if any(word in text for word in words):
+            for match in islice(rule.finditer(text), MAX_SETTINGS):
+                name = match.group(1) if origin == "variable" else "model"
+                yield name, *match.span(match.re.groups), origin

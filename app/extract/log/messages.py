@@ -137,14 +137,11 @@ def _short_command(message: str) -> str:
 
 
 def in_words(causes: list[ErrorRecord]) -> list[ErrorRecord]:
-    """A fault told by its signal's number alone takes the words that the interpreter has for it."""
+    """A fault known by its signal's number alone takes the words that the interpreter has for it."""
     if not causes or causes[0].rule != "native.signal_received":
         return causes
-    said = next((cause for cause in causes[1:] if cause.type == causes[0].type), None)
-    if said is None:
-        return causes
-    first = said if said.frame else called_from(said, causes[0])
-    return [first, *(cause for cause in causes[1:] if cause is not said)]
+    other = next((cause for cause in causes[1:] if cause.type == causes[0].type), None)
+    return [_placed_like(other, causes[0]), *(c for c in causes[1:] if c is not other)] if other else causes
 
 
 def with_message(causes: list[ErrorRecord]) -> list[ErrorRecord]:
@@ -152,28 +149,26 @@ def with_message(causes: list[ErrorRecord]) -> list[ErrorRecord]:
     if not causes or causes[0].message:
         return causes
     own = causes[0].type == "AssertionError"  # each bare assertion is one of its own
-    same = [c for c in causes[1:] if c.type == causes[0].type and c.message]
-    said = next((c for c in same if not (own and c.frames)), None)
-    if said is None:
+    same = [c for c in causes[1:] if c.type == causes[0].type and c.message and not (own and c.frames)]
+    if not same:
         return causes
-    first = replace(causes[0], message=said.message, line=said.line)
-    return [first, *(c for c in causes[1:] if c is not said)]
+    first = replace(causes[0], message=same[0].message, line=same[0].line)
+    return [first, *(c for c in causes[1:] if c is not same[0])]
 
 
 def behind_nccl(causes: list[ErrorRecord]) -> list[ErrorRecord]:
     """The CUDA error of which NCCL only says that it met one, at the place that called NCCL."""
-    if not causes:
-        return causes
-    if causes[0].rule == "native.nccl_cuda_failure":
+    if causes and causes[0].rule == "native.nccl_cuda_failure":
         caller = next((c for c in causes[1:] if c.frames and "nccl" in c.frames[-1].path), None)
         return [called_from(causes[0], caller), *causes[1:]] if caller else causes
-    if "unhandled cuda error" not in causes[0].message:
+    if not causes or "unhandled cuda error" not in causes[0].message:
         return causes
     fault = next((c for c in causes[1:] if c.type == "CUDA error" and c.message), None)
-    if fault is None:
-        return causes
-    first = fault if fault.frame else called_from(fault, causes[0])
-    return [first, *(c for c in causes if c is not fault)]
+    return [_placed_like(fault, causes[0]), *(c for c in causes if c is not fault)] if fault else causes
+
+
+def _placed_like(cause: ErrorRecord, other: ErrorRecord) -> ErrorRecord:
+    return cause if cause.frame else called_from(cause, other)
 
 
 def wrapper_rule(text: str) -> Rule | None:

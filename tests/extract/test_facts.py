@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.facts import ErrorFact, Facts, Workaround
-from app.extract.summary import MAX_CHARS, summarise
+from app.extract.facts import MAX_SUMMARY_CHARS, ErrorFact, Facts, Workaround, summarise
 
 FACTS = Facts(
     number=1,
@@ -62,4 +61,4 @@ def test_it_is_never_too_long(message: str, model: str, action: str) -> None:
             "workarounds": (HELP.model_copy(update={"action": action}),),
         }
     )
-    assert len(summarise(facts)) <= MAX_CHARS
+    assert len(summarise(facts)) <= MAX_SUMMARY_CHARS
