@@ -1,7 +1,7 @@
 """Files of GitHub's JSON into the store, offline; then facts.
 
-Each row goes to the repository it names itself, or to the one given. Rows are stored in batches, each in
-one unit of work; facts are derived when all files are stored, also when a file breaks off on the way.
+Each row goes to the repository it names, or to the one given. Rows are stored in batches, one unit of work
+each; facts are derived at the end, also when a file breaks off.
 """
 
 from __future__ import annotations
@@ -69,7 +69,6 @@ def import_paths(
     Raises:
         InputError: a file is missing, no JSON, a broken gzip or broken off. Whole batches before the fault
             stay, and their facts are derived.
-        StoreError: the database refused.
     """
     if kind not in KINDS:
         raise InputError(f"kind {kind[:40]!r} cannot be imported: {', '.join(KINDS)} can")

@@ -1,8 +1,7 @@
-"""One webhook delivery: the rows it brings go the way of the sync's rows; no cursor moves.
+"""One webhook delivery: its rows are stored as the sync's are; no cursor moves.
 
-GitHub sends a delivery once, in any order, and anybody who saw one can send it again under another id.
-So a row is stored only if it is not older than the stored one, and one that is gone comes back only with
-an update time after that. Whatever was missed here, the next sync brings.
+Deliveries come once, in any order, and can be replayed under another id. So a row is stored only if it is not
+older than the stored one; one that is gone comes back only with a later update time.
 Shapes: docs.github.com, "Webhook events and payloads".
 """
 
@@ -37,25 +36,17 @@ _UNPUBLISHED = frozenset({"deleted", "unpublished"})
 
 
 def take_delivery(
-    store: Store,
-    repos: Sequence[str],
-    event: str,
-    payload: Any,
-    *,
-    delivery_id: str,
+    store: Store, repos: Sequence[str], event: str, payload: Any, *, delivery_id: str
 ) -> Outcome:
     """Store what a delivery brings, and its id with it; then read the issue anew.
 
     Args:
-        store: the open archive.
-        repos: `owner/name` of those that are wanted.
         event: `issues`, `issue_comment`, `pull_request` or `release`; any other is ignored.
         payload: the delivery's JSON; its signature is checked already.
         delivery_id: GitHub's; one that was taken before is "seen", and nothing is done.
 
     Raises:
         InputError: a field of the payload is missing or odd.
-        StoreError: the database refused; nothing of it is stored, so it can be sent again.
     """
     save = _SAVERS.get(event)
     if save is None:

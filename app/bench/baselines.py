@@ -1,7 +1,7 @@
-"""What a person would use instead: search libraries over the same texts, well set up.
+"""Search libraries over the same texts, as a person would use them instead.
 
-Each gets title and text of every issue; all but the plain one also the log's moving parts masked, which
-helps them. None of them knows an "unknown". FTS5 is asked in a base in memory; the own base is not touched.
+Each gets title and body of every issue; all but the plain one also get the log's moving parts masked. None of
+them knows an "unknown". FTS5 runs in memory.
 """
 
 from __future__ import annotations

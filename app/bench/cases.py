@@ -1,7 +1,7 @@
 """What is asked in the benchmark, and over which texts.
 
-The repository pins facts only (numbers, places, hashes), one JSON object a line; the texts come from the
-reader's own base. A case whose text is not stored, or not with the pinned hash, is left out and listed.
+Only facts are pinned (numbers, places, hashes); the texts come from the reader's own base. A case whose text
+is not stored, or not with the pinned hash, is left out and listed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""A log as another machine or another version of the server would print it; nothing else of it is changed.
+"""A log as another machine or another version of the server would print it.
 
-In: a log, a seed, a form. Out: the log as somebody else would paste it. Equal values stay equal (one pid
-stays one pid); the line numbers of one file move together, as between two versions. The form says how the
-log was cut or wrapped. The form `cascade` puts the first traceback into the output of a server of several
-processes (`cascade.toml`): every worker prints it, lines mixed, then the engine core and the API server.
+Equal values stay equal; the line numbers of one file move together, as between two versions. The form says
+how the log was cut or wrapped; `cascade` puts the first traceback into the output of a server of several
+processes (`cascade.toml`).
 """
 
 from __future__ import annotations
@@ -156,10 +155,7 @@ def _changes(seed: int) -> Sequence[tuple[str, Callable[[re.Match[str]], str]]]:
             lambda m: m[1] + str(same("port", m[2]).between(7000, 62_000)),
         ),
         (r"(?<![\w.-])(?<!==)(?:\d{1,3}\.){3}\d{1,3}(?![\w.-])", address),
-        (
-            r"\b0x[0-9a-fA-F]{6,16}\b",
-            lambda m: "0x" + same("pointer", m[0]).hexadecimal(len(m[0]) - 2),
-        ),
+        (r"\b0x[0-9a-fA-F]{6,16}\b", lambda m: "0x" + same("pointer", m[0]).hexadecimal(len(m[0]) - 2)),
         (
             r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{24,64}\b",
             lambda m: same("id", m[0]).hexadecimal(len(m[0])),

@@ -1,8 +1,7 @@
 """Asks every system every query in every split.
 
-A query is a pinned log, rewritten, in a view of the base: *plain* sees all issues; *temporal* only those
-that were there when the log's own issue was written; *unknown* sees neither the log's issue nor its known
-twins, so that nothing is right; *older twins* only issues older than the log's own.
+*plain* sees all issues; *temporal* only those older than the log's own issue was then; *unknown* neither that
+issue nor its known twins, so nothing is right; *older twins* only issues older than the log's own.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ KNOWN: tuple[Split, ...] = ("plain", "temporal", "older twins", "question", "que
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class BenchQuery:
     """A text to ask, what it may not see, and what is right."""
 
     text: str
@@ -54,7 +53,7 @@ class Query:
 class AnsweredQuery:
     """A query, the numbers a system gave, best first, and how sure it is, where it says so."""
 
-    query: Query
+    query: BenchQuery
     numbers: tuple[int, ...]
     took_ms: float
     verdict: Band | None = None
@@ -79,19 +78,15 @@ class BenchRun:
 def run(store: Store, repo: str, pinned: Pinned, report: Callable[[str], None]) -> BenchRun:
     """Ask everything of everyone.
 
-    Args:
-        report: takes lines on how far it is.
-
     Raises:
         InputError: nothing of `repo` is stored.
-        StoreError: the base cannot be read.
     """
     texts = read_texts(store, repo)
     found = find_logs(texts, pinned.cases)
     queries = [*log_queries(texts, found), *other_queries(pinned)]
     known = [query for query in queries if query.split in KNOWN]
 
-    def ask(query: Query) -> AnsweredQuery:
+    def ask(query: BenchQuery) -> AnsweredQuery:
         began = time.perf_counter()
         answer = diagnose(store, query.text, repos=(repo,), limit=LIMIT, exclude=query.hidden)
         took_ms = (time.perf_counter() - began) * 1000
@@ -108,7 +103,7 @@ def run(store: Store, repo: str, pinned: Pinned, report: Callable[[str], None]) 
         report(f"{name}: {len(known)} queries")
         rank = build(texts)
 
-        def ask_library(query: Query, rank: Callable[..., list[int]] = rank) -> AnsweredQuery:
+        def ask_library(query: BenchQuery, rank: Callable[..., list[int]] = rank) -> AnsweredQuery:
             began = time.perf_counter()
             numbers = tuple(rank(query.text, query.hidden, LIMIT))
             return AnsweredQuery(query, numbers, (time.perf_counter() - began) * 1000)
@@ -119,14 +114,16 @@ def run(store: Store, repo: str, pinned: Pinned, report: Callable[[str], None]) 
     return BenchRun(len(texts), found, answers)
 
 
-def _ask_all(ask: Callable[[Query], AnsweredQuery], queries: Sequence[Query]) -> list[AnsweredQuery]:
+def _ask_all(
+    ask: Callable[[BenchQuery], AnsweredQuery], queries: Sequence[BenchQuery]
+) -> list[AnsweredQuery]:
     """The answers; the first few queries are asked twice, so that caches are warm."""
     for query in queries[:WARM_UP]:
         ask(query)
     return [ask(query) for query in queries]
 
 
-def log_queries(texts: Sequence[SearchText], found: StoredCases) -> Iterator[Query]:
+def log_queries(texts: Sequence[SearchText], found: StoredCases) -> Iterator[BenchQuery]:
     """The rewritten logs, in each split they fit."""
     created = {text.number: text.created_at for text in texts}
     for case, log in found.logs:
@@ -135,18 +132,18 @@ def log_queries(texts: Sequence[SearchText], found: StoredCases) -> Iterator[Que
         not_older = frozenset(number for number, day in created.items() if day >= own)
         for way in case.rewrites:
             text = rewrite(log, way.seed, way.form)
-            yield Query(text, "plain", way.form, right)
-            yield Query(text, "temporal", way.form, right - newer, newer)
-            yield Query(text, "unknown", way.form, NOTHING, right)
-            yield Query(text, "unknown, temporal", way.form, NOTHING, right | newer)
+            yield BenchQuery(text, "plain", way.form, right)
+            yield BenchQuery(text, "temporal", way.form, right - newer, newer)
+            yield BenchQuery(text, "unknown", way.form, NOTHING, right)
+            yield BenchQuery(text, "unknown, temporal", way.form, NOTHING, right | newer)
             if right - not_older:
-                yield Query(text, "older twins", way.form, right - not_older, not_older)
+                yield BenchQuery(text, "older twins", way.form, right - not_older, not_older)
 
 
-def other_queries(pinned: Pinned) -> Iterator[Query]:
+def other_queries(pinned: Pinned) -> Iterator[BenchQuery]:
     """Questions without a log, and texts behind which nothing stands."""
     for question in pinned.questions:
         split: Split = "question, held out" if question.held_out else "question"
-        yield Query(question.text, split, None, frozenset(question.right))
+        yield BenchQuery(question.text, split, None, frozenset(question.right))
     for item in pinned.foreign:
-        yield Query(item.text, "foreign", None, NOTHING)
+        yield BenchQuery(item.text, "foreign", None, NOTHING)

@@ -47,11 +47,7 @@ class Freshness(Frozen):
 
 
 def freshness(store: Store, repo: str) -> Freshness:
-    """How fresh the copy of a repository is; empty where nothing is stored of it.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
+    """How fresh the copy of a repository is; empty where nothing is stored of it."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         if repo_id is None:
@@ -95,19 +91,13 @@ class Overview(StoredCounts):
 
 
 def overview(store: Store, repo: str, fresh: Freshness | None = None) -> Overview:
-    """The state of the base; zeros where nothing is stored of `repo`.
-
-    Args:
-        fresh: how fresh it is, where that was read already.
-    """
+    """The state of the base; zeros where nothing is stored of `repo`. `fresh`: if it was read already."""
     fresh = fresh or freshness(store, repo)
     counts = _stored_counts(store, repo)
     return Overview(
         **dict(counts),
-        as_of=fresh.as_of,
+        **fresh.model_dump(include={"as_of", "is_stale", "last_run"}),
         is_starter_only=counts.issues == counts.from_cards and counts.issues > 0,
-        is_stale=fresh.is_stale,
-        last_run=fresh.last_run,
     )
 
 
@@ -136,11 +126,7 @@ class Status(Frozen):
 
 
 def status(store: Store, repos: Sequence[str]) -> Status:
-    """The state of these repositories' copies.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
+    """The state of these repositories' copies."""
     with store.reading() as session:
         runs = last_runs(session, RUNS)
     return Status(

@@ -1,7 +1,6 @@
-"""What the first page shows below its paste box: what grows, what is new, what the newest release changed.
+"""The first page's news: what grows, what is new, what the newest release changed.
 
-"This week" are the seven days up to the newest stored issue, so that a copy that is not synced shows its own
-last days and not nothing.
+"This week" are the seven days up to the newest stored issue, so that an old copy shows its own last days.
 """
 
 from __future__ import annotations

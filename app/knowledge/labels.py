@@ -44,11 +44,7 @@ FAILURES = {
 }
 SPEAKERS = {"reporter": "the reporter", "maintainer": "a maintainer", "other": "another user"}
 OUTCOMES = {"works": "works", "partial": "helps partly", "fails": "did not help"}
-REMEDIES = {
-    "env": "environment variable",
-    "config": "setting",
-    "code": "change of code",
-}
+REMEDIES = {"env": "environment variable", "config": "setting", "code": "change of code"}
 """Kinds of remedies."""
 BANDS = {"same": "Same failure", "likely": "Likely", "related": "Related", "unknown": "Unknown"}
 FIXES = {

@@ -1,7 +1,6 @@
 """Workarounds of several issues as one list: what works first, nothing twice, failures last.
 
-The one ranking for a diagnosis and for a cluster. Two remedies are one action if they change the same thing,
-however it is spelled; a remedy of another issue confirms the action or refutes it, as a comment does.
+Two remedies are one action if they change the same thing; one of another issue confirms or refutes it.
 """
 
 from __future__ import annotations
@@ -43,13 +42,8 @@ def remedies_of(facts: Facts, *, repo: str, url: str) -> tuple[Remedy, ...]:
     )
     found = [
         Remedy(
-            action=item.action,
-            kind=item.kind,
-            outcome=item.outcome,
+            **item.model_dump(exclude={"source", "conditions"}),
             conditions=tried_on if item.conditions == Conditions() else item.conditions,
-            by=item.by,
-            confirmed_by=item.confirmed_by,
-            refuted_by=item.refuted_by,
             repo=repo,
             number=facts.number,
             url=url,
@@ -74,30 +68,26 @@ R = TypeVar("R", bound=Remedy)
 class RankedAction(Generic[R]):
     """One action with the remedies that are it, the best first."""
 
-    tellings: tuple[R, ...]
+    remedies: tuple[R, ...]
 
     @property
     def best(self) -> R:
-        return self.tellings[0]
+        return self.remedies[0]
 
     def issues(self, *, fails: bool) -> tuple[int, ...]:
         """The issues in which it did not help, or those in which it did, wholly or in part."""
-        numbers = (item.number for item in self.tellings if (item.outcome == "fails") == fails)
+        numbers = (item.number for item in self.remedies if (item.outcome == "fails") == fails)
         return tuple(dict.fromkeys(numbers))
 
 
 def rank_actions(
     remedies: Iterable[R], backing: Mapping[tuple[int, str], int] | None = None
 ) -> tuple[RankedAction[R], ...]:
-    """The actions in the order in which to try them, as `rank_remedies`, with all their remedies.
-
-    Args:
-        backing: votes and reactions for a remedy, less those against it, by issue number and action.
-    """
+    """As `rank_remedies`, with all remedies of each action; `backing`: net votes by issue and action."""
     groups: dict[str, list[R]] = {}
     for remedy in sorted(remedies, key=_order):
         groups.setdefault(action_key(remedy.action), []).append(remedy)
-    actions = [RankedAction(tuple(tellings)) for tellings in groups.values()]
+    actions = [RankedAction(tuple(group)) for group in groups.values()]
     known = backing or {}
     return tuple(sorted(actions, key=lambda action: _rank(action, known)))
 
@@ -114,8 +104,8 @@ _SPELLING = re.compile(r"[\s=`'\"]+")
 
 def _rank(action: RankedAction[R], backing: Mapping[tuple[int, str], int]) -> tuple[int, int, int]:
     best = action.best
-    doubt = sum(item.refuted_by - item.confirmed_by for item in action.tellings)
-    doubt -= sum(backing.get((item.number, item.action), 0) for item in action.tellings)
+    doubt = sum(item.refuted_by - item.confirmed_by for item in action.remedies)
+    doubt -= sum(backing.get((item.number, item.action), 0) for item in action.remedies)
     others = [number for number in action.issues(fails=False) if number != best.number]
     against = [number for number in action.issues(fails=True) if number != best.number]
     return OUTCOME_RANK[best.outcome], doubt + len(against) - len(others), SPEAKER_RANK[best.by]

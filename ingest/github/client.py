@@ -1,8 +1,7 @@
 """GitHub's REST API: one page or one object in, checked and retried.
 
-The token goes to the configured origin only, in links and redirects alike. Whatever passes by itself
-(a lost connection, 5xx, HTML in place of JSON, a body cut short) is tried again with a jittered back-off;
-limits are waited for as GitHub asks. What stays wrong is one `GitHubError`, and no message holds the token.
+The token goes to the configured origin only. Passing faults (a lost connection, 5xx, broken JSON) are retried
+with a jittered back-off; limits are waited for. What remains is a `GitHubError` without the token in it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""A `--full` crawl: everything is listed again, and what GitHub no longer has is told apart.
+"""A `--full` crawl: everything is listed again, and what GitHub no longer has is marked.
 
-Lists have no tombstones. A row is a candidate only if a crawl that came to its end, begun after the row was
-last seen, did not list it; then GitHub is asked for that one row. A crawl that is cut off goes on at the
-next `--full`, and marks nothing before its end.
-
-Cursor position: full  {"begun": when the crawl's first list was asked for}; empty when none is under way.
+Lists have no tombstones: GitHub is asked for each row that a finished crawl did not list. A crawl that is cut
+off goes on at the next `--full`, and marks nothing before its end.
+Cursor: full  {"begun": when the crawl's first list was asked for}; empty when none is under way.
 """
 
 from __future__ import annotations

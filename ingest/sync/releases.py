@@ -161,7 +161,7 @@ def _may_ask(run: SyncRun, begun: int) -> bool:
 
 
 def _merge_commit(run: SyncRun, number: int) -> str | None:
-    """The commit of a merge: lists of issues do not tell it."""
+    """The commit of a merge; lists of issues do not have it."""
     row = run.client.get_object(f"/repos/{run.repo}/pulls/{number}")
     commit = row.get("merge_commit_sha") if row is not None and row.get("merged_at") else None
     return commit if isinstance(commit, str) and commit.isalnum() and len(commit) <= 64 else None

@@ -1,8 +1,7 @@
 """One sync of one repository: releases, issues and pull requests, comments; facts; releases of fixes.
 
-Facts are derived when all pages are safe, or before a long wait: each issue once, not once for every page
-that touches it. With a token the lists are walked by update time, and for `--full` what is gone is looked for
-(`ingest.sync.full_crawl`); without one, newest first until the copy is whole (`ingest.sync.lists`).
+Facts are derived once all pages are stored, or before a long wait. With a token the lists are walked by
+update time; without one, newest first until the copy is whole (`ingest.sync.lists`).
 """
 
 from __future__ import annotations
@@ -40,9 +39,6 @@ def sync(
 
     Returns:
         The result, also when GitHub failed on the way: then `error` says so.
-
-    Raises:
-        StoreError: the database refused.
     """
     with store.unit_of_work() as session:
         repo_id = add_repository(session, repo)

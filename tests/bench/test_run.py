@@ -12,7 +12,7 @@ from app.bench import baselines as baselines_module
 from app.bench import report as command
 from app.bench.cases import Pinned, find_logs, load_pinned, read_texts
 from app.bench.report import BEGIN, END, bench_diagnose, figures_of, markdown, recall_of, write_between_marks
-from app.bench.run import OURS, AnsweredQuery, BenchRun, Query, log_queries, run
+from app.bench.run import OURS, AnsweredQuery, BenchQuery, BenchRun, log_queries, run
 from app.errors import InputError
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
@@ -22,7 +22,7 @@ from tests.samples import REPO, an_issue
 NOBODY: frozenset[int] = frozenset()
 
 
-def queries(base: Store, pinned: Pinned, number: int) -> dict[tuple[str, str | None], Query]:
+def queries(base: Store, pinned: Pinned, number: int) -> dict[tuple[str, str | None], BenchQuery]:
     documents = read_texts(base, REPO)
     found = find_logs(documents, [case for case in pinned.cases if case.number == number])
     return {(query.split, query.form): query for query in log_queries(documents, found)}
@@ -120,7 +120,7 @@ def test_pull_requests_are_no_documents(base: Store) -> None:
 def an_answer(
     *numbers: int, chance: float | None = None, right: int = 1, took_ms: float = 1.0
 ) -> AnsweredQuery:
-    query = Query("x", "plain", "whole", frozenset({right}), NOBODY)
+    query = BenchQuery("x", "plain", "whole", frozenset({right}), NOBODY)
     return AnsweredQuery(query, numbers, took_ms, "same", chance)
 
 

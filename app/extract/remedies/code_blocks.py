@@ -1,6 +1,6 @@
 """Remedies in blocks of code: below "Workaround" or "it runs with:", and what a working command adds.
 
-In: a `Document`. Out: `StatedRemedy`s for the settings of short code blocks that a heading, a label or the
+In: a `Document`. Out: `RemedyStatement`s for the settings of short code blocks that a heading, a label or the
 sentence above or below says to work, and for what a working command has that a failing one lacks.
 """
 
@@ -23,7 +23,7 @@ from app.extract.remedies.changes import (
 )
 from app.extract.remedies.commands import Attempt, SettingUse, find_difference, read_attempts, read_result
 from app.extract.remedies.cues import SUCCESS, find_denial, has_success, is_wish, may_deny
-from app.extract.remedies.sentences import SECTION_CHANCE, StatedRemedy
+from app.extract.remedies.sentences import SECTION_CHANCE, RemedyStatement
 from app.extract.text.document import Block, Document
 from app.extract.text.sentences import Sentence, read_sentences
 
@@ -44,7 +44,7 @@ _WHOLE = ("export ", "pip install", "pip3 install", "uv pip", "unset ")
 
 def find_in_code(
     document: Document, outcomes: dict[str, Outcome | None], stated: Collection[tuple[str, int]]
-) -> Iterator[StatedRemedy]:
+) -> Iterator[RemedyStatement]:
     """The remedies in short code blocks, in reading order, then those of working commands.
 
     Args:
@@ -119,7 +119,7 @@ def _solution_places(document: Document) -> list[tuple[str, int, int]]:
     ]
 
 
-def _of_code(document: Document, block: Block, outcome: Outcome) -> Iterator[StatedRemedy]:
+def _of_code(document: Document, block: Block, outcome: Outcome) -> Iterator[RemedyStatement]:
     """What a block's command has that others lack; else its pins, exports and bare flags."""
     attempts = read_attempts(document)
     own = tuple(a for a in attempts if a.source == block.source and block.start <= a.start < block.end)
@@ -135,7 +135,9 @@ def _of_code(document: Document, block: Block, outcome: Outcome) -> Iterator[Sta
             start, end = line.start + change.start, line.start + change.end
             action = text[change.start : change.end]
             rule = "workaround.section_code"
-            yield StatedRemedy(action, block.source, start, end, change.kind, outcome, rule, SECTION_CHANCE)
+            yield RemedyStatement(
+                action, block.source, start, end, change.kind, outcome, rule, SECTION_CHANCE
+            )
 
 
 def _whole_command(text: str) -> tuple[ChangeSpan, ...]:
@@ -145,8 +147,8 @@ def _whole_command(text: str) -> tuple[ChangeSpan, ...]:
     return (ChangeSpan(start, end, kind_of(text[start:end].lower()), "thing.command"),) if is_one else ()
 
 
-def _of_use(attempt: Attempt, use: SettingUse, outcome: Outcome) -> StatedRemedy:
+def _of_use(attempt: Attempt, use: SettingUse, outcome: Outcome) -> RemedyStatement:
     action = attempt.command[use.start - attempt.start : use.end - attempt.start]
     kind: WorkaroundKind = "flag" if action.startswith("-") else "env"
     rule = "workaround.command_difference"
-    return StatedRemedy(action, attempt.source, use.start, use.end, kind, outcome, rule, COMMAND_CHANCE)
+    return RemedyStatement(action, attempt.source, use.start, use.end, kind, outcome, rule, COMMAND_CHANCE)

@@ -1,6 +1,6 @@
 """What one sentence says was changed, and what came of it.
 
-In: a `Sentence`. Out: `StatedRemedy`s: the words of the change, its kind, and whether it worked, worked in
+In: a `Sentence`. Out: `RemedyStatement`s: the words of the change, its kind, and whether it worked, worked in
 part or did not help. What did not help is read by rules (`cues.py`); what helped is offered by
 `candidates.py` and judged by `score.py`, unless its clause denies it.
 """
@@ -51,7 +51,7 @@ _SECTION_ENDS = (" to find", " so that", ", ", "; ", " — ", " – ", ": ", " u
 
 
 @dataclass(frozen=True, slots=True)
-class StatedRemedy:
+class RemedyStatement:
     """One change and its outcome; `start` and `end` in the source, `chance` that it is so."""
 
     action: str
@@ -64,7 +64,7 @@ class StatedRemedy:
     chance: float
 
 
-def read_remedies(sentence: Sentence, previous: Sentence | None = None) -> tuple[StatedRemedy, ...]:
+def read_remedies(sentence: Sentence, previous: Sentence | None = None) -> tuple[RemedyStatement, ...]:
     """What a sentence says of changes and their outcome.
 
     Args:
@@ -73,7 +73,7 @@ def read_remedies(sentence: Sentence, previous: Sentence | None = None) -> tuple
     """
     if not is_readable(sentence):
         return ()
-    found: list[StatedRemedy] = []
+    found: list[RemedyStatement] = []
     before: Clause | None = None
     for clause in split_clauses(sentence):
         denial = find_denial(sentence, clause, before)
@@ -112,7 +112,7 @@ def candidates_of(sentence: Sentence, previous: Sentence | None = None) -> Itera
         before = clause
 
 
-def read_section_line(sentence: Sentence, outcome: Outcome) -> tuple[StatedRemedy, ...]:
+def read_section_line(sentence: Sentence, outcome: Outcome) -> tuple[RemedyStatement, ...]:
     """What a line below a heading "Workarounds" offers: its settings, or a short instruction as a whole."""
     text, rule = sentence.text, "workaround.section"
     if changes := find_changes(text, sentence.low):
@@ -140,7 +140,7 @@ def cost_of(passage: str) -> str | None:
     return None
 
 
-def _helped(sentence: Sentence, clause: Clause, previous: Sentence | None) -> list[StatedRemedy]:
+def _helped(sentence: Sentence, clause: Clause, previous: Sentence | None) -> list[RemedyStatement]:
     """The likeliest candidate of a clause, if it is likely enough, and the next one joined to it by "or"."""
     if is_wish(sentence, clause):
         return []
@@ -187,7 +187,7 @@ def _takes_back(clause: Clause) -> bool:
 
 def _remedy(
     sentence: Sentence, change: ChangeSpan, outcome: Outcome, rule: str, chance: float
-) -> StatedRemedy:
+) -> RemedyStatement:
     action = sentence.text[change.start : change.end]
     place = sentence.span(change.start, change.end)
-    return StatedRemedy(action, *place, change.kind, outcome, rule, round(chance, 2))
+    return RemedyStatement(action, *place, change.kind, outcome, rule, round(chance, 2))

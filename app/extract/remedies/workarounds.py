@@ -17,7 +17,7 @@ from app.extract.facts import Evidence, Outcome, Speaker, Workaround
 from app.extract.lists import load
 from app.extract.remedies.changes import grammar, rules_of
 from app.extract.remedies.code_blocks import find_in_code
-from app.extract.remedies.sentences import StatedRemedy, read_remedies, read_section_line
+from app.extract.remedies.sentences import RemedyStatement, read_remedies, read_section_line
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rules
 from app.extract.text.document import Document
@@ -34,7 +34,7 @@ _NAME = pattern(r"--?([A-Za-z][\w.-]*\w)|\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b|\b([a-z
 class _Kept:
     """A remedy, and the comments that confirm or refute it."""
 
-    remedy: StatedRemedy
+    remedy: RemedyStatement
     confirmed: set[str] = field(default_factory=set)
     refuted: set[str] = field(default_factory=set)
 
@@ -55,7 +55,7 @@ def find_workarounds(document: Document) -> tuple[tuple[Workaround, Evidence], .
     return tuple(_made(document, item) for item in list(kept.values())[:MAX_WORKAROUNDS])
 
 
-def _of_sentences(document: Document, *, own_only: bool) -> Iterator[StatedRemedy]:
+def _of_sentences(document: Document, *, own_only: bool) -> Iterator[RemedyStatement]:
     """What sentences state; of a proposal or a request only what its writer says he does himself."""
     title = document.issue.title
     is_guide = bool(grammar("guide").search(title))
@@ -67,7 +67,7 @@ def _of_sentences(document: Document, *, own_only: bool) -> Iterator[StatedRemed
         section = section or label
         if section is None and is_guide and grammar("advice").search(sentence.text):
             section = "works"
-        remedies: tuple[StatedRemedy, ...] = ()
+        remedies: tuple[RemedyStatement, ...] = ()
         if not (own_only or sentence.is_proposal) or grammar("own").search(sentence.text):
             remedies = read_remedies(sentence, previous)
         if not remedies and section and not sentence.low.endswith("?"):
@@ -113,7 +113,7 @@ def _key(action: str) -> frozenset[str]:
     return frozenset(kept or {" ".join(action.lower().split())})
 
 
-def _keep(kept: dict[frozenset[str], _Kept], remedy: StatedRemedy) -> None:
+def _keep(kept: dict[frozenset[str], _Kept], remedy: RemedyStatement) -> None:
     """One entry per change: the first statement stays, later ones confirm or refute it."""
     key = _key(remedy.action)
     item = kept.get(key)

@@ -121,16 +121,16 @@ def _merged(
     fix: FixView | None,
 ) -> ClusterRemedy:
     best = action.best
-    keys = [(item.number, item.action) for item in action.tellings]
+    keys = [(item.number, item.action) for item in action.remedies]
     # Of a slowdown, "slower" names the failure and no price.
-    costs = (cost_of(item.quote.text) for item in action.tellings if item.number not in slow)
+    costs = (cost_of(item.quote.text) for item in action.remedies if item.number not in slow)
     return ClusterRemedy(
         **{
             **dict(best),
-            "confirmed_by": sum(item.confirmed_by for item in action.tellings),
-            "refuted_by": sum(item.refuted_by for item in action.tellings),
+            "confirmed_by": sum(item.confirmed_by for item in action.remedies),
+            "refuted_by": sum(item.refuted_by for item in action.remedies),
         },
-        told_in=tuple(dict.fromkeys(item.number for item in action.tellings)),
+        told_in=tuple(dict.fromkeys(item.number for item in action.remedies)),
         works_in=action.issues(fails=False),
         fails_in=action.issues(fails=True),
         cost=next((cost for cost in costs if cost), None),

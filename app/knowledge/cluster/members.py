@@ -19,6 +19,7 @@ from app.store.records import Pair, pair_of
 
 STEPS_MAX = 8
 """How far a chain is followed."""
+_COPIED = "number url state state_reason created_at closed_at comments reactions"
 
 
 def dead_ends(
@@ -77,15 +78,8 @@ def members(
         found.append(
             ClusterMember(
                 repo=repo,
-                number=issue.number,
+                **{name: getattr(issue, name) for name in _COPIED.split()},
                 title=mask_secrets(issue.title),
-                url=issue.url,
-                state=issue.state,
-                state_reason=issue.state_reason,
-                created_at=issue.created_at,
-                closed_at=issue.closed_at,
-                comments=issue.comments,
-                reactions=issue.reactions,
                 vllm=one.facts.versions.get("vllm"),
                 gpus=one.facts.gpus,
                 models=one.facts.models,

@@ -57,7 +57,9 @@ class TieGraph:
         self._judgements |= {item.id: item for item in judged}
         verdicts = {(item.a, item.b): item.verdict for item in judged}
         self._load(new)
-        repeats = {pair_of(n, other) for n in new if n in self.members for other in self._repeats(n)}
+        repeats = {
+            pair_of(n, other) for n in new if n in self.members for other in self.members[n].traits.repeats
+        }
         repeats |= {
             pair_of(number, target)
             for repo_id, number, target in links_to(self._session, self._repo, new, DUPLICATE)
@@ -87,22 +89,13 @@ class TieGraph:
         ordered = sorted(self._judgements.items(), reverse=True)
         return [(item.a, item.b) for _, item in ordered if item.verdict == verdict]
 
-    def _repeats(self, number: int) -> tuple[int, ...]:
-        return self.members[number].traits.repeats
-
     def _load(self, numbers: Collection[int]) -> None:
         missing = set(numbers) - self.members.keys()
         self.members |= find_members(self._session, self._repo_id, missing)
 
 
 def traits_of(issue: IssueRecord, facts: Facts, repeats: Sequence[int]) -> FailureTraits | None:
-    """The traits of an issue; None for one that reports no failure.
-
-    Args:
-        issue: as it is stored.
-        facts: what was read from its texts.
-        repeats: the issues that it is a duplicate of, as people say.
-    """
+    """The traits of an issue that is said to be a duplicate of `repeats`; None if it reports no failure."""
     if issue.is_pull_request or not facts.is_failure:
         return None
     message = facts.error.message if facts.error else ""

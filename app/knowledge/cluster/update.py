@@ -1,12 +1,10 @@
 """Puts failures into clusters as they are read, linked and judged.
 
-In: what changed - traits of issues, links of likeness, judgements. Out: the stored clusters, as they follow
-from all that is stored: whatever came in which order, the same links, judgements and facts give the same
-clusters. Only what is tied to a change, directly or by way of others, is put together anew.
+The clusters follow from the stored links, judgements and facts alone, in whatever order these came. Only what
+is tied to a change is put together anew.
 
-An id is that of the canonical issue's root signature, where the cluster holds the first issue with that
-signature; else it is made from the text and number of the canonical issue. An id that names no cluster any
-more stays as an alias of the cluster in which its canonical issue is.
+An id is that of the canonical issue's root signature where the cluster holds the first issue with it, else
+made from the canonical issue's text and number. A former id stays an alias of its canonical issue's cluster.
 """
 
 from __future__ import annotations

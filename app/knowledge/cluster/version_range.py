@@ -1,8 +1,7 @@
-"""Since when a cluster fails: the narrowest range of versions that its reports agree on, and who disagrees.
+"""Since when a cluster fails: the version range in which most of its reports meet, and who disagrees.
 
-In: reports, some of which state a range. Each says that the failure began after the version in which it last
-worked and not after the first in which it failed. The range found is the one in which most of them meet; a
-report whose range lies elsewhere disagrees, and so does one that met the failure in an earlier version.
+Each report says that the failure began after the version that last worked and not after the first that
+failed. Reports with another range, or of an earlier version, disagree.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from app.knowledge.cluster.shapes import RangeWitness
 from app.knowledge.version.issues import REPORTED, IssueWords, ListedFailure
 from app.store.derived.versions import REGRESSION_FIELDS
 
-TELLERS_MAX = 60
+STATING_MAX = 60
 """Of more reports that state a range the newest count: every pair of their ends is tried."""
 EARLIER_MAX = 5
 """Reports from earlier versions that are named."""
@@ -47,7 +46,7 @@ def cluster_range(
     """The range that reports agree on, None without one; and all that state one, those that agree first."""
     newest = sorted(reports, key=lambda one: -one.issue.number)
     stating = [_placed(one, span) for one in newest if (span := one.facts.regression) is not None]
-    stating = stating[:TELLERS_MAX]
+    stating = stating[:STATING_MAX]
     placed = [one for one in stating if one.low is not None or one.high is not None]
     early = _met_in(reports, {one.one.issue.number for one in stating})
     low, high, agreeing = _narrowest(placed, [version for version, _ in early], canonical)

@@ -43,12 +43,13 @@ from app.store.people.judgements import judged_pairs
 from app.store.people.votes import sum_votes
 from app.store.session import Store
 
+_COPIED = "id canonical size open_count first_seen last_seen recent"
 WORDS_MAX = 8
 """Words of a search that count."""
 ALIVE_MAX = 2000
 """Clusters looked at for those that are closed and alive."""
 NEAR_MAX = 8
-TELLING_MAX = 60
+WORDED_MAX = 60
 """Reports whose texts are read for their words."""
 EARLIEST = 5
 """Reports from the earliest versions whose words may speak against a range."""
@@ -161,17 +162,10 @@ def _summary(counts: ClusterCounts, repo: str, reports: Sequence[ListedFailure])
         for item in one.facts.workarounds
         if item.outcome != "fails"
     }
-    return {
-        "id": counts.id,
+    return {name: getattr(counts, name) for name in _COPIED.split()} | {
         "text": mask_secrets(counts.text),
         "repo": repo,
-        "canonical": counts.canonical,
         "title": mask_secrets(counts.title),
-        "size": counts.size,
-        "open_count": counts.open_count,
-        "first_seen": counts.first_seen,
-        "last_seen": counts.last_seen,
-        "recent": counts.recent,
         "kind": next((kind for kind, _ in kinds.most_common(1)), "other"),
         "fix": fix,
         "workaround_count": len(actions),
@@ -193,7 +187,7 @@ def _detail(
     signatures = root_signatures(session, repo_id, counts.id)
     verdicts = judged_pairs(session, repo_id, numbers)
     alike = near_clusters(session, repo_id, repo, counts.id, limit=NEAR_MAX)
-    words = load_words(session, repo_id, _telling(reports))
+    words = load_words(session, repo_id, _worded(reports))
     span, witnesses = cluster_range(counts.canonical, reports, words)
     first = sorted(reports, key=lambda one: (one.issue.number != counts.canonical, -one.issue.number))
     sources = {
@@ -239,7 +233,7 @@ def _detail(
     )
 
 
-def _telling(reports: Sequence[ListedFailure]) -> list[ListedFailure]:
+def _worded(reports: Sequence[ListedFailure]) -> list[ListedFailure]:
     """The reports whose words are needed: with a remedy or a range, and the earliest ones beside a range."""
     found = {
         one.issue.number: one for one in reports if one.facts.workarounds or one.facts.regression is not None
@@ -249,7 +243,7 @@ def _telling(reports: Sequence[ListedFailure]) -> list[ListedFailure]:
         placed.sort(key=lambda pair: (pair[0], pair[1].issue.number))
         found |= {one.issue.number: one for _, one in placed[:EARLIEST]}
     newest = sorted(found.values(), key=lambda one: -one.issue.number)
-    return newest[:TELLING_MAX]
+    return newest[:WORDED_MAX]
 
 
 def _versions(reports: Sequence[ListedFailure]) -> tuple[ValueReports, ...]:

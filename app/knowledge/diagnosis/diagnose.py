@@ -1,7 +1,6 @@
 """The answer to a pasted log: root cause, verdict, matches with reasons, remedies, next steps.
 
-In: a store and a log. Out: a `Diagnosis`, or a `DiagnosedLog` for who shows or keeps the log as well.
-Nothing of the log is kept here, and what is quoted from it is masked; page, JSON route and command share it.
+Nothing of the log is stored here, and what is quoted from it is masked.
 """
 
 from __future__ import annotations
@@ -110,7 +109,6 @@ def diagnose_log(
     Raises:
         EmptyInputError: nothing but blanks.
         TooLargeError: over 10 MiB of UTF-8.
-        StoreError: the database cannot be read.
     """
     began = time.perf_counter()
     reading = _with_hints(read_log(clean_log(log)), vllm_version, gpu, model)
@@ -152,9 +150,7 @@ def diagnose_log(
         wrappers=tuple(_masked(text, line, redacted.text) for text, line in reading.errors.wrappers),
         other_errors=tuple(
             OtherError(
-                type=item.type,
-                message=_masked(item.message, item.line, redacted.text),
-                line=item.line.number,
+                type=item.type, message=_masked(item.message, item.line, redacted.text), line=item.line.number
             )
             for item in reading.errors.other
         ),

@@ -1,7 +1,6 @@
-"""The lines that name an error, as a page shows them: of a pasted log, and of a stored issue's own text.
+"""The lines that name an error, masked: of a pasted log, and of a stored issue's own text.
 
-Secrets are masked. Stored lines are quoted by the places that the reading kept, so nothing is read again.
-`common_words` and `marked_pieces` mark what two excerpts share; words of every log are never marked alone.
+`common_words` and `marked_pieces` mark what two excerpts share, never the words of every log alone.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ FRAME_REACH = 60
 """How many lines above the error its frame is looked for."""
 LEAD_CHARS = 160
 """What is kept of a very long line before the quoted words."""
-MIN_TELLING_CHARS = 4
+MIN_MARK_CHARS = 4
 """A run of common words holds at least one that is as long."""
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
@@ -156,7 +155,7 @@ def marked_pieces(line: str, common: frozenset[str]) -> Iterator[tuple[str, bool
             run.append(word)
             continue
         own = [found for found in run if found[0].lower() not in _PLAIN and len(found[0]) >= 3]
-        if any(len(found[0]) >= MIN_TELLING_CHARS and not found[0].isdigit() for found in own):
+        if any(len(found[0]) >= MIN_MARK_CHARS and not found[0].isdigit() for found in own):
             start, end = own[0].start(), own[-1].end()
             yield from ((line[at:start], False),) if start > at else ()
             yield line[start:end], True

@@ -1,12 +1,8 @@
 """Why a stored issue matches a log, where the two differ, and the verdict in one sentence.
 
-In: the log's reading, the issue's facts, the candidate's shared terms. Every phrase names a thing that stands
-in both (or in one of them).
-
-`why_not_same` downgrades `same` to `likely`: errors that name no cause need more than alike words and frames.
-A CUDA or HIP error of a kernel is reported by whatever call comes next, so the frames of two such failures
-may agree although their kernels do not; a wrapper says only that something failed. For these, `same` needs
-the same model family, the same backend or the same kernel on both sides.
+`why_not_same` downgrades `same` to `likely` for errors that name no cause: a CUDA or HIP error is reported by
+whatever call comes next, and a wrapper says only that something failed. There `same` needs the same model
+family, backend or kernel on both sides.
 """
 
 from __future__ import annotations
@@ -19,7 +15,7 @@ from app.extract.log.messages import ONLY_WRAPPER
 from app.extract.reader import LogReading
 from app.knowledge.diagnosis.shapes import Band, Match, RootCause, Why
 from app.knowledge.labels import BACKENDS
-from app.match.search.agreement import TELLING_BACKENDS, families_of
+from app.match.search.agreement import DISTINCTIVE_BACKENDS, families_of
 from app.match.search.log_search import Candidate
 from app.match.search.terms import ERROR, FRAME, TEXT
 
@@ -70,7 +66,7 @@ def why_not_same(reading: LogReading, facts: Facts | None, candidate: Candidate)
         families_of(mine.models) & families_of(facts.models)
         or any(
             _lower(mine.backends.get(key, ())) & _lower(facts.backends.get(key, ()))
-            for key in TELLING_BACKENDS
+            for key in DISTINCTIVE_BACKENDS
         )
         or (frame and facts.error and facts.error.frame == frame and _KERNEL.search(frame))
     )
@@ -94,11 +90,7 @@ def headline(
     is_question: bool = False,
     repo: str = "",
 ) -> str:
-    """Which issue this is, or why none is known; of a question never that it is the same failure.
-
-    Args:
-        repo: the default repository, whose issues are named by their bare numbers.
-    """
+    """Which issue this is, or why none is known; issues of `repo` are named by their bare numbers."""
     if not matches or verdict == "unknown":
         return _no_answer(matches, cause, is_question=is_question)
     best = matches[0]

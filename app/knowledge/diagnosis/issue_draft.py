@@ -1,8 +1,4 @@
-"""A ready-made issue for a failure that nobody has reported: vLLM's bug report, filled in from the log.
-
-In: the reading of a log, the log masked, the answer. Out: Markdown with the form's own headings. It holds
-what the log says and names what it lacks; every word of the log in it is masked.
-"""
+"""An issue draft for a failure nobody has reported: vLLM's bug report, filled in from the masked log."""
 
 from __future__ import annotations
 

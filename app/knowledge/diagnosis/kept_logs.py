@@ -66,14 +66,10 @@ class KeptLog:
 
 
 def keep_log(store: Store, found: DiagnosedLog, *, days: int, yours: str | None = None) -> Kept:
-    """Keep a log with its answer for some days, delete those whose time is over.
-
-    Args:
-        yours: the version that the answer was seen from.
+    """Keep a log, its answer and the caller's version for some days; delete those whose time is over.
 
     Raises:
         NoRoomError: too many are kept already.
-        StoreError: the database cannot be written.
     """
     now = datetime.now(UTC)
     kept = Kept(secrets.token_hex(16), secrets.token_hex(16), now + timedelta(days=days))

@@ -1,7 +1,6 @@
 """What a reader should do this week, one line each, and the week in one sentence.
 
-Every line follows from a fact: a release that holds a fix, a remedy that is said to work, a version that is
-said to work. Where nothing is known, the line says only what to watch.
+Every line follows from a stated fact; where nothing is known, it says only what to watch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The digest of a week: what broke, what got fixed and what to do.
 
-In: a repository and a week. Out: a `Digest`. The same week and database give the same digest: nothing in it
-depends on when it is asked for.
+The same week and database give the same digest, whenever it is asked for.
 """
 
 from __future__ import annotations
@@ -64,7 +63,6 @@ def make_digest(store: Store, repo: str, week: IsoWeek) -> Digest:
 
     Raises:
         NotFoundError: nothing of the repository is stored.
-        StoreError: the database cannot be read.
     """
     with store.reading() as session:
         repo_id = find_repository(session, repo)
@@ -196,11 +194,7 @@ def _values(
 
 
 def archive(store: Store, repo: str) -> ArchivePage:
-    """All weeks with issues, the newest first; empty where nothing is stored.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
+    """All weeks with issues, the newest first; empty where nothing is stored."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         span = opened_span(session, repo_id) if repo_id is not None else OpenedSpan(None, None, 0)

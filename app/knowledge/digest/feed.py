@@ -1,7 +1,6 @@
-"""What is worth an entry in a feed: the weeks, new failures with a second report, what grows, what got fixed.
+"""Entries of a feed: weeks, new failures with a second report, growth, fixes; the newest first.
 
-In: a repository. Out: `FeedEntry`s, the newest first. Times come from the data, so that the same database
-gives the same feed, and an entry keeps its key for as long as it is about the same thing.
+Times come from the data: the same database gives the same feed, and an entry keeps its key.
 """
 
 from __future__ import annotations
@@ -48,11 +47,7 @@ class FeedEntry(Frozen):
 
 
 def feed_entries(store: Store, repo: str) -> tuple[FeedEntry, ...]:
-    """The newest entries of a repository, the newest first; none where no dated issue is stored.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
+    """The newest entries of a repository, the newest first; none where no dated issue is stored."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         span = opened_span(session, repo_id) if repo_id is not None else None

@@ -125,10 +125,8 @@ def load_week(session: Session, repo_id: int, repo: str, week: IsoWeek) -> WeekI
         if one.is_failure:
             numbers[one.cluster_id or f"#{one.number}"].append(one.number)
     reports = tuple(one.number for one in issues if one.is_failure)
-    records, members = (
-        find_clusters(session, repo_id, list(numbers)),
-        members_of(session, repo_id, list(numbers)),
-    )
+    keys = list(numbers)
+    records, members = find_clusters(session, repo_id, keys), members_of(session, repo_id, keys)
     wanted = {*reports, *(number for key in members for number in members[key])}
     candidates = {one.issue.number: one for one in load_failures(session, repo_id, repo, wanted)}
     failures = []
@@ -181,17 +179,12 @@ def listed_remedy(remedy: Remedy) -> Remedy:
 
 def issue_fields(repo: str, head: IssueRecord, facts: Facts) -> dict[str, Any]:
     """The fields of a `DigestIssue`, masked."""
-    return {
+    copied = ("number", "url", "state", "created_at", "comments", "reactions")
+    return {name: getattr(head, name) for name in copied} | {
         "repo": repo,
-        "number": head.number,
         "title": mask_secrets(head.title),
-        "url": head.url,
-        "state": head.state,
-        "created_at": head.created_at,
         "kind": facts.failure_kind,
         "error": " ".join(mask_secrets(error_text(facts)).split())[:ERROR_CHARS],
-        "comments": head.comments,
-        "reactions": head.reactions,
     }
 
 
@@ -251,11 +244,7 @@ def alive_news(week: WeekIssues) -> tuple[AliveNews, ...]:
 
 
 def newest_whole_week(store: Store, repo: str) -> IsoWeek | None:
-    """The newest week that is stored to its end; without one the newest with issues; None if empty.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
+    """The newest week that is stored to its end; without one the newest with issues; None if empty."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         if repo_id is None:

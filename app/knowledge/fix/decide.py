@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
 
 from app.extract.versions import Version, ordered
@@ -63,7 +62,7 @@ def first_possible(history: History, pull: Landed, held: Held) -> str | None:
         and ordered(item.tag) not in held.lacking
     ]
     first = min(after, key=lambda item: (item.published_at, item.tag), default=None)
-    return _plain(first.tag) if first else None
+    return str(ordered(first.tag) or first.tag) if first else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,8 @@ def held_by(history: History, pull: Landed) -> Held:
     holding = {tag for tag, contained in known.answers.items() if contained} | set(known.named_in)
     lacking = {tag for tag, contained in known.answers.items() if not contained}
     if pull.merged_at is not None:
-        lacking |= {item.tag for item in history.releases if _is_before(item, pull.merged_at)}
+        dated = ((item.tag, item.published_at) for item in history.releases)
+        lacking |= {tag for tag, day in dated if day is not None and day < pull.merged_at}
     all_tags = {item.tag for item in history.releases} if known.answers else set()
     commits = {tag: contained for tag, contained in known.answers.items() if tag not in all_tags}
     return Held(
@@ -113,16 +113,6 @@ def _is_full(release: ReleaseDay) -> bool:
     return not release.is_prerelease and not (version is not None and version.is_prerelease)
 
 
-def _is_before(release: ReleaseDay, merged_at: datetime) -> bool:
-    return release.published_at is not None and release.published_at < merged_at
-
-
-def _plain(tag: str) -> str:
-    version = ordered(tag)
-    return str(version) if version is not None else tag
-
-
-STALE_LABELS = frozenset({"stale"})
 NOT_FIXED_REASONS = frozenset({"not_planned", "duplicate"})
 QUOTE_CHARS = 200
 
@@ -242,8 +232,7 @@ def _by_words(case: FixCase, stated: FixStatement, held: Held | None = None) -> 
     known = held or Held(released=calendar_of(case.history.releases).full)
     view = FixView(state="fixed", pr=fix.pr, released_in=str(version), source=fix.source, reason=quoted)
     return FixTruth(
-        view,
-        Held((version,), known.pre, known.lacking - {version}, known.released, known.commits),
+        view, Held((version,), known.pre, known.lacking - {version}, known.released, known.commits)
     )
 
 
@@ -271,7 +260,7 @@ def _by_state(case: FixCase) -> FixView:
     if case.state == "open":
         reason = "Open, and no merged pull request is known to fix it."
         return FixView(state="not_fixed", source="issue", reason=reason)
-    is_stale = not STALE_LABELS.isdisjoint(label.lower() for label in case.labels)
+    is_stale = any(label.lower() == "stale" for label in case.labels)
     if case.state_reason in NOT_FIXED_REASONS or is_stale:
         why = "as stale" if is_stale else f"as {(case.state_reason or '').replace('_', ' ')}"
         return FixView(state="closed_unresolved", source="issue", reason=f"Closed {why}; no fix is known.")

@@ -1,8 +1,6 @@
 """Fixes that are made in another repository: a crash of vLLM that a pull request of FlashInfer mends.
 
-In: issues that no pull request of their own repository is known to fix. Out: how the other repository's
-pull request stands, as it is stored. Its release is one of that repository: which release here brings it is
-nowhere told, so it is never said that the issue is fixed.
+Which release here brings such a fix is unknown, so its issue is never called fixed.
 """
 
 from __future__ import annotations
@@ -31,17 +29,20 @@ def parse_pull(name: str | None) -> Pull | None:
 
 
 def find_elsewhere(
-    session: Session, repo_id: int, pointing: Iterable[tuple[int, int, int]], told: Mapping[int, str | None]
+    session: Session,
+    repo_id: int,
+    pointing: Iterable[tuple[int, int, int]],
+    named_by: Mapping[int, str | None],
 ) -> dict[int, FixElsewhere]:
     """For each issue the pull request of another repository that is said to fix it, the surest one.
 
     Args:
         pointing: links of pull requests to the issues that they say they close: (repository's key, number,
             issue). Those of the issues' own repository are left out.
-        told: by issue the pull request that its people name.
+        named_by: by issue the pull request that its people name.
     """
     claims = [(key, pull, issue) for key, pull, issue in pointing if key != repo_id]
-    named = {issue: pull for issue, name in told.items() if (pull := parse_pull(name)) is not None}
+    named = {issue: pull for issue, name in named_by.items() if (pull := parse_pull(name)) is not None}
     if not claims and not named:
         return {}
     names = find_repositories(session)
@@ -61,14 +62,9 @@ def with_elsewhere(truth: FixTruth, other: FixElsewhere | None) -> FixTruth:
     if other is None or truth.view.pr or truth.view.state not in _OPEN:
         return truth
     if other.state == "open":
+        reason, source = f"{other.pr} is open.", "pull request"
         return FixTruth(
-            FixView(
-                state="in_progress",
-                pr=other.pr,
-                source="pull request",
-                elsewhere=other,
-                reason=f"{other.pr} is open.",
-            )
+            FixView(state="in_progress", pr=other.pr, source=source, elsewhere=other, reason=reason)
         )
     if other.state == "unknown":
         reason = f"The issue's people name {other.pr}, of which nothing is stored."

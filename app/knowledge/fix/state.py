@@ -1,8 +1,7 @@
-"""The fix state of stored issues: reads what the store knows, and has it decided in `fix.decide`.
+"""The fix state of stored issues: reads what the store knows, and has `fix.decide` decide.
 
-In: issues with their facts. Out: a `FixView` for each, seen from the caller's version where one is given. An
-issue that was closed as a duplicate has the fix of the issue it repeats. A version is compared with releases
-of its own repository only.
+An issue closed as a duplicate has the fix of the issue it repeats. A version is compared with releases of its
+own repository only.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from app.store.records import IssueRecord
 
 DUPLICATES_DEEP = 3
 """How long a chain of duplicates is followed."""
-DUPLICATE_LABELS = frozenset({"duplicate"})
 _KNOWN = frozenset({"fixed", "merged_unreleased", "in_progress"})
 
 
@@ -38,11 +36,7 @@ def fix_states(
     vllm_version: str | None = None,
     versions_of: str | None = None,
 ) -> dict[int, FixView]:
-    """The fix state of each issue, as `vllm_version` sees it.
-
-    Args:
-        versions_of: the repository whose version that is; this one where it is None.
-    """
+    """The fix state of each issue, as `vllm_version` of `versions_of` (`repo` by default) sees it."""
     truths = _truths(session, repo_id, repo, issues, facts)
     truths |= _of_originals(session, repo_id, repo, issues, truths)
     if vllm_version is not None and versions_of not in {None, repo}:
@@ -136,11 +130,7 @@ def _words(fix: Fix, words: tuple[str, str | None] | None, writer: str | None) -
 
 
 def _of_originals(
-    session: Session,
-    repo_id: int,
-    repo: str,
-    issues: Sequence[IssueRecord],
-    truths: Mapping[int, FixTruth],
+    session: Session, repo_id: int, repo: str, issues: Sequence[IssueRecord], truths: Mapping[int, FixTruth]
 ) -> dict[int, FixTruth]:
     """The truth of the original for each issue that was closed as its duplicate and has no fix of its own."""
     ends = {
@@ -171,7 +161,5 @@ def _of_originals(
 
 
 def _may_repeat(issue: IssueRecord) -> bool:
-    if issue.state != "closed":
-        return False
-    has_label = not DUPLICATE_LABELS.isdisjoint(label.lower() for label in issue.labels)
-    return has_label or issue.state_reason in {"duplicate", "not_planned"}
+    is_labelled = any(label.lower() == "duplicate" for label in issue.labels)
+    return issue.state == "closed" and (is_labelled or issue.state_reason in {"duplicate", "not_planned"})

@@ -60,20 +60,12 @@ def quiet(_progress: Progress) -> None:
 
 
 def derive_changed(store: Store, repo: str, numbers: Sequence[int], report: Report = quiet) -> DeriveResult:
-    """Read these issues anew, in the order given.
-
-    Raises:
-        StoreError: the database refused; the batches before stay.
-    """
+    """Read these issues anew, in the order given."""
     return _derive_batches(store, repo, numbers, report, only_stale=False)
 
 
 def derive_stale(store: Store, repo: str, report: Report = quiet) -> DeriveResult:
-    """Read all issues of a repository whose facts are missing or older than their text, comments or rules.
-
-    Raises:
-        StoreError: the database refused; the batches before stay.
-    """
+    """Read all issues of a repository whose facts are missing or older than their text, comments or rules."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         numbers = stale_numbers(session, repo_id, RULES_VERSION) if repo_id is not None else []
@@ -130,7 +122,6 @@ def load_starter_set(store: Store, folder: Path | None = None) -> int:
 
     Raises:
         CardError: a card is faulty; nothing is stored then.
-        StoreError: the database refused.
     """
     cards = read_cards(folder or cards_dir())
     with store.unit_of_work() as session:

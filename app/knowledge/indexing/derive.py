@@ -1,7 +1,6 @@
-"""From raw to known: reads stored issues, keeps their facts, signatures, links and search terms.
+"""Reads stored issues and stores facts, signatures, links and search terms, in the caller's unit of work.
 
-In: numbers of stored issues. Out: their readings in the archive, in the caller's unit of work. An issue
-whose text makes a rule throw is noted with the exception's class name, kept, and stops nothing.
+An issue whose text makes a rule throw is noted with the exception's class name and stops nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord
 
 log = structlog.get_logger(__name__)
 
-SAID_DUPLICATE = "related.duplicate"
+STATED_DUPLICATE = "related.duplicate"
 """The rule of a mention that calls the other issue the same report."""
 CLOSED_SO = "closed as a duplicate, and it names no other issue"
 
@@ -117,21 +116,18 @@ def _derive(
         features = build_features(issue.title, reading.document.issue.body, facts, issue.created_at)
         links = _links(issue, facts, repo)
         repeats = [link.target_number for link in links if (link.kind, link.target_repo) == (DUPLICATE, repo)]
+        version, kind = facts.versions.get("vllm"), facts.failure_kind
+        heading = read_heading(issue.title, gpus=facts.gpus, version=version, kind=kind)
         return StoredReading(
             Reading(issue.number, facts, links=links),
             terms,
             Linkable(issue.number, issue.title, features, terms, facts.related),
             traits_of(issue, facts, repeats),
-            _heading(issue.title, facts),
+            tuple(heading.terms),
         )
     except Exception as error:  # a rule's fault must not stop the crawl; it is noted and counted
         log.warning("an issue could not be read", number=issue.number, fault=type(error).__name__)
         return StoredReading(Reading(issue.number, None, fault=type(error).__name__), {})
-
-
-def _heading(title: str, facts: Facts) -> tuple[str, ...]:
-    kind, version = facts.failure_kind, facts.versions.get("vllm")
-    return tuple(read_heading(title, gpus=facts.gpus, version=version, kind=kind).terms)
 
 
 def _issue_text(
@@ -157,37 +153,37 @@ def _with_card(facts: Facts, card: Card | None, issue: IssueRecord) -> Facts:
     """What a card knows: everything while GitHub has not been asked, later its remedies and its fix."""
     if card is None:
         return facts
-    told = card_facts(card)
+    known = card_facts(card)
     if issue.origin == CARD:
-        return told.model_copy(update={"signatures": facts.signatures})
+        return known.model_copy(update={"signatures": facts.signatures})
     merged = facts.model_copy(
         update={
-            "workarounds": _merge(facts.workarounds, told.workarounds),
-            "fix": facts.fix or told.fix,
-            "regression": facts.regression or told.regression,
-            "evidence": (*facts.evidence, *_card_evidence(facts, told)),
+            "workarounds": _merge(facts.workarounds, known.workarounds),
+            "fix": facts.fix or known.fix,
+            "regression": facts.regression or known.regression,
+            "evidence": (*facts.evidence, *_card_evidence(facts, known)),
         }
     )
     return merged.model_copy(update={"summary": summarise(merged)})
 
 
-def _merge(found: Sequence[Workaround], told: Sequence[Workaround]) -> tuple[Workaround, ...]:
-    known = {item.action.strip("`").lower() for item in told}
-    return (*told, *(item for item in found if item.action.strip("`").lower() not in known))
+def _merge(found: Sequence[Workaround], known: Sequence[Workaround]) -> tuple[Workaround, ...]:
+    actions = {item.action.strip("`").lower() for item in known}
+    return (*known, *(item for item in found if item.action.strip("`").lower() not in actions))
 
 
-def _card_evidence(facts: Facts, told: Facts) -> Iterable[Evidence]:
+def _card_evidence(facts: Facts, known: Facts) -> Iterable[Evidence]:
     fields = {"workarounds"}
     fields |= {"fix"} if facts.fix is None else set()
     fields |= {"regression"} if facts.regression is None else set()
-    return (item for item in told.evidence if item.field.partition(".")[0] in fields)
+    return (item for item in known.evidence if item.field.partition(".")[0] in fields)
 
 
 def _links(issue: IssueRecord, facts: Facts, repo: str) -> tuple[LinkRecord, ...]:
     culprit = facts.regression.culprit if facts.regression else None
     blamed = int(culprit[1:]) if culprit and culprit.startswith("#") and culprit[1:].isdigit() else None
     fixed_by = facts.fix.pr if facts.fix and facts.fix.pr else ""
-    doubles = {item.value for item in facts.evidence if item.rule == SAID_DUPLICATE}
+    doubles = {item.value for item in facts.evidence if item.rule == STATED_DUPLICATE}
     is_closed_so = issue.state_reason == DUPLICATE and not doubles and len(facts.related) == 1
     links = []
     for number in facts.related:

@@ -78,9 +78,6 @@ def diff_all(store: Store, repo: str, report: Report = quiet, *, examples: int =
     what the text altered, too: `triage sync` reads those.
 
     Args:
-        store: the open store.
-        repo: its name as `owner/name`.
-        report: called after each batch.
         examples: how many issues to name of each kind of change of each field, the newest first.
 
     Raises:
@@ -136,9 +133,7 @@ def values_of(
     """A reading as it is compared: what each field has, if anything.
 
     Args:
-        facts: `Facts` as JSON, of any age; None where a rule threw.
-        links: that the text names.
-        fault: the class name of what the rule threw.
+        facts: `Facts` as JSON, of any age; None where a rule threw `fault`.
     """
     found: dict[str, Any] = {}
     for name, value in (facts or {}).items():

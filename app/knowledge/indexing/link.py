@@ -1,10 +1,7 @@
 """Links issues that are alike, as they are read: the new one against those that are stored.
 
-Issues of two repositories are linked apart from those of one, fewer, and only where their errors are alike.
-
-In: issues with their features and search terms. Out: stored links of likeness, at both ends. What an issue is
-linked by is kept; read again without a change it keeps its links, so that a rebuild under the same rules
-changes nothing. The cost of one issue is bounded by the search (`app.match.pairs.candidates`).
+Across repositories only issues with alike errors are linked. An issue whose features did not change keeps its
+links, so a rebuild under the same rules changes nothing.
 """
 
 from __future__ import annotations
@@ -94,12 +91,6 @@ def forget_links(session: Session, repo_id: int, repo: str, numbers: Collection[
     return _replace(session, repo_id, repo, none, none) if none else set()
 
 
-def score_pair(session: Session, repo_id: int, one: int, two: int) -> PairScore | None:
-    """The score of a pair, linked or not; None if one of the two was never read."""
-    kept = load_features(session, repo_id, [one, two])
-    return score_pairs(kept[one], [kept[two]])[0] if one in kept and two in kept else None
-
-
 def _records(names: dict[int, str], scores: Sequence[tuple[Key, PairScore]]) -> list[LinkRecord]:
     return [
         LinkRecord(names[repo_id], number, SIMILAR, item.reason, item.score, item.channel)
@@ -107,13 +98,7 @@ def _records(names: dict[int, str], scores: Sequence[tuple[Key, PairScore]]) -> 
     ]
 
 
-def _replace(
-    session: Session,
-    repo_id: int,
-    repo: str,
-    here: Links,
-    across: Links,
-) -> set[Pair]:
+def _replace(session: Session, repo_id: int, repo: str, here: Links, across: Links) -> set[Pair]:
     replace_similar(session, repo_id, repo, across, most=ACROSS_MAX, across=True)
     changed = replace_similar(session, repo_id, repo, here, most=SIMILAR_MAX)
     least = load_pair_weights().likely_from

@@ -28,10 +28,6 @@ class IssueAddress(NamedTuple):
 def parse_issue_address(text: str, repos: Sequence[str]) -> IssueAddress:
     """The issue that is meant; a bare number is one of the first repository.
 
-    Args:
-        text: what a person gave.
-        repos: the repositories known here, as they are written.
-
     Raises:
         AddressError: not an issue's address, a pull request's, or one of another repository.
     """

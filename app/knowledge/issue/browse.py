@@ -1,7 +1,6 @@
-"""A list of issues: narrowed by words and facts, in order, a part at a time, with the counts of each facet.
+"""A list of issues narrowed by words and facts, page by page, with the counts of each facet.
 
-In: a query. Out: an `IssuePage`, the same for the page, the JSON route and programs that ask by tool. Parts
-begin after an issue, not at a place, so that an issue stored meanwhile moves nothing.
+A page begins after an issue, not at an offset, so that an issue stored meanwhile moves nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.knowledge.issue.facets import (
     FACETS,
+    YES,
     Facet,
     FacetName,
     FacetValue,
@@ -39,19 +39,9 @@ from app.store.records import IssueRecord
 from app.store.session import Store
 
 FACET_VALUES = 12
+_COPIED = "number title url state state_reason labels comments reactions created_at updated_at"
 ERROR_CHARS = 160
 _NUMBER = re.compile(r"(?:#|https?://[^\s#?]{1,200}/issues/)?([1-9][0-9]{0,8})/?")
-_BY_VALUE: tuple[FacetName, ...] = (
-    "gpu",
-    "arch",
-    "model",
-    "backend",
-    "error_type",
-    "kind",
-    "vllm_version",
-    "state",
-)
-_BY_FLAG: tuple[FacetName, ...] = ("has_workaround", "has_regression")
 
 
 def browse(
@@ -121,13 +111,13 @@ def _base(known: IssueFacets, query: IssueQuery, scores: Mapping[int, float] | N
 def _chosen(known: IssueFacets, query: IssueQuery, base: Numbers) -> dict[FacetName, Numbers]:
     """For each filter in force the issues that pass it."""
     chosen: dict[FacetName, Numbers] = {}
-    for name in _BY_VALUE:
-        if (value := getattr(query, name)) is not None:
+    for name in FACETS:
+        value = getattr(query, name)
+        if isinstance(value, bool):
+            having = known.groups(name)[YES]
+            chosen[name] = having if value else base - having
+        elif value is not None:
             chosen[name] = known.having(name, value)
-    for name in _BY_FLAG:
-        if (wanted := getattr(query, name)) is not None:
-            having = known.groups(name)["true"]
-            chosen[name] = having if wanted else base - having
     return chosen
 
 
@@ -176,35 +166,23 @@ def _listed(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -
     fixes = fix_states(session, repo_id, repo, heads, facts)
     estimated = find_estimated_dates(session, repo_id, numbers)
     return tuple(
-        _one(
-            repo,
-            head,
-            facts.get(head.number) or Facts(number=head.number),
-            fixes[head.number],
-            is_estimated=head.number in estimated,
-        )
+        _one(repo, head, facts.get(head.number), fixes[head.number], head.number in estimated)
         for head in heads
     )
 
 
-def _one(repo: str, head: IssueRecord, facts: Facts, fix: FixView, *, is_estimated: bool) -> ListedIssue:
+def _one(
+    repo: str, head: IssueRecord, known: Facts | None, fix: FixView, dates_estimated: bool
+) -> ListedIssue:
+    facts = known or Facts(number=head.number)
     remedy = next((r for r in remedies_of(facts, repo=repo, url=head.url) if r.outcome != "fails"), None)
-    error = ": ".join(part for part in (facts.error.type, facts.error.message) if part) if facts.error else ""
+    error = facts.error.line.removesuffix(": ") if facts.error else ""
     return masked(
         ListedIssue(
             repo=repo,
-            number=head.number,
-            title=head.title,
-            url=head.url,
-            state=head.state,
-            state_reason=head.state_reason,
+            **{name: getattr(head, name) for name in _COPIED.split()},
             failure_kind=facts.failure_kind,
-            labels=head.labels,
-            comments=head.comments,
-            reactions=head.reactions,
-            created_at=head.created_at,
-            updated_at=head.updated_at,
-            dates_estimated=is_estimated,
+            dates_estimated=dates_estimated,
             gpus=facts.gpus,
             models=facts.models,
             backends=tuple(dict.fromkeys(value for values in facts.backends.values() for value in values)),

@@ -1,6 +1,6 @@
 """Lists of issues: their public shapes (`GET /api/v1/issues`; texts masked), and the issues by facet values.
 
-A filter and a facet's count read the same groups, so a count is what its link will show.
+A filter and a facet's count read the same groups, so they agree.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The graph of one issue: what its texts name, what names it, GitHub's timeline, and what is alike.
-
-In: a stored issue with facts. Out: a `Graph` of depth one over all stored repositories. Each edge has its
-kind and how it is known; a stated relation carries the words.
-"""
+"""The graph of one issue: what its texts name, what names it, GitHub's timeline, and what is alike."""
 
 from __future__ import annotations
 
@@ -39,11 +35,7 @@ NAMED_BY_MAX = 60
 
 
 def issue_graph(session: Session, stored: StoredIssue, sources: Sources, *, alike_max: int) -> Graph:
-    """The issue, what belongs to it, and how each relation is known.
-
-    Args:
-        alike_max: how many of the issues that are alike are taken in.
-    """
+    """The issue, what belongs to it, and how each relation is known; at most `alike_max` by likeness."""
     repo, number = stored.repo, stored.issue.number
     me = key_of(repo, number)
     links = load_links(session, stored.repo_id, repo, number)
@@ -130,8 +122,8 @@ def _incoming(session: Session, stored: StoredIssue, ends: LinkEnds) -> list[Gra
     edges = []
     for from_repo, source, kind, reason in links:
         mine = str(root.number) if from_repo == repo_id else key_of(repo, root.number)
-        said = next((item for item in named.get((from_repo, source), ()) if item.value == mine), None)
-        relation = _RULES.get(said.rule, kind) if said else kind
+        naming_it = next((item for item in named.get((from_repo, source), ()) if item.value == mine), None)
+        relation = _RULES.get(naming_it.rule, kind) if naming_it else kind
         name = f"#{source}" if from_repo == repo_id else key_of(names[from_repo], source)
         edges.append(
             GraphEdge(
@@ -139,19 +131,19 @@ def _incoming(session: Session, stored: StoredIssue, ends: LinkEnds) -> list[Gra
                 target=key_of(repo, root.number),
                 kind=min(kind, relation, key=lambda one: RANKS[one].in_graph),
                 basis="said",
-                reason=f"said in {name}" if said else f"{reason}, {name}",
-                quote=_words_of(texts.get((from_repo, source)), said, root.number, name),
+                reason=f"said in {name}" if naming_it else f"{reason}, {name}",
+                quote=_words_of(texts.get((from_repo, source)), naming_it, root.number, name),
             )
         )
     return edges
 
 
-def _words_of(other: IssueRecord | None, said: Evidence | None, number: int, name: str) -> Quote | None:
+def _words_of(other: IssueRecord | None, naming: Evidence | None, number: int, name: str) -> Quote | None:
     """The words with which another text names this issue."""
     if other is None:
         return None
     sources = Sources(other.url, {"title": other.title, "body": other.body})
-    quote = sources.quote(said) if said else None
+    quote = sources.quote(naming) if naming else None
     text = quote.text if quote else mention(mask_secrets(f"{other.title}\n{other.body}"), number)
     if not text:
         return None
@@ -181,24 +173,14 @@ def _nodes(session: Session, keys: Sequence[str]) -> tuple[GraphNode, ...]:
 
 
 def _node(repo: str, number: int, issue: IssueRecord | None, release: str | None) -> GraphNode:
-    if issue is None:
-        return GraphNode(
-            key=key_of(repo, number),
-            repo=repo,
-            number=number,
-            kind="unknown",
-            title="",
-            state="unknown",
-            url=f"https://github.com/{repo}/issues/{number}",
-        )
     return GraphNode(
         key=key_of(repo, number),
         repo=repo,
         number=number,
-        kind="pull_request" if issue.is_pull_request else "issue",
-        title=mask_secrets(issue.title),
-        state=_state(issue),
-        url=issue.url,
+        kind="unknown" if issue is None else "pull_request" if issue.is_pull_request else "issue",
+        title=mask_secrets(issue.title) if issue else "",
+        state=_state(issue) if issue else "unknown",
+        url=issue.url if issue else f"https://github.com/{repo}/issues/{number}",
         released_in=release.removeprefix("v") if release else None,
     )
 

@@ -1,8 +1,4 @@
-"""Which issues and pull requests, of any repository, belong to an issue: what texts state, and what is alike.
-
-In: a stored issue. Out: `RelatedItem`s, the stated ones first, then the most alike. Links of likeness were
-stored when the issues were read; a single pair is scored on demand, by the same weights.
-"""
+"""The issues and pull requests of any repository that belong to an issue: stated, then the most alike."""
 
 from __future__ import annotations
 
@@ -14,13 +10,13 @@ from sqlmodel import Session
 from app.errors import NotFoundError
 from app.extract.facts import Frozen
 from app.extract.redaction.redact import mask_secrets
-from app.knowledge.indexing.link import score_pair
 from app.knowledge.issue.shapes import EdgeKind
 from app.knowledge.issue.stored import LinkEnds, load_links
-from app.match.pairs.score import band_of_score
+from app.match.pairs.features import load_features
+from app.match.pairs.score import band_of_score, score_pairs
 from app.match.search.ranking import Band as MatchBand
 from app.store.derived.links import SIMILAR, find_repositories
-from app.store.github.issues import find_heads, find_repository
+from app.store.github.issues import find_heads, get_issue
 from app.store.people.judgements import Verdict, judged_pairs
 from app.store.records import IssueRecord
 from app.store.session import Store
@@ -48,13 +44,8 @@ RANKS: dict[EdgeKind, Rank] = {
     "similar": Rank(5, 4),
     "mentions": Rank(6, 3),
 }
-STATED: dict[str, Kind] = {
-    "duplicate": "duplicate",
-    "fixed_by": "fixed_by",
-    "fixes": "fixes",
-    "introduced_by": "introduced_by",
-    "mentions": "mentions",
-}
+_STATED_KINDS: tuple[Kind, ...] = ("duplicate", "fixed_by", "fixes", "introduced_by", "mentions")
+STATED: dict[str, Kind] = {kind: kind for kind in _STATED_KINDS}
 """Kinds of stored links that a text states."""
 REFERENCED_BY = "referenced_by"
 TRANSFERRED_TO = "transferred_to"
@@ -68,7 +59,7 @@ _ONE_FAILURE = frozenset({"duplicate", "similar"})
 
 
 class RelatedItem(Frozen):
-    """One relation; `band`, `score` and `channel` belong to likeness, said relations have none."""
+    """One relation; `band`, `score` and `channel` belong to likeness, stated relations have none."""
 
     number: int
     repo: str
@@ -95,19 +86,19 @@ class Relation(NamedTuple):
 
 
 def related(store: Store, repo: str, number: int, *, limit: int = 20) -> tuple[RelatedItem, ...]:
-    """What belongs to an issue: what is said first, then the likest.
+    """What belongs to an issue: stated relations first, then the most alike.
 
     Raises:
         NotFoundError: the issue is not stored.
     """
     with store.reading() as session:
-        repo_id = _repo_id(session, repo, number)
+        repo_id = get_issue(session, repo, number)[0]
         links = load_links(session, repo_id, repo, number)
         return tuple(map(_item, relations(session, repo_id, repo, number, links)[:limit]))
 
 
 def relations(session: Session, repo_id: int, repo: str, number: int, links: LinkEnds) -> list[Relation]:
-    """What belongs to a stored issue, by its links: what is said first, then the likest."""
+    """As `related`, from the links of a stored issue."""
     names = find_repositories(session)
     stated, alike = _stated(names, repo, number, links), _alike(repo, links)
     verdicts = _verdicts(session, repo_id, number)
@@ -127,13 +118,13 @@ def relations(session: Session, repo_id: int, repo: str, number: int, links: Lin
 
 
 def likeness_of(store: Store, repo: str, number: int, other: int) -> tuple[RelatedItem, ...]:
-    """One pair with its score, linked or not; and what is said of it.
+    """One pair with its score, linked or not, and the relations stated between the two.
 
     Raises:
         NotFoundError: one of the two is not stored.
     """
     with store.reading() as session:
-        repo_id = _repo_id(session, repo, number)
+        repo_id = get_issue(session, repo, number)[0]
         target = next(iter(find_heads(session, repo_id, [other])), None)
         if target is None:
             raise NotFoundError(f"{repo}#{other} is not stored")
@@ -144,9 +135,9 @@ def likeness_of(store: Store, repo: str, number: int, other: int) -> tuple[Relat
         if verdict is not None:
             found = [one for one in found if verdict == "same" or one.kind not in _ONE_FAILURE]
             found.append(_judged((repo, other), verdict))
-        elif (pair := score_pair(session, repo_id, number, other)) is not None:
-            name = repo, other
-            found.append(Relation(name, "similar", pair.reason, pair.band, pair.score, pair.channel))
+        elif len(kept := load_features(session, repo_id, {number, other})) == 2:
+            pair = score_pairs(kept[number], [kept[other]])[0]
+            found.append(Relation((repo, other), "similar", pair.reason, pair.band, pair.score, pair.channel))
         return tuple(_item(one._replace(issue=target)) for one in found)
 
 
@@ -162,14 +153,6 @@ def _judged(name: Name, verdict: Verdict) -> Relation:
     if verdict == "same":
         return Relation(name, "similar", "judged the same failure", "same", 1.0, "both")
     return Relation(name, "similar", "judged another failure", "related", 0.0, "both")
-
-
-def _repo_id(session: Session, repo: str, number: int) -> int:
-    """The key of the repository of a stored issue."""
-    found = find_repository(session, repo)
-    if found is None or not find_heads(session, found, [number]):
-        raise NotFoundError(f"{repo}#{number} is not stored")
-    return found
 
 
 def _stated(names: Mapping[int, str], repo: str, number: int, links: LinkEnds) -> list[Relation]:
@@ -224,16 +207,13 @@ def _keep(kinds: dict[Name, tuple[Kind, str]], target: Name, kind: str, reason: 
 
 def _item(relation: Relation) -> RelatedItem:
     """The relation as it is listed; of an issue that is not stored only the address is known."""
-    (repo, number), issue = relation.name, relation.issue
+    known = relation._asdict()
+    (repo, number), issue = known.pop("name"), known.pop("issue")
     return RelatedItem(
         number=number,
         repo=repo,
         title=mask_secrets(issue.title) if issue else "",
         state=issue.state if issue else "unknown",
         url=issue.url if issue else f"https://github.com/{repo}/issues/{number}",
-        kind=relation.kind,
-        reason=relation.reason,
-        band=relation.band,
-        score=relation.score,
-        channel=relation.channel,
+        **known,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 
 from sqlmodel import Session
@@ -142,11 +142,7 @@ def timeline(session: Session, stored: StoredIssue, graph: Graph, sources: Sourc
         *_comment_moments(stored.issue, _chosen_comments(stored.comments, stored.facts), sources),
         *_pull_moments(session, stored.repo_id, graph),
     ]
-    return tuple(sorted(moments, key=lambda moment: _utc(moment.at)))
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return tuple(sorted(moments, key=lambda one: one.at if one.at.tzinfo else one.at.replace(tzinfo=UTC)))
 
 
 def _own_moments(issue: IssueRecord) -> Iterator[Moment]:
@@ -162,7 +158,7 @@ def _own_moments(issue: IssueRecord) -> Iterator[Moment]:
 
 
 def _chosen_comments(comments: Sequence[CommentRecord], facts: Facts | None) -> list[CommentRecord]:
-    """All comments, or where they are many those that tell a fact or are a maintainer's, then the newest."""
+    """All comments; of many those that evidence names and a maintainer's, then the newest."""
     if len(comments) <= COMMENTS_MAX:
         return list(comments)
     cited = {item.source for item in facts.evidence} if facts else set()
@@ -217,18 +213,8 @@ def _pull_moments(session: Session, repo_id: int, graph: Graph) -> Iterator[Mome
                 )
 
 
-MAIN_FIELDS = frozenset(
-    {
-        "workarounds",
-        "fix.state",
-        "gpus",
-        "models",
-        "versions.vllm",
-        "error",
-        "regression.first_failing",
-        "cause",
-    }
-)
+_MAIN = "workarounds fix.state gpus models versions.vllm error regression.first_failing cause"
+MAIN_FIELDS = frozenset(_MAIN.split())
 MAIN_BACKENDS = ("attention", "moe", "quantization")
 """Backends a reader asks for in any failure; the others only where somebody uses them."""
 
@@ -249,8 +235,7 @@ def not_known(
 def _missing(facts: Facts, fix: FixView) -> Iterator[tuple[str, str]]:
     if facts.is_failure:
         yield from _missing_remedies(facts)
-        yield from _missing_fix(fix)
-        yield from _missing_range(facts)
+        yield from _missing_fix(facts, fix)
         yield from _missing_failure(facts)
     if not facts.gpus:
         yield "gpus", "GPU."
@@ -277,16 +262,13 @@ def _missing_remedies(facts: Facts) -> Iterator[tuple[str, str]]:
             yield "workarounds.conditions", f"Under which conditions it helps: {item.action}"
 
 
-def _missing_fix(fix: FixView) -> Iterator[tuple[str, str]]:
+def _missing_fix(facts: Facts, fix: FixView) -> Iterator[tuple[str, str]]:
     if fix.state == "unknown":
         yield "fix.state", "Whether it is fixed."
     if fix.pr is None:
         yield "fix.pr", "A pull request that fixes it: none is known."
     if fix.released_in is None:
         yield "fix.released_in", "A release that holds a fix: none is known."
-
-
-def _missing_range(facts: Facts) -> Iterator[tuple[str, str]]:
     for field, label in REGRESSION.items():
         if not getattr(facts.regression, field, None):
             yield f"regression.{field}", f"{label}."

@@ -25,14 +25,8 @@ from app.store.session import Store
 ALIKE_MAX = 4
 DATES_ESTIMATED = "x_dates_estimated"
 """With this a file of issues says that their dates are interpolated."""
-_COPIED = GitHubFacts.model_fields.keys() - {
-    "repo",
-    "title",
-    "body",
-    "origin",
-    "participants",
-    "dates_estimated",
-}
+_MADE = {"repo", "title", "body", "origin", "participants", "dates_estimated"}
+_COPIED = GitHubFacts.model_fields.keys() - _MADE
 """What is taken from the stored record as it is."""
 
 
@@ -54,11 +48,7 @@ def load_issue_page(
     vllm_version: str | None = None,
     versions_of: str | None = None,
 ) -> IssuePageData:
-    """What a visitor sees of an issue; as `view_issue`.
-
-    Args:
-        client: identifies the visitor; it is hashed at once.
-    """
+    """What a visitor sees of an issue, as `view_issue`; `client` identifies the visitor and is hashed."""
     with store.reading() as session:
         stored = load_issue(session, repo, number)
         issue = build_answer(session, stored, vllm_version=vllm_version, versions_of=versions_of)
@@ -133,11 +123,7 @@ def _cluster(session: Session, repo_id: int, number: int) -> ClusterLine | None:
 def _masked(facts: Facts, texts: Mapping[str, str]) -> Facts:
     """Facts without secrets; blocks are of equal length, so spans stay true.
 
-    A quote is cut out of its masked source where that is known: what makes a word a secret may stand
-    in front of the quote.
-
-    Args:
-        texts: masked texts, by the names that evidence calls them.
+    A quote is cut out of its masked source in `texts` if it is there: the mark of a secret may precede it.
     """
     evidence = tuple(_masked_evidence(item, texts.get(item.source)) for item in facts.evidence)
     return masked(facts.model_copy(update={"evidence": ()})).model_copy(update={"evidence": evidence})

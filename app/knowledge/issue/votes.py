@@ -1,9 +1,8 @@
-"""What visitors say of an issue, without accounts: does the remedy work, is it common, can it be reproduced.
+"""Visitors' votes on an issue, without accounts.
 
-A visitor is kept as HMAC-SHA256 of what tells clients apart (an address, or the network of an IPv6 one),
-keyed with a random key of this base and with the issue. So the base tells neither who voted nor whether two
-votes on two issues are of one visitor; people behind one address have one vote. Who holds the base holds the
-key too and could try out addresses.
+A visitor is kept as HMAC-SHA256 of the client's address (the network of an IPv6 one) and the issue, keyed
+with a random key of this base: votes on two issues cannot be joined. People behind one address have one vote.
+Whoever holds the base holds the key, too, and could try out addresses.
 """
 
 from __future__ import annotations
@@ -14,9 +13,8 @@ from typing import Literal, cast, get_args
 
 from sqlmodel import Session
 
-from app.errors import NotFoundError
 from app.extract.facts import Frozen
-from app.store.github.issues import find_heads, find_repository
+from app.store.github.issues import get_issue
 from app.store.people.votes import count_votes, find_secret, make_secret, save_vote, votes_by
 from app.store.session import Store
 
@@ -41,16 +39,13 @@ class IssueVotes(Frozen):
 
 
 def vote(store: Store, repo: str, number: int, signal: Signal, value: Vote, *, client: str) -> IssueVotes:
-    """Put a visitor's vote in force in place of the former one; 0 takes it back.
-
-    Args:
-        client: what tells this visitor from others; it is hashed at once.
+    """Put the vote of a visitor (`client`, hashed at once) in place of the former one; 0 takes it back.
 
     Raises:
         NotFoundError: the issue is not stored.
     """
     with store.unit_of_work() as session:
-        repo_id = _stored(session, repo, number)
+        repo_id, _ = get_issue(session, repo, number)
         visitor = _visitor(make_secret(session, _KEY), repo, number, client)
         save_vote(session, repo_id, number, signal, visitor, value)
         counts, mine = vote_counts(session, repo_id, number), _votes_by(session, repo_id, number, visitor)
@@ -74,13 +69,6 @@ def vote_counts(session: Session, repo_id: int, number: int) -> dict[Signal, Vot
 
 def _votes_by(session: Session, repo_id: int, number: int, visitor: str) -> dict[Signal, Vote]:
     return cast("dict[Signal, Vote]", votes_by(session, repo_id, number, visitor))
-
-
-def _stored(session: Session, repo: str, number: int) -> int:
-    repo_id = find_repository(session, repo)
-    if repo_id is None or not find_heads(session, repo_id, [number]):
-        raise NotFoundError(f"#{number} of {repo} is not stored, so it cannot be voted on.")
-    return repo_id
 
 
 def _visitor(key: bytes, repo: str, number: int, client: str) -> str:

@@ -16,13 +16,7 @@ from app.errors import SchemaError, StoreError
 from app.extract.facts import Frozen
 from app.extract.reader import RULES_VERSION
 from app.knowledge.freshness import STALE_AFTER, freshness
-from app.store.backup.consistency import (
-    BASE_CHECKS,
-    LATER,
-    REPOSITORY_CHECKS,
-    find_torn_profiles,
-    run_checks,
-)
+from app.store.backup.consistency import BASE_CHECKS, LATER, REPOSITORY_CHECKS, find_torn_profiles, run_checks
 from app.store.derived.readings import stale_numbers
 from app.store.engine.health import (
     Finding,

@@ -31,11 +31,7 @@ class Forgotten:
 
 
 def forget_old(store: Store) -> Forgotten:
-    """Delete what is past its time.
-
-    Raises:
-        StoreError: the archive cannot be written.
-    """
+    """Delete what is past its time."""
     with store.unit_of_work() as session:
         return Forgotten(
             kept_logs=purge_kept_logs(session, datetime.now(UTC)),

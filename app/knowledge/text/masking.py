@@ -8,27 +8,28 @@ from typing import Any, TypeVar
 from app.extract.facts import Frozen
 from app.extract.redaction.redact import mask_secrets
 
-Shown = TypeVar("Shown", bound=Frozen)
+Model = TypeVar("Model", bound=Frozen)
 
 _APART = "\n\n"
 """Between texts that are searched together; a rule that reads on past it finds too much, never too little."""
 
 
-def masked(answer: Shown) -> Shown:
+def masked(answer: Model) -> Model:
     """The same answer without secrets in any of its texts."""
     return masked_all([answer])[0]
 
 
-def masked_all(answers: Sequence[Shown]) -> list[Shown]:
+def masked_all(answers: Sequence[Model]) -> list[Model]:
     """The same answers without secrets in any of their texts.
 
     Hardly any text holds one, so all are searched in one go, and each by itself only where that finds any.
     """
-    told = [answer.model_dump() for answer in answers]
-    if not _holds_secret(told):
+    dumped = [answer.model_dump() for answer in answers]
+    if not _holds_secret(dumped):
         return list(answers)
     return [
-        type(answer).model_validate(_masked_value(value)) for answer, value in zip(answers, told, strict=True)
+        type(answer).model_validate(_masked_value(value))
+        for answer, value in zip(answers, dumped, strict=True)
     ]
 
 

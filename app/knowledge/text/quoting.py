@@ -69,11 +69,11 @@ def lines_of(text: str) -> list[str]:
 
 def fenced(lines: Iterable[str]) -> Iterator[str]:
     """Foreign lines as a block of code that cannot end early."""
-    told = [_cut_runs(" ".join(lines_of(line))) for line in lines]
-    longest = max((_longest_run(line) for line in told), default=0)
+    rows = [_cut_runs(" ".join(lines_of(line))) for line in lines]
+    longest = max((_longest_run(line) for line in rows), default=0)
     fence = "`" * max(FENCE_CHARS_MIN, longest + 1)
     yield f"{fence}text"
-    yield from told
+    yield from rows
     yield fence
 
 
@@ -149,7 +149,7 @@ def _cut_line(line: str, max_chars: int, size: Callable[[str], int]) -> str:
     """As many words of the first line as there is room for; none where that would leave code open."""
     words = line.split(" ")
     for count in range(len(words) - 1, 0, -1):
-        told = " ".join(words[:count])
-        if size(told) < max_chars and not _RUNS.search(told) and not _LINK_OPEN.search(told):
-            return told + "…"
+        beginning = " ".join(words[:count])
+        if size(beginning) < max_chars and not _RUNS.search(beginning) and not _LINK_OPEN.search(beginning):
+            return beginning + "…"
     return ""

@@ -82,9 +82,9 @@ class IssueWords:
         found: dict[tuple[str, str], StatedValue] = {}
         for item in self.evidence.get(number, ()):
             if item.field in wanted:
-                said = self._stated(number, item)
-                found.setdefault((said.source, said.text), said)
-        return tuple(sorted(found.values(), key=lambda said: -_second(said.at)))
+                stated = self._stated(number, item)
+                found.setdefault((stated.source, stated.text), stated)
+        return tuple(sorted(found.values(), key=lambda stated: -_second(stated.at)))
 
     def remedy(self, one: ListedFailure, repo: str) -> StatedRemedy | None:
         """The first remedy to try of which the words are known."""
@@ -134,13 +134,12 @@ def listed_fields(one: ListedFailure, words: IssueWords, repo: str, fields: Iter
     """The fields of a `VersionIssue`; `fields` are those whose words put the issue on the list."""
     issue, error = one.issue, one.facts.error
     newest = words.stated(issue.number, STATED_FIELDS)
-    message = ": ".join(part for part in (error.type, error.message) if part) if error else ""
     return {name: getattr(issue, name) for name in _NAMES.split()} | {
         "repo": repo,
         "title": mask_secrets(issue.title),
         "fix": one.fix,
         "regression": one.facts.regression,
-        "error": mask_secrets(message)[:_ERROR_CHARS],
+        "error": mask_secrets(error.line.removesuffix(": "))[:_ERROR_CHARS] if error else "",
         "weight": one.weight,
         "duplicates": one.duplicates,
         "reports": one.reports,

@@ -1,8 +1,7 @@
 """The known issues of a version: what fails in it and was open, or was fixed only later.
 
-An issue is said to fail in the version by its reporter's environment or by its range; or it fails since an
-earlier version, is open, and nobody has said of a later one. Of two issues that repeat each other the
-original is listed and the duplicate counts for it.
+An issue fails in the version by its reporter's environment or by its range; or it fails since an earlier
+version and is open. A duplicate counts for its original and is not listed.
 """
 
 from __future__ import annotations
@@ -30,11 +29,7 @@ _RANK: dict[Basis, int] = {"reported": 0, "in_range": 0, "since": 1}
 def known_issues(
     store: Store, repo: str, version: str, *, closed: bool = False, after: int = 0, limit: int = 50
 ) -> KnownPage:
-    """A page of the known issues of a version, from place `after` on.
-
-    Args:
-        closed: whether to list those closed without a known fix, too.
-    """
+    """A page of a version's known issues from place `after` on; `closed`: also those without a known fix."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         if repo_id is None:
@@ -65,18 +60,17 @@ def known_issues(
 
 
 def _page(version: str, items: tuple[KnownIssue, ...], total: int, closed: int) -> KnownPage:
-    ordered_here = ordered(version) is not None
-    told = plain_version(version)
-    return KnownPage(version=told, is_ordered=ordered_here, items=items, total=total, closed=closed)
+    plain, is_ordered = plain_version(version), ordered(version) is not None
+    return KnownPage(version=plain, is_ordered=is_ordered, items=items, total=total, closed=closed)
 
 
 def _bases(ranges: Mapping[int, StatedRange], version: str, reported: set[int]) -> dict[int, Basis]:
     """Why each issue is one of the version's; of an earlier one's failures only those that are open."""
     bases: dict[int, Basis] = {}
     for number in reported | ranges.keys():
-        told = ranges.get(number)
-        basis = basis_of(told.span if told else None, version, number in reported)
-        if basis and (basis != "since" or (told is not None and told.is_open)):
+        stated = ranges.get(number)
+        basis = basis_of(stated.span if stated else None, version, number in reported)
+        if basis and (basis != "since" or (stated is not None and stated.is_open)):
             bases[number] = basis
     return bases
 
@@ -85,36 +79,36 @@ def _standings(
     found: Iterable[ListedFailure], version: str, bases: Mapping[int, Basis]
 ) -> dict[int, Standing]:
     """How each issue stands; left out are those of which the version has the fix."""
-    told = {one.issue.number: standing_of(one, version) for one in found}
+    states = {one.issue.number: standing_of(one, version) for one in found}
     return {
         number: state
-        for number, state in told.items()
+        for number, state in states.items()
         if state is not None and (bases[number] != "since" or state == "open")
     }
 
 
-def basis_of(told: Regression | None, version: str, is_reported: bool) -> Basis | None:
+def basis_of(span: Regression | None, version: str, is_reported: bool) -> Basis | None:
     """Why a version is said to have a failure; None if it is not, or is said to work."""
-    if told is None:
+    if span is None:
         return "reported" if is_reported else None
-    works = is_same(told.last_working, version) or is_before(version, told.last_working)
-    fixed = is_same(told.fixed_in, version) or is_before(told.fixed_in, version)
+    works = is_same(span.last_working, version) or is_before(version, span.last_working)
+    fixed = is_same(span.fixed_in, version) or is_before(span.fixed_in, version)
     if works or fixed:
         return None
-    if is_reported or any(is_same(item, version) for item in (told.first_failing, *told.still_failing)):
+    if is_reported or any(is_same(item, version) for item in (span.first_failing, *span.still_failing)):
         return "reported"
-    if not is_before(told.first_failing, version):
+    if not is_before(span.first_failing, version):
         return None
-    end = is_before(version, told.fixed_in) or is_before(version, last_failing(told))
+    end = is_before(version, span.fixed_in) or is_before(version, last_failing(span))
     return "in_range" if end else "since"
 
 
 def standing_of(candidate: ListedFailure, version: str) -> Standing | None:
     """How an issue stands, seen from a version; None if the version has its fix already."""
-    fix, told = candidate.fix, candidate.facts.regression
+    fix, span = candidate.fix, candidate.facts.regression
     if fix.for_you == "already_included":
         return None
-    if (fix.state == "fixed" and fix.released_in) or (told and is_before(version, told.fixed_in)):
+    if (fix.state == "fixed" and fix.released_in) or (span and is_before(version, span.fixed_in)):
         return "fixed_later"
     if fix.state in {"fixed", "merged_unreleased"}:
         return "merged"

@@ -43,12 +43,12 @@ def regressions(
         repo_id = find_repository(session, repo)
         if repo_id is None:
             return _page(version, (), 0)
-        told = stated_regressions(session, repo_id)
-        places = _places(told, version)
+        stated = stated_regressions(session, repo_id)
+        places = _places(stated, version)
         if version is None:
-            part = load_failures(session, repo_id, repo, sorted(told, reverse=True)[after : after + limit])
+            part = load_failures(session, repo_id, repo, sorted(stated, reverse=True)[after : after + limit])
             part.sort(key=lambda one: -one.issue.number)
-            total = len(told)
+            total = len(stated)
         else:
             found = load_failures(session, repo_id, repo, places, version)
             found = [one for one in found if _is_current(one, places[one.issue.number], version)]
@@ -71,8 +71,8 @@ def regression_versions(store: Store, repo: str) -> tuple[VersionCount, ...]:
     """The versions in which failures are said to have begun, the newest first; those without order last."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        told = stated_regressions(session, repo_id) if repo_id is not None else {}
-    begun = [one.span.first_failing for one in told.values() if one.span.first_failing]
+        stated = stated_regressions(session, repo_id) if repo_id is not None else {}
+    begun = [one.span.first_failing for one in stated.values() if one.span.first_failing]
     known = Counter(version for text in begun if (version := ordered(text)) is not None)
     apart = Counter(plain_version(text) for text in begun if ordered(text) is None)
     names = {version: str(version) for version in known}
@@ -84,35 +84,35 @@ def regression_versions(store: Store, repo: str) -> tuple[VersionCount, ...]:
     )
 
 
-def _places(told: Mapping[int, StatedRange], version: str | None) -> dict[int, Place]:
+def _places(stated: Mapping[int, StatedRange], version: str | None) -> dict[int, Place]:
     """Where the version lies in each range; of those that began earlier only the open ones."""
     if version is None:
-        return dict.fromkeys(told, "told")
-    places = {number: place_of(one.span, version) for number, one in told.items()}
+        return dict.fromkeys(stated, "told")
+    places = {number: place_of(one.span, version) for number, one in stated.items()}
     return {
         number: place
         for number, place in places.items()
-        if place is not None and (place != "since" or told[number].is_open)
+        if place is not None and (place != "since" or stated[number].is_open)
     }
 
 
-def place_of(told: Regression, version: str) -> Place | None:
-    """Where a version lies in a range; None if it lies outside, or nothing is told of it."""
-    said: tuple[tuple[Place, tuple[str | None, ...]], ...] = (
-        ("began", (told.first_failing,)),
-        ("fixed", (told.fixed_in,)),
-        ("failing", told.still_failing),
+def place_of(span: Regression, version: str) -> Place | None:
+    """Where a version lies in a range; None if it lies outside, or nothing is stated of it."""
+    stated: tuple[tuple[Place, tuple[str | None, ...]], ...] = (
+        ("began", (span.first_failing,)),
+        ("fixed", (span.fixed_in,)),
+        ("failing", span.still_failing),
     )
-    for place, versions in said:
+    for place, versions in stated:
         if any(is_same(item, version) for item in versions):
             return place
-    if is_before(told.fixed_in, version) or is_same(told.last_working, version):
+    if is_before(span.fixed_in, version) or is_same(span.last_working, version):
         return None
-    if is_before(told.last_working, version) and is_before(version, told.first_failing):
+    if is_before(span.last_working, version) and is_before(version, span.first_failing):
         return "may_have_begun"
-    if not is_before(told.first_failing, version):
+    if not is_before(span.first_failing, version):
         return None
-    end = is_before(version, told.fixed_in) or is_before(version, last_failing(told))
+    end = is_before(version, span.fixed_in) or is_before(version, last_failing(span))
     return "failing" if end else "since"
 
 
@@ -128,8 +128,8 @@ def _is_current(candidate: ListedFailure, place: Place, version: str) -> bool:
 
 
 def _page(version: str | None, items: tuple[RegressionItem, ...], total: int) -> RegressionPage:
-    told = plain_version(version) if version else None
-    return RegressionPage(version=told, is_ordered=ordered(version) is not None, items=items, total=total)
+    plain = plain_version(version) if version else None
+    return RegressionPage(version=plain, is_ordered=ordered(version) is not None, items=items, total=total)
 
 
 _LISTS = load("culprit_guess")

@@ -1,8 +1,7 @@
 """What ties two issues to one failure, and what keeps them apart.
 
-In: two issues as `Member`s, and how likely the pair is the same (`app.match.pairs.score`). A high score alone
-ties nothing: reports of one week that share a form or a model are alike, too. A tie needs a title or an error
-message in common, and conditions in common as well where many unlike failures have that line.
+A high pair score alone ties nothing: reports of one week that share a form or a model are alike, too. A tie
+needs a title or an error message in common, and conditions as well where many unlike failures have that line.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 
 from app.match.pairs.features import MESSAGE, TITLE, PairFeatures
 from app.match.pairs.score import load_pair_weights, overlap
+from app.match.search.agreement import DISTINCTIVE_BACKENDS
 from app.store.derived.clusters import FailureTraits
 
 CLAIM_LEAST = 0.5
@@ -26,7 +26,6 @@ FAR_DAYS = 365
 """Further apart the same line comes from another era; nearer for a line that unlike failures share."""
 LATE_AGREEMENTS = 2
 """How many conditions two faults of a device need in common, for neither line says what failed."""
-TELLING_BACKENDS = ("attention", "moe", "all2all", "quantization", "kv_cache_dtype", "speculative")
 ARCHITECTURE_ENDINGS = (
     "forcausallm",
     "forconditionalgeneration",
@@ -118,7 +117,7 @@ def agreements(one: Member, two: Member) -> list[str]:
     found = {
         "family": (mine.families & theirs.families) - in_error,
         "backend": {
-            item for item in mine.backends & theirs.backends if item.split("=")[0] in TELLING_BACKENDS
+            name for name in mine.backends & theirs.backends if name.split("=")[0] in DISTINCTIVE_BACKENDS
         },
         "frame": one.traits.frame is not None and one.traits.frame == two.traits.frame,
         "title": (mine.title_conditions & theirs.title_conditions) - in_error,

@@ -1,7 +1,6 @@
-"""How likely two issues report the same failure: features of a pair, its score, its band.
+"""How likely two issues report the same failure: features of a pair, its score (symmetric), its band.
 
-In: the features of an issue and of others. Out: `PairScore`s, the same whichever of the two is asked from.
-The weights are data (`pair_weights.json`, learned by `app.train.pair_score` from judged pairs).
+The weights (`pair_weights.json`) were learned by `app.train.pair_score` from judged pairs.
 """
 
 from __future__ import annotations

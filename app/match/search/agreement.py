@@ -15,7 +15,7 @@ from app.extract.fields.gpu_names import architectures_of
 from app.extract.reader import LogReading, Surroundings
 from app.store.derived.readings import value_key
 
-TELLING_BACKENDS = ("attention", "moe", "all2all", "quantization", "kv_cache_dtype", "speculative")
+DISTINCTIVE_BACKENDS = ("attention", "moe", "all2all", "quantization", "kv_cache_dtype", "speculative")
 """Backends whose kernels fail alike; the others stand in nearly every log."""
 PUBLISHERS = frozenset({"meta", "nvidia", "unsloth", "neuralmagic", "redhatai", "the", "amd", "ibm"})
 """First words of a model's name that are not its family's."""
@@ -85,7 +85,7 @@ def _backends(mine: Surroundings, facts: Facts) -> float:
             frozenset(map(value_key, mine.backends.get(key, ()))),
             frozenset(map(value_key, facts.backends.get(key, ()))),
         )
-        for key in TELLING_BACKENDS
+        for key in DISTINCTIVE_BACKENDS
     )
     return max(-1.0, min(1.0, told))
 

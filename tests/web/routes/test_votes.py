@@ -153,7 +153,7 @@ def test_an_issue_that_is_not_stored_cannot_be_voted_on(client: TestClient) -> N
     answer = vote(client, path="/api/v1/issues/77/votes")
 
     assert answer.status_code == 404
-    assert "#77 of vllm-project/vllm is not stored" in answer.json()["detail"]
+    assert "vllm-project/vllm#77 is not stored" in answer.json()["detail"]
     assert client.post("/issues/77/votes", data={"vote": "works:1"}).status_code == 404
     assert vote(client, path="/api/v1/repos/nobody/nothing/issues/1/votes").status_code == 404
 
