@@ -55,7 +55,7 @@ class NewFailure(DigestIssue):
 
 
 class ReleaseFailure(DigestIssue):
-    """A failure in a release; `began`: it is said to fail there first."""
+    """A failure in a release; `began`: it is reported to fail there first."""
 
     began: bool
 
@@ -176,7 +176,7 @@ def _newest_named(session: Session, repo_id: int) -> str | None:
 
 
 def _failing(session: Session, repo_id: int, repo: str, version: str) -> list[ReleaseFailure]:
-    """What is said to fail in it and is not fixed in it: what began there first, then by weight."""
+    """What is reported to fail in it and is not fixed in it: what began there first, then by weight."""
     began = _naming(session, repo_id, _BEGAN, version)
     numbers = began | _naming(session, repo_id, _REPORTED, version)
     issues = [

@@ -106,11 +106,11 @@ SOURCES = {"title": "title", "body": "issue text", "card": "starter card"}
 """Where a quote stands; any other place is a comment or another issue."""
 OUTGOING = {
     "duplicate": "duplicate of",
-    "same": "said to be the same as",
+    "same": "reported as the same as",
     "introduced_by": "introduced by",
-    "fixed_by": "fixed by, it is said",
+    "fixed_by": "reportedly fixed by",
     "fixes": "says it fixes",
-    "similar": "said to be similar to",
+    "similar": "reported as similar to",
     "mentions": "mentions",
     "moved_to": "moved to",
 }

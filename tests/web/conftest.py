@@ -313,7 +313,7 @@ GRAPH = Graph(
             target=f"{REPO}#36286",
             kind="introduced_by",
             basis="said",
-            reason="said in the issue's text",
+            reason="stated in the issue's text",
             quote=Quote(text="Introduced by #36286.", source="body", url=f"{URL}39288"),
         ),
         GraphEdge(
@@ -321,14 +321,14 @@ GRAPH = Graph(
             target=f"{REPO}#30579",
             kind="mentions",
             basis="said",
-            reason="said in the issue's text",
+            reason="stated in the issue's text",
         ),
         GraphEdge(
             source=f"{REPO}#39288",
             target="flashinfer-ai/flashinfer#1",
             kind="mentions",
             basis="said",
-            reason="said in a comment",
+            reason="stated in a comment",
         ),
         GraphEdge(
             source=f"{REPO}#39288",

@@ -36,7 +36,7 @@ class _StatedFix:
 
 
 def find_fix(document: Document) -> tuple[Fix | None, Evidence | None]:
-    """The fix that is said to work best: one that was seen to help before one that was only opened."""
+    """The fix that is reported to work best: one that was seen to help before one that was only opened."""
     if is_request(document):
         return None, None
     best: _StatedFix | None = None

@@ -1,7 +1,7 @@
 """Remedies: what people say avoids the failure, helps in part, or did not help.
 
 In: a `Document`. Out: `Workaround`s with their quotes. Three forms are read: a sentence ("--moe-backend
-triton serves normally"), a section or label "Workaround", and code or commands that are said to work
+triton serves normally"), a section or label "Workaround", and code or commands that are reported to work
 (`code_blocks.py`). Later comments confirm or refute what earlier ones offer.
 """
 

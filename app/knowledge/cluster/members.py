@@ -51,8 +51,8 @@ def dead_ends(
 def _reason(numbers: Sequence[int], end: str) -> str:
     path = " → ".join(f"#{number}" for number in numbers)
     if end == "circular":
-        return f"{path}: each is said to repeat the next, in a circle; none of them is the original."
-    return f"{path}: said to be duplicates of an issue that is gone or not stored."
+        return f"{path}: each is reported as a duplicate of the next, in a circle; none is the original."
+    return f"{path}: reported as duplicates of an issue that is gone or not stored."
 
 
 def members(
@@ -103,7 +103,7 @@ def _why(
     for (one, two), verdict in verdicts.items():
         if verdict == "same" and number in (one, two):
             return f"A person judged it the same failure as #{two if number == one else one}."
-    for kind, words in (("duplicate", "It is said to repeat"), ("repeated", "It is repeated by")):
+    for kind, words in (("duplicate", "It is reported as a duplicate of"), ("repeated", "It is repeated by")):
         if target := next((link.target for link in links if link.kind == kind), None):
             return f"{words} #{target}."
     if key := signatures.get(number):

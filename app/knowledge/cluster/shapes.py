@@ -22,7 +22,7 @@ class ClusterFix(FixView):
     """The fix of the cluster: that of the member that knows most of it."""
 
     number: int = Field(description="the issue whose fix it is")
-    also: tuple[str, ...] = Field((), description="what other members tell otherwise, a sentence each")
+    also: tuple[str, ...] = Field((), description="where other members differ, a sentence each")
 
 
 class ClusterSummary(Frozen):
@@ -37,9 +37,9 @@ class ClusterSummary(Frozen):
     open_count: int
     first_seen: datetime | None
     last_seen: datetime | None
-    kind: FailureKind = Field(description="what most of its reports tell")
+    kind: FailureKind = Field(description="that of most of its reports")
     fix: ClusterFix | None = None
-    workaround_count: int = Field(description="actions said to work or to help in part, each once")
+    workaround_count: int = Field(description="actions reported to work or to help in part, each once")
     is_alive: bool = Field(False, description="its issues are closed, and new reports came after that")
     recent: int = Field(0, description="reports of the newest 28 days of the base")
 
@@ -101,12 +101,12 @@ class ClusterRemedy(Remedy):
     """An action merged over the reports that tell it; the fields are those of the best telling."""
 
     quote: StatedValue
-    told_in: tuple[int, ...] = Field(description="numbers of the issues that tell it, the best first")
+    told_in: tuple[int, ...] = Field(description="numbers of the issues that report it, the best first")
     works_in: tuple[int, ...] = ()
     fails_in: tuple[int, ...] = ()
     cost: str | None = Field(None, description="what it costs, in the words that say it")
     votes: int = Field(0, description="works, less those against it, where one issue has one remedy only")
-    reactions: int = Field(0, description="thumbs up, less thumbs down, on the comment that tells it")
+    reactions: int = Field(0, description="thumbs up, less thumbs down, on the comment that reports it")
     superseded_by: str | None = Field(None, description="the released fix that makes it needless")
 
 
@@ -172,7 +172,7 @@ class ClusterDetail(ClusterSummary):
     backends: tuple[BackendReports, ...] = ()
     workarounds: tuple[ClusterRemedy, ...] = ()
     regression: Regression | None = Field(None, description="the narrowest range its reports agree on")
-    witnesses: tuple[RangeWitness, ...] = Field((), description="reports that tell a range")
+    witnesses: tuple[RangeWitness, ...] = Field((), description="reports that state a range")
     disagreements: tuple[RangeWitness, ...] = ()
     not_merged: tuple[NearCluster, ...] = ()
     closed_but_alive: ClosedButAlive | None = None

@@ -130,7 +130,7 @@ def _met_in(
 def _earlier(
     met: Sequence[tuple[Version, ListedFailure]], low: Version | None, words: IssueWords
 ) -> Iterable[RangeWitness]:
-    """Reports that met the failure in or before the version said to work last."""
+    """Reports that met the failure in or before the version reported to work last."""
     early = [(version, one) for version, one in met if low is not None and version <= low]
     for version, one in early[:EARLIER_MAX]:
         yield RangeWitness(

@@ -116,7 +116,7 @@ def _no_answer(matches: Sequence[Match], cause: RootCause | None, *, is_question
     if cause is None:
         reason = "the text holds no error line"
     elif matches:
-        reason = "what it shares with others is too common to tell"
+        reason = "what it shares with others is too common to decide"
     else:
         reason = "nothing stored shares its error or its frames"
     return f"No stored issue is known to be this failure: {reason}."

@@ -45,8 +45,8 @@ class AreaCount(ValueCount):
 class DataState(Frozen):
     """What the stored data can tell of the week."""
 
-    until: datetime | None = Field(description="up to when the data tells: newest whole sync or newest issue")
-    is_over: bool = Field(description="the data tells of the whole week")
+    until: datetime | None = Field(description="up to when there is data: newest whole sync or newest issue")
+    is_over: bool = Field(description="the data covers the whole week")
     estimated: int = Field(description="issues of the week whose source calls their date an estimate")
     undated: int = Field(description="stored issues without a date; they are in no week")
     newest_release: str | None = Field(description="newest full release published by the end of the week")

@@ -57,7 +57,7 @@ class IssueQuery(Frozen):
     backend: str | None = Field(None, description="any backend, quantization or platform")
     error_type: str | None = None
     kind: FailureKind | None = None
-    vllm_version: str | None = Field(None, description="the version on which it is said to fail")
+    vllm_version: str | None = Field(None, description="the version on which it is reported to fail")
     state: IssueState | None = None
     label: str | None = None
     has_workaround: bool | None = None
@@ -96,7 +96,7 @@ class ListedIssue(Frozen):
     error_type: str | None
     error: str = Field(description="the root-cause error in one line, cut; empty where none is known")
     has_regression: bool
-    remedy: ListedRemedy | None = Field(description="the best that is known; none that is said to fail")
+    remedy: ListedRemedy | None = Field(description="the best that is known; none that is reported to fail")
     fix: FixView | None
     summary: str
 

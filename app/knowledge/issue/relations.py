@@ -163,7 +163,7 @@ def _stated(names: Mapping[int, str], repo: str, number: int, links: LinkEnds) -
     for source_repo, source, kind, reason in links.into:
         if kind in _LISTED and source_repo in names:
             target = names[source_repo], source
-            _keep(kinds, target, _REVERSED.get(kind, "mentions"), f"said there: {reason}")
+            _keep(kinds, target, _REVERSED.get(kind, "mentions"), f"stated there: {reason}")
     kinds.pop((repo, number), None)
     return [
         Relation(name, kind, reason)

@@ -72,8 +72,8 @@ class VersionIssue(Frozen):
 class KnownIssue(VersionIssue):
     """A failure of a version that was open in it, or was fixed later.
 
-    `basis`: said to fail in the version; between a version said to fail and one said to work; or failing
-    since an earlier version, and nobody said of a later one.
+    `basis`: reported to fail in the version; between a version reported to fail and one
+    reported to work; or failing since an earlier version, without a report on a later one.
     """
 
     basis: Basis
@@ -91,7 +91,7 @@ class RegressionItem(VersionIssue):
 
 
 class KnownPage(Frozen):
-    """Known issues of a version; those said to fail in it first, each part by weight."""
+    """Known issues of a version; those reported to fail in it first, each part by weight."""
 
     version: str
     is_ordered: bool = Field(description="false for a commit or a build without a tag: only its own reports")

@@ -208,7 +208,7 @@ class KnownShort(Short):
     state: str
     basis: Basis = Field(
         description="reported: in this version; in_range: between one that fails and one that works; "
-        "since: in an earlier one, and nobody said of a later"
+        "since: in an earlier one, and there is no report on a later one"
     )
     standing: Standing
     error: str = Field("", description=QUOTED)

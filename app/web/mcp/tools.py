@@ -105,7 +105,7 @@ GpuHint = Annotated[Hint | None, Field(description="the GPU, such as H100, where
 ModelHint = Annotated[
     Hint | None, Field(description="the model, such as Qwen/Qwen3-8B, where the log does not say")
 ]
-GpuFilter = Annotated[Hint | None, Field(description="only issues that tell this GPU, such as H100")]
+GpuFilter = Annotated[Hint | None, Field(description="only issues with this GPU, such as H100")]
 ModelFilter = Annotated[Hint | None, Field(description="only issues of this model or family, such as qwen")]
 BackendFilter = Annotated[
     Hint | None, Field(description="only issues of this backend or quantization, such as FlashInfer or fp8")
@@ -120,7 +120,7 @@ MaxChars = Annotated[
     Field(
         ge=MIN_ANSWER_CHARS,
         le=MAX_ANSWER_CHARS,
-        description="the most characters of the whole answer; what was cut is told in `truncated`",
+        description="the most characters of the whole answer; `truncated` counts what was cut",
     ),
 ]
 

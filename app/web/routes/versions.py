@@ -96,8 +96,8 @@ def get_known_issues(
 ) -> Response:
     """List what to know before running a version: its known failures, how each stands, and what helps.
 
-    Those said to fail in the version come first, then those that fail since an earlier one, each part by how
-    many reports it has. An empty list is no proof that nothing fails.
+    Those reported to fail in the version come first, then those that fail since an earlier one, each part
+    by the number of reports. An empty list is no proof that nothing fails.
     """
     where = repo or services.default_repo
     return answer_list(

@@ -64,12 +64,12 @@ def _merged_elsewhere(other: FixElsewhere) -> str:
 def fix_advice(fix: FixView | None) -> str:
     """What the fix state means for the caller, in one sentence; empty where nothing can be said."""
     if fix is None:
-        return "Nothing stored tells whether this is fixed."
+        return "Unknown whether this is fixed."
     if fix.for_you == "upgrade" and fix.released_in:
         held = f"{fix.pr} is in it" if fix.pr else "it has the fix"
         return f"Upgrade to {version(fix.released_in)}: {held}."
     if fix.state == "unknown":
-        return "Nothing stored tells whether this is fixed."
+        return "Unknown whether this is fixed."
     return FOR_YOU[fix.for_you] if fix.for_you and fix.for_you != "upgrade" else ""
 
 

@@ -116,4 +116,4 @@ def _gap(stations: list[Station], newest: str | None) -> tuple[Station, ...]:
     """The stretch up to the newest known release, of which nobody spoke."""
     if not stations or not newest or not is_before(newest_of(item.version for item in stations), newest):
         return ()
-    return (Station("gap", "no report", f"up to {version(newest)}", note="nobody has said"),)
+    return (Station("gap", "no report", f"up to {version(newest)}", note="unknown"),)

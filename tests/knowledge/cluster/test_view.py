@@ -139,7 +139,7 @@ def test_each_member_says_why_it_belongs(store: Store) -> None:
 
     assert list(why) == [1, 7, 6, 5, 4, 3, 2]
     assert why[2] == "The same error signature as #1."
-    assert why[3] == "It is said to repeat #1."
+    assert why[3] == "It is reported as a duplicate of #1."
     assert why[4] == "Alike with #2: titles alike."
     assert why[5] == "A person judged it the same failure as #1."
     assert why[6] == "The same error signature as #7."

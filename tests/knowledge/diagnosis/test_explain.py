@@ -110,7 +110,7 @@ def a_match(title: str = "[Bug]: it fails", **why: tuple[str, ...]) -> Match:
             "unknown",
             [a_match()],
             CAUSE,
-            "No stored issue is known to be this failure: what it shares with others is too common to tell.",
+            "No stored issue is known to be this failure: what it shares with others is too common to decide.",
         ),
     ],
 )

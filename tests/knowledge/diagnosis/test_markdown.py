@@ -189,7 +189,7 @@ def test_a_remedy_tells_outcome_and_source() -> None:
 
     text = diagnosis_markdown(a_diagnosis(workarounds=(remedy,)))
 
-    assert f"\n- `--enforce-eager`: did not help, said by the maintainer, [#39288]({URL})\n" in text
+    assert f"\n- `--enforce-eager`: did not help, reported by the maintainer, [#39288]({URL})\n" in text
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_it_tells_state_fix_remedies_error_cause_facts_and_its_own_text_in_this_
         "## Its own text",
     ]
     assert NOTICE in told
-    assert "- `--enforce-eager`: works, said by the reporter" in told
+    assert "- `--enforce-eager`: works, reported by the reporter" in told
     assert "(a guess)" in told
 
 

@@ -183,7 +183,7 @@ def test_a_fix_of_a_span_is_merged_or_released_in_it_or_taken_back_in_it(
     with store.reading() as session:
         found = maybe_fixed_between(session, with_fixes, REPO, START, END)
 
-    # merged 1, in the notes 2, found by comparison 3, said by pull request 5, said by release 6, reverted 7
+    # merged 1, in the notes 2, found by comparison 3, reported by pull request 5, reported by release 6, reverted 7
     assert found == [1, 2, 3, 5, 6, 7]
 
 

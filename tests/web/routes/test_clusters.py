@@ -209,7 +209,7 @@ def test_the_page_tells_what_helps_the_fix_the_range_and_what_stands_apart(clien
         "canonical",
         "71\u2009%",
         "20 of 29",
-        "It is said to repeat #28",
+        "It is reported as a duplicate of #28",
     ):
         assert words in page.text
     assert f"{PAGE}/{TWO}" in page.values("href")

@@ -388,7 +388,7 @@ def test_likely_says_try_this_and_why_it_may_differ_before_the_source(client: Te
     )
     page = diagnosed(client)
 
-    assert page.text.index("Try this") < page.text.index("Why it may differ") < page.text.index("Said by")
+    assert page.text.index("Try this") < page.text.index("Why it may differ") < page.text.index("Reported by")
     assert "yours H100; theirs B200" in page.text
 
 

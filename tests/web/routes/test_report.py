@@ -281,7 +281,7 @@ def test_a_report_of_many_relations_is_a_page_of_bearable_weight(desk: TestClien
     put(store, an_issue(950, body=f"These may belong to it: {said}\n"))
     page = desk.get("/report?url=950").text
 
-    assert checked(page).text.count("said in the issue's text") == EDGES_SHOWN
+    assert checked(page).text.count("stated in the issue's text") == EDGES_SHOWN
     assert f"{EDGES_SHOWN} more are in the" in checked(page).text
     assert "The Markdown is long; from a shell:" in checked(page).text
     assert len(desk.get("/api/v1/issues/950/report").json()["graph"]["edges"]) == 2 * EDGES_SHOWN
