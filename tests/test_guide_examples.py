@@ -221,7 +221,7 @@ def test_the_workflow_posts_one_comment_on_a_known_issue(
     assert set(comment) == {"body"}
     assert f"[#{CRASH_NUMBER}](https://github.com/{REPO}/issues/{CRASH_NUMBER})" in comment["body"]
     assert "`--enforce-eager`" in comment["body"]
-    assert "does not tell the GPU" in comment["body"]
+    assert "does not state the GPU" in comment["body"]
 
 
 def test_the_workflow_posts_nothing_where_there_is_nothing_to_say(

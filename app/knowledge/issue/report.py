@@ -254,7 +254,7 @@ def _missing(facts: Facts, fix: FixView) -> Iterator[tuple[str, str]]:
 def _missing_remedies(facts: Facts) -> Iterator[tuple[str, str]]:
     helping = [item for item in facts.workarounds if item.outcome != "fails"]
     if not helping:
-        yield "workarounds", "A remedy: nobody has told one that helps."
+        yield "workarounds", "A remedy: none is reported to help."
     for item in helping:
         if not item.confirmed_by:
             yield "workarounds.confirmed_by", f"Whether it helped anybody else: {item.action}"
@@ -282,7 +282,7 @@ def _missing_failure(facts: Facts) -> Iterator[tuple[str, str]]:
     if not facts.cause:
         yield "cause", "Cause."
     elif all(item.certainty == "hypothesis" for item in facts.cause):
-        yield "cause", "A proven cause: only a hypothesis is told."
+        yield "cause", "A proven cause: only a hypothesis is stated."
     for outcome in ("fails", "works"):
         if not any(item.outcome == outcome for item in facts.reproduction):
             yield f"reproduction.{outcome}", f"A command that {outcome}."

@@ -54,7 +54,10 @@ def _render(name: str, text: str) -> GuidePage:
     for token in tokens:
         if token.children:
             token.children = _with_served_links(token.children)
-    return GuidePage(name, title, Markup(markdown.renderer.render(tokens, markdown.options, {})))  # noqa: S704
+        if token.type == "table_open":
+            token.attrSet("tabindex", "0")  # a wide table scrolls, also by keyboard
+    html = markdown.renderer.render(tokens, markdown.options, {}).replace("<th></th>", "<td></td>")
+    return GuidePage(name, title, Markup(html))  # noqa: S704 - the guide is ours
 
 
 def _with_served_links(tokens: list[Token]) -> list[Token]:

@@ -74,7 +74,7 @@ def test_a_known_issue_is_told_with_evidence_remedies_and_what_is_missing() -> N
 
 
 def test_what_the_report_tells_is_not_asked_for() -> None:
-    assert "does not tell" not in comment_markdown(opened(), SAME)
+    assert "does not state" not in comment_markdown(opened(), SAME)
 
 
 def test_a_likely_match_is_told_as_one() -> None:
