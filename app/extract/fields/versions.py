@@ -99,7 +99,7 @@ _CONFIDENCE = {
 }
 _WEIGHED = ("title", "stated", "used", "image", "said", "plain")
 _ALL_MAY_WORK = frozenset(["used", "said", "plain"])
-"""Places whose versions may all be said to work; the next place is asked then."""
+"""Places whose versions may all be reported to work; the next place is asked then."""
 
 _ONLY_TITLED = frozenset(["title"])
 _SPOKEN_OF = frozenset(["title", "used", "said", "plain", "major", "branch"])
@@ -173,7 +173,7 @@ def _more_exact(where: str, chosen: FoundValue, dumped: list[FoundValue]) -> Fou
 
 
 def _failing(document: Document, candidates: list[FoundValue]) -> FoundValue | None:
-    """Of the versions somebody names, the one that fails; None if all are said to work.
+    """Of the versions somebody names, the one that fails; None if all are reported to work.
 
     "a -> b" and "a is faster than b" fail with b; of the others the first whose clause speaks of failing,
     then the first whose clause does not speak of working; of those listed with it the newest.
