@@ -16,7 +16,7 @@ from app.store.github.issues import find_issues, numbers_of
 from app.store.github.sync_state import last_runs
 from app.store.session import Store
 from ingest.github.client import GitHubClient
-from ingest.sync import fix_containment as containment
+from ingest.sync import releases as containment
 from ingest.sync.run import SyncResult
 from ingest.sync.sync import sync
 from tests.ingest.conftest import REPO, at
