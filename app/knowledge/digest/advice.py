@@ -100,7 +100,7 @@ def _remedies(week: WeekIssues) -> Iterator[Advice]:
                 break
     for *_, remedy in sorted(found, key=lambda item: item[:3]):
         facts = week.candidates[remedy.number].facts
-        yield _line("remedy", remedy, facts, "this is said to work:", remedy.action)
+        yield _line("remedy", remedy, facts, "this is reported to work:", remedy.action)
 
 
 def _stays(week: WeekIssues, regressions: Iterable[VersionNews]) -> Iterator[Advice]:
@@ -111,7 +111,7 @@ def _stays(week: WeekIssues, regressions: Iterable[VersionNews]) -> Iterator[Adv
         works, fails = item.regression.last_working, item.regression.first_failing
         if ordered(works) is not None and (not fails or is_before(works, fails)):
             later = f"{_plain(fails)} fails" if fails else "a later one fails"
-            action = f"{_plain(works)} is said to work, {later}."
+            action = f"{_plain(works)} is reported to work, {later}."
             yield _line("stay", item, week.candidates[item.number].facts, action)
 
 

@@ -74,7 +74,7 @@ def _stated(me: str, repo: str, facts: Facts | None, sources: Sources) -> list[G
         target, kind = _target(item, repo)
         if not target or target == me or (target, kind) in found:
             continue
-        reason = f"said in {_SOURCES.get(item.source, 'a comment')}"
+        reason = f"stated in {_SOURCES.get(item.source, 'a comment')}"
         quote = sources.quote(item)
         edge = GraphEdge(source=me, target=target, kind=kind, basis="said", reason=reason, quote=quote)
         found[target, kind] = edge
@@ -131,7 +131,7 @@ def _incoming(session: Session, stored: StoredIssue, ends: LinkEnds) -> list[Gra
                 target=key_of(repo, root.number),
                 kind=min(kind, relation, key=lambda one: RANKS[one].in_graph),
                 basis="said",
-                reason=f"said in {name}" if naming_it else f"{reason}, {name}",
+                reason=f"stated in {name}" if naming_it else f"{reason}, {name}",
                 quote=_words_of(texts.get((from_repo, source)), naming_it, root.number, name),
             )
         )

@@ -88,7 +88,7 @@ def _standings(
 
 
 def basis_of(span: Regression | None, version: str, is_reported: bool) -> Basis | None:
-    """Why a version is said to have a failure; None if it is not, or is said to work."""
+    """Why a version is said to have a failure; None if it is not, or is reported to work."""
     if span is None:
         return "reported" if is_reported else None
     works = is_same(span.last_working, version) or is_before(version, span.last_working)

@@ -83,7 +83,7 @@ class IssueFilters(BaseModel):
     backend: Text = None
     error_type: Text = None
     kind: Annotated[FailureKind | None, _or_blank(FailureKind)] = None
-    vllm_version: Text = Field(None, description="the version on which it is said to fail")
+    vllm_version: Text = Field(None, description="the version on which it is reported to fail")
     state: Annotated[IssueState | None, _or_blank(IssueState)] = None
     label: Text = None
     has_workaround: Annotated[bool | None, _or_blank(bool)] = None
