@@ -21,9 +21,14 @@ from app.knowledge.iso_week import IsoWeek
 from app.knowledge.version.issues import load_failures
 from app.knowledge.version.known_issues import standing_of
 from app.store.derived.clusters import find_clusters, members_of
-from app.store.derived.facets import field_values_of, find_estimated_dates, find_titles
+from app.store.derived.facts import (
+    field_values_of,
+    find_estimated_dates,
+    find_titles,
+    known_values,
+    numbers_with,
+)
 from app.store.derived.readings import find_facts_without_evidence
-from app.store.derived.versions import known_values, numbers_with
 from app.store.derived.weeks import Opened, opened_between, opened_span, release_dates
 from app.store.github.issues import find_heads, find_repository
 from app.store.github.sync_state import fresh_as_of

@@ -12,7 +12,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import insert, inspect, text
 
 from app.errors import SchemaError, StoreError
-from app.store.derived.facets import column_values_of
+from app.store.derived.facts import column_values_of
 from app.store.engine import connect as dialect
 from app.store.github.issues import add_repository, find_repository, save_issues
 from app.store.schema import check_current, current_revision, migrate, newest_revision

@@ -14,7 +14,7 @@ from app.extract.facts import Regression
 from app.extract.versions import Version, is_before, ordered, sort_key
 from app.knowledge.cluster.shapes import RangeWitness
 from app.knowledge.version.issues import REPORTED, IssueWords, ListedFailure
-from app.store.derived.versions import REGRESSION_FIELDS
+from app.store.derived.facts import REGRESSION_FIELDS
 
 STATING_MAX = 60
 """Of more reports that state a range the newest count: every pair of their ends is tried."""

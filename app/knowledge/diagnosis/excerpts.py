@@ -17,7 +17,7 @@ from app.extract.redaction.redact import mask_part
 from app.extract.text.lines import LinesAt
 from app.knowledge.diagnosis.shapes import LineRole, MatchLine
 from app.starter.cards import parse_card
-from app.store.derived.error_spans import find_stated_error
+from app.store.derived.facts import find_stated_error
 
 BEFORE_LINES, AFTER_LINES = 3, 1
 MAX_LINES = 14

@@ -33,7 +33,7 @@ from app.knowledge.digest.week import (
 )
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.text.markdown import render_markdown
-from app.store.derived.facets import find_estimated_dates
+from app.store.derived.facts import find_estimated_dates
 from app.store.derived.weeks import (
     Opened,
     OpenedSpan,

@@ -32,7 +32,7 @@ from app.knowledge.issue.facets import (
 from app.knowledge.remedies import remedies_of
 from app.knowledge.text.masking import masked
 from app.match.search.word_search import search_words
-from app.store.derived.facets import find_estimated_dates
+from app.store.derived.facts import find_estimated_dates
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.github.issues import find_heads, find_repository
 from app.store.records import IssueRecord

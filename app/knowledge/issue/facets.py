@@ -20,7 +20,8 @@ from app.extract.fields.gpu_names import architecture_of, canonical_name
 from app.extract.versions import is_same, ordered
 from app.knowledge.fix.shapes import FixView
 from app.match.search.agreement import model_family
-from app.store.derived.facets import (
+from app.store.derived.facts import (
+    REGRESSION_FIELDS,
     ColumnValue,
     Listed,
     ReadingColumn,
@@ -29,7 +30,6 @@ from app.store.derived.facets import (
     listed_states,
     numbers_labelled,
 )
-from app.store.derived.versions import REGRESSION_FIELDS
 
 IssueState = Literal["open", "closed"]
 Sort = Literal["newest", "relevance"]

@@ -13,7 +13,7 @@ from app.knowledge.issue.relations import RANKS, REFERENCED_BY, STATED, TRANSFER
 from app.knowledge.issue.shapes import EdgeKind, Graph, GraphEdge, GraphNode, Quote
 from app.knowledge.issue.stored import LinkEnds, Sources, StoredIssue, load_links, passage
 from app.store.derived.links import find_repositories
-from app.store.derived.versions import evidence_of
+from app.store.derived.readings import find_evidence
 from app.store.github.issues import find_issues
 from app.store.github.releases import first_releases_of
 from app.store.records import IssueRecord, LinkRecord
@@ -117,7 +117,7 @@ def _incoming(session: Session, stored: StoredIssue, ends: LinkEnds) -> list[Gra
     for key in {link[0] for link in links[:NAMED_BY_MAX]}:
         looked_at = [source for from_repo, source, _, _ in links[:NAMED_BY_MAX] if from_repo == key]
         texts |= {(key, issue.number): issue for issue in find_issues(session, key, looked_at)}
-        naming = evidence_of(session, key, looked_at, _NAMES)
+        naming = find_evidence(session, key, looked_at, _NAMES)
         named |= {(key, number): evidence for number, evidence in naming.items()}
     edges = []
     for from_repo, source, kind, reason in links:

@@ -18,8 +18,8 @@ from app.knowledge.remedies import remedies_of
 from app.knowledge.text.masking import masked
 from app.knowledge.version.shapes import StatedRemedy, StatedValue
 from app.store.derived.cluster_queries import cluster_sizes
-from app.store.derived.readings import find_facts_without_evidence
-from app.store.derived.versions import REGRESSION_FIELDS, count_duplicates, evidence_of
+from app.store.derived.facts import REGRESSION_FIELDS, count_duplicates
+from app.store.derived.readings import find_evidence, find_facts_without_evidence
 from app.store.github.comments import find_comments
 from app.store.github.issues import find_heads, find_issues
 from app.store.records import IssueRecord
@@ -106,7 +106,7 @@ class IssueWords:
 def load_words(session: Session, repo_id: int, failures: Sequence[ListedFailure]) -> IssueWords:
     """The words that state version, range, remedy and fix, and when they were written."""
     numbers = [one.issue.number for one in failures]
-    evidence = evidence_of(session, repo_id, numbers, STATED_FIELDS)
+    evidence = find_evidence(session, repo_id, numbers, STATED_FIELDS)
     wanted = {(number, item.source) for number, items in evidence.items() for item in items}
     texts: dict[int, dict[str, str]] = {number: {} for number in numbers}
     times: dict[tuple[int, str], datetime | None] = {}

@@ -12,14 +12,14 @@ from app.extract.facts import Regression
 from app.extract.versions import is_before, is_same, last_failing, ordered, plain_version
 from app.knowledge.version.issues import REPORTED, ListedFailure, listed_fields, load_failures, load_words
 from app.knowledge.version.shapes import Basis, KnownIssue, KnownPage, Standing
-from app.store.derived.readings import duplicates_of
-from app.store.derived.versions import (
+from app.store.derived.facts import (
     REGRESSION_FIELDS,
     StatedRange,
     known_values,
     numbers_with,
     stated_regressions,
 )
+from app.store.derived.readings import duplicates_of
 from app.store.github.issues import find_repository
 from app.store.session import Store
 

@@ -21,7 +21,7 @@ from app.extract.versions import is_before, is_same, last_failing, ordered, plai
 from app.knowledge.version.issues import ListedFailure, listed_fields, load_failures, load_words
 from app.knowledge.version.known_issues import standing_of
 from app.knowledge.version.shapes import CulpritGuess, Place, RegressionItem, RegressionPage, VersionCount
-from app.store.derived.versions import (
+from app.store.derived.facts import (
     REGRESSION_FIELDS,
     Merged,
     StatedRange,

@@ -17,7 +17,7 @@ from sqlmodel import Session
 from app.match.search.bm25 import Query, find_overlap, weigh
 from app.match.search.log_search import FIELD
 from app.match.search.terms import ERROR, TEXT, words_of
-from app.store.derived.facets import find_titles
+from app.store.derived.facts import find_titles
 from app.store.derived.search_index import (
     count_indexed,
     find_frequencies,

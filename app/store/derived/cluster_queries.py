@@ -11,19 +11,19 @@ from sqlalchemy import Select, func, select
 from sqlmodel import Session
 
 from app.store.engine.connect import rows_in_parts
-from app.store.tables import metadata
+from app.store.tables import CLUSTER, CLUSTER_MEMBER, COMMENT, FACT, ISSUE, OCCURRENCE
 
 Sort = Literal["size", "recent", "growing"]
 RECENT = timedelta(days=28)
 """What counts as lately, before the newest report of the base: a base that was not synced has its own now."""
 
-_CLUSTER, _MEMBER = metadata.tables["cluster"].c, metadata.tables["cluster_member"].c
-_ISSUE, _FACT = metadata.tables["issue"].c, metadata.tables["fact"].c
-_CANONICAL = metadata.tables["issue"].alias("canonical")
+_CLUSTER, _MEMBER = CLUSTER.c, CLUSTER_MEMBER.c
+_ISSUE, _FACT = ISSUE.c, FACT.c
+_CANONICAL = ISSUE.alias("canonical")
 _IS_MEMBER = (_ISSUE.repo_id == _MEMBER.repo_id) & (_ISSUE.number == _MEMBER.number)
 _IS_CANONICAL = (_CANONICAL.c.repo_id == _CLUSTER.repo_id) & (_CANONICAL.c.number == _CLUSTER.canonical)
 _CAME_LATER = (_CANONICAL.c.state == "closed") & (_ISSUE.created_at > _CANONICAL.c.closed_at)
-_SEEN, _COMMENT = metadata.tables["occurrence"].c, metadata.tables["comment"].c
+_SEEN, _COMMENT = OCCURRENCE.c, COMMENT.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def _grouped(repo_id: int, chosen: ClusterFilter, newest: datetime) -> Select[An
     if chosen.alive:
         query = _with_canonical(query).having(_number_of(_CAME_LATER) > 0)
     else:
-        query = query.join_from(metadata.tables["cluster_member"], metadata.tables["issue"], _IS_MEMBER)
+        query = query.join_from(CLUSTER_MEMBER, ISSUE, _IS_MEMBER)
     query = query.where(_MEMBER.repo_id == repo_id, _ISSUE.gone_at.is_(None))
     least = max(chosen.min_size, 2 if chosen.alive else 1)
     if least > 1:
@@ -136,7 +136,7 @@ def _holding(repo_id: int, words: Sequence[str]) -> Select[Any]:
     text = func.lower(_CLUSTER.text + " " + _CANONICAL.c.title)
     return (
         select(_CLUSTER.id)
-        .join_from(metadata.tables["cluster"], _CANONICAL, _IS_CANONICAL)
+        .join_from(CLUSTER, _CANONICAL, _IS_CANONICAL)
         .where(_CLUSTER.repo_id == repo_id)
         .where(*(text.contains(word.lower(), autoescape=True) for word in words))
     )
@@ -144,10 +144,10 @@ def _holding(repo_id: int, words: Sequence[str]) -> Select[Any]:
 
 def _with_canonical(query: Select[Any]) -> Select[Any]:
     return (
-        query.select_from(metadata.tables["cluster_member"])
-        .join(metadata.tables["issue"], _IS_MEMBER)
+        query.select_from(CLUSTER_MEMBER)
+        .join(ISSUE, _IS_MEMBER)
         .join(
-            metadata.tables["cluster"],
+            CLUSTER,
             (_CLUSTER.repo_id == _MEMBER.repo_id) & (_CLUSTER.id == _MEMBER.cluster_id),
         )
         .join(_CANONICAL, _IS_CANONICAL)
@@ -169,7 +169,7 @@ def hardware_by_cluster(session: Session, repo_id: int) -> list[tuple[str, int, 
     is_its = (_MEMBER.repo_id == _FACT.repo_id) & (_MEMBER.number == _FACT.number)
     query = (
         select(_MEMBER.cluster_id, _FACT.number, _FACT.value)
-        .join_from(metadata.tables["fact"], metadata.tables["cluster_member"], is_its)
+        .join_from(FACT, CLUSTER_MEMBER, is_its)
         .where(_FACT.field == "gpus", _FACT.repo_id == repo_id)
     )
     return [(cluster, number, value) for cluster, number, value in session.connection().execute(query)]
@@ -204,7 +204,7 @@ def root_signatures(session: Session, repo_id: int, cluster_id: str) -> dict[int
 
 def cluster_sizes(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, int]:
     """How many reports the cluster of each of these issues has; what reports no failure is left out."""
-    mine = metadata.tables["cluster_member"].alias("mine").c
+    mine = CLUSTER_MEMBER.alias("mine").c
     is_fellow = (_MEMBER.repo_id == mine.repo_id) & (_MEMBER.cluster_id == mine.cluster_id)
     query = select(mine.number, func.count()).where(mine.repo_id == repo_id, is_fellow).group_by(mine.number)
     return dict(rows_in_parts(session, query, mine.number, numbers))

@@ -6,20 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, bindparam, delete, func, select
+from sqlalchemy import Column, Select, bindparam, delete, func, select
 from sqlmodel import Session
 
 from app.store.engine.connect import KEYS_PER_QUERY, rows_in_parts, upsert
-from app.store.tables import metadata
+from app.store.tables import CLUSTER, CLUSTER_ALIAS, CLUSTER_MEMBER, LINK
 
 TYING = ("similar", "duplicate")
 PAIRS_PER_CLUSTER = 40
 """Two clusters may be linked by many pairs; only so many, on average, are looked through."""
 
-_LINK, _CLUSTER = metadata.tables["link"].c, metadata.tables["cluster"].c
-_MEMBERS, _MEMBER = metadata.tables["cluster_member"], metadata.tables["cluster_member"].c
-_ALIASES, _ALIAS = metadata.tables["cluster_alias"], metadata.tables["cluster_alias"].c
-_THEIRS = _MEMBERS.alias("theirs")
+_LINK, _CLUSTER = LINK.c, CLUSTER.c
+_MEMBER, _ALIAS = CLUSTER_MEMBER.c, CLUSTER_ALIAS.c
+_THEIRS = CLUSTER_MEMBER.alias("theirs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +125,7 @@ def _links_of(repo_id: int, repo: str, cluster_id: str, kinds: Sequence[str]) ->
     is_theirs = (_THEIRS.c.repo_id == _LINK.repo_id) & (_THEIRS.c.number == _LINK.target_number)
     return (
         select(*columns, _THEIRS.c.cluster_id)
-        .join_from(metadata.tables["link"], _THEIRS, is_theirs)
+        .join_from(LINK, _THEIRS, is_theirs)
         .where(
             _LINK.repo_id == repo_id,
             _LINK.number.in_(ours),
@@ -162,12 +161,12 @@ def save_members(session: Session, repo_id: int, records: Iterable[MemberRecord]
         traits = asdict(item.traits)
         keys = {name: traits.pop(name) for name in ("number", "signature_id")}
         rows.append({"repo_id": repo_id, **keys, "cluster_id": item.cluster_id, "traits": traits})
-    upsert(session, _MEMBERS, rows, keys=("repo_id", "number"))
+    upsert(session, CLUSTER_MEMBER, rows, keys=("repo_id", "number"))
 
 
 def remove_members(session: Session, repo_id: int, numbers: Iterable[int]) -> None:
     """Take these issues out of all clusters."""
-    _delete(session, "cluster_member", "number", repo_id, numbers)
+    _delete(session, _MEMBER.number, repo_id, numbers)
 
 
 def replace_clusters(
@@ -177,9 +176,9 @@ def replace_clusters(
 
     What is saved is no alias any more.
     """
-    _delete(session, "cluster", "id", repo_id, removed)
+    _delete(session, _CLUSTER.id, repo_id, removed)
     rows = [{"repo_id": repo_id, **asdict(item)} for item in saved]
-    upsert(session, metadata.tables["cluster"], rows, keys=("repo_id", "id"))
+    upsert(session, CLUSTER, rows, keys=("repo_id", "id"))
     remove_aliases(session, repo_id, [item.id for item in saved])
 
 
@@ -192,23 +191,23 @@ def find_aliases(session: Session, repo_id: int, numbers: Iterable[int]) -> dict
 def save_aliases(session: Session, repo_id: int, aliases: Mapping[str, int]) -> None:
     """Keep ids that once named a cluster, each with the issue whose cluster it leads to."""
     rows = [{"repo_id": repo_id, "old_id": key, "number": number} for key, number in sorted(aliases.items())]
-    upsert(session, _ALIASES, rows, keys=("repo_id", "old_id"))
+    upsert(session, CLUSTER_ALIAS, rows, keys=("repo_id", "old_id"))
 
 
 def remove_aliases(session: Session, repo_id: int, ids: Iterable[str]) -> None:
     """Forget that these ids once named a cluster."""
-    _delete(session, "cluster_alias", "old_id", repo_id, ids)
+    _delete(session, _ALIAS.old_id, repo_id, ids)
 
 
-def _delete(session: Session, name: str, key: str, repo_id: int, values: Iterable[Any]) -> None:
-    table = metadata.tables[name]
+def _delete(session: Session, column: Column[Any], repo_id: int, values: Iterable[Any]) -> None:
+    table = column.table
     asked = sorted(set(values))
     for start in range(0, len(asked), KEYS_PER_QUERY):
-        part = table.c[key].in_(asked[start : start + KEYS_PER_QUERY])
+        part = column.in_(asked[start : start + KEYS_PER_QUERY])
         session.connection().execute(delete(table).where(table.c.repo_id == repo_id, part))
 
 
-_FELLOW = _MEMBERS.alias("fellow").c
+_FELLOW = CLUSTER_MEMBER.alias("fellow").c
 # Asked with every issue, so built once.
 _CLUSTER_WITH = (
     select(
@@ -218,8 +217,8 @@ _CLUSTER_WITH = (
         .scalar_subquery(),
     )
     .join_from(
-        _MEMBERS,
-        metadata.tables["cluster"],
+        CLUSTER_MEMBER,
+        CLUSTER,
         (_CLUSTER.repo_id == _MEMBER.repo_id) & (_CLUSTER.id == _MEMBER.cluster_id),
     )
     .where(_MEMBER.repo_id == bindparam("repo_id"), _MEMBER.number == bindparam("number"))
@@ -238,7 +237,7 @@ def find_clusters(session: Session, repo_id: int, ids: Sequence[str]) -> dict[st
     An id that never named one is left out. A record's own `id` is today's.
     """
     is_member = (_MEMBER.repo_id == _ALIAS.repo_id) & (_MEMBER.number == _ALIAS.number)
-    renamed = select(_ALIAS.old_id, _MEMBER.cluster_id).join_from(_ALIASES, _MEMBERS, is_member)
+    renamed = select(_ALIAS.old_id, _MEMBER.cluster_id).join_from(CLUSTER_ALIAS, CLUSTER_MEMBER, is_member)
     renamed = renamed.where(_ALIAS.repo_id == repo_id)
     current = dict(rows_in_parts(session, renamed, _ALIAS.old_id, ids))
     wanted = {asked: current.get(asked, asked) for asked in ids}

@@ -17,7 +17,7 @@ from sqlmodel import Session
 from app.store.engine.connect import rows_in_parts, take_turn, upsert
 from app.store.records import LinkRecord, Pair, pair_of
 from app.store.session import remembered
-from app.store.tables import metadata
+from app.store.tables import LINK, PAIR_VIEW, REPOSITORY
 
 SIMILAR = "similar"
 ROWS_PER_DELETE = 300
@@ -26,9 +26,9 @@ ROWS_PER_DELETE = 300
 Links = Mapping[int, Sequence[LinkRecord]]
 """Issue number to its links."""
 
-_TABLE, _LINK = metadata.tables["link"], metadata.tables["link"].c
-_PACKED = metadata.tables["pair_view"]
-_NAMES = select(*metadata.tables["repository"].c["id", "full_name"])
+_TABLE, _LINK = LINK, LINK.c
+_PACKED = PAIR_VIEW
+_NAMES = select(*REPOSITORY.c["id", "full_name"])
 
 
 def save_links(

@@ -16,8 +16,7 @@ from sqlalchemy import delete, exists, insert, or_, select
 from sqlmodel import Session
 
 from app.extract.facts import Evidence, Facts
-from app.store.engine.connect import upsert
-from app.store.engine.rows import AMONG, plain_rows, sql_rows
+from app.store.engine.connect import AMONG, plain_rows, sql_rows, upsert
 from app.store.records import LinkRecord
 from app.store.tables import COMMENT, FACT, ISSUE, LINK, OCCURRENCE, READING, SIGNATURE
 

@@ -17,8 +17,7 @@ import numpy as np
 from sqlalchemy import delete, insert, select
 from sqlmodel import Session
 
-from app.store.engine.connect import KEYS_PER_QUERY, take_turn, upsert
-from app.store.engine.rows import AMONG, plain_rows
+from app.store.engine.connect import AMONG, KEYS_PER_QUERY, plain_rows, take_turn, upsert
 from app.store.github.counts import KeptCounts, add_to_tally, find_tallies
 from app.store.tables import POSTING, PROFILE, TERM
 

@@ -9,18 +9,25 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, String, cast, func, literal, union
-from sqlalchemy import select as sql_select
+from sqlalchemy import ColumnElement, Select, String, cast, func, literal, select, union
 from sqlmodel import Session
 
-from app.store.tables import metadata
-
-_ISSUES, _READINGS, _FACTS, _COMMENTS, _LINKS, _MEMBERS = (
-    metadata.tables[name] for name in ("issue", "reading", "fact", "comment", "link", "cluster_member")
+from app.store.tables import (
+    CLUSTER_MEMBER,
+    COMMENT,
+    FACT,
+    FIX_CONTAINMENT,
+    ISSUE,
+    LINK,
+    PULL_REQUEST,
+    READING,
+    RELEASE,
+    RELEASE_PULL,
 )
-_ISSUE, _READING, _FACT, _COMMENT, _LINK = _ISSUES.c, _READINGS.c, _FACTS.c, _COMMENTS.c, _LINKS.c
-_PULL, _RELEASE = metadata.tables["pull_request"].c, metadata.tables["release"].c
-_NAMED, _HELD = metadata.tables["release_pull"].c, metadata.tables["fix_containment"].c
+
+_ISSUE, _READING, _FACT, _COMMENT, _LINK = ISSUE.c, READING.c, FACT.c, COMMENT.c, LINK.c
+_PULL, _RELEASE, _MEMBER = PULL_REQUEST.c, RELEASE.c, CLUSTER_MEMBER.c
+_NAMED, _HELD = RELEASE_PULL.c, FIX_CONTAINMENT.c
 _COMMENT_SOURCE = "comment:"
 NO_FAILURE = "none"
 """The kind of what reports no failure."""
@@ -79,12 +86,10 @@ def _between(column: ColumnElement[Any], start: datetime, end: datetime) -> Colu
 def opened_between(session: Session, repo_id: int, start: datetime, end: datetime) -> list[Opened]:
     """The issues opened in this time, by number."""
     kind = func.coalesce(_READING.failure_kind, NO_FAILURE)
-    joined = _ISSUES.outerjoin(
-        _READINGS, (_READING.repo_id == _ISSUE.repo_id) & (_READING.number == _ISSUE.number)
-    ).outerjoin(_MEMBERS, (_MEMBERS.c.repo_id == _ISSUE.repo_id) & (_MEMBERS.c.number == _ISSUE.number))
     query = (
-        sql_select(_ISSUE.number, _ISSUE.created_at, kind, _MEMBERS.c.cluster_id)
-        .select_from(joined)
+        select(_ISSUE.number, _ISSUE.created_at, kind, _MEMBER.cluster_id)
+        .outerjoin_from(ISSUE, READING)
+        .outerjoin(CLUSTER_MEMBER, (_MEMBER.repo_id == _ISSUE.repo_id) & (_MEMBER.number == _ISSUE.number))
         .where(*_issues(repo_id), _between(_ISSUE.created_at, start, end))
         .order_by(_ISSUE.number)
     )
@@ -94,7 +99,7 @@ def opened_between(session: Session, repo_id: int, start: datetime, end: datetim
 def opened_span(session: Session, repo_id: int) -> OpenedSpan:
     """From when to when issues were opened; None and zero where nothing is stored."""
     undated = func.count() - func.count(_ISSUE.created_at)
-    query = sql_select(func.min(_ISSUE.created_at), func.max(_ISSUE.created_at), undated)
+    query = select(func.min(_ISSUE.created_at), func.max(_ISSUE.created_at), undated)
     return OpenedSpan(*session.connection().execute(query.where(*_issues(repo_id))).one())
 
 
@@ -102,14 +107,14 @@ def nearest_opened(session: Session, repo_id: int, moment: datetime, *, before: 
     """When the last issue before a moment was opened; without `before` the first at or after it."""
     side = _ISSUE.created_at < moment if before else _ISSUE.created_at >= moment
     order = _ISSUE.created_at.desc() if before else _ISSUE.created_at
-    query = sql_select(_ISSUE.created_at).where(*_issues(repo_id), side).order_by(order).limit(1)
+    query = select(_ISSUE.created_at).where(*_issues(repo_id), side).order_by(order).limit(1)
     return session.connection().execute(query).scalar()
 
 
 def release_dates(session: Session, repo_id: int, *, full: bool = False) -> list[DatedRelease]:
     """The releases that have a date, or the full ones among them, the oldest first."""
     query = (
-        sql_select(_RELEASE.tag, _RELEASE.published_at, _RELEASE.is_prerelease)
+        select(_RELEASE.tag, _RELEASE.published_at, _RELEASE.is_prerelease)
         .where(_RELEASE.repo_id == repo_id, _RELEASE.published_at.is_not(None))
         .order_by(_RELEASE.published_at, _RELEASE.tag)
     )
@@ -127,31 +132,29 @@ def maybe_fixed_between(
     """
     tags = [item.tag for item in release_dates(session, repo_id) if start <= item.published_at < end]
     begun = union(
-        sql_select(_PULL.number).where(_PULL.repo_id == repo_id, _between(_PULL.merged_at, start, end)),
-        sql_select(_NAMED.number).where(_NAMED.repo_id == repo_id, _NAMED.tag.in_(tags)),
-        sql_select(_HELD.number).where(
-            _HELD.repo_id == repo_id, _HELD.tag.in_(tags), _HELD.contained.is_(True)
-        ),
+        select(_PULL.number).where(_PULL.repo_id == repo_id, _between(_PULL.merged_at, start, end)),
+        select(_NAMED.number).where(_NAMED.repo_id == repo_id, _NAMED.tag.in_(tags)),
+        select(_HELD.number).where(_HELD.repo_id == repo_id, _HELD.tag.in_(tags), _HELD.contained.is_(True)),
     ).cte("begun")
-    pulls = sql_select(begun.c.number).cte("pulls", recursive=True)
+    pulls = select(begun.c.number).cte("pulls", recursive=True)
     ours = (_LINK.repo_id == repo_id) & (_LINK.target_repo == repo)
     pulls = pulls.union(
-        sql_select(_LINK.target_number)
-        .join_from(pulls, _LINKS, _LINK.number == pulls.c.number)
+        select(_LINK.target_number)
+        .join_from(pulls, LINK, _LINK.number == pulls.c.number)
         .where(ours, _LINK.kind.in_(("reverts", "relands")))
     )
-    wanted = sql_select(pulls.c.number)
-    named = sql_select(literal("#") + cast(pulls.c.number, String))
+    wanted = select(pulls.c.number)
+    named = select(literal("#") + cast(pulls.c.number, String))
     fixes = _FACT.repo_id == repo_id, _FACT.field == "fix"
     plain = {tag.removeprefix("v") for tag in tags}
     release = _READING.facts["fix"]["released_in"].as_string()
     found = union(
-        sql_select(_LINK.target_number).where(ours, _LINK.number.in_(wanted), _LINK.kind == "fixes"),
-        sql_select(_LINK.number).where(ours, _LINK.target_number.in_(wanted), _LINK.kind == "fixed_by"),
-        sql_select(_FACT.number).where(*fixes, _FACT.value_key.in_(named)),
-        sql_select(_READING.number).where(
+        select(_LINK.target_number).where(ours, _LINK.number.in_(wanted), _LINK.kind == "fixes"),
+        select(_LINK.number).where(ours, _LINK.target_number.in_(wanted), _LINK.kind == "fixed_by"),
+        select(_FACT.number).where(*fixes, _FACT.value_key.in_(named)),
+        select(_READING.number).where(
             _READING.repo_id == repo_id,
-            _READING.number.in_(sql_select(_FACT.number).where(*fixes)),
+            _READING.number.in_(select(_FACT.number).where(*fixes)),
             release.in_([*plain, *(f"v{tag}" for tag in plain)]),
         ),
     )
@@ -162,15 +165,15 @@ def remedies_between(session: Session, repo_id: int, start: datetime, end: datet
     """Where remedies are mentioned in comments written, or in issues opened, in this time."""
     is_comment = _FACT.source.like(f"{_COMMENT_SOURCE}%")
     in_issues = (
-        sql_select(_FACT.number, _FACT.source, _ISSUE.created_at)
-        .join_from(_FACTS, _ISSUES, (_ISSUE.repo_id == _FACT.repo_id) & (_ISSUE.number == _FACT.number))
+        select(_FACT.number, _FACT.source, _ISSUE.created_at)
+        .join_from(FACT, ISSUE, (_ISSUE.repo_id == _FACT.repo_id) & (_ISSUE.number == _FACT.number))
         .where(*_issues(repo_id), _between(_ISSUE.created_at, start, end), ~is_comment)
     )
     in_comments = (
-        sql_select(_FACT.number, _FACT.source, _COMMENT.created_at)
+        select(_FACT.number, _FACT.source, _COMMENT.created_at)
         .join_from(
-            _FACTS,
-            _COMMENTS,
+            FACT,
+            COMMENT,
             (_COMMENT.repo_id == _FACT.repo_id)
             & (_COMMENT.issue_number == _FACT.number)
             & (_FACT.source == literal(_COMMENT_SOURCE) + cast(_COMMENT.id, String)),
@@ -191,10 +194,10 @@ def values_in_reports(
 ) -> list[tuple[str, str, str, int]]:
     """Values in the failures opened in this time: field, value, value in lower case, number; each once."""
     query: Select[Any] = (
-        sql_select(_FACT.field, _FACT.value, _FACT.value_key, _FACT.number)
-        .select_from(_ISSUES)
-        .join(_READINGS, (_READING.repo_id == _ISSUE.repo_id) & (_READING.number == _ISSUE.number))
-        .join(_FACTS, (_FACT.repo_id == _ISSUE.repo_id) & (_FACT.number == _ISSUE.number))
+        select(_FACT.field, _FACT.value, _FACT.value_key, _FACT.number)
+        .select_from(ISSUE)
+        .join(READING, (_READING.repo_id == _ISSUE.repo_id) & (_READING.number == _ISSUE.number))
+        .join(FACT, (_FACT.repo_id == _ISSUE.repo_id) & (_FACT.number == _ISSUE.number))
         .where(*_issues(repo_id), _between(_ISSUE.created_at, start, end))
         .where(_READING.failure_kind != NO_FAILURE, _FACT.field.in_(list(fields)))
     )

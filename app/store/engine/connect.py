@@ -13,7 +13,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, ColumnElement, Connection, Engine, Select, Table, create_engine, event, text
+from sqlalchemy import (
+    URL,
+    ColumnElement,
+    Connection,
+    Engine,
+    Select,
+    Table,
+    bindparam,
+    create_engine,
+    event,
+    text,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
@@ -50,6 +61,8 @@ SERVER_OPTIONS: Mapping[str, str | int] = {
 }
 """What PostgreSQL is reached with unless the address says otherwise: a host that is gone is noticed within a
 minute, and no query is compiled, which takes longer than any query of ours."""
+AMONG = ":among"
+"""What stands in a query of `plain_rows` behind a column that is asked to be one of the keys."""
 TURN_KEY = 0x7475726E
 """Of the lock that writers hold in turn; this one spells "turn"."""
 
@@ -178,6 +191,42 @@ def rows_in_parts(
     for start in range(0, len(asked), KEYS_PER_QUERY):
         part = column.in_(asked[start : start + KEYS_PER_QUERY])
         yield from session.connection().execute(query.where(part))
+
+
+def plain_rows(session: Session, query: str, keys: Sequence[int]) -> list[Any]:
+    """The driver's tuples of a query with `AMONG` in it: wrapping many rows costs more than the query.
+
+    The keys are bound as one value, so that one statement serves for any number and is prepared once.
+    """
+    if not keys:
+        return []
+    connection = session.connection()
+    listed = ",".join(map(str, keys))
+    if is_sqlite(connection):
+        condition, bound = "IN (SELECT value FROM json_each(?))", f"[{listed}]"
+    else:
+        condition, bound = "= ANY(CAST(%s AS bigint[]))", f"{{{listed}}}"
+    result = connection.exec_driver_sql(query.replace(AMONG, condition), (bound,))
+    rows = result.cursor.fetchall() if result.cursor is not None else []
+    result.close()
+    return list(rows)
+
+
+def sql_rows(session: Session, query: str, **values: Any) -> list[Any]:
+    """The driver's tuples of a query in SQL that both engines understand, of numbers and texts only.
+
+    A list is bound as in `number IN :numbers`; where one is empty there are no rows.
+    """
+    if any(value == [] for value in values.values()):
+        return []
+    statement = text(query)
+    for name, value in values.items():
+        if isinstance(value, list):
+            statement = statement.bindparams(bindparam(name, expanding=True))
+    result = session.connection().execute(statement, values)
+    rows = result.cursor.fetchall() if result.cursor is not None else []
+    result.close()
+    return list(rows)
 
 
 def upsert(

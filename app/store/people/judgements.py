@@ -16,11 +16,11 @@ from sqlmodel import Session
 
 from app.store.engine.connect import rows_in_parts, take_turn
 from app.store.records import Pair, pair_of
-from app.store.tables import metadata
+from app.store.tables import JUDGEMENT
 
 Verdict = Literal["same", "different"]
 UndoneWhy = Literal["undone", "replaced"]
-_TABLE = metadata.tables["judgement"]
+_TABLE = JUDGEMENT
 _IN_FORCE = _TABLE.c.undone_at.is_(None)
 
 

@@ -12,7 +12,7 @@ from app.knowledge.indexing import derive
 from app.knowledge.indexing.batches import load_starter_set, rederive_all
 from app.knowledge.indexing.derive import DeriveResult, derive_issues
 from app.store.derived.readings import find_facts, links_from, stale_numbers
-from app.store.engine.rows import sql_rows
+from app.store.engine.connect import sql_rows
 from app.store.github.comments import save_comments
 from app.store.github.issues import add_repository, find_repository, save_issues
 from app.store.records import LinkRecord

@@ -18,8 +18,8 @@ from app.knowledge.version.regressions import (
     regression_versions,
     regressions,
 )
+from app.store.derived.facts import Merged
 from app.store.derived.readings import Reading, save_readings
-from app.store.derived.versions import Merged
 from app.store.github.comments import save_comments
 from app.store.github.issues import add_repository, save_issues
 from app.store.github.releases import save_releases

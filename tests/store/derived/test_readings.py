@@ -22,7 +22,7 @@ from app.store.derived.readings import (
     stale_numbers,
     value_key,
 )
-from app.store.engine.rows import sql_rows
+from app.store.engine.connect import sql_rows
 from app.store.github.comments import save_comments
 from app.store.github.issues import add_repository, save_issues
 from app.store.records import LinkRecord

@@ -15,10 +15,12 @@ from app.store.github.comments import find_comments, save_comments
 from app.store.github.issues import (
     add_repository,
     count_issues,
+    find_cards,
     find_issues,
     find_repository,
     get_issue,
     numbers_of,
+    save_cards,
     save_issues,
 )
 from app.store.github.releases import first_releases_of, newest_release, save_releases, tags_of
@@ -332,3 +334,36 @@ def read(session: Session, number: int, *, error: bool = True) -> None:
     told = ErrorFact(type="ValueError", message="no") if error else None
     facts = Facts(number=number, is_failure=error, failure_kind="exception" if error else "none", error=told)
     save_readings(session, 1, [Reading(number, facts)], rules_version="1")
+
+
+def test_cards_are_found_by_number(store: Store) -> None:
+    with store.unit_of_work() as session:
+        repo_id = add_repository(session, REPO)
+        save_cards(session, repo_id, {1: "number = 1", 2: "number = 2"})
+
+        assert find_cards(session, repo_id, [2, 3]) == {2: "number = 2"}
+
+
+def test_a_card_saved_again_is_replaced(store: Store) -> None:
+    with store.unit_of_work() as session:
+        repo_id = add_repository(session, REPO)
+        save_cards(session, repo_id, {1: "old"})
+        save_cards(session, repo_id, {1: "new"})
+
+        assert find_cards(session, repo_id, [1]) == {1: "new"}
+
+
+def test_a_card_stays_when_github_s_row_arrives(store: Store) -> None:
+    with store.unit_of_work() as session:
+        repo_id = add_repository(session, REPO)
+        save_cards(session, repo_id, {1: "kept"})
+        save_issues(session, repo_id, [an_issue(1)])
+
+        assert find_cards(session, repo_id, [1]) == {1: "kept"}
+
+
+def test_a_card_belongs_to_its_repository(store: Store) -> None:
+    with store.unit_of_work() as session:
+        save_cards(session, add_repository(session, REPO), {1: "kept"})
+
+        assert find_cards(session, add_repository(session, "other/engine"), [1]) == {}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.extract.facts import ErrorFact, Evidence, Facts, Workaround
-from app.store.derived.facets import (
+from app.store.derived.facts import (
     column_values_of,
     field_values_of,
     find_estimated_dates,

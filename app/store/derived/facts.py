@@ -1,0 +1,242 @@
+"""Questions to the facts of all issues, by indexes that hold no texts: by field, by version, by place.
+
+The issues of lists are those of one repository that GitHub still has; pull requests are none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from sqlalchemy import or_, select
+from sqlmodel import Session
+
+from app.extract.facts import Regression
+from app.store.engine.connect import sql_rows
+from app.store.records import CARD
+from app.store.tables import FACT, ISSUE, PULL_REQUEST, READING, RELEASE_PULL
+
+_FACT, _READING, _ISSUE, _PULL, _NAMED = FACT.c, READING.c, ISSUE.c, PULL_REQUEST.c, RELEASE_PULL.c
+
+
+Listed = tuple[int, str]
+"""An issue's number and its state."""
+FieldValue = tuple[str, str, int]
+"""A value that stands in an issue's facts: field, value in lower case, number."""
+ReadingColumn = Literal["failure_kind", "error_type", "has_remedy"]
+ColumnValue = tuple[str, int]
+"""A column's value of an issue as a whole, and its number."""
+
+_LISTED = "repo_id = :repo_id AND NOT is_pull_request AND gone_at IS NULL"
+
+
+def listed_states(session: Session, repo_id: int, *, since: datetime | None = None) -> list[Listed]:
+    """All issues with their states, or those opened at or after a time."""
+    if since is None:
+        return sql_rows(session, f"SELECT number, state FROM issue WHERE {_LISTED}", repo_id=repo_id)  # noqa: S608
+    query = select(_ISSUE.number, _ISSUE.state).where(
+        _ISSUE.repo_id == repo_id,
+        _ISSUE.is_pull_request.is_(False),
+        _ISSUE.gone_at.is_(None),
+        _ISSUE.created_at >= since,
+    )
+    return [(number, state) for number, state in session.connection().execute(query)]
+
+
+def numbers_labelled(session: Session, repo_id: int, label: str) -> set[int]:
+    """The issues that carry a label, whatever its case."""
+    query = f"SELECT number, CAST(labels AS text) FROM issue WHERE {_LISTED}"  # noqa: S608
+    wanted = label.casefold()
+    rows = sql_rows(session, query, repo_id=repo_id)
+    return {number for number, labels in rows if wanted in map(str.casefold, json.loads(labels))}
+
+
+def field_values_of(session: Session, repo_id: int, fields: Sequence[str]) -> list[FieldValue]:
+    """What stands in the facts of all issues under these fields."""
+    query = "SELECT field, value_key, number FROM fact WHERE field IN :fields AND repo_id = :repo_id"
+    return sql_rows(session, query, repo_id=repo_id, fields=list(fields))
+
+
+def column_values_of(session: Session, repo_id: int, name: ReadingColumn) -> list[ColumnValue]:
+    """A column of the issues that were read; those without a value are left out."""
+    known = "has_remedy" if name == "has_remedy" else f"{name} IS NOT NULL"
+    query = f"SELECT {name}, number FROM reading WHERE repo_id = :repo_id AND {known}"  # noqa: S608
+    return sql_rows(session, query, repo_id=repo_id)
+
+
+def find_estimated_dates(session: Session, repo_id: int, numbers: Sequence[int]) -> set[int]:
+    """Which of these issues came from a file whose dates are estimates, as the file itself says."""
+    query = select(_ISSUE.number).where(
+        _ISSUE.repo_id == repo_id,
+        _ISSUE.number.in_(list(numbers)),
+        _ISSUE.raw["x_dates_estimated"].as_boolean().is_(True),
+    )
+    return set(session.connection().execute(query).scalars())
+
+
+def find_titles(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, str]:
+    """The titles of these issues."""
+    query = "SELECT number, title FROM issue WHERE repo_id = :repo_id AND number IN :numbers"
+    return dict(sql_rows(session, query, repo_id=repo_id, numbers=list(numbers)))
+
+
+REGRESSION_FIELDS = tuple(f"regression.{name}" for name in Regression.model_fields)
+NUMBERS_PER_STATEMENT = 5000
+"""Below what SQLite binds in one statement."""
+
+
+class StatedRange(NamedTuple):
+    """The range a failure states, and whether its issue is open."""
+
+    span: Regression
+    is_open: bool
+
+
+class Merged(NamedTuple):
+    """A merged pull request."""
+
+    number: int
+    title: str
+    url: str
+    merged_at: datetime
+
+
+def known_values(session: Session, field: str) -> list[str]:
+    """The values of a field that stand in any repository's facts, in lower case, each once."""
+    # Without the repository the index alone answers; what another one says matches none of ours.
+    rows = sql_rows(session, "SELECT DISTINCT value_key FROM fact WHERE field = :field", field=field)
+    return [value for (value,) in rows]
+
+
+def numbers_with(session: Session, repo_id: int, field: str, values: Sequence[str]) -> list[int]:
+    """The issues whose facts hold one of these values, given in lower case."""
+    query = """
+        SELECT DISTINCT number FROM fact
+        WHERE repo_id = :repo_id AND field = :field AND value_key IN :value_keys
+    """
+    rows = sql_rows(session, query, repo_id=repo_id, field=field, value_keys=list(values))
+    return [number for (number,) in rows]
+
+
+def stated_regressions(session: Session, repo_id: int) -> dict[int, StatedRange]:
+    """The range of every failure that states one and is still on GitHub."""
+    # The index of facts by field finds the few; with the repository, SQLite would walk the one by issue.
+    # The range itself is read where it was written as one.
+    stated = select(_FACT.number).where(_FACT.field.in_(REGRESSION_FIELDS))
+    query = (
+        select(_READING.number, _READING.facts["regression"], _ISSUE.state)
+        .join_from(
+            READING,
+            ISSUE,
+            (_ISSUE.repo_id == _READING.repo_id) & (_ISSUE.number == _READING.number),
+        )
+        .where(
+            _READING.repo_id == repo_id,
+            _READING.number.in_(stated),
+            _ISSUE.gone_at.is_(None),
+            _ISSUE.is_pull_request.is_(False),
+            _READING.facts["is_failure"].as_boolean(),
+        )
+    )
+    return {
+        number: StatedRange(Regression.model_validate(value), state == "open")
+        for number, value, state in session.connection().execute(query)
+        if value
+    }
+
+
+def count_duplicates(session: Session, repo: str, repo_id: int, numbers: Sequence[int]) -> dict[int, int]:
+    """How many issues of the repository are said to repeat each of these."""
+    query = """
+        SELECT target_number, count(*) FROM link
+        WHERE repo_id = :repo_id AND target_repo = :repo AND kind = 'duplicate' AND target_number IN :numbers
+        GROUP BY target_number
+    """
+    asked = list(numbers)[:NUMBERS_PER_STATEMENT]
+    return dict(sql_rows(session, query, repo_id=repo_id, repo=repo, numbers=asked))
+
+
+def merged_between(
+    session: Session,
+    repo_id: int,
+    *,
+    after: datetime,
+    before: datetime,
+    tags: Sequence[str],
+    lacking: Sequence[str],
+) -> list[Merged]:
+    """Pull requests merged in this time or named in the notes of `tags`, and not in those of `lacking`."""
+    named = select(_NAMED.number).where(_NAMED.repo_id == repo_id, _NAMED.tag.in_(list(tags)))
+    out = select(_NAMED.number).where(_NAMED.repo_id == repo_id, _NAMED.tag.in_(list(lacking)))
+    query = (
+        select(_PULL.number, _ISSUE.title, _ISSUE.url, _PULL.merged_at)
+        .join_from(
+            PULL_REQUEST,
+            ISSUE,
+            (_ISSUE.repo_id == _PULL.repo_id) & (_ISSUE.number == _PULL.number),
+        )
+        .where(
+            _PULL.repo_id == repo_id,
+            _PULL.merged_at.is_not(None),
+            _PULL.merged_at <= before,
+            or_(_PULL.merged_at > after, _PULL.number.in_(named)),
+            _PULL.number.not_in(out),
+        )
+        .order_by(_PULL.merged_at, _PULL.number)
+    )
+    return [Merged(*row) for row in session.connection().execute(query)]
+
+
+CAUSE = "error.message"
+WRAPPER = "error.wrappers"
+BODY = "body"
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSpan:
+    """A quote of the text, and where it begins."""
+
+    quote: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatedError:
+    """`text` is the body; where only a card is known, the card's file. Places are those of `text`."""
+
+    text: str
+    is_card: bool
+    cause: ErrorSpan
+    wrappers: tuple[ErrorSpan, ...] = ()
+    frame: str | None = None
+
+
+def find_stated_error(session: Session, repo_id: int, number: int) -> StatedError | None:
+    """Where the issue's own text states its error; None if it does not."""
+    query = """
+        SELECT issue.origin, issue.body, card.text, reading.facts -> 'error' ->> 'frame' FROM issue
+        LEFT JOIN card ON card.repo_id = issue.repo_id AND card.number = issue.number
+        LEFT JOIN reading ON reading.repo_id = issue.repo_id AND reading.number = issue.number
+        WHERE issue.repo_id = :repo_id AND issue.number = :number
+    """
+    issue = sql_rows(session, query, repo_id=repo_id, number=number)
+    if not issue:
+        return None
+    origin, body, card, frame = issue[0]
+    is_card = origin == CARD and card is not None
+    query = """
+        SELECT field, quote, start FROM fact
+        WHERE repo_id = :repo_id AND number = :number AND field IN :fields AND source = :source
+        ORDER BY position
+    """
+    source, fields = CARD if is_card else BODY, [CAUSE, WRAPPER]
+    rows = sql_rows(session, query, repo_id=repo_id, number=number, fields=fields, source=source)
+    spans = [(field, ErrorSpan(quote, start)) for field, quote, start in rows]
+    cause = next((span for field, span in spans if field == CAUSE), None)
+    if cause is None:
+        return None
+    wrappers = tuple(span for field, span in spans if field == WRAPPER)
+    return StatedError(card if is_card else body, is_card, cause, wrappers, frame)
