@@ -1,13 +1,8 @@
-"""Frames that a narrow screen broke over two lines, put together again.
-
-In: `LogLine`s in the order of the log. Out: the same, where the first line of a broken frame holds the whole
-of it and the rest is left out. Known are Python's own form behind a log prefix, which stands only before
-the first part, and rich's boxes.
-
-Places in tracebacks: how each kind of program prints a frame, and which frames tell nothing.
+"""Places in tracebacks: how each kind of program prints a frame, and which frames are plumbing.
 
 In: a line's text. Out: a `Frame` (file and function, no line number), or None. Known are Python's own
 tracebacks, notebooks, pytest, rich's boxes, the fault handler's stacks and the lists of embedded Pythons.
+`join_frames` puts frames together that a narrow screen broke over two lines.
 """
 
 from __future__ import annotations
@@ -30,40 +25,40 @@ _WORDS = frozenset({"pass", "return", "raise", "break", "continue", "yield", "tr
 _BOX = " \t│┃║|"
 
 
-def join_frames(told: Sequence[LogLine]) -> Sequence[LogLine]:
+def join_frames(lines: Sequence[LogLine]) -> Sequence[LogLine]:
     """The lines with every broken frame in one."""
     joined: list[LogLine] = []
     skip = 0
-    for at, line in enumerate(told):
+    for at, line in enumerate(lines):
         if skip:
             skip -= 1
             continue
         whole = line
-        if at + 1 < len(told):
+        if at + 1 < len(lines):
             if 'File "' in line.text:
-                whole, skip = _python(told, at)
+                whole, skip = _python(lines, at)
             elif "│" in line.raw and line.text.lstrip()[:1] in {"/", "~"}:
-                whole, skip = _boxed(told, at)
+                whole, skip = _boxed(lines, at)
         joined.append(whole)
     return joined
 
 
-def _python(told: Sequence[LogLine], at: int) -> tuple[LogLine, int]:
+def _python(lines: Sequence[LogLine], at: int) -> tuple[LogLine, int]:
     """A frame in Python's own form, and how many lines below it were part of it."""
-    line = told[at]
-    if not _goes_on(told[at + 1]) or len(line.raw) < MIN_SCREEN:
+    line = lines[at]
+    if not _goes_on(lines[at + 1]) or len(line.raw) < MIN_SCREEN:
         return line, 0
     text = line.text.rstrip("\r")
     found = PYTHON.search(text)
     if found is not None and found.group(2) and found.end() == len(text):
-        rest = told[at + 1].text
+        rest = lines[at + 1].text
         open_ended = bool(line.level or line.process) and found.group(2)[-1:] != ">"
         whole = open_ended and _REST_OF_NAME.match(rest) and rest not in _WORDS and terminal(rest) is None
         return (replace(line, text=text + rest), 1) if whole else (line, 0)
-    for parts in range(1, min(MAX_PARTS, len(told) - at)):
-        if not _goes_on(told[at + parts]):
+    for parts in range(1, min(MAX_PARTS, len(lines) - at)):
+        if not _goes_on(lines[at + parts]):
             break
-        text += told[at + parts].text
+        text += lines[at + parts].text
         whole = PYTHON.search(text)
         if whole is not None and whole.group(2) and whole.end() > len(line.text):
             return replace(line, text=text), parts
@@ -76,15 +71,15 @@ def _goes_on(line: LogLine) -> bool:
     return not line.level and not line.process and text[:2] != "  " and 'File "' not in text
 
 
-def _boxed(told: Sequence[LogLine], at: int) -> tuple[LogLine, int]:
+def _boxed(lines: Sequence[LogLine], at: int) -> tuple[LogLine, int]:
     """A frame within a box, and how many lines below it were part of it."""
-    line = told[at]
+    line = lines[at]
     text = line.text.strip(_BOX)
     if other_frame(text) is not None:
         return line, 0
-    for parts in range(1, min(MAX_PARTS, len(told) - at)):
-        rest = told[at + parts].text.strip(_BOX)
-        if "│" not in told[at + parts].raw or not rest or (other_frame(rest) and rest[0] == "/"):
+    for parts in range(1, min(MAX_PARTS, len(lines) - at)):
+        rest = lines[at + parts].text.strip(_BOX)
+        if "│" not in lines[at + parts].raw or not rest or (other_frame(rest) and rest[0] == "/"):
             break
         for glue in ("", " "):
             if other_frame(text + glue + rest) is not None:
