@@ -109,8 +109,8 @@ def main() -> None:
     print(f"{len(judged)} values of {len({item.number for item in judged})} issues")
     print(f"expected calibration error: {error:.3f} in {FOLDS} folds, {before:.3f} as the rules say now")
     table = learn(judged)
-    told = {"rules_version": RULES_VERSION, "values": len(judged), "fold_error": round(error, 3)}
-    out = {**told, "fields": table.fields, "rules": table.rules}
+    learned = {"rules_version": RULES_VERSION, "values": len(judged), "fold_error": round(error, 3)}
+    out = {**learned, "fields": table.fields, "rules": table.rules}
     asked.out.write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
 
 
@@ -151,8 +151,8 @@ def judge(facts: Facts, label: dict[str, Any]) -> Iterator[Judged]:
                 continue
             is_right = _is_error(key, item.value, label["error"] or {})
         elif field in _PLAINLY:
-            told, fold = label[field], _PLAINLY[field]
-            wanted = (told or {}).get(key) if key else told
+            stated, fold = label[field], _PLAINLY[field]
+            wanted = (stated or {}).get(key) if key else stated
             is_right = fold(item.value) in {fold(str(one)) for one in _listed(wanted)}
         else:
             continue

@@ -125,9 +125,9 @@ def learn_order(
     """RankWeights of the features: what sets a right candidate over a wrong one; none counts against."""
     rows, weights = [], []
     for example in examples:
-        told = [(features(example, item), item.key in example.right) for item in example.candidates]
-        good = [row for row, right in told if right][:MAX_RIGHT]
-        bad = [row for row, right in told if not right][:MAX_WRONG]
+        rated = [(features(example, item), item.key in example.right) for item in example.candidates]
+        good = [row for row, right in rated if right][:MAX_RIGHT]
+        bad = [row for row, right in rated if not right][:MAX_WRONG]
         for one in good:
             for other in bad:
                 rows.append(np.subtract(one, other))

@@ -9,6 +9,7 @@ What each issue is compared by is kept packed, so that a pair is weighed without
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Select, delete, func, select, tuple_
@@ -152,16 +153,8 @@ def _remove(session: Session, keys: Mapping[str, int], repo: str, links: Links) 
 def _row(
     repo_id: int, number: int, target_repo: str, target: int, link: LinkRecord, kind: str = SIMILAR
 ) -> dict[str, Any]:
-    return {
-        "repo_id": repo_id,
-        "number": number,
-        "target_repo": target_repo,
-        "target_number": target,
-        "kind": kind,
-        "score": link.score,
-        "channel": link.channel,
-        "reason": link.reason,
-    }
+    ends = {"repo_id": repo_id, "number": number, "target_repo": target_repo, "target_number": target}
+    return asdict(link) | ends | {"kind": kind}
 
 
 def _insert(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
