@@ -1,42 +1,74 @@
-"""The house rules as a test: who may import whom, who may use which library, how long a module may be."""
+"""The rules of the house: who may import whom, who may use which library, how modules and tests are laid out."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 
-FLOORS = {
-    "app.errors": 0,
-    "app.paths": 0,
-    "app.config": 1,
-    "app.render": 1,
-    "app.extract": 1,
-    "app.starter": 2,
-    "app.store": 2,
-    "app.match": 3,
-    "app.train": 4,
-    "app.knowledge": 4,
-    "app.web": 5,
-    "ingest": 5,
-    "app.terminal": 5,
-    "app.remote": 5,
-    "app.bench": 6,
-    "app.main": 6,
-    "app.server": 7,
-    "app.commands": 8,
-    "app.cli": 9,
-}
-"""A room may import rooms of lower floors, and its own. Rooms of one floor never meet."""
+ROOMS: Sequence[Sequence[str]] = (
+    ("app.errors", "app.paths"),
+    ("app.config", "app.render", "app.extract"),
+    ("app.starter", "app.store"),
+    ("app.match",),
+    ("app.knowledge", "app.train"),
+    ("app.web", "app.terminal", "app.remote", "ingest"),
+    ("app.main", "app.bench"),
+    ("app.server",),
+    ("app.commands",),
+    ("app.cli",),
+)
+"""Rooms from the ground up. A room may import lower floors and itself; rooms of one floor never meet."""
 
-SIDE_DOORS = {
-    ("app.store", "app.paths"): "the archive must find the migrations",
-    ("app.server.run", "app.main"): "the server runs the application",
+FLOORS: dict[str, Sequence[Sequence[str]]] = {
+    "app.extract": (
+        ("lists", "facts"),
+        ("rules", "versions"),
+        ("text", "evidence"),
+        ("log", "redaction"),
+        ("fields",),
+        ("remedies",),
+        ("prose",),
+        ("reader", "summary", "jsonl"),
+    ),
+    "app.store": (
+        ("tables", "records"),
+        ("engine",),
+        ("session", "schema"),
+        ("github", "people"),
+        ("derived",),
+        ("backup",),
+    ),
+    "app.match": (("search",), ("pairs",), ("clusters",)),
+    "app.knowledge": (
+        ("text", "labels", "statistics", "iso_week"),
+        ("freshness", "fix"),
+        ("remedies",),
+        ("issue",),
+        ("version",),
+        ("cluster",),
+        ("diagnosis", "digest", "indexing"),
+        ("home", "operations"),
+    ),
+    "app.web": (
+        ("headers", "cache", "deps", "body"),
+        ("views",),
+        ("answers",),
+        ("middleware",),
+        ("routes", "mcp"),
+    ),
+    "ingest": (("github", "parse"), ("derive",), ("sync", "one_issue", "webhook", "importer")),
 }
+"""The floors inside a room, likewise: folders and modules that lie directly in it."""
+
+SIDE_DOORS = {("app.store", "app.paths"): "the archive finds the migrations"}
 
 FENCES = {
     "httpx": {"ingest", "app.remote"},
@@ -45,7 +77,7 @@ FENCES = {
     "sqlalchemy": {"app.store", "migrations"},
     "sklearn": {"app.match", "app.train", "app.bench"},
     "bm25s": {"app.bench"},
-    "fastapi": {"app.web", "app.main", "app.server.run"},
+    "fastapi": {"app.web", "app.main", "app.server"},
     "starlette": {"app.web", "app.main"},
     "jinja2": {"app.render", "app.knowledge.text.markdown", "app.web.views.render"},
     "limits": {"app.web.middleware.rate_limits"},
@@ -54,115 +86,280 @@ FENCES = {
     "typer": {"app.cli", "app.commands"},
     "uvicorn": {"app.server", "app.web.middleware.client"},
     "packaging": {"app.extract.versions"},
-    "re2": {"app.extract.rules.patterns"},
+    "re2": {"app.extract.rules"},
     "stamina": {"ingest"},
 }
 """Which rooms may use a library. `sqlmodel` outside the archive: for the type of a session only."""
 
-LINES_MAX = 500
-LONGER = {}
-"""Modules that may be longer, each with the reason."""
+FOLDER_MODULES_MAX = 14
+LONG_LINES = 500
+LONGER: dict[str, str] = {}
+"""Modules longer than LONG_LINES, each with the reason why its parts belong together."""
+TINY_LINES = 25
+TINY: dict[str, str] = {}
+"""Modules shorter than TINY_LINES with a single importer, each with the reason why it stands alone."""
 
 
-def modules() -> Iterator[tuple[str, Path]]:
+@dataclass(frozen=True)
+class Module:
+    """A module of the house and what it imports."""
+
+    name: str
+    path: Path
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.path.read_text(encoding="utf-8"))
+
+    @property
+    def lines(self) -> int:
+        return len(self.path.read_text(encoding="utf-8").splitlines())
+
+    @property
+    def is_package(self) -> bool:
+        return self.path.name == "__init__.py"
+
+    @cached_property
+    def imports(self) -> list[tuple[str, ast.stmt]]:
+        """Modules imported, with the statement; `from package import module` names the module."""
+        found: list[tuple[str, ast.stmt]] = []
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                found += [(alias.name, node) for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+                for alias in node.names:
+                    whole = f"{node.module}.{alias.name}"
+                    found.append((whole if whole in NAMES else node.module, node))
+        return found
+
+
+def _modules() -> Iterator[tuple[str, Path]]:
     for top in ("app", "ingest"):
         for path in sorted((ROOT / top).rglob("*.py")):
-            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            yield name.removesuffix(".__init__"), path
+            yield ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"), path
 
 
-def imports_of(path: Path) -> Iterator[tuple[str, ast.stmt]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, node) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            yield node.module, node
+NAMES = dict(_modules())
+MODULES = [Module(name, path) for name, path in NAMES.items()]
 
 
-def room_of(module: str) -> str | None:
-    return next((room for room in FLOORS if module == room or module.startswith(room + ".")), None)
+def _inside(name: str, places: Sequence[str] | set[str]) -> str | None:
+    return next((place for place in places if name == place or name.startswith(place + ".")), None)
 
 
-MODULES = [pytest.param(name, path, id=name) for name, path in modules()]
+def _floor_of(name: str, floors: Sequence[Sequence[str]]) -> int | None:
+    return next((at for at, places in enumerate(floors) if _inside(name, places)), None)
 
 
-@pytest.mark.parametrize(("name", "path"), MODULES)
-def test_imports_go_down_only(name: str, path: Path) -> None:
-    mine = room_of(name)
-    if name == "app":
-        return
-    assert mine is not None, f"{name} is in no room: name its floor in FLOORS, or put it into a room"
-    for target, node in imports_of(path):
-        theirs = room_of(target)
-        if theirs is None or theirs == mine or (mine, theirs) in SIDE_DOORS:
-            continue
-        assert FLOORS[theirs] < FLOORS[mine], (
-            f"{name}:{node.lineno} imports {target}: {mine} (floor {FLOORS[mine]}) may import lower floors "
-            f"only, {theirs} is on floor {FLOORS[theirs]}. Move the code down, or hand the thing in from above."
-        )
+def _report(faults: Iterator[str]) -> None:
+    found = list(faults)
+    assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize(("name", "path"), MODULES)
-def test_libraries_stay_behind_their_fences(name: str, path: Path) -> None:
-    for target, node in imports_of(path):
-        library = target.split(".")[0]
-        allowed = FENCES.get(library)
-        if allowed is None:
-            continue
-        inside = any(name == room or name.startswith(room + ".") for room in allowed)
-        assert inside, f"{name}:{node.lineno} imports {library}; only {sorted(allowed) or 'tests'} may"
+def test_imports_between_rooms_go_down_only() -> None:
+    def faults() -> Iterator[str]:
+        places = [place for floor in ROOMS for place in floor]
+        for module in MODULES:
+            mine = _inside(module.name, places)
+            if mine is None and module.name != "app":
+                yield f"{module.name} is in no room: put it into one, or name its floor in ROOMS"
+            for target, node in module.imports:
+                theirs = _inside(target, places)
+                if mine is None or theirs is None or theirs == mine or (mine, theirs) in SIDE_DOORS:
+                    continue
+                if (_floor_of(theirs, ROOMS) or 0) >= (_floor_of(mine, ROOMS) or 0):
+                    yield (
+                        f"{module.name}:{node.lineno} imports {target}, and {theirs} is not below {mine}: "
+                        "move the code down, or hand the thing in from above"
+                    )
+
+    _report(faults())
 
 
-@pytest.mark.parametrize(("name", "path"), MODULES)
-def test_no_room_above_the_archive_speaks_sql(name: str, path: Path) -> None:
-    if name.startswith("app.store"):
-        return
-    for target, node in imports_of(path):
-        if target == "sqlmodel" and isinstance(node, ast.ImportFrom):
-            names = {alias.name for alias in node.names}
-            assert names == {"Session"}, f"{name}:{node.lineno}: queries belong into app.store, not {names}"
+def test_imports_inside_a_room_go_down_only() -> None:
+    def faults() -> Iterator[str]:
+        for room, names in FLOORS.items():
+            floors = [[f"{room}.{name}" for name in floor] for floor in names]
+            places = [place for floor in floors for place in floor]
+            for module in MODULES:
+                if not module.name.startswith(room + "."):
+                    continue
+                mine = _inside(module.name, places)
+                if mine is None:
+                    yield f"{module.name} has no floor in {room}: name it in FLOORS"
+                    continue
+                for target, node in module.imports:
+                    theirs = _inside(target, places)
+                    if theirs is None or theirs == mine:
+                        continue
+                    if (_floor_of(theirs, floors) or 0) > (_floor_of(mine, floors) or 0):
+                        yield f"{module.name}:{node.lineno} imports {target}, which lies above {mine}"
+
+    _report(faults())
 
 
-@pytest.mark.parametrize(("name", "path"), MODULES)
-def test_modules_are_of_a_readable_size(name: str, path: Path) -> None:
-    lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert lines <= LINES_MAX or name in LONGER, f"{name} has {lines} lines: split it by meaning"
+def test_no_two_folders_import_each_other() -> None:
+    edges: dict[tuple[str, str], str] = {}
+    for module in MODULES:
+        folder = _folder(module.name)
+        for target, node in module.imports:
+            theirs = _folder(target) if target in NAMES else folder
+            if theirs != folder:
+                edges.setdefault((folder, theirs), f"{module.name}:{node.lineno} imports {target}")
+    _report(f"{text}, and {edges[b, a]}" for (a, b), text in edges.items() if a < b and (b, a) in edges)
 
 
-@pytest.mark.parametrize(("name", "path"), MODULES)
-def test_only_config_reads_the_environment(name: str, path: Path) -> None:
-    if name == "app.config":
-        return
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        is_environ = isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"}
-        assert not is_environ, f"{name}:{node.lineno} reads the environment: settings come from app.config"
+def _folder(name: str) -> str:
+    """The folder of a module; a module directly in a room stands for itself."""
+    if (
+        NAMES[name].name == "__init__.py"
+        or name.count(".") < 2
+        or (name.startswith("ingest.") and name.count(".") < 2)
+    ):
+        return name
+    parent = name.rpartition(".")[0]
+    return name if parent in FLOORS else parent
 
 
-@pytest.mark.parametrize(("name", "path"), MODULES)
-def test_only_a_unit_of_work_commits(name: str, path: Path) -> None:
-    if name == "app.store.session":
-        return
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        is_commit = isinstance(node, ast.Attribute) and node.attr == "commit"
-        assert not is_commit, f"{name}:{node.lineno} commits: only store.session.unit_of_work does"
+def test_no_module_imports_itself_in_a_circle() -> None:
+    below: dict[str, set[str]] = {
+        module.name: {target for target, _ in module.imports if target in NAMES and target != module.name}
+        for module in MODULES
+    }
+    while free := [name for name, targets in below.items() if not targets & below.keys()]:
+        for name in free:
+            del below[name]
+    left = [name for name in below if any(name in targets for targets in below.values())]
+    assert not left, f"in a circle, or between two: {left}"
 
 
-@pytest.mark.parametrize(("name", "path"), MODULES)
-def test_every_module_says_what_it_is_for(name: str, path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), f"{name} has no docstring"
+def test_libraries_stay_behind_their_fences() -> None:
+    _report(
+        f"{module.name}:{node.lineno} imports {target}; only {sorted(allowed) or 'tests'} may"
+        for module in MODULES
+        for target, node in module.imports
+        if (allowed := FENCES.get(target.split(".")[0])) is not None and not _inside(module.name, allowed)
+    )
 
 
-@pytest.mark.parametrize(("name", "path"), MODULES)
-def test_versions_are_compared_in_one_module_only(name: str, path: Path) -> None:
-    """A `Version` is made by `app.extract.versions` alone, so that no placeholder is ever compared."""
-    if name == "app.extract.versions":
-        return
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        makes = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Version"
-        assert not makes, f"{name}: use app.extract.versions.ordered, which knows what has no place"
+def test_only_the_archive_speaks_sql() -> None:
+    _report(
+        f"{module.name}:{node.lineno}: queries belong into app.store"
+        for module in MODULES
+        for target, node in module.imports
+        if target == "sqlmodel"
+        and not module.name.startswith("app.store")
+        and isinstance(node, ast.ImportFrom)
+        and {alias.name for alias in node.names} != {"Session"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("attributes", "allowed", "why"),
+    [
+        ({"environ", "getenv"}, "app.config", "settings come from app.config"),
+        ({"commit"}, "app.store.session", "only store.session.unit_of_work commits"),
+    ],
+)
+def test_one_module_alone_does_it(attributes: set[str], allowed: str, why: str) -> None:
+    _report(
+        f"{module.name}:{node.lineno} uses .{node.attr}: {why}"
+        for module in MODULES
+        if module.name != allowed
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute) and node.attr in attributes
+    )
+
+
+def test_versions_are_compared_in_one_module_only() -> None:
+    """Only `app.extract.versions` makes a `Version`, so that no untagged build is ever compared."""
+    _report(
+        f"{module.name}:{node.lineno}: use app.extract.versions.ordered, which knows what has no place"
+        for module in MODULES
+        if module.name != "app.extract.versions"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Version"
+    )
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    _report(f"{module.name} has no docstring" for module in MODULES if not ast.get_docstring(module.tree))
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    homes: dict[str, list[str]] = defaultdict(list)
+    for module in MODULES:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].append(module.name)
+    _report(f"{name} is defined in {', '.join(where)}" for name, where in homes.items() if len(where) > 1)
+
+
+def test_no_folder_holds_more_than_a_reader_can_survey() -> None:
+    counts = Counter(
+        str(path.parent.relative_to(ROOT)) for path in NAMES.values() if path.name != "__init__.py"
+    )
+    _report(
+        f"{folder} holds {count} modules: which subject has no folder yet?"
+        for folder, count in counts.items()
+        if count > FOLDER_MODULES_MAX
+    )
+
+
+def test_a_long_module_has_a_reason() -> None:
+    long = {module.name for module in MODULES if module.lines > LONG_LINES}
+    assert long == LONGER.keys(), "name in LONGER why its parts belong together, or split it by meaning"
+
+
+def test_a_tiny_module_has_a_reason() -> None:
+    importers: Counter[str] = Counter()
+    for module in MODULES:
+        importers.update({target for target, _ in module.imports} - {module.name})
+    tiny = {
+        module.name
+        for module in MODULES
+        if not module.is_package and module.lines < TINY_LINES and importers[module.name] == 1
+    }
+    assert tiny == TINY.keys(), "put it into its importer, or name in TINY why it stands alone"
 
 
 def test_a_serving_process_loads_no_learner() -> None:
-    serving = [path for name, path in modules() if not name.startswith("app.train")]
-    importers = [str(p) for p in serving for target, _ in imports_of(p) if target.startswith("app.train")]
-    assert importers == []
+    _report(
+        f"{module.name}:{node.lineno} imports {target}"
+        for module in MODULES
+        if not module.name.startswith("app.train")
+        for target, node in module.imports
+        if target.startswith("app.train")
+    )
+
+
+ACROSS = {
+    "tests",
+    "tests/bench",
+    "tests/match",
+    "tests/browser",
+    "tests/extract",
+    "tests/ingest",
+    "tests/knowledge",
+    "tests/server",
+    "tests/store",
+    "tests/web",
+}
+"""Folders whose tests may ask about more than one module: kills, faults, attacks, both engines."""
+
+
+def test_tests_lie_where_the_code_lies() -> None:
+    def faults() -> Iterator[str]:
+        for path in sorted((ROOT / "tests").rglob("test_*.py")):
+            folder = path.parent.relative_to(ROOT)
+            if str(folder) in ACROSS:
+                continue
+            inner = folder.relative_to("tests")
+            places = [ROOT / "app" / inner, ROOT / inner]
+            name = path.name.removeprefix("test_")
+            if not any(
+                (place / name).exists() or (place / name.removesuffix(".py")).is_dir() for place in places
+            ):
+                yield f"{path.relative_to(ROOT)} tests no module of its name"
+
+    _report(faults())

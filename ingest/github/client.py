@@ -19,7 +19,7 @@ import stamina
 from app import __version__
 from app.errors import GitHubError, RefusedError, UnreachableError
 from ingest.github.origin import Origin, short_path
-from ingest.github.rate_limits import RateLimits, SystemClock, Wait, read_wait
+from ingest.github.rate_limits import RequestBudget, SystemClock, Wait, read_wait
 
 API_VERSION = "2022-11-28"
 BODY_LIMIT_BYTES = 64 * 1024 * 1024
@@ -118,7 +118,7 @@ class GitHubClient:
         self.on_wait = on_wait
         self.requests = 0
         self.not_modified = 0
-        self._limits = RateLimits(max_wait_s, token is not None)
+        self._limits = RequestBudget(max_wait_s, token is not None)
 
     def __enter__(self) -> Self:
         return self

@@ -47,7 +47,7 @@ class Wait:
 
 
 @dataclass(slots=True)
-class RateLimits:
+class RequestBudget:
     """What the last answer said of the primary limit, and how long a client waits for both.
 
     Attributes:

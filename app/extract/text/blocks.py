@@ -318,3 +318,19 @@ def _close(source: str, text: str, offset: int, block: _Open | None) -> Iterable
     start, end = block.lines[0].start, block.lines[-1].end
     words = text[start - offset : end - offset]
     yield Block(block.kind, source, start, end, words, block.heading, block.language, tuple(block.lines))
+
+
+class LinesAt:
+    """The lines of one text as `cut_lines` gives them, found by a place in it."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = tuple(cut_lines(text))
+
+    def __getitem__(self, at: int) -> Line:
+        """The line at a position, from 0."""
+        return self._lines[at]
+
+    def at(self, spot: int) -> int | None:
+        """The position of the line that holds a place of the text; None for a place between lines."""
+        found = bisect_right(self._lines, spot, key=lambda line: line.start) - 1
+        return found if found >= 0 and spot <= self._lines[found].end else None

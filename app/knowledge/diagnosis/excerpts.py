@@ -14,7 +14,7 @@ from sqlmodel import Session
 from app.extract.log.lines import unwrap
 from app.extract.reader import LogReading
 from app.extract.redaction.redact import mask_part
-from app.extract.text.lines import LinesAt
+from app.extract.text.blocks import LinesAt
 from app.knowledge.diagnosis.shapes import LineRole, MatchLine
 from app.starter.cards import parse_card
 from app.store.derived.facts import find_stated_error

@@ -116,32 +116,32 @@ def save_issues(
     return changed
 
 
-class StoredIssue(NamedTuple):
+class KnownState(NamedTuple):
     is_pull_request: bool
     origin: str
     updated_at: datetime | None
     gone_at: datetime | None
 
 
-def _stored_states(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, StoredIssue]:
-    query = select(_ISSUE.number, *(_ISSUE[name] for name in StoredIssue._fields))
+def _stored_states(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, KnownState]:
+    query = select(_ISSUE.number, *(_ISSUE[name] for name in KnownState._fields))
     rows = rows_in_parts(session, query.where(_ISSUE.repo_id == repo_id), _ISSUE.number, numbers)
-    return {number: StoredIssue(*state) for number, *state in rows}
+    return {number: KnownState(*state) for number, *state in rows}
 
 
-def _gained(fresh: Sequence[IssueRecord], stored: Mapping[int, StoredIssue]) -> KeptCounts:
+def _gained(fresh: Sequence[IssueRecord], stored: Mapping[int, KnownState]) -> KeptCounts:
     """By how many issues and pull requests there are more once these rows are stored."""
     before = _counted(stored[record.number] for record in fresh if record.number in stored)
     return _counted(fresh) - before
 
 
-def _counted(items: Iterable[IssueRecord | StoredIssue]) -> KeptCounts:
+def _counted(items: Iterable[IssueRecord | KnownState]) -> KeptCounts:
     kinds = [(item.is_pull_request, item.origin != GITHUB) for item in items]
     pulls = sum(is_pull for is_pull, _ in kinds)
     return KeptCounts(len(kinds) - pulls, pulls, sum(from_card for _, from_card in kinds))
 
 
-def _is_news(record: IssueRecord, stored: StoredIssue, seen_at: datetime | None) -> bool:
+def _is_news(record: IssueRecord, stored: KnownState, seen_at: datetime | None) -> bool:
     if seen_at is not None and stored.gone_at is not None and stored.gone_at > seen_at:
         return False
     return _replaces(record, stored.origin, stored.updated_at)

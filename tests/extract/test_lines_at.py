@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.text.blocks import cut_lines
-from app.extract.text.lines import LinesAt
+from app.extract.text.blocks import LinesAt, cut_lines
 
 FLATTENED = "### Your current environment " + "INFO 09-01 10:00:00 [core.py:1] loading " * 40
 TEXTS = st.text(alphabet="ab \r\n", max_size=60) | st.just(FLATTENED)
