@@ -28,7 +28,7 @@ from app.web.middleware.body_limits import LimitReceiving
 from app.web.middleware.client import ForwardedClient
 from app.web.middleware.conditional import ConditionalReads
 from app.web.middleware.origins import CrossOrigin
-from app.web.middleware.rate_limits import RateLimits
+from app.web.middleware.rate_limits import LimitRequests
 from app.web.middleware.request_log import LogRequests
 from app.web.routes import (
     clusters,
@@ -143,7 +143,7 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
     """What every request goes through; the last one added is the first one passed."""
     app.add_middleware(ConditionalReads)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=COMPRESSION)
-    app.add_middleware(RateLimits, anonymous=settings.rate_limit, keys=settings.api_keys)
+    app.add_middleware(LimitRequests, anonymous=settings.rate_limit, keys=settings.api_keys)
     app.add_middleware(CrossOrigin)
     app.add_middleware(ForwardedClient, trusted=settings.trusted_proxies)
     app.add_middleware(SecurityHeaders)

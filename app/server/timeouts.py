@@ -62,12 +62,12 @@ class TimedProtocol(H11Protocol):
         self._unread_timer = loop.call_later(self.unread_timeout_s, self._cut)
 
     def resume_writing(self) -> None:
-        """It does."""
+        """Resume after the client reads."""
         self._stop_unread_timer()
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Closed, by whomever."""
+        """Connection closed by either side."""
         self._stop_headers_timer()
         self._stop_unread_timer()
         super().connection_lost(exc)

@@ -97,7 +97,7 @@ async def speaking(services: Services) -> AsyncIterator[ASGIApp]:
 
 
 def allowed(public_hosts: Sequence[str]) -> TransportSecuritySettings:
-    """Which Host and Origin headers are answered: loopback and the public names, on any port unless told."""
+    """The accepted Host and Origin headers: loopback and the public names, on any port by default."""
     hosts = [
         form
         for name in (*LOOPBACK, *public_hosts)

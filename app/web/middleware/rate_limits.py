@@ -41,7 +41,7 @@ class Holder:
     rate: RateLimitItem | None
 
 
-class RateLimits:
+class LimitRequests:
     """ASGI middleware that counts requests and refuses those that are too many.
 
     Args:

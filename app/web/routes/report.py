@@ -1,9 +1,6 @@
-"""`POST /report`: an issue that is not stored is fetched because somebody asked.
+"""The report on one issue as a page, JSON and Markdown; `POST /report` fetches an issue that is not stored.
 
-What fetches it is handed in from above. GitHub's budget is the operator's: one issue at a time, and so many
-an hour, however many people ask.
-
-The report on one issue: as a page, as JSON and as Markdown.
+Fetches spend the operator's GitHub budget: one issue at a time, and a limited number an hour.
 """
 
 from __future__ import annotations

@@ -57,10 +57,9 @@ class Citations:
             self._numbers[item.field].append((item.value, self._places[_place(item)]))
 
     def numbers(self, field: str, value: str | None = None) -> tuple[int, ...]:
-        """Numbers of the sentences that say a field, or just one value of it; at most three.
+        """Numbers of at most three quotes that state a field, or one value of it.
 
-        A number behind a fact it does not say would be a false witness, so a value is looked for as it is
-        written, then as a part of what the evidence says, and else has none.
+        A value is looked for as it is written, then as a part of the evidence's value.
         """
         found = self._numbers.get(field, [])
         if not found:
@@ -95,7 +94,7 @@ class Citations:
         )
 
     def _stands(self, source: str, start: int, end: int, quote: str) -> bool:
-        """Whether the quote is where it is said to be: a mark in a wrong place would be a false witness."""
+        """Whether the quote is at its place in the text; a mark in a wrong place would mislead."""
         return start < end and self._texts.get(source, "")[start:end] == quote
 
     def _spans(self, source: str) -> list[EvidenceSpan]:

@@ -1,4 +1,4 @@
-"""How states, times and figures are said on a page: always a shape and a word, colour last."""
+"""How states, times and figures read on a page: always a shape and a word, colour last."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _merged_elsewhere(other: FixElsewhere) -> str:
 
 
 def fix_advice(fix: FixView | None) -> str:
-    """What the fix state means for the caller, in one sentence; empty where nothing can be said."""
+    """What the fix state means for the caller, in one sentence; empty where nothing is known."""
     if fix is None:
         return "Unknown whether this is fixed."
     if fix.for_you == "upgrade" and fix.released_in:
@@ -94,7 +94,7 @@ def share(part: float) -> str:
 
 
 def range_words(regression: Regression) -> str:
-    """What is said of a range of versions, in one line."""
+    """A range of versions in one line."""
     parts = (
         ("works in", regression.last_working),
         ("fails in", regression.first_failing),

@@ -17,7 +17,7 @@ from app.config import ApiKey, Settings
 from app.main import create_app
 from app.store.session import Store
 from app.web.middleware import rate_limits
-from app.web.middleware.rate_limits import RateLimits
+from app.web.middleware.rate_limits import LimitRequests
 
 KEY = "key-of-a-chatbot-0001"
 KEYS = (
@@ -32,7 +32,7 @@ class Asker:
 
     def __init__(self, rate: str = "3/minute") -> None:
         self.passed = 0
-        self._limits = RateLimits(self._app, rate, KEYS)
+        self._limits = LimitRequests(self._app, rate, KEYS)
 
     async def _app(self, _scope: Any, _receive: Any, send: Any) -> None:
         self.passed += 1
