@@ -22,8 +22,8 @@ from tests.postgresql import CannotStartError, PostgreSQL, set_up_server
 
 ENGINES = ("sqlite", "postgresql")
 SERVER = pytest.StashKey[PostgreSQL | CannotStartError]()
-LONG_SHARE = 0.2
-"""How many of the tests marked `long` a sample holds; a dozen commits see nearly all of them."""
+LONG_SHARE = 0.1
+"""How many of the tests marked `long` a sample holds; some twenty commits see nearly all of them."""
 
 # The first example of a property test compiles patterns and lists; a deadline would time that.
 for _name, _examples in (("quick", 25), ("thorough", 100)):
