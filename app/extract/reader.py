@@ -22,6 +22,7 @@ from app.extract.fields.settings import read_settings
 from app.extract.fields.versions import find_versions
 from app.extract.log.error_lines import asserted
 from app.extract.log.lines import LogLine, read_lines
+from app.extract.log.outcome import Outcome, find_outcome, is_of_vllm
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.root_cause import BESIDE, HINT, CauseChain, find_cause, read_errors, title_first
 from app.extract.log.signature import make_signature
@@ -66,13 +67,18 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class LogReading:
-    """What a pasted log says; `lines` are those of the log, unwrapped."""
+    """What a pasted log says; `lines` are those of the log, unwrapped.
+
+    `is_vllm`: whether vLLM printed it, or a program that runs vLLM; None if the log is too short to know.
+    """
 
     log: str
     errors: CauseChain
     surroundings: Surroundings
     signatures: tuple[Signature, ...]
     lines: tuple[LogLine, ...]
+    outcome: Outcome = "stopped"
+    is_vllm: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,8 @@ def read_log(log: str) -> LogReading:
     """Read a pasted log."""
     lines, errors = read_errors(log)
     surroundings = _surroundings(read_log_document(log, ()))  # they are read of the whole text
-    return LogReading(log, errors, surroundings, _signatures(errors), lines)
+    outcome = find_outcome(errors, lines)
+    return LogReading(log, errors, surroundings, _signatures(errors), lines, outcome, is_of_vllm(log))
 
 
 def read_issue(issue: IssueText) -> IssueReading:

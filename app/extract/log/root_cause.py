@@ -9,6 +9,7 @@ them is `apparent`: the best that is known, never what a signature is made of.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -53,12 +54,15 @@ _DIGITS = str.maketrans("", "", "0123456789")
 class CauseChain:
     """The cause, the lines that only wrap it, and further distinct errors.
 
-    `apparent` stands in for a cause that the log does not show; `place` is where a traceback was cut.
+    `chain` holds the errors that were raised on top of the cause, the nearest first: the inner error names
+    the fault, an outer one often the file. `apparent` stands in for a cause that the log does not show;
+    `place` is where a traceback was cut.
     """
 
     cause: ErrorRecord | None
     wrappers: tuple[tuple[str, LogLine], ...] = ()
     other: tuple[ErrorRecord, ...] = ()
+    chain: tuple[ErrorRecord, ...] = ()
     apparent: ErrorRecord | None = None
     place: str | None = None
 
@@ -99,9 +103,18 @@ def find_cause(errors: Sequence[ErrorRecord], lines: Sequence[LogLine]) -> Cause
         cause,
         tuple(unique.values())[:MAX_WRAPPERS],
         tuple(causes[1 : 1 + MAX_OTHER_ERRORS]),
+        _raised_on_top(cause, told) if cause else (),
         apparent=None if cause else _apparent(outer, told, plain, lines),
         place=place,
     )
+
+
+def _raised_on_top(cause: ErrorRecord, errors: Sequence[ErrorRecord]) -> tuple[ErrorRecord, ...]:
+    """The errors that were raised while the cause was handled, or from it; the nearest first."""
+    after = [item for item in errors if item.line.process == cause.line.process]
+    after = [item for item in after if item.line.number > cause.line.number][:MAX_CHAIN]
+    chained = itertools.takewhile(lambda item: bool(item.chain), after)
+    return tuple(_distinct([as_cause(item) for item in chained]))
 
 
 def _of_the_failure(errors: list[ErrorRecord]) -> list[ErrorRecord]:

@@ -725,3 +725,15 @@ def test_what_stands_for_a_cause_knows_that_it_only_wraps() -> None:
     assert standing is not None
     assert standing.rule == ONLY_WRAPPER
     assert title_first(read(CRASH), "").cause.rule != ONLY_WRAPPER  # type: ignore[union-attr]
+
+
+def test_the_errors_raised_on_top_of_the_cause_are_its_chain() -> None:
+    log = (
+        'Traceback (most recent call last):\n  File "/a/vllm/loader.py", line 3, in load\n'
+        "KeyError: 'weights'\n\nDuring handling of the above exception, another exception occurred:\n\n"
+        'Traceback (most recent call last):\n  File "/a/vllm/loader.py", line 9, in load\n'
+        "OSError: /models/a.safetensors is no checkpoint\n"
+    )
+    found = read(log)
+    assert found.cause and found.cause.message == "'weights'"
+    assert [item.message for item in found.chain] == ["/models/a.safetensors is no checkpoint"]
