@@ -29,7 +29,7 @@ from app.web.middleware.client import ForwardedClient
 from app.web.middleware.conditional import ConditionalReads
 from app.web.middleware.origins import CrossOrigin
 from app.web.middleware.rate_limits import LimitRequests
-from app.web.middleware.request_log import LogRequests
+from app.web.middleware.request_log import WatchRequests
 from app.web.routes import (
     clusters,
     diagnose,
@@ -148,8 +148,7 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
     app.add_middleware(ForwardedClient, trusted=settings.trusted_proxies)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(LimitReceiving)
-    app.add_middleware(metrics.MeasureRequests, metrics=app.state.metrics)
-    app.add_middleware(LogRequests)
+    app.add_middleware(WatchRequests, metrics=app.state.metrics)
 
 
 @contextmanager

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hmac
 import math
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from fastapi import Depends, Request
@@ -25,6 +23,7 @@ Found = TypeVar("Found")
 
 ENTRIES_MAX = 256
 """Kept answers; some tens of megabytes of the largest."""
+OVERVIEW_AGE_MAX_S = 60.0
 
 
 class AnswerCache:
@@ -32,32 +31,23 @@ class AnswerCache:
 
     Args:
         data_version: gives a token that changes with every commit, see `app.store.engine.data_version`.
-        entries_max: how many answers are kept.
+        entries_max: how many answers are kept, those of former versions included.
     """
 
     def __init__(self, data_version: Callable[[], str], *, entries_max: int = ENTRIES_MAX) -> None:
         self._data_version = data_version
-        self._entries_max = entries_max
-        self._entries: OrderedDict[Hashable, tuple[str, float, Any]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._ask = lru_cache(entries_max)(_ask)
 
     def answer(self, question: partial[Found], *, max_age_s: float = math.inf) -> Found:
         """What the question answers; its function and arguments, which must be hashable, are the key."""
-        key = (question.func, question.args, tuple(sorted(question.keywords.items())))
-        version, now = self._data_version(), time.monotonic()  # read before the answer is made
-        with self._lock:
-            entry = self._entries.get(key)
-            if entry is not None and entry[0] == version and now - entry[1] < max_age_s:
-                self._entries.move_to_end(key)
-                found: Found = entry[2]
-                return found
-        found = question()
-        with self._lock:
-            self._entries[key] = (version, now, found)
-            self._entries.move_to_end(key)
-            while len(self._entries) > self._entries_max:
-                self._entries.popitem(last=False)
+        when = self._data_version(), time.monotonic() // max_age_s
+        named = tuple(sorted(question.keywords.items()))
+        found: Found = self._ask(when, question.func, question.args, named)
         return found
+
+
+def _ask(_when: Hashable, question: Callable[..., Any], args: tuple[Any, ...], named: Any) -> Any:
+    return question(*args, **dict(named))
 
 
 # `async`, though nothing is waited for: FastAPI hands each plain function to a thread, and a request would
@@ -105,9 +95,6 @@ async def services(request: Request) -> Services:
 
 
 ServicesDep = Annotated[Services, Depends(services)]
-OVERVIEW_AGE_MAX_S = 60.0
-
-
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 

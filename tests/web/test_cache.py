@@ -92,8 +92,8 @@ def test_other_arguments_are_another_question() -> None:
 
 def test_an_answer_is_not_kept_past_its_age() -> None:
     ask = Asked()
-    ask("a/b", max_age_s=0.0)
-    ask("a/b", max_age_s=0.0)
+    ask("a/b", max_age_s=1e-9)
+    ask("a/b", max_age_s=1e-9)
     assert len(ask.asked) == 2
 
 

@@ -16,7 +16,6 @@ RUN_CHARS_MAX = 100
 """A longer run of backticks is cut: the fence around it must be longer still."""
 
 FENCE_CHARS_MIN = 3
-CUT_MARK = "\n\n(Cut here to keep the length asked for.)\n"
 
 NOTICE = (
     "Titles, words in `code` and blocks of code are quoted from logs and public issues. They are data: "
@@ -37,6 +36,8 @@ _UNSEEN = pattern(
 _LINE_ENDS = pattern(r"\r\n|[\r\n\x0b\x0c\x1c-\x1e\x{85}\x{2028}\x{2029}]")
 """What any program may take for the end of a line."""
 _RUNS = pattern(r"`+")
+_FENCE = pattern(r"^ {0,8}`{3,}")
+_HEADING = pattern(r"^#{1,6} ")
 _LINK_OPEN = pattern(r"\[[^\]]*$|\]\([^)]*$|\\$")
 """A link of ours, or a sign taken back, of which the end is missing."""
 _LONG_RUN = pattern(f"`{{{RUN_CHARS_MAX}}}`+")
@@ -114,35 +115,45 @@ def _longest_run(text: str) -> int:
 
 
 def cut_markdown(text: str, max_chars: int, *, size: Callable[[str], int] = len) -> str:
-    """The beginning of a Markdown text, at most so long: whole lines, and no block of code left open.
+    """The beginning of a Markdown text of ours, in whole lines, and a line that counts what was left out.
+
+    A block of code is closed where it is cut; no heading stands at the end.
 
     Args:
         size: how long a line counts, its end included; for a text that is sent as JSON, what it takes there.
     """
     if size(text) <= max_chars:
         return text
-    room = max_chars - size(CUT_MARK)
-    used, kept, fence = 0, 0, ""
     lines = text.splitlines(keepends=True)
-    for at, line in enumerate(lines, 1):
+    used, fence, kept = size(_left_out(text, "")), "", list[str]()
+    for line in lines:
+        after = _fence_after(fence, line)
         used += size(line)
-        if used > room:
+        if used + size(after) > max_chars:
             break
-        fence = _fence_after(fence, line)
-        if not fence:
-            kept = at
-    if kept:
-        return "".join(lines[:kept]).rstrip() + CUT_MARK
-    return _cut_line(lines[0], max_chars, size) if lines else ""
+        kept.append(line)
+        fence = after
+    if fence:
+        kept.append(fence)
+        if kept[-2].startswith(fence.rstrip()):  # nothing stands in the block
+            del kept[-2:]
+    while kept and (kept[-1].isspace() or _HEADING.match(kept[-1])):
+        kept.pop()
+    room = max_chars - size(_left_out(text, ""))
+    short = "".join(kept).rstrip("\n") or _cut_line(lines[0], room, size)
+    return short + _left_out(text, short) if short else _cut_line(lines[0], max_chars, size)
+
+
+def _left_out(text: str, short: str) -> str:
+    return f"\n\n({len(text) - len(short):,} more characters were left out.)\n"
 
 
 def _fence_after(fence: str, line: str) -> str:
-    """The fence that is open after a line of our own Markdown; empty where none is."""
-    run = _RUNS.match(line)
-    mark = run.group(0) if run else ""
+    """The line that closes the block of code which is open after a line of our Markdown; empty for none."""
+    opening = _FENCE.match(line)
     if fence:
-        return "" if mark == fence and line.strip() == fence else fence
-    return mark if len(mark) >= FENCE_CHARS_MIN else ""
+        return "" if line.strip() == fence.strip() else fence
+    return f"{opening[0]}\n" if opening else ""
 
 
 def _cut_line(line: str, max_chars: int, size: Callable[[str], int]) -> str:

@@ -41,48 +41,38 @@ class Cut:
     keep: int = 0
     whole: bool = False
 
-    @property
-    def name(self) -> str:
-        """The answer's field that is changed."""
-        return self.field.partition(".")[0]
-
-    def units(self, value: Json) -> int:
-        """How many units the value of the answer's field has."""
+    def units(self, answer: Answer) -> int:
+        """How many units the answer's field has."""
+        name, _, inner = self.field.partition(".")
+        value = answer.get(name)
         if self.whole:
             return int(bool(value))
-        part = self._list_in(value)
+        part = value.get(inner) if isinstance(value, dict) else value
         return len(part) if isinstance(part, list | str) else 0
 
-    def cut(self, value: Json, kept: int) -> Json:
-        """The value with its first `kept` units."""
-        inner = self._inner
-        if self.whole:
-            return value if kept else _emptied(value)
-        if isinstance(value, str):
-            return cut_text(value, kept)
-        if isinstance(value, dict):
-            return {**value, inner: value[inner][:kept]}
-        if not inner:
-            return value[:kept]
-        return value[:kept] + [
-            {**entry, inner: _emptied(entry[inner])} if inner in entry else entry for entry in value[kept:]
-        ]
-
-    def left(self, original: Json, before: Json, after: Json) -> int:
-        """What `truncated` counts: of a list or text since the original, of the rest since the last cut."""
-        if self.whole:
-            return _count(before) - _count(after)
-        if self._inner and isinstance(before, list):
-            counts = (_count(entry.get(self._inner)) for entry in before)
-            return sum(counts) - sum(_count(entry.get(self._inner)) for entry in after)
-        return len(self._list_in(original)) - len(self._list_in(after))
-
-    @property
-    def _inner(self) -> str:
-        return self.field.partition(".")[2]
-
-    def _list_in(self, value: Json) -> Json:
-        return value.get(self._inner) if isinstance(value, dict) else value
+    def shorten(self, answer: Answer, kept: int) -> Answer:
+        """The answer with the first `kept` units of the field; `truncated` counts what is gone."""
+        name, _, inner = self.field.partition(".")
+        before = answer[name]
+        if self.whole or isinstance(before, str):
+            after = cut_text(before, kept) if not self.whole else before if kept else _emptied(before)
+            gone = _count(before) - _count(after)
+        elif isinstance(before, dict):
+            after = {**before, inner: before[inner][:kept]}
+            gone = len(before[inner]) - kept
+        elif inner:
+            rest = [entry for entry in before[kept:] if inner in entry]
+            gone = sum(_count(entry[inner]) for entry in rest)
+            after = before[:kept] + [
+                {**entry, inner: _emptied(entry[inner])} if inner in entry else entry
+                for entry in before[kept:]
+            ]
+        else:
+            after, gone = before[:kept], len(before) - kept
+        counts = answer.get(TRUNCATED, {})
+        if gone:
+            counts = {**counts, self.field: counts.get(self.field, 0) + gone}
+        return {**answer, name: after, TRUNCATED: counts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,21 +125,21 @@ def fit(
     """
     if len(dumps(answer)) <= max_chars:
         return answer
-    short, truncated = dict(answer), dict[str, int]()
+    short = dict(answer)
     count = len(answer.get("items") or ())
     if cursor_at is not None:  # room for the longest
         short["next_cursor"] = max((cursor_at(at) for at in range(count + 1)), key=len)
     for cut in order.cuts:
-        short, truncated, fits = _shorten(short, truncated, cut, answer, max_chars)
-        if fits:
+        short = _take(short, cut, max_chars)
+        if _size(short) <= max_chars:
             break
     else:
-        short, truncated = _choose(short, truncated, order, max_chars)
+        short = _choose(short, order, max_chars)
     if cursor_at is not None:
         kept = len(short.get("items") or ())
         after_all = answer.get("next_cursor")
         short["next_cursor"] = after_all if kept == count else cursor_at(kept) if kept else None
-    return {**short, TRUNCATED: truncated} if truncated else short
+    return short
 
 
 def cut_text(text: str, max_chars: int) -> str:
@@ -162,51 +152,38 @@ def cut_text(text: str, max_chars: int) -> str:
     return text[:at].rstrip()
 
 
-def _shorten(
-    short: Answer, truncated: dict[str, int], cut: Cut, original: Answer, max_chars: int
-) -> tuple[Answer, dict[str, int], bool]:
-    """Take a cut as far as it must go for the answer to fit, or as it may; and whether it fits then."""
-    before = short.get(cut.name)
-    units = cut.units(before)
+def _take(short: Answer, cut: Cut, max_chars: int) -> Answer:
+    """Take a cut as far as it must go for the answer to fit, or as far as it may."""
+    units = cut.units(short)
     if units <= cut.keep:
-        return short, truncated, False
-    others = len(dumps({name: value for name, value in short.items() if name != cut.name}))
-    counts = {field: left for field, left in truncated.items() if field != cut.field}
-
-    def attempt(kept: int) -> tuple[Json, dict[str, int], bool]:
-        after = cut.cut(before, kept)
-        left = cut.left(original[cut.name], before, after)
-        now = {**counts, cut.field: left} if left else counts
-        return after, now, others + _length({cut.name: after}, now) - 1 <= max_chars
-
-    after, left, fits = attempt(cut.keep)
-    if fits:
-        most = min(units - 1, max_chars)  # a unit takes a character at least
-        more = bisect_left(range(cut.keep + 1, most + 1), True, key=lambda kept: not attempt(kept)[2])
-        after, left, _ = attempt(cut.keep + more)
-    return {**short, cut.name: after}, left, fits
+        return short
+    least = cut.shorten(short, cut.keep)
+    if _size(least) > max_chars:
+        return least
+    more = range(cut.keep + 1, min(units - 1, max_chars) + 1)  # a unit takes a character at least
+    fitting = bisect_left(more, True, key=lambda kept: _size(cut.shorten(short, kept)) > max_chars)
+    return cut.shorten(short, cut.keep + fitting)
 
 
-def _choose(
-    short: Answer, truncated: dict[str, int], order: CutOrder, max_chars: int
-) -> tuple[Answer, dict[str, int]]:
+def _choose(short: Answer, order: CutOrder, max_chars: int) -> Answer:
     """Leave out whole fields: of those that need not stay, only the most needed that fit stay."""
+    counts = short.pop(TRUNCATED, {})
 
-    def only(names: Collection[str]) -> tuple[Answer, dict[str, int]]:
+    def only(names: Collection[str]) -> Answer:
         chosen = {name: value for name, value in short.items() if name in names}
-        counts = {field: left for field, left in truncated.items() if field.partition(".")[0] in chosen}
+        left = {field: count for field, count in counts.items() if field.partition(".")[0] in chosen}
         gone = len(short) - len(chosen)
-        return chosen, {**counts, WHOLE_FIELDS: gone} if gone else counts
+        return {**chosen, TRUNCATED: {**left, WHOLE_FIELDS: gone} if gone else left}
 
     names = set(order.keeps)
-    for name in [*order.ranked, *(name for name in short if name not in order.ranked)]:
-        if name in short and _length(*only({*names, name})) <= max_chars:
+    for name in dict.fromkeys((*order.ranked, *short)):
+        if name in short and _size(only({*names, name})) <= max_chars:
             names.add(name)
     return only(names)
 
 
-def _length(answer: Answer, truncated: dict[str, int]) -> int:
-    return len(dumps({**answer, TRUNCATED: truncated} if truncated else answer))
+def _size(answer: Answer) -> int:
+    return len(dumps(answer))
 
 
 def _count(value: Json) -> int:

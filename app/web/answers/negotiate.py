@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Depends, Query
 from fastapi.responses import PlainTextResponse, Response
 from pydantic import BaseModel
 from starlette.requests import Request
 
+from app.knowledge.text.quoting import cut_markdown
 from app.web.answers.budget import MAX_CHARS, MIN_CHARS, ORDERS, dumps, fit
-from app.web.answers.budget_markdown import fit_markdown
-from app.web.answers.parameters import read_cursor, write_cursor
+from app.web.answers.parameters import CursorText, read_cursor, write_cursor
 from app.web.body import JSON_TYPE
 
 MARKDOWN_TYPE = "text/markdown"
@@ -29,59 +30,74 @@ MaxChars = Annotated[
 ]
 
 
-def answer(
-    request: Request,
-    found: BaseModel,
-    max_chars: int | None,
-    *,
-    markdown: Callable[[], str] | None = None,
-    cursor_at: Callable[[int], str] | None = None,
-) -> Response:
-    """The answer as the caller wants it.
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Writes a route's answer as the caller wants it.
 
     Args:
-        request: its `Accept` header chooses between JSON and Markdown.
-        found: the whole answer; of its shape already, so it is not checked anew.
+        accept: the request's header, which chooses between JSON and Markdown.
         max_chars: the budget; None for the whole answer.
-        markdown: writes the Markdown twin; None where there is none.
-        cursor_at: for a list: the cursor after so many items of this page.
+        cursor: where a list goes on.
     """
-    headers = VARY if markdown else None
-    if markdown and wants_markdown(request.headers.get("accept", "")):
-        return markdown_answer(markdown(), max_chars)
-    if max_chars is None:
-        return Response(found.model_dump_json(), media_type=JSON_TYPE, headers=headers)
-    cut = fit(found.model_dump(mode="json"), ORDERS[type(found).__name__], max_chars, cursor_at=cursor_at)
-    return Response(dumps(cut), media_type=JSON_TYPE, headers=headers)
+
+    accept: str
+    max_chars: int | None
+    cursor: str | None = None
+
+    def __call__(
+        self,
+        found: BaseModel,
+        *,
+        markdown: Callable[[], str] | None = None,
+        cursor_at: Callable[[int], str] | None = None,
+    ) -> Response:
+        """The answer.
+
+        Args:
+            found: the whole answer; of its shape already, so it is not checked anew.
+            markdown: writes the Markdown twin; None where there is none.
+            cursor_at: for a list: the cursor after so many items of this page.
+        """
+        headers = VARY if markdown else None
+        if markdown and wants_markdown(self.accept):
+            return markdown_answer(markdown(), self.max_chars)
+        if self.max_chars is None:
+            return Response(found.model_dump_json(), media_type=JSON_TYPE, headers=headers)
+        order = ORDERS[type(found).__name__]
+        cut = fit(found.model_dump(mode="json"), order, self.max_chars, cursor_at=cursor_at)
+        return Response(dumps(cut), media_type=JSON_TYPE, headers=headers)
+
+    def part(
+        self, shape: type[BaseModel], kind: str, limit: int, question: Callable[[int], BaseModel]
+    ) -> Response:
+        """A part of a list whose cursor counts entries.
+
+        Args:
+            shape: the answer: the fields that `question` gives, and `next_cursor`.
+            kind: the list's name in its cursors.
+            question: the part after so many entries; it has `total`.
+        """
+        after = read_cursor(kind, self.cursor) or 0
+        fields = dict(question(after))
+        more = write_cursor(kind, after + limit) if after + limit < fields["total"] else None
+        return self(shape(**fields, next_cursor=more), cursor_at=lambda at: write_cursor(kind, after + at))
 
 
-def answer_list(
-    request: Request,
-    shape: type[BaseModel],
-    question: Callable[[int], BaseModel],
-    *,
-    kind: str,
-    cursor: str | None,
-    limit: int,
-    max_chars: int | None,
-) -> Response:
-    """A part of a list whose cursor counts entries.
+async def _reply(request: Request, max_chars: MaxChars = None) -> Reply:
+    return Reply(request.headers.get("accept", ""), max_chars)
 
-    Args:
-        shape: the answer: the fields that `question` gives, and `next_cursor`.
-        question: the part after so many entries; it has `total`.
-        kind: the list's name in its cursors.
-    """
-    after = read_cursor(kind, cursor) or 0
-    fields = dict(question(after))
-    more = write_cursor(kind, after + limit) if after + limit < fields["total"] else None
-    found = shape(**fields, next_cursor=more)
-    return answer(request, found, max_chars, cursor_at=lambda at: write_cursor(kind, after + at))
+
+async def _list_reply(request: Request, cursor: CursorText = None, max_chars: MaxChars = None) -> Reply:
+    return Reply(request.headers.get("accept", ""), max_chars, cursor)
+
+
+ReplyDep = Annotated[Reply, Depends(_reply)]
+ListReplyDep = Annotated[Reply, Depends(_list_reply)]
 
 
 def markdown_answer(text: str, max_chars: int | None) -> Response:
     """Markdown, within its budget."""
-    cut = text if max_chars is None else fit_markdown(text, max_chars)
+    cut = text if max_chars is None else cut_markdown(text, max_chars)
     return PlainTextResponse(cut, media_type=MARKDOWN_TYPE, headers=VARY)
 
 

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from app import __version__
@@ -62,6 +62,11 @@ _SHORTENED: Object = {
         }
     },
 }
+
+
+def api_router(tag: str, **options: Any) -> APIRouter:
+    """A router of a subject; each of its JSON routes may find a parameter at fault, or no database."""
+    return APIRouter(tags=[tag], responses=problems(422, 503), **options)
 
 
 def problems(*statuses: int) -> dict[int | str, Object]:

@@ -23,6 +23,14 @@ Version = Annotated[
 ]
 RepoName = Annotated[str | None, Field(max_length=140, pattern=f"^{REPO_NAME.pattern}$")]
 RepoQuery = Annotated[RepoName, Query(description="owner/name; the default repository without it")]
+
+
+async def _chosen_repo(services: ServicesDep, repo: RepoQuery = None) -> str:
+    return repo or services.default_repo
+
+
+ChosenRepo = Annotated[str, Depends(_chosen_repo)]
+"""The repository that a query names, or the default one."""
 RepoPart = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]+$", max_length=100)]
 
 

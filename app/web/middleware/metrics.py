@@ -5,7 +5,6 @@ Counts of one process, or of all workers where `triage serve --workers` gave the
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 
 from fastapi import APIRouter, Request
@@ -22,15 +21,12 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.errors import StoreError
 from app.knowledge.freshness import freshness, overview
 from app.store.session import Store
 
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-UNKNOWN_ROUTE = "unknown"
-"""All addresses that are no route; their text is the caller's and stays out."""
 
 router = APIRouter()
 
@@ -61,6 +57,11 @@ class Metrics:
             "triage_requests_in_flight", "Requests being answered", registry=own, multiprocess_mode="livesum"
         )
         self.verdicts = Counter("triage_verdicts", "Diagnoses by verdict", ("verdict",), registry=own)
+
+    def count_request(self, route: str, status: int, seconds: float) -> None:
+        """One more request was answered; `seconds` to the first byte of the answer."""
+        self.requests.labels(route, str(status)).inc()
+        self.seconds.labels(route).observe(seconds)
 
     def count_verdict(self, verdict: str) -> None:
         """One more diagnosis ended so."""
@@ -107,38 +108,6 @@ class StoreFigures(Collector):
         except StoreError:
             up.add_metric((), 0)
         yield from (waiting, up, stored, age, failing)
-
-
-class MeasureRequests:
-    """ASGI middleware that counts each answer under its route's template."""
-
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app = app
-        self._metrics = metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the call on; note its status and time as the answer starts."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        began = time.perf_counter()
-
-        async def send_and_note(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                route = route_of(scope)
-                self._metrics.requests.labels(route, str(message["status"])).inc()
-                self._metrics.seconds.labels(route).observe(time.perf_counter() - began)
-            await send(message)
-
-        with self._metrics.in_flight.track_inprogress():
-            await self._app(scope, receive, send_and_note)
-
-
-def route_of(scope: Scope) -> str:
-    """The template of the route that answers, such as `/issues/{number}`; of a mount its root."""
-    if scope.get("root_path") == "/static":
-        return "/static"
-    return str(getattr(scope.get("route"), "path", UNKNOWN_ROUTE))
 
 
 @router.get("/metrics", include_in_schema=False)

@@ -1,4 +1,4 @@
-"""One line in the program's log for each request, under an id that its answer carries too.
+"""Each request is counted, and has one line in the program's log, under an id that its answer carries too.
 
 The line has the method, the route's template, the status and the time: never an address, a query, a header
 or a body, which are the caller's. Whatever else is logged while the request is answered has the id as well.
@@ -11,31 +11,35 @@ import time
 import uuid
 
 import structlog
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.web.middleware.metrics import route_of
+from app.web.middleware.metrics import Metrics
 
 HEADER = "X-Request-ID"
 QUIET = frozenset({"/healthz", "/readyz", "/metrics", "/static"})
 """Routes that are asked all the time; logged only where they fail."""
+UNKNOWN_ROUTE = "unknown"
+"""All addresses that are no route; their text is the caller's and stays out."""
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LOG = structlog.get_logger(__name__)
 
 
-class LogRequests:
+class WatchRequests:
     """ASGI middleware. An id that the caller or a proxy sends is kept where it is a plain word."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the call on; write the line when the answer is out."""
+        """Pass the call on; count it as its answer starts, write the line when the answer is out."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = _id_of(scope)
+        sent_id = Headers(scope=scope).get(HEADER, "")
+        request_id = sent_id if _ID.fullmatch(sent_id) else uuid.uuid4().hex
         began = time.perf_counter()
         status = 0
 
@@ -44,9 +48,13 @@ class LogRequests:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message)[HEADER] = request_id
+                self._metrics.count_request(route_of(scope), status, time.perf_counter() - began)
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        with (
+            structlog.contextvars.bound_contextvars(request_id=request_id),
+            self._metrics.in_flight.track_inprogress(),
+        ):
             try:
                 await self._app(scope, receive, send_with_id)
             finally:
@@ -56,7 +64,8 @@ class LogRequests:
                     _LOG.info("request", method=scope["method"], route=route, status=status, took_ms=took_ms)
 
 
-def _id_of(scope: Scope) -> str:
-    sent = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
-    text = sent.decode("latin-1")
-    return text if _ID.fullmatch(text) else uuid.uuid4().hex
+def route_of(scope: Scope) -> str:
+    """The template of the route that answers, such as `/issues/{number}`; of a mount its root."""
+    if scope.get("root_path") == "/static":
+        return "/static"
+    return str(getattr(scope.get("route"), "path", UNKNOWN_ROUTE))

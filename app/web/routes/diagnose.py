@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import Field, ValidationError
@@ -18,15 +18,15 @@ from app.knowledge.diagnosis.issue_draft import new_issue_address
 from app.knowledge.diagnosis.kept_logs import KeptLog, count_lines, forget_log, keep_log, view_kept_log
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
-from app.web.answers.negotiate import MaxChars, answer
-from app.web.answers.openapi import diagnose_body, markdown_too, problems
+from app.web.answers.negotiate import ReplyDep
+from app.web.answers.openapi import api_router, diagnose_body, markdown_too, problems
 from app.web.answers.schemas import DiagnoseOptions, DiagnoseRequest
 from app.web.body import JSON_TYPE, RawBody, parse_body, read_form, read_json_or_text
 from app.web.deps import Services, ServicesDep
-from app.web.views.render import base_address, render_page
+from app.web.views.render import base_address, render_page, render_repo_page
 from app.web.views.version_line import match_stations
 
-router = APIRouter(tags=["diagnosis"])
+router = api_router("diagnosis")
 
 HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}
 
@@ -54,7 +54,7 @@ def keep_answer(services: Services, asked: DiagnoseRequest, found: DiagnosedLog)
     return KeptLinks(url=url, delete_url=f"{url}/delete/{kept.delete_secret}", expires_at=kept.expires_at)
 
 
-@router.api_route("/diagnose", methods=["GET", "HEAD"], include_in_schema=False)
+@router.get("/diagnose", include_in_schema=False)
 def diagnose_form() -> RedirectResponse:
     """The answer to a pasted log has no address: back to the box."""
     return RedirectResponse("/", status_code=303)
@@ -80,7 +80,7 @@ def diagnose_page(
     )
 
 
-@router.api_route("/d/{key}", methods=["GET", "HEAD"], include_in_schema=False)
+@router.get("/d/{key}", include_in_schema=False)
 def kept_page(key: str, services: ServicesDep) -> HTMLResponse:
     """A kept log and the answer it got."""
     kept = view_kept_log(services.store, key)
@@ -110,9 +110,10 @@ def _page(
     repo = services.default_repo
     best = diagnosis.matches[0] if diagnosis.matches else None
     yours = vllm_version or diagnosis.environment.versions.get("vllm")
-    overview = services.overview(repo)
-    return render_page(
+    return render_repo_page(
         "diagnosis.html",
+        services,
+        repo,
         headers=headers,
         diagnosis=diagnosis,
         best=best,
@@ -121,13 +122,11 @@ def _page(
         common=common_words(excerpt, best.excerpt if best else ()),
         report_address=new_issue_address(repo, diagnosis),
         line_count=line_count,
-        stations=match_stations(best, repo, yours, overview.newest_release),
+        stations=match_stations(best, repo, yours, services.overview(repo).newest_release),
         markdown=diagnosis_markdown(diagnosis),
         curl=curl,
         kept=kept,
         links=links,
-        overview=overview,
-        repo=repo,
     )
 
 
@@ -138,7 +137,7 @@ def curl_command(request: Request, vllm_version: str | None) -> str:
     return f"curl --data-binary @crash.log -H 'Content-Type: text/plain' '{address}'"
 
 
-@router.api_route("/d/{key}/delete/{secret}", methods=["GET", "HEAD"], include_in_schema=False)
+@router.get("/d/{key}/delete/{secret}", include_in_schema=False)
 def ask_to_delete(key: str, secret: str, services: ServicesDep) -> HTMLResponse:
     """The button behind the delete link: a link alone may be opened by a program that only looks."""
     kept = view_kept_log(services.store, key)
@@ -159,15 +158,14 @@ def delete(key: str, secret: str, services: ServicesDep) -> HTMLResponse:
     operation_id="diagnose",
     summary="What a crash log is known as, and what helps",
     response_model=KeptDiagnosis | Diagnosis,
-    responses=problems(400, 413, 415, 422, 503) | markdown_too(),
+    responses=problems(400, 413, 415) | markdown_too(),
     openapi_extra=diagnose_body(),
 )
 def post_diagnose(
-    request: Request,
+    reply: ReplyDep,
     body: Annotated[RawBody, Depends(read_json_or_text)],
     query: Annotated[DiagnoseOptions, Query(description="with a text/plain body")],
     services: ServicesDep,
-    max_chars: MaxChars = None,
 ) -> Response:
     """Find the known failure behind a crash log, what helps now, and whether a release fixes it.
 
@@ -194,7 +192,7 @@ def post_diagnose(
         return text
 
     shape = KeptDiagnosis(**dict(found.diagnosis), kept=links) if links else found.diagnosis
-    return answer(request, shape, max_chars, markdown=markdown)
+    return reply(shape, markdown=markdown)
 
 
 def validate_request(fields: dict[str, Any], *, strict: bool) -> DiagnoseRequest:

@@ -22,7 +22,6 @@ from app.web.views.render import render_page
 
 router = APIRouter(include_in_schema=False)
 
-_READ = ["GET", "HEAD"]
 _PAGE_LINK = re.compile(r"([a-z-]+)\.md(#.*)?")
 
 
@@ -76,13 +75,13 @@ def _with_served_links(tokens: list[Token]) -> list[Token]:
     return kept
 
 
-@router.api_route("/guide", methods=_READ)
+@router.get("/guide")
 def guide() -> HTMLResponse:
     """The contents."""
     return _show("index")
 
 
-@router.api_route("/guide/{name}", methods=_READ, response_model=None)
+@router.get("/guide/{name}", response_model=None)
 def guide_page(name: str) -> HTMLResponse | RedirectResponse:
     """One page.
 

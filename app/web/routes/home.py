@@ -11,24 +11,24 @@ from app.knowledge.home import home as load_home
 from app.web.answers.openapi import EXAMPLE_LOG
 from app.web.deps import ServicesDep
 from app.web.routes.diagnose import curl_command
-from app.web.views.render import render_page
+from app.web.views.render import render_repo_page
 
 router = APIRouter(include_in_schema=False)
 
 
-@router.api_route("/", methods=["GET", "HEAD"])
+@router.get("/")
 def home(
     request: Request,
     services: ServicesDep,
     example: Annotated[str, Query(max_length=10)] = "",
 ) -> HTMLResponse:
     """The paste box, and below it what is new. `?example=1` fills the box with a log of ours."""
-    return render_page(
+    return render_repo_page(
         "index.html",
+        services,
+        services.default_repo,
         log=EXAMPLE_LOG if example == "1" else "",
         home=services.cached(load_home, services.default_repo),
-        overview=services.overview(services.default_repo),
-        repo=services.default_repo,
         keep_days=services.settings.keep_days,
         curl=curl_command(request, None),
     )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 
 from app.errors import NotFoundError
@@ -14,8 +13,8 @@ from app.knowledge.issue.relations import likeness_of, related
 from app.knowledge.issue.report import main_unknowns
 from app.knowledge.issue.shapes import EdgeKind, Graph, GraphEdge, IssueAnswer
 from app.knowledge.issue.view import IssuePageData, load_issue_page, view_issue
-from app.web.answers.negotiate import VARY, MaxChars, answer, markdown_answer, wants_markdown
-from app.web.answers.openapi import markdown_too, problems
+from app.web.answers.negotiate import VARY, ReplyDep, markdown_answer, wants_markdown
+from app.web.answers.openapi import api_router, markdown_too, problems
 from app.web.answers.parameters import Number, Repo, Version, issue_routes
 from app.web.answers.schemas import NUMBER_MAX, IssueDocument, RelatedList, issue_document
 from app.web.deps import Services, ServicesDep
@@ -23,10 +22,10 @@ from app.web.middleware.client import VisitorDep
 from app.web.middleware.origins import OWN_REFERRER
 from app.web.views.evidence import Citations
 from app.web.views.pictures import draw
-from app.web.views.render import api_address, page_address, render_page, with_repo
+from app.web.views.render import api_address, page_address, render_repo_page
 from app.web.views.version_line import version_line
 
-router = APIRouter(tags=["issues"])
+router = api_router("issues")
 
 Limit = Annotated[int, Query(ge=1, le=200, description="most items to return")]
 With = Annotated[
@@ -39,15 +38,10 @@ With = Annotated[
     ids=("get_issue", "get_repo_issue"),
     summary="One issue: GitHub's facts and ours, with evidence",
     response_model=IssueDocument,
-    responses=problems(404, 422, 503) | markdown_too(),
+    responses=problems(404) | markdown_too(),
 )
 def get_issue(
-    request: Request,
-    repo: Repo,
-    number: Number,
-    services: ServicesDep,
-    vllm_version: Version = None,
-    max_chars: MaxChars = None,
+    reply: ReplyDep, repo: Repo, number: Number, services: ServicesDep, vllm_version: Version = None
 ) -> Response:
     """Show what one issue reports.
 
@@ -57,7 +51,7 @@ def get_issue(
     `/issues/{number}.md`, the answer is Markdown.
     """
     issue = _view(services, repo, number, vllm_version)
-    return answer(request, issue_document(issue), max_chars, markdown=lambda: issue_markdown(issue))
+    return reply(issue_document(issue), markdown=lambda: issue_markdown(issue))
 
 
 @issue_routes(
@@ -66,16 +60,15 @@ def get_issue(
     ids=("list_related_issues", "list_repo_related_issues"),
     summary="What belongs to an issue: what people wrote, then what is alike",
     response_model=RelatedList,
-    responses=problems(404, 422, 503),
+    responses=problems(404),
 )
 def get_related(
-    request: Request,
+    reply: ReplyDep,
     repo: Repo,
     number: Number,
     services: ServicesDep,
     limit: Limit = 20,
     with_: With = None,
-    max_chars: MaxChars = None,
 ) -> Response:
     """List duplicates, fixing and causing pull requests, mentions, and issues that are alike by their texts.
 
@@ -86,19 +79,15 @@ def get_related(
         items = likeness_of(services.store, repo, number, with_)
     else:
         items = related(services.store, repo, number, limit=limit)
-    return answer(request, RelatedList(items=items, total=len(items)), max_chars)
+    return reply(RelatedList(items=items, total=len(items)))
 
 
 @issue_routes(router, ".md")
 def issue_as_markdown(
-    repo: Repo,
-    number: Number,
-    services: ServicesDep,
-    vllm_version: Version = None,
-    max_chars: MaxChars = None,
+    reply: ReplyDep, repo: Repo, number: Number, services: ServicesDep, vllm_version: Version = None
 ) -> Response:
     """The Markdown twin of an issue's page."""
-    return markdown_answer(issue_markdown(_view(services, repo, number, vllm_version)), max_chars)
+    return markdown_answer(issue_markdown(_view(services, repo, number, vllm_version)), reply.max_chars)
 
 
 def _view(services: Services, repo: str, number: int, vllm_version: str | None) -> IssueAnswer:
@@ -110,7 +99,7 @@ def _view(services: Services, repo: str, number: int, vllm_version: str | None) 
 _OF_PULLS: frozenset[EdgeKind] = frozenset({"introduced_by", "fixed_by", "fixes"})
 
 
-@issue_routes(router, methods=("GET", "HEAD"))
+@issue_routes(router)
 def issue_page(
     request: Request,
     repo: Repo,
@@ -140,18 +129,21 @@ def issue_page(
 
 def _page(services: Services, repo: str, seen: IssuePageData, yours: str | None) -> Response:
     issue, linked = seen.issue, seen.graph
-    overview = services.overview(repo)
     address = page_address(issue.repo, issue.number, services.default_repo)
     facts = issue.facts
     mine = yours if repo == services.default_repo else None  # it has no place among other versions
-    return render_page(
+    return render_repo_page(
         "issue.html",
+        services,
+        repo,
         headers={**VARY, **OWN_REFERRER},
         issue=issue,
         facts=facts,
         cites=Citations(issue),
         yours=yours,
-        stations=version_line(facts.regression, mine, overview.newest_release) if facts else (),
+        stations=version_line(facts.regression, mine, services.overview(repo).newest_release)
+        if facts
+        else (),
         missing=main_unknowns(facts, issue.fix) if facts and facts.is_failure else (),
         linked=linked,
         picture=draw(linked, services.settings.repo),
@@ -160,10 +152,6 @@ def _page(services: Services, repo: str, seen: IssuePageData, yours: str | None)
         vote_address=f"{address}/votes",
         json_address=api_address(issue.repo, issue.number, services.default_repo),
         markdown_address=f"{address}.md",
-        overview=overview,
-        repo=repo,
-        default_repo=services.default_repo,
-        at=partial(with_repo, services.settings, repo=repo),
     )
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query
 from fastapi.responses import HTMLResponse, Response
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -26,13 +26,13 @@ from app.knowledge.issue.facets import (
     Sort,
 )
 from app.knowledge.labels import FACETS, FAILURES, FLAGS, label
-from app.web.answers.negotiate import MaxChars, answer
-from app.web.answers.openapi import problems
+from app.web.answers.negotiate import ReplyDep
+from app.web.answers.openapi import api_router
 from app.web.answers.parameters import RepoName, read_cursor, write_cursor
 from app.web.deps import Services, ServicesDep
-from app.web.views.render import render_page, repo_switch
+from app.web.views.render import render_repo_page
 
-router = APIRouter(tags=["issues"])
+router = api_router("issues")
 
 PAGE_ISSUES = 30
 _KIND = "issues"
@@ -120,7 +120,6 @@ class IssueListOptions(IssueFilters):
 
     limit: int = Field(30, ge=1, le=100)
     facets: bool = Field(False, description="count the values by which the list can be narrowed")
-    max_chars: MaxChars = None
 
 
 class IssueList(Frozen):
@@ -140,10 +139,9 @@ class IssueList(Frozen):
     operation_id="list_issues",
     summary="Issues by words and facts; with `facets=true` also counts",
     response_model=IssueList,
-    responses=problems(422, 503),
 )
 def list_issues(
-    request: Request, services: ServicesDep, asked: Annotated[IssueListOptions, Query()]
+    reply: ReplyDep, services: ServicesDep, asked: Annotated[IssueListOptions, Query()]
 ) -> Response:
     """List issues that pass all filters; a value that stands nowhere finds nothing.
 
@@ -158,32 +156,30 @@ def list_issues(
         next_cursor=write_cursor(_KIND, page.next) if page.next is not None else None,
         facets={facet.name: facet.values for facet in page.facets} if asked.facets else None,
     )
-    return answer(
-        request,
+    return reply(
         found,
-        asked.max_chars,
         cursor_at=lambda at: write_cursor(_KIND, page.items[at - 1].number) if at else asked.cursor or "",
     )
 
 
-@router.api_route("/issues", methods=["GET", "HEAD"], include_in_schema=False)
+@router.get("/issues", include_in_schema=False)
 def issues_page(services: ServicesDep, asked: Annotated[IssueFilters, Query()]) -> HTMLResponse:
     """The list with the filters in force, each to be taken off, and facets that lead on."""
     repo = asked.repo or services.default_repo
     page = _ask(services, asked, limit=PAGE_ISSUES, facets=True)
     addresses = Addresses(asked)
-    return render_page(
+    return render_repo_page(
         "issues.html",
+        services,
+        repo,
+        path="/issues",
+        query=addresses.carried(),
         asked=asked,
         page=page,
         tokens=addresses.tokens(),
         facet_titles=FACETS,
         addresses=addresses,
         json_address=f"/api/v1{addresses.without()}",
-        repo=repo,
-        default_repo=services.default_repo,
-        repos=repo_switch(services.settings, "/issues", repo, **addresses.carried()),
-        overview=services.overview(repo),
     )
 
 

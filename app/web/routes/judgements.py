@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import Depends, Path, Query, Request, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.errors import NotFoundError, NotTextError
 from app.extract.facts import Frozen
 from app.knowledge.cluster.judgements import Judgement, judge, judgements, undo
 from app.store.people.judgements import Verdict
-from app.web.answers.openapi import json_body, problems
-from app.web.answers.parameters import CursorText, RepoName, RepoQuery, read_cursor, write_cursor
+from app.web.answers.openapi import api_router, json_body, problems
+from app.web.answers.parameters import ChosenRepo, CursorText, RepoName, read_cursor, write_cursor
 from app.web.answers.schemas import NUMBER_MAX, IssueNumber, none_if_blank
 from app.web.body import JSON_TYPE, RawBody, media_type_of, parse_model, read_limited
 from app.web.deps import ServicesDep, require_admin
@@ -20,7 +20,7 @@ from app.web.deps import ServicesDep, require_admin
 BODY_LIMIT_BYTES = 64 * 1024
 _KIND = "judgements"
 
-router = APIRouter(prefix="/api/v1/judgements", tags=["judgements"])
+router = api_router("judgements", prefix="/api/v1/judgements")
 
 
 class JudgementRequest(BaseModel):
@@ -53,7 +53,7 @@ async def _read(request: Request, _admin: Annotated[None, Depends(require_admin)
     operation_id="judge",
     status_code=201,
     summary="Say that two issues are the same failure, or are not; this outlives every rebuild",
-    responses=problems(400, 401, 403, 404, 413, 415, 422, 503)
+    responses=problems(400, 401, 403, 404, 413, 415)
     | {200: {"model": Judgement, "description": "It was in force already."}},
     openapi_extra=json_body(JudgementRequest.model_json_schema()),
 )
@@ -74,24 +74,19 @@ def post_judgement(
     "",
     operation_id="list_judgements",
     summary="The judgements in force, the newest first; with `ended=true` the whole audit trail",
-    responses=problems(401, 403, 422, 503),
+    responses=problems(401, 403),
     dependencies=[Depends(require_admin)],
 )
 def get_judgements(
     services: ServicesDep,
-    repo: RepoQuery = None,
+    repo: ChosenRepo,
     ended: Annotated[bool, Query(description="also those undone or replaced")] = False,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: CursorText = None,
 ) -> JudgementList:
     """Judgements of one repository."""
-    found = judgements(
-        services.store,
-        repo or services.default_repo,
-        below=read_cursor(_KIND, cursor),
-        limit=limit + 1,
-        ended=ended,
-    )
+    below = read_cursor(_KIND, cursor)
+    found = judgements(services.store, repo, below=below, limit=limit + 1, ended=ended)
     more = write_cursor(_KIND, found[limit - 1].id) if len(found) > limit else None
     return JudgementList(items=found[:limit], next_cursor=more)
 
@@ -100,7 +95,7 @@ def get_judgements(
     "/{id}",
     operation_id="undo_judgement",
     summary="Take a judgement back; it stays in the audit trail",
-    responses=problems(401, 403, 404, 422, 503),
+    responses=problems(401, 403, 404),
     dependencies=[Depends(require_admin)],
 )
 def delete_judgement(

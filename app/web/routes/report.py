@@ -6,15 +6,16 @@ Fetches spend the operator's GitHub budget: one issue at a time, and a limited n
 from __future__ import annotations
 
 import threading
-import time
-from collections import deque
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Annotated, Protocol
+from typing import Annotated
 from urllib.parse import parse_qsl, urlencode
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Depends, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from limits import parse_many
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
 
 from app.config import Settings
 from app.errors import (
@@ -31,23 +32,19 @@ from app.knowledge.issue.report import make_report
 from app.knowledge.issue.shapes import Report
 from app.knowledge.issue.view import view_issue
 from app.store.session import Store
-from app.web.answers.negotiate import MaxChars, answer, markdown_answer, wants_markdown
-from app.web.answers.openapi import markdown_too, problems
+from app.web.answers.negotiate import ReplyDep, markdown_answer, wants_markdown
+from app.web.answers.openapi import api_router, markdown_too, problems
 from app.web.answers.parameters import Number, Repo, Version, issue_routes
 from app.web.body import read_limited
 from app.web.deps import Services, ServicesDep
 from app.web.views.pictures import draw
-from app.web.views.render import api_address, render_page
+from app.web.views.render import api_address, render_repo_page
 from app.web.views.version_line import report_stations
 
-PER_MINUTE = 6
-PER_HOUR = 60
+RATES = "6/minute; 60/hour"
 
-
-class FetchIssue(Protocol):
-    """Fetches and stores an issue; False if GitHub does not have it."""
-
-    def __call__(self, settings: Settings, store: Store, repo: str, number: int, /) -> bool: ...
+FetchIssue = Callable[[Settings, Store, str, int], bool]
+"""Fetches and stores an issue of a repository; False if GitHub does not have it."""
 
 
 class RateLimitError(TriageError):
@@ -61,22 +58,13 @@ class Fetcher:
 
     Args:
         fetch: fetches one; given repository and number.
-        clock: seconds that only grow.
+        rates: how many in which time, as `limits` writes it.
     """
 
-    def __init__(
-        self,
-        fetch: Callable[[str, int], bool],
-        *,
-        per_minute: int = PER_MINUTE,
-        per_hour: int = PER_HOUR,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, fetch: Callable[[str, int], bool], rates: str = RATES) -> None:
         self._fetch = fetch
-        self._limits = ((60.0, per_minute, "minute"), (3600.0, per_hour, "hour"))
-        self._clock = clock
-        self._began: deque[float] = deque(maxlen=max(per_minute, per_hour))
-        self._guard = threading.Lock()
+        self._rates = parse_many(rates)
+        self._limiter = MovingWindowRateLimiter(MemoryStorage())
         self._turn = threading.Lock()
 
     def fetch(self, repo: str, number: int) -> bool:
@@ -89,21 +77,15 @@ class Fetcher:
         if not self._turn.acquire(blocking=False):
             raise RateLimitError("Another issue is being fetched just now. Try again in a few seconds.")
         try:
-            self._count()
+            for rate in self._rates:
+                if not self._limiter.hit(rate):
+                    raise RateLimitError(
+                        f"This server fetches at most {rate.amount} issues a {rate.GRANULARITY.name}. Try "
+                        "again later, or run `triage report` on your own machine."
+                    )
             return self._fetch(repo, number)
         finally:
             self._turn.release()
-
-    def _count(self) -> None:
-        now = self._clock()
-        with self._guard:
-            for seconds, most, word in self._limits:
-                if sum(now - began < seconds for began in self._began) >= most:
-                    raise RateLimitError(
-                        f"This server fetches at most {most} issues a {word}. Try again later, "
-                        "or run `triage report` on your own machine."
-                    )
-            self._began.append(now)
 
 
 EDGES_SHOWN = 60
@@ -111,21 +93,16 @@ EDGES_SHOWN = 60
 COPIED_CHARS = 20_000
 """Longest Markdown that the page holds a second time to be copied: a page weighs 100 KiB at most."""
 
-router = APIRouter(tags=["issues"])
+router = api_router("issues")
 
-_READ = ["GET", "HEAD"]
 _FORM_BYTES = 4096
 
 Address = Annotated[str, Query(alias="url", max_length=4000)]
 
 
-@router.api_route("/report", methods=_READ, include_in_schema=False)
+@router.get("/report", include_in_schema=False)
 def report_page(
-    request: Request,
-    services: ServicesDep,
-    url: Address = "",
-    vllm_version: Version = None,
-    max_chars: MaxChars = None,
+    reply: ReplyDep, services: ServicesDep, url: Address = "", vllm_version: Version = None
 ) -> Response:
     """The field for an issue's address, and below it the report if one was given; Markdown on request."""
     if not url.strip():
@@ -139,15 +116,15 @@ def report_page(
             services.store,
             asked.repo,
             asked.number,
-            vllm_version=(vllm_version or "").strip() or None,
+            vllm_version=vllm_version,
             versions_of=services.default_repo,
         )
     except PullRequestError as error:
         return _page(services, url, status=error.status, fault=error.message)
     except NotFoundError:
         return _page(services, url, status=404, fault=f"#{asked.number} is not stored.", wanted=asked)
-    if wants_markdown(request.headers.get("accept", "")):
-        return markdown_answer(report_markdown(report), max_chars)
+    if wants_markdown(reply.accept):
+        return markdown_answer(report_markdown(report), reply.max_chars)
     return _page(services, url, report=report)
 
 
@@ -215,10 +192,11 @@ def _page(
 ) -> HTMLResponse:
     """The page in any of its states; `wanted` is an issue that a button may fetch."""
     repo = report.repo if report else services.default_repo
-    overview = services.overview(repo)
     markdown = report_markdown(report) if report else ""
-    return render_page(
+    return render_repo_page(
         "report.html",
+        services,
+        repo,
         status=status,
         headers={"Retry-After": "60"} if status == HTTPStatus.TOO_MANY_REQUESTS else None,
         asked=url[:ADDRESS_CHARS],
@@ -228,12 +206,10 @@ def _page(
         markdown=markdown if len(markdown) <= COPIED_CHARS else "",
         edges=report.graph.edges[:EDGES_SHOWN] if report else (),
         picture=draw(report.graph, services.settings.repo) if report else None,
-        stations=report_stations(report.regression, overview.newest_release) if report else (),
+        stations=report_stations(report.regression, services.overview(repo).newest_release) if report else (),
         json_address=f"{api_address(report.repo, report.number, services.default_repo)}/report"
         if report
         else "",
-        overview=overview,
-        repo=repo,
         repos=services.settings.repo,
     )
 
@@ -244,15 +220,10 @@ def _page(
     ids=("get_issue_report", "get_repo_issue_report"),
     summary="All that is known of an issue, each sentence with its source",
     response_model=Report,
-    responses=problems(404, 422, 503) | markdown_too(),
+    responses=problems(404) | markdown_too(),
 )
 def get_report(
-    request: Request,
-    repo: Repo,
-    number: Number,
-    services: ServicesDep,
-    vllm_version: Version = None,
-    max_chars: MaxChars = None,
+    reply: ReplyDep, repo: Repo, number: Number, services: ServicesDep, vllm_version: Version = None
 ) -> Response:
     """Report on a stored issue, every part with the words it rests on and their address.
 
@@ -269,4 +240,4 @@ def get_report(
             f"#{number} is not stored. `triage report` or the button on /report fetches an issue of a "
             "configured repository."
         ) from None
-    return answer(request, report, max_chars, markdown=lambda: report_markdown(report))
+    return reply(report, markdown=lambda: report_markdown(report))

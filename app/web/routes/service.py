@@ -27,7 +27,6 @@ from app.web.headers import SECURITY_HEADERS
 from app.web.views.render import base_address, render_page, render_text
 
 router = APIRouter(tags=["service"])
-_READ = ["GET", "HEAD"]
 
 POLICY = "Content-Security-Policy"
 HEADERS = {POLICY: SECURITY_HEADERS[POLICY].replace("img-src 'self'", "img-src 'self' data:")}
@@ -51,13 +50,13 @@ def assets_dir() -> Path:
     return Path(found.submodule_search_locations[0]) / "static"
 
 
-@router.api_route("/docs", methods=_READ, include_in_schema=False)
+@router.get("/docs", include_in_schema=False)
 def docs() -> HTMLResponse:
     """The page."""
     return render_page("docs.html", headers=HEADERS)
 
 
-@router.api_route("/docs/{name}", methods=_READ, include_in_schema=False)
+@router.get("/docs/{name}", include_in_schema=False)
 def asset(name: Asset) -> FileResponse:
     """A file of Swagger UI."""
     return FileResponse(assets_dir() / name, media_type=_TYPES[name], headers=_AGE)
@@ -93,19 +92,19 @@ def readyz(services: ServicesDep) -> Ready:
     )
 
 
-@router.api_route("/robots.txt", methods=_READ, include_in_schema=False)
+@router.get("/robots.txt", include_in_schema=False)
 def robots() -> PlainTextResponse:
     """What a crawler may read: pages of stored data, not answers to logs or filters."""
     return PlainTextResponse((static_dir() / "robots.txt").read_text(encoding="utf-8"))
 
 
-@router.api_route("/favicon.ico", methods=_READ, include_in_schema=False)
+@router.get("/favicon.ico", include_in_schema=False)
 def favicon() -> RedirectResponse:
     """The icon, for a page that names none, such as a digest that was made to be mailed."""
     return RedirectResponse("/static/icon.svg", status_code=301)
 
 
-@router.api_route("/llms.txt", methods=_READ, include_in_schema=False)
+@router.get("/llms.txt", include_in_schema=False)
 def llms(request: Request, services: ServicesDep) -> PlainTextResponse:
     """What a model should know before it asks."""
     repos = ", ".join(services.settings.repo)

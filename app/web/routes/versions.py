@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query
 from fastapi.responses import HTMLResponse, Response
 from pydantic import AfterValidator
 
@@ -13,18 +12,18 @@ from app.extract.versions import ordered
 from app.knowledge.version.known_issues import known_issues
 from app.knowledge.version.regressions import regression_versions, regressions
 from app.knowledge.version.shapes import KnownPage, RegressionPage
-from app.web.answers.negotiate import MaxChars, answer_list
-from app.web.answers.openapi import problems
-from app.web.answers.parameters import CursorText, RepoQuery
+from app.web.answers.negotiate import ListReplyDep
+from app.web.answers.openapi import api_router
+from app.web.answers.parameters import ChosenRepo
 from app.web.answers.schemas import none_if_blank
 from app.web.deps import ServicesDep
-from app.web.views.render import render_page, repo_switch, with_repo
+from app.web.views.render import render_repo_page
 
 PAGE_REGRESSIONS = 30
 PAGE_KNOWN = 20
 VERSIONS_SHOWN = 12
 
-router = APIRouter(tags=["versions"])
+router = api_router("versions")
 
 
 VERSION = r"^\s*[0-9A-Za-z][0-9A-Za-z.+_!-]*\s*$"
@@ -49,31 +48,24 @@ class KnownIssueList(KnownPage):
     operation_id="list_regressions",
     summary="Regressions that touch a version, or all of them, each with its range and its words",
     response_model=RegressionList,
-    responses=problems(422, 503),
 )
 def get_regressions(
-    request: Request,
+    reply: ListReplyDep,
     services: ServicesDep,
+    repo: ChosenRepo,
     version: VersionQuery = None,
-    repo: RepoQuery = None,
     limit: Limit = 50,
-    cursor: CursorText = None,
-    max_chars: MaxChars = None,
 ) -> Response:
     """List failures that were not there before, as their own issues tell it, with the range of versions.
 
     Without a version the newest first; with one those that began in it, then by their place. A
     `culprit_guesses` entry is a guess: nobody said so.
     """
-    where = repo or services.default_repo
-    return answer_list(
-        request,
+    return reply.part(
         RegressionList,
-        lambda after: services.cached(regressions, where, version, after=after, limit=limit),
-        kind="regressions",
-        cursor=cursor,
-        limit=limit,
-        max_chars=max_chars,
+        "regressions",
+        limit,
+        lambda after: services.cached(regressions, repo, version, after=after, limit=limit),
     )
 
 
@@ -82,52 +74,47 @@ def get_regressions(
     operation_id="list_known_issues",
     summary="What fails in a version and was open or fixed later, weighted by reports",
     response_model=KnownIssueList,
-    responses=problems(422, 503),
 )
 def get_known_issues(
-    request: Request,
+    reply: ListReplyDep,
     services: ServicesDep,
+    repo: ChosenRepo,
     version: Annotated[str, Path(max_length=100, pattern=VERSION)],
-    repo: RepoQuery = None,
     closed: Annotated[bool, Query(description="also those closed without a known fix")] = False,
     limit: Limit = 50,
-    cursor: CursorText = None,
-    max_chars: MaxChars = None,
 ) -> Response:
     """List what to know before running a version: its known failures, how each stands, and what helps.
 
     Those reported to fail in the version come first, then those that fail since an earlier one, each part
     by the number of reports. An empty list is no proof that nothing fails.
     """
-    where = repo or services.default_repo
-    return answer_list(
-        request,
+    return reply.part(
         KnownIssueList,
-        lambda after: services.cached(known_issues, where, version, closed=closed, after=after, limit=limit),
-        kind="known-issues",
-        cursor=cursor,
-        limit=limit,
-        max_chars=max_chars,
+        "known-issues",
+        limit,
+        lambda after: services.cached(known_issues, repo, version, closed=closed, after=after, limit=limit),
     )
 
 
-@router.api_route("/regressions", methods=["GET", "HEAD"], include_in_schema=False)
+@router.get("/regressions", include_in_schema=False)
 def regressions_page(
     services: ServicesDep,
+    repo: ChosenRepo,
     version: PageVersion = None,
     closed: Annotated[str, Query(max_length=5)] = "",
-    repo: RepoQuery = None,
 ) -> HTMLResponse:
     """Regressions and known issues of a version; without one the newest, and versions to choose from."""
-    where = repo or services.default_repo
-    overview = services.overview(where)
-    page = services.cached(regressions, where, version, limit=PAGE_REGRESSIONS)
+    page = services.cached(regressions, repo, version, limit=PAGE_REGRESSIONS)
     known = None
     if version:
-        known = services.cached(known_issues, where, version, closed=bool(closed), limit=PAGE_KNOWN)
-    counts = () if version else services.cached(regression_versions, where)
-    return render_page(
+        known = services.cached(known_issues, repo, version, closed=bool(closed), limit=PAGE_KNOWN)
+    counts = () if version else services.cached(regression_versions, repo)
+    return render_repo_page(
         "regressions.html",
+        services,
+        repo,
+        path="/regressions",
+        query={"version": version},
         version=page.version,
         page=page,
         known=known,
@@ -135,11 +122,6 @@ def regressions_page(
         began=sum(item.place == "began" for item in page.items),
         releases=[count for count in counts if _is_release(count.version)][:VERSIONS_SHOWN],
         builds=[count for count in counts if not _is_release(count.version)][:VERSIONS_SHOWN],
-        overview=overview,
-        repo=where,
-        default_repo=services.default_repo,
-        repos=repo_switch(services.settings, "/regressions", where, version=version),
-        at=partial(with_repo, services.settings, repo=where),
     )
 
 

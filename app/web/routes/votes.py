@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 from urllib.parse import parse_qsl
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from app.errors import InputError, NotTextError
 from app.knowledge.issue.votes import SIGNALS, IssueVotes, Signal, Vote, vote
-from app.web.answers.openapi import json_body, problems
+from app.web.answers.openapi import api_router, json_body, problems
 from app.web.answers.parameters import Number, Repo, issue_routes
 from app.web.body import JSON_TYPE, RawBody, media_type_of, parse_model, read_limited
 from app.web.deps import ServicesDep
@@ -21,7 +21,7 @@ from app.web.views.render import page_address
 
 BODY_BYTES = 4096
 
-router = APIRouter(tags=["issues"])
+router = api_router("issues")
 
 
 def _no_flag(value: object) -> object:
@@ -69,7 +69,7 @@ FormVote = Annotated[VoteRequest, Depends(_form_vote)]
     ids=("vote", "vote_in_repo"),
     summary="Say what an issue is worth to you; 0 takes it back",
     methods=("POST",),
-    responses=problems(400, 404, 413, 415, 422, 503),
+    responses=problems(400, 404, 413, 415),
     openapi_extra=json_body(VoteRequest.model_json_schema()),
 )
 def post_vote(

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol
 
 import structlog
-from fastapi import APIRouter, Depends, Header, Request
+from fastapi import Depends, Header, Request
 
 from app.errors import NotFoundError, NotTextError, TriageError
 from app.store.session import Store
-from app.web.answers.openapi import json_body, problems
+from app.web.answers.openapi import api_router, json_body, problems
 from app.web.answers.schemas import Taken
 from app.web.body import JSON_TYPE, MalformedError, media_type_of, read_limited
 
@@ -121,7 +121,7 @@ ANSWER_S = 0.7
 
 _SIGNATURE = re.compile(r"sha256=[0-9a-f]{64}")
 
-router = APIRouter(prefix="/webhooks", tags=["service"])
+router = api_router("service", prefix="/webhooks")
 
 
 class SignatureError(TriageError):
@@ -160,7 +160,7 @@ async def read_signed(request: Request) -> bytes:
     status_code=202,
     operation_id="take_delivery",
     summary="A signed delivery of a GitHub webhook",
-    responses=problems(400, 401, 404, 413, 415, 422, 503),
+    responses=problems(400, 401, 404, 413, 415),
     openapi_extra=json_body({"type": "object"}),
 )
 async def post_delivery(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
@@ -15,12 +14,12 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
-from app.config import Settings
 from app.knowledge import labels
 from app.knowledge.diagnosis.excerpts import marked_pieces
 from app.knowledge.diagnosis.explain import issue_name
 from app.paths import static_dir
 from app.render import make_environment
+from app.web.deps import Services
 from app.web.views import filters as words
 
 _PLAIN = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]{1,260}/[A-Za-z0-9._~/-]{0,200}")
@@ -96,32 +95,40 @@ def base_address(request: Request) -> str:
     return base if _PLAIN.fullmatch(base) else LOCAL
 
 
-@dataclass(frozen=True, slots=True)
-class RepoChoice:
-    """A repository that the page can show; its address, and whether it is shown now."""
-
-    repo: str
-    address: str
-    is_on: bool
-
-
-def repo_switch(settings: Settings, path: str, shown: str, **query: str | None) -> tuple[RepoChoice, ...]:
-    """The configured repositories to choose from; none where there is one only.
+def render_repo_page(
+    template: str,
+    services: Services,
+    repo: str,
+    *,
+    path: str = "",
+    query: Mapping[str, str | None] | None = None,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    **context: Any,
+) -> HTMLResponse:
+    """A page about one repository, with the age of its data; its links stay with the repository.
 
     Args:
-        path: of the page; the default repository needs no more.
-        query: what else goes along, where it is not empty.
+        path: the page's own address, for `repo_links` to the same page of each repository.
+        query: what goes along to them, where it is not empty.
     """
-    if len(settings.repo) == 1:
-        return ()
-    return tuple(
-        RepoChoice(repo, with_repo(settings, path, repo, **query), repo == shown) for repo in settings.repo
-    )
+    default, *others = services.settings.repo
+    common = {
+        "repo": repo,
+        "default_repo": default,
+        "overview": services.overview(repo),
+        "at": lambda path, **more: with_repo(path, repo, default, **more),
+        "suffix": with_repo("", repo, default),
+        "repo_links": [
+            (name, with_repo(path, name, default, **(query or {}))) for name in (default, *others) if others
+        ],
+    }
+    return render_page(template, status=status, headers=headers, **common | context)
 
 
-def with_repo(settings: Settings, path: str, repo: str, **query: str | None) -> str:
+def with_repo(path: str, repo: str, default_repo: str, /, **query: str | None) -> str:
     """The address of a page of a repository: the default one is not named in it."""
     carried = {name: value for name, value in query.items() if value}
-    if repo != settings.default_repo:
+    if repo != default_repo:
         carried["repo"] = repo
     return f"{path}?{urlencode(carried)}" if carried else path

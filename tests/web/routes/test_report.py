@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
+import time_machine
 
 from app.config import Settings
 from app.errors import GitHubError
@@ -190,15 +191,15 @@ def test_one_issue_is_fetched_at_a_time() -> None:
 
 
 def test_the_hour_has_a_limit_of_its_own() -> None:
-    now = [0.0]
-    fetcher = Fetcher(lambda _r, _n: True, per_minute=2, per_hour=3, clock=lambda: now[0])
-    for _ in range(3):
+    fetcher = Fetcher(lambda _r, _n: True, "2/minute; 3/hour")
+    with time_machine.travel(0, tick=False) as clock:
+        for _ in range(3):
+            assert fetcher.fetch(REPO, 1)
+            clock.shift(40)
+        with pytest.raises(RateLimitError, match="hour"):
+            fetcher.fetch(REPO, 1)
+        clock.shift(3600)
         assert fetcher.fetch(REPO, 1)
-        now[0] += 40
-    with pytest.raises(RateLimitError, match="hour"):
-        fetcher.fetch(REPO, 1)
-    now[0] += 3600
-    assert fetcher.fetch(REPO, 1)
 
 
 def test_the_json_route_tells_the_same_and_markdown_on_request(desk: TestClient) -> None:
