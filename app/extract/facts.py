@@ -8,7 +8,7 @@ The field names and their meaning are a public contract (JSON of `triage extract
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
 
@@ -55,6 +55,12 @@ KIND_WORDS = {
 
 class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def based_on(cls, source: object, **fields: Any) -> Self:
+        """An object of `fields` and, for those not given, of the attributes of `source` with their names."""
+        others = cls.model_fields.keys() - fields.keys()
+        return cls(**{name: getattr(source, name) for name in others if hasattr(source, name)}, **fields)
 
 
 class Evidence(Frozen):

@@ -18,8 +18,7 @@ from app.knowledge.digest.feed import feed_entries
 from app.knowledge.digest.week import newest_whole_week
 from app.knowledge.home import home
 from app.knowledge.iso_week import IsoWeek
-from app.knowledge.issue.browse import browse
-from app.knowledge.issue.facets import IssueQuery
+from app.knowledge.issue.browse import IssueQuery, browse
 from app.knowledge.version.known_issues import known_issues
 from app.knowledge.version.regressions import regression_versions, regressions
 from app.store.session import Store, open_store

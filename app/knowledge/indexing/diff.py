@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import Any, Literal
 
 from app.extract.facts import Facts, Frozen
@@ -24,13 +25,11 @@ Kind = Literal["added", "removed", "changed"]
 
 SIGNS: dict[Kind, str] = {"added": "+", "removed": "-", "changed": "~"}
 EXAMPLE_CHARS = 80
-"""Of a value that an example shows; two of them are two lines of a terminal."""
+"""Of a value that an example shows."""
 LEAD_CHARS = 20
 """What an example shows of the text before the first difference."""
-_WIDTH = 96
 _NO_KIND = Facts.model_fields["failure_kind"].default
 _ORDER = [*Facts.model_fields, "links", "fault"]
-_HEAD = "issues with a value"
 
 
 class ChangeExample(Frozen):
@@ -154,9 +153,8 @@ def change_of(number: int, old: Any, new: Any) -> ChangeExample | None:
     if max(len(before), len(after)) > EXAMPLE_CHARS and isinstance(old, list) and isinstance(new, list):
         before = _words([item for item in old if item not in new]) or before
         after = _words([item for item in new if item not in old]) or after
-    common = next((at for at, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
-    common = min(len(before), len(after)) if common is None else common
-    start = max(0, common - LEAD_CHARS) if common > EXAMPLE_CHARS // 2 else 0
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+    start = common - LEAD_CHARS if common > EXAMPLE_CHARS // 2 else 0
     return ChangeExample(number=number, kind=kind, before=_cut(before, start), after=_cut(after, start))
 
 
@@ -172,22 +170,17 @@ def _cut(text: str, start: int) -> str:
 
 def _words(value: Any) -> str:
     """A value on one line, without its empty parts; nothing for None."""
-    if value is None:
-        return ""
     if isinstance(value, list):
-        return ", ".join(_words(item) for item in value)
+        return ", ".join(map(_words, value))
     if isinstance(value, dict):
         parts = ((key, part, _words(part)) for key, part in sorted(value.items()) if part)
         return " · ".join(w if isinstance(part, str) else f"{key} {w}" for key, part, w in parts if w)
-    text = " ".join(mask_secrets(str(value)).split())
+    text = "" if value is None else " ".join(mask_secrets(str(value)).split())
     return "".join(char for char in text if char.isprintable())
 
 
-# ---- as plain text
-
-
 def diffs_text(diffs: Mapping[str, ReadingDiff]) -> str:
-    """All repositories, each with a table of its fields and the examples."""
+    """All repositories as plain text, each with a table of its fields and the examples."""
     return "\n\n".join("\n".join(_lines(repo, diff)) for repo, diff in diffs.items()) + "\n"
 
 
@@ -197,32 +190,15 @@ def _lines(repo: str, diff: ReadingDiff) -> Iterator[str]:
     yield f"rules stored: {stored or 'none'}; now: {diff.rules}"
     if diff.never_read:
         yield f"{diff.never_read:,} more were never read and are not compared"
-    if not diff.fields:
-        return
-    yield ""
-    width = max(len(name) for name in (_HEAD, *(item.field for item in diff.fields)))
-    yield f"{_HEAD:{width}}" + "".join(f"{name:>9}" for name in ("before", "after", *SIGNS))
+    head, columns = "issues with a value", ("before", "after", *SIGNS)
+    rows = [
+        (head, columns),
+        *((item.field, [f"{getattr(item, c):,}" for c in columns]) for item in diff.fields),
+    ]
+    width = max(len(name) for name, _ in rows)
+    for name, cells in rows if diff.fields else ():
+        yield f"{name:{width}}" + "".join(f"{cell:>9}" for cell in cells)
     for item in diff.fields:
-        altered = "".join(f"{count or '·':>9{',' if count else ''}}" for count in _altered(item).values())
-        yield f"{item.field:{width}}{item.before:>9,}{item.after:>9,}{altered}"
-    for item in diff.fields:
-        if item.examples:
-            yield ""
-            yield f"{item.field}: " + ", ".join(f"{n:,} {kind}" for kind, n in _altered(item).items() if n)
-            for example in item.examples:
-                yield from _example(example)
-
-
-def _altered(item: FieldDiff) -> dict[Kind, int]:
-    return {"added": item.added, "removed": item.removed, "changed": item.changed}
-
-
-def _example(example: ChangeExample) -> Iterator[str]:
-    head = f"  {SIGNS[example.kind]} #{example.number:<6} "
-    if example.kind != "changed":
-        yield head + (example.after or example.before)
-    elif len(line := f"{head}{example.before} -> {example.after}") <= _WIDTH:
-        yield line
-    else:
-        yield head + example.before
-        yield f"{'->':>{len(head) - 1}} {example.after}"
+        for example in item.examples:
+            values = " -> ".join(text for text in (example.before, example.after) if text)
+            yield f"{SIGNS[example.kind]} {item.field} #{example.number} {values}"

@@ -1,47 +1,176 @@
 """A list of issues narrowed by words and facts, page by page, with the counts of each facet.
 
-A page begins after an issue, not at an offset, so that an issue stored meanwhile moves nothing.
+A filter and a facet's count read the same groups, so they agree. A page begins after an issue, not at an
+offset, so that an issue stored meanwhile moves nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from functools import lru_cache
+from typing import Annotated, Any, Literal
 
+from pydantic import AfterValidator, BeforeValidator, Field
 from sqlmodel import Session
 
 from app.errors import InputError
-from app.extract.facts import Facts
+from app.extract.facts import BACKEND_KEYS, Facts, FailureKind, Frozen, Outcome
+from app.extract.fields.gpu_names import architecture_of, canonical_name
 from app.extract.redaction.redact import mask_secrets
+from app.extract.versions import is_same, ordered
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
-from app.knowledge.issue.facets import (
-    FACETS,
-    YES,
-    Facet,
-    FacetName,
-    FacetValue,
-    IssueFacets,
-    IssuePage,
-    IssueQuery,
-    ListedIssue,
-    ListedRemedy,
-    Numbers,
-    Sort,
-)
 from app.knowledge.remedies import remedies_of
 from app.knowledge.text.masking import masked
+from app.match.search.agreement import model_family
 from app.match.search.word_search import search_words
-from app.store.derived.facts import find_estimated_dates
+from app.store.derived.facts import (
+    REGRESSION_FIELDS,
+    Listed,
+    ReadingColumn,
+    column_values_of,
+    field_values_of,
+    find_estimated_dates,
+    listed_states,
+    numbers_labelled,
+)
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.github.issues import find_heads, find_repository
-from app.store.records import IssueRecord
 from app.store.session import Store
 
+IssueState = Literal["open", "closed"]
+Sort = Literal["newest", "relevance"]
+FacetName = Literal[
+    "gpu",
+    "arch",
+    "model",
+    "backend",
+    "error_type",
+    "kind",
+    "vllm_version",
+    "state",
+    "has_workaround",
+    "has_regression",
+]
 FACET_VALUES = 12
-_COPIED = "number title url state state_reason labels comments reactions created_at updated_at"
 ERROR_CHARS = 160
-_NUMBER = re.compile(r"(?:#|https?://[^\s#?]{1,200}/issues/)?([1-9][0-9]{0,8})/?")
+YES = "true"
+
+
+def _none_if_empty(value: Any) -> Any:
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def _utc(value: datetime | None) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("is no time that exists in UTC") from None
+
+
+def or_blank(kind: Any) -> BeforeValidator:
+    """Takes a blank for none, and says so in the API description."""
+    return BeforeValidator(_none_if_empty, json_schema_input_type=kind | _Blank | None)
+
+
+def _no_seconds(value: Any) -> Any:
+    if isinstance(value, str) and not _DAY.match(value):  # a bare number would be taken for seconds
+        raise ValueError("is no day or time such as 2026-04-01 or 2026-04-01T09:00:00Z")
+    return value
+
+
+_DAY = re.compile(r"\s*\d{4}-\d\d-\d\d")
+_Blank = Annotated[str, Field(pattern=r"^\s*$")]
+EMPTY = BeforeValidator(_none_if_empty)
+Text = Annotated[str | None, Field(max_length=200), EMPTY]
+
+
+class IssueQuery(Frozen):
+    """What a list is narrowed by; all of it must hold. A value that stands nowhere finds nothing."""
+
+    q: Annotated[str, Field(max_length=500)] = Field(
+        "", description="words, an error line, a flag, or #number"
+    )
+    gpu: Text = None
+    arch: Text = Field(None, description="GPU architecture, such as Hopper")
+    model: Text = Field(None, description="a family such as qwen, or a name")
+    backend: Text = None
+    error_type: Text = None
+    kind: Annotated[FailureKind | None, or_blank(FailureKind)] = None
+    vllm_version: Text = Field(None, description="the version on which it is reported to fail")
+    state: Annotated[IssueState | None, or_blank(IssueState)] = None
+    label: Text = None
+    has_workaround: Annotated[bool | None, or_blank(bool)] = None
+    has_regression: Annotated[bool | None, or_blank(bool)] = None
+    since: Annotated[
+        datetime | None, BeforeValidator(_no_seconds), or_blank(datetime | date), AfterValidator(_utc)
+    ] = Field(None, description="opened at or after this day or time")
+    sort: Annotated[Sort | None, or_blank(Sort)] = Field(
+        None, description="by relevance where there are words, else the newest first"
+    )
+
+
+class ListedRemedy(Frozen):
+    action: str
+    outcome: Outcome
+
+
+class ListedIssue(Frozen):
+    """An issue as lists show it."""
+
+    repo: str
+    number: int
+    title: str
+    url: str
+    state: str
+    state_reason: str | None
+    failure_kind: FailureKind
+    labels: tuple[str, ...]
+    comments: int
+    reactions: int
+    created_at: datetime | None
+    updated_at: datetime | None
+    dates_estimated: bool = Field(
+        description="whether the file it came from says that its dates are estimates"
+    )
+    gpus: tuple[str, ...]
+    models: tuple[str, ...]
+    backends: tuple[str, ...]
+    vllm_version: str | None
+    error_type: str | None
+    error: str = Field(description="the root-cause error in one line, cut; empty where none is known")
+    has_regression: bool
+    remedy: ListedRemedy | None = Field(description="the best that is known; none that is reported to fail")
+    fix: FixView | None
+    summary: str
+
+
+class FacetValue(Frozen):
+    """A value and how many issues there are with it, beside all other filters."""
+
+    value: str
+    count: int
+
+
+class IssuePage(Frozen):
+    """A part of a list. `next` and `previous` are the issues after which the neighbouring parts begin.
+
+    `start` counts the issues before this part. `previous` is 0 for the first part, null where this is it.
+    """
+
+    items: tuple[ListedIssue, ...] = ()
+    total: int = 0
+    start: int = 0
+    next: int | None = None
+    previous: int | None = None
+    sort: Sort
+    ignored_words: tuple[str, ...] = ()
+    facets: dict[FacetName, tuple[FacetValue, ...]] = Field(default_factory=dict)
 
 
 def browse(
@@ -61,28 +190,31 @@ def browse(
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         if repo_id is None:
-            return IssuePage(
-                items=(), total=0, start=0, next=None, previous=None, sort=query.sort or "newest"
-            )
-        known = IssueFacets(session, repo_id)
+            return IssuePage(sort=query.sort or "newest")
+        known = IssueFacets(session, repo_id, query.since)
         if facets:
-            known.load()
+            known.values(*_GPUS, *_MODELS, *_VERSIONS, *_BACKENDS, *REGRESSION_FIELDS)
         scores, ignored = _by_words(session, repo_id, query.q)
-        base = _base(known, query, scores)
+        base = {number for number, _ in known.states()}
+        if query.label is not None:
+            base &= numbers_labelled(session, repo_id, query.label)
+        if scores is not None:
+            base &= scores.keys()
         chosen = _chosen(known, query, base)
         sort = query.sort or ("relevance" if scores else "newest")
         ranked = _ranked(base.intersection(*chosen.values()), scores or {}, sort)
         start = _start(ranked, after, sort)
-        shown = ranked[start : start + limit]
+        part = ranked[start : start + limit]
+        previous = ranked[start - limit - 1] if start > limit else 0
         return IssuePage(
-            items=_listed(session, repo_id, repo, shown),
+            items=_listed(session, repo_id, repo, part),
             total=len(ranked),
             start=start,
             sort=sort,
-            next=shown[-1] if start + limit < len(ranked) else None,
-            previous=_previous(ranked, start, limit),
+            next=part[-1] if start + limit < len(ranked) else None,
+            previous=previous if start else None,
             ignored_words=ignored,
-            facets=_facets(known, base, chosen) if facets else (),
+            facets=_counted(known, base, chosen) if facets else {},
         )
 
 
@@ -100,18 +232,10 @@ def _by_words(
     return found.scores, found.unknown
 
 
-def _base(known: IssueFacets, query: IssueQuery, scores: Mapping[int, float] | None) -> Numbers:
-    """The issues that pass what is no facet."""
-    base = known.listed(query.since)
-    if query.label is not None:
-        base &= known.labelled(query.label)
-    return base if scores is None else base & scores.keys()
-
-
 def _chosen(known: IssueFacets, query: IssueQuery, base: Numbers) -> dict[FacetName, Numbers]:
     """For each filter in force the issues that pass it."""
     chosen: dict[FacetName, Numbers] = {}
-    for name in FACETS:
+    for name in _GROUPED:
         value = getattr(query, name)
         if isinstance(value, bool):
             having = known.groups(name)[YES]
@@ -137,61 +261,186 @@ def _start(ranked: Sequence[int], after: int | None, sort: Sort) -> int:
     return ranked.index(after) + 1
 
 
-def _previous(ranked: Sequence[int], start: int, limit: int) -> int | None:
-    if start == 0:
-        return None
-    return ranked[start - limit - 1] if start > limit else 0
-
-
-def _facets(known: IssueFacets, base: Numbers, chosen: Mapping[FacetName, Numbers]) -> tuple[Facet, ...]:
+def _counted(
+    known: IssueFacets, base: Numbers, chosen: Mapping[FacetName, Numbers]
+) -> dict[FacetName, tuple[FacetValue, ...]]:
     """Each facet's most frequent values among what the other filters find."""
-    return tuple(
-        Facet(
-            name=name,
-            values=_counted(known, name, base.intersection(*(s for key, s in chosen.items() if key != name))),
-        )
-        for name in FACETS
-    )
-
-
-def _counted(known: IssueFacets, name: FacetName, among: Numbers) -> tuple[FacetValue, ...]:
-    counts = [(len(numbers & among), value) for value, numbers in known.groups(name).items()]
-    counts.sort(key=lambda pair: (-pair[0], pair[1]))
-    return tuple(FacetValue(value=value, count=count) for count, value in counts[:FACET_VALUES] if count)
+    found: dict[FacetName, tuple[FacetValue, ...]] = {}
+    for name in _GROUPED:
+        among = base.intersection(*(numbers for key, numbers in chosen.items() if key != name))
+        counts = [(len(numbers & among), value) for value, numbers in known.groups(name).items()]
+        counts.sort(key=lambda pair: (-pair[0], pair[1]))
+        found[name] = tuple(FacetValue(value=v, count=count) for count, v in counts[:FACET_VALUES] if count)
+    return found
 
 
 def _listed(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> tuple[ListedIssue, ...]:
     heads = find_heads(session, repo_id, numbers)
-    facts = find_facts_without_evidence(session, repo_id, numbers)
-    fixes = fix_states(session, repo_id, repo, heads, facts)
+    known = find_facts_without_evidence(session, repo_id, numbers)
+    fixes = fix_states(session, repo_id, repo, heads, known)
     estimated = find_estimated_dates(session, repo_id, numbers)
-    return tuple(
-        _one(repo, head, facts.get(head.number), fixes[head.number], head.number in estimated)
-        for head in heads
-    )
-
-
-def _one(
-    repo: str, head: IssueRecord, known: Facts | None, fix: FixView, dates_estimated: bool
-) -> ListedIssue:
-    facts = known or Facts(number=head.number)
-    remedy = next((r for r in remedies_of(facts, repo=repo, url=head.url) if r.outcome != "fails"), None)
-    error = facts.error.line.removesuffix(": ") if facts.error else ""
-    return masked(
-        ListedIssue(
+    found = []
+    for head in heads:
+        facts = known.get(head.number) or Facts(number=head.number)
+        remedies = remedies_of(facts, repo=repo, url=head.url)
+        item = ListedIssue.based_on(
+            head,
             repo=repo,
-            **{name: getattr(head, name) for name in _COPIED.split()},
             failure_kind=facts.failure_kind,
-            dates_estimated=dates_estimated,
+            dates_estimated=head.number in estimated,
             gpus=facts.gpus,
             models=facts.models,
             backends=tuple(dict.fromkeys(value for values in facts.backends.values() for value in values)),
             vllm_version=facts.versions.get("vllm"),
             has_regression=facts.regression is not None,
             error_type=facts.error.type if facts.error else None,
-            error=mask_secrets(error)[:ERROR_CHARS],
-            remedy=ListedRemedy(action=remedy.action, outcome=remedy.outcome) if remedy else None,
-            fix=fix if facts.is_failure else None,
+            error=mask_secrets(facts.error.line.removesuffix(": "))[:ERROR_CHARS] if facts.error else "",
+            remedy=next((ListedRemedy.based_on(one) for one in remedies if one.outcome != "fails"), None),
+            fix=fixes[head.number] if facts.is_failure else None,
             summary=facts.summary,
         )
-    )
+        found.append(masked(item))
+    return tuple(found)
+
+
+# ---- issues by their values
+
+Numbers = set[int]
+Groups = Mapping[str, Numbers]
+
+_GPUS, _MODELS, _VERSIONS = ("gpus",), ("models",), ("versions.vllm",)
+_BACKENDS = tuple(f"backends.{key}" for key in BACKEND_KEYS)
+_NUMBER = re.compile(r"(?:#|https?://[^\s#?]{1,200}/issues/)?([1-9][0-9]{0,8})/?")
+_BLANK = re.compile(r"[\s_]+")
+_NO_SIGN = re.compile(r"[\W_]+")
+_CUT_OFF = re.compile(r"\.\.\.|…")
+
+
+class IssueFacets:
+    """A repository's issues, opened at or after `since`, by their values; each is read when asked for."""
+
+    def __init__(self, session: Session, repo_id: int, since: datetime | None = None) -> None:
+        self.session = session
+        self.repo_id = repo_id
+        self._since = since
+        self._values: dict[str, dict[str, Numbers]] = {}
+        self._groups: dict[FacetName, Groups] = {}
+        self._states: list[Listed] | None = None
+
+    def states(self) -> list[Listed]:
+        """Each issue with its state."""
+        if self._states is None:
+            self._states = listed_states(self.session, self.repo_id, since=self._since)
+        return self._states
+
+    def groups(self, name: FacetName) -> Groups:
+        """The issues by the values of a facet."""
+        if name not in self._groups:
+            self._groups[name] = _GROUPED[name](self)
+        return self._groups[name]
+
+    def having(self, name: FacetName, value: str) -> Numbers:
+        """The issues that have this value; none where it stands nowhere."""
+        if name == "model":
+            return self._of_model(value)
+        if name == "gpu":
+            value = canonical_name(value) or value
+        same = _COMPARED.get(name, _is_same_text)
+        return _union(numbers for label, numbers in self.groups(name).items() if same(label, value))
+
+    def values(self, *fields: str) -> dict[str, Numbers]:
+        """The issues by what stands under these fields, in lower case."""
+        if missing := [field for field in fields if field not in self._values]:
+            self._values |= {field: defaultdict(set) for field in missing}
+            for field, key, number in field_values_of(self.session, self.repo_id, missing):
+                self._values[field][key].add(number)
+        if len(fields) == 1:
+            return self._values[fields[0]]
+        return _regroup(((key, found) for field in fields for key, found in self._values[field].items()), str)
+
+    def _of_model(self, value: str) -> Numbers:
+        """A family's issues; or those of a name, whatever comes before or after it as a word of its own."""
+        wanted = value.strip().lower()
+        family = self.groups("model").get(wanted)
+        if family is not None:
+            return family
+        names = self.values(*_MODELS)
+        if "/" in wanted:
+            return names.get(wanted, set())
+        # Without its organisation, a dash before and behind.
+        held = f"-{_BLANK.sub('-', wanted)}-"
+        plain = ((f"-{_BLANK.sub('-', key.rpartition('/')[2])}-", numbers) for key, numbers in names.items())
+        return _union(numbers for name, numbers in plain if held in name)
+
+
+_family = lru_cache(maxsize=8192)(model_family)
+
+
+def _gpu_name(key: str) -> str:
+    """The name of a GPU as people write it; empty for a name that a table cut off."""
+    return "" if _CUT_OFF.search(key) else canonical_name(key) or key.upper()
+
+
+def _backends(facets: IssueFacets) -> Groups:
+    """By name, however it is spelled; what is only known to be in use goes by its role."""
+    spelled: dict[str, str] = {}
+    pairs = [
+        (field.rpartition(".")[2] if key == YES else key, numbers)
+        for field in _BACKENDS
+        for key, numbers in facets.values(field).items()
+    ]
+    return _regroup(pairs, lambda key: spelled.setdefault(_NO_SIGN.sub("", key), key))
+
+
+def _version_name(key: str) -> str:
+    return "" if _CUT_OFF.search(key) else str(ordered(key) or key)
+
+
+def _by_column(name: ReadingColumn) -> Callable[[IssueFacets], Groups]:
+    return lambda facets: _grouped(column_values_of(facets.session, facets.repo_id, name))
+
+
+_GROUPED: dict[FacetName, Callable[[IssueFacets], Groups]] = {
+    "state": lambda facets: _grouped((state, number) for number, state in facets.states()),
+    "has_workaround": lambda facets: {YES: _union(_by_column("has_remedy")(facets).values())},
+    "has_regression": lambda facets: {YES: _union(facets.values(*REGRESSION_FIELDS).values())},
+    "kind": _by_column("failure_kind"),
+    "error_type": _by_column("error_type"),
+    "arch": lambda facets: _regroup(facets.groups("gpu").items(), lambda gpu: architecture_of(gpu) or ""),
+    "gpu": lambda facets: _regroup(facets.values(*_GPUS).items(), _gpu_name),
+    "model": lambda facets: _regroup(facets.values(*_MODELS).items(), _family),
+    "backend": _backends,
+    "vllm_version": lambda facets: _regroup(facets.values(*_VERSIONS).items(), _version_name),
+}
+
+
+def _is_same_text(one: str, other: str) -> bool:
+    return _NO_SIGN.sub("", one.casefold()) == _NO_SIGN.sub("", other.casefold()) != ""
+
+
+def _names_one_of(label: str, text: str) -> bool:
+    """Whether a text is a label or one of its words: "ada" for "Ada Lovelace"."""
+    return any(_is_same_text(part, text) for part in (label, *label.split()))
+
+
+_COMPARED: dict[FacetName, Callable[[str, str], bool]] = {"vllm_version": is_same, "arch": _names_one_of}
+
+
+def _regroup(pairs: Iterable[tuple[str, Numbers]], name_of: Callable[[str], str]) -> dict[str, Numbers]:
+    """The same numbers under other names; what gets no name is left out."""
+    found: dict[str, Numbers] = defaultdict(set)
+    for key, numbers in pairs:
+        if name := name_of(key):
+            found[name] |= numbers
+    return found
+
+
+def _grouped(pairs: Iterable[tuple[str, int]]) -> dict[str, Numbers]:
+    found: dict[str, Numbers] = defaultdict(set)
+    for name, number in pairs:
+        found[name].add(number)
+    return found
+
+
+def _union(sets: Iterable[Numbers]) -> Numbers:
+    return set().union(*sets)

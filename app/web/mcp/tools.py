@@ -23,8 +23,7 @@ from app.knowledge.diagnosis.log_input import check_is_text, clean_log, clean_wo
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.digest.digest import digest_markdown, make_digest
 from app.knowledge.iso_week import IsoWeek
-from app.knowledge.issue.browse import browse
-from app.knowledge.issue.facets import IssueQuery
+from app.knowledge.issue.browse import IssueQuery, browse
 from app.knowledge.issue.markdown import named_values, report_markdown
 from app.knowledge.issue.report import make_report
 from app.knowledge.issue.shapes import IssueAnswer
@@ -155,20 +154,20 @@ class Tools:
             model=_words(model),
             limit=MATCHES_MAX,
         )
-        answer = DiagnosisAnswer.of(
+        answer = DiagnosisAnswer.based_on(
             found,
-            root_cause=CauseShort.of(found.root_cause) if found.root_cause else None,
+            root_cause=CauseShort.based_on(found.root_cause) if found.root_cause else None,
             workarounds=_short_remedies(found.workarounds),
             matches=[
-                MatchShort.of(
+                MatchShort.based_on(
                     item,
                     shared=item.why.shared,
                     differs=item.why.differs,
-                    fix=FixShort.of(item.fix) if item.fix else None,
+                    fix=FixShort.based_on(item.fix) if item.fix else None,
                 )
                 for item in found.matches[:MATCHES_MAX]
             ],
-            next_steps=[StepShort.of(item) for item in found.next_steps],
+            next_steps=[StepShort.based_on(item) for item in found.next_steps],
             issues=found.index.issues,
             as_of=found.index.as_of,
         )
@@ -194,16 +193,16 @@ class Tools:
         known_version(version)
         asked = IssueQuery(
             q=query,
-            gpu=gpu or None,
-            model=model or None,
-            backend=backend or None,
-            vllm_version=version or None,
+            gpu=gpu,
+            model=model,
+            backend=backend,
+            vllm_version=version,
         )
         if asked == IssueQuery(q=query) and not query.strip():
             raise InputError("query: give words to search by, or a gpu, model, backend or version.")
         page = self.services.cached(browse, self.services.default_repo, asked, limit=limit)
         hits = [
-            IssueHit.of(
+            IssueHit.based_on(
                 item,
                 version=item.vllm_version,
                 fix_state=item.fix.state if item.fix else None,
@@ -211,7 +210,7 @@ class Tools:
             )
             for item in page.items
         ]
-        answer = SearchAnswer.of(page, items=hits)
+        answer = SearchAnswer.based_on(page, items=hits)
         return _result(answer, answer_text(answer), max_chars)
 
     def get_issue(
@@ -224,15 +223,16 @@ class Tools:
         """
         found = view_issue(self.services.store, known_repo(self.services, repo), number)
         facts = found.facts or Facts(number=number)
-        answer = IssueShort.of(
+        answer = IssueShort.based_on(
             found,
             failure_kind=facts.failure_kind if found.facts else None,
             error=facts.error.line if facts.error else "",
-            fix=FixShort.of(found.fix),
+            fix=FixShort.based_on(found.fix),
             workarounds=_remedies(found),
             cause=[item.text for item in facts.cause],
             quotes=[
-                QuoteShort.of(item, quote=item.quote[:QUOTE_CHARS]) for item in facts.evidence[:QUOTES_MAX]
+                QuoteShort.based_on(item, quote=item.quote[:QUOTE_CHARS])
+                for item in facts.evidence[:QUOTES_MAX]
             ],
             **{name: getattr(facts, name) for name in ("summary", "gpus", "models", "backends", "versions")},
             regression=facts.regression,
@@ -260,8 +260,8 @@ class Tools:
             vllm_version=version,
             versions_of=self.services.default_repo,
         )
-        answer = FixAnswer.of(
-            found, vllm_version=version, fix=FixShort.of(found.fix), workarounds=_remedies(found)
+        answer = FixAnswer.based_on(
+            found, vllm_version=version, fix=FixShort.based_on(found.fix), workarounds=_remedies(found)
         )
         return _result(answer, answer_text(answer), max_chars)
 
@@ -283,14 +283,14 @@ class Tools:
         if not page.items and ordered(asked) is None:
             raise InputError(f"version: no stored issue names {asked}. Give a vLLM release such as 0.19.0.")
         items = [
-            KnownShort.of(
+            KnownShort.based_on(
                 item,
                 released_in=item.fix.released_in,
                 remedy=item.remedy.action if item.remedy else "",
             )
             for item in page.items
         ]
-        answer = KnownAnswer.of(page, items=items)
+        answer = KnownAnswer.based_on(page, items=items)
         return _result(answer, answer_text(answer), max_chars)
 
 
@@ -312,7 +312,8 @@ def _remedies(found: IssueAnswer) -> list[RemedyShort]:
 
 def _short_remedies(remedies: Sequence[Remedy]) -> list[RemedyShort]:
     return [
-        RemedyShort.of(item, conditions=", ".join(item.conditions.words)) for item in remedies[:REMEDIES_MAX]
+        RemedyShort.based_on(item, conditions=", ".join(item.conditions.words))
+        for item in remedies[:REMEDIES_MAX]
     ]
 
 

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import Query
 from fastapi.responses import HTMLResponse, Response
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-from app.extract.facts import FailureKind, Frozen
-from app.knowledge.issue.browse import browse
-from app.knowledge.issue.facets import (
-    Facet,
+from app.extract.facts import Frozen
+from app.knowledge.issue.browse import (
+    EMPTY,
     FacetName,
     FacetValue,
     IssuePage,
     IssueQuery,
-    IssueState,
     ListedIssue,
     Sort,
+    browse,
+    or_blank,
 )
 from app.knowledge.labels import FACETS, FAILURES, FLAGS, label
 from app.web.answers.negotiate import ReplyDep
@@ -39,71 +37,21 @@ _KIND = "issues"
 _NOT_A_FILTER = {"limit", "cursor", "facets", "repo", "sort"}
 
 
-def _none_if_empty(value: Any) -> Any:
-    return None if isinstance(value, str) and not value.strip() else value
-
-
-def _utc(value: datetime | None) -> datetime | None:
-    if value is None:
-        return None
-    try:
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    except OverflowError:
-        raise ValueError("is no time that exists in UTC") from None
-
-
-def _or_blank(kind: Any) -> BeforeValidator:
-    """Takes a blank for none, and says so in the API description."""
-    return BeforeValidator(_none_if_empty, json_schema_input_type=kind | _Blank | None)
-
-
-def _no_seconds(value: Any) -> Any:
-    if isinstance(value, str) and not _DAY.match(value):  # a bare number would be taken for seconds
-        raise ValueError("is no day or time such as 2026-04-01 or 2026-04-01T09:00:00Z")
-    return value
-
-
-_DAY = re.compile(r"\s*\d{4}-\d\d-\d\d")
-_Blank = Annotated[str, Field(pattern=r"^\s*$")]
-_Empty = BeforeValidator(_none_if_empty)
-Text = Annotated[str | None, Field(max_length=200), _Empty]
-
-
-class IssueFilters(BaseModel):
+class IssueFilters(IssueQuery):
     """The query of a list of issues, as it stands in an address; an empty value is none."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(extra="ignore")
 
-    q: Annotated[str, Field(max_length=500)] = Field(
-        "", description="words, an error line, a flag, or #number"
-    )
-    gpu: Text = None
-    arch: Text = Field(None, description="GPU architecture, such as Hopper")
-    model: Text = Field(None, description="a family such as qwen, or a name")
-    backend: Text = None
-    error_type: Text = None
-    kind: Annotated[FailureKind | None, _or_blank(FailureKind)] = None
-    vllm_version: Text = Field(None, description="the version on which it is reported to fail")
-    state: Annotated[IssueState | None, _or_blank(IssueState)] = None
-    label: Text = None
-    has_workaround: Annotated[bool | None, _or_blank(bool)] = None
-    has_regression: Annotated[bool | None, _or_blank(bool)] = None
-    since: Annotated[
-        datetime | None, BeforeValidator(_no_seconds), _or_blank(datetime | date), AfterValidator(_utc)
-    ] = Field(None, description="opened at or after this day or time")
-    sort: Annotated[Sort | None, _or_blank(Sort)] = Field(
-        None, description="by relevance where there are words, else the newest first"
-    )
-    repo: Annotated[RepoName, _or_blank(RepoName)] = Field(
+    repo: Annotated[RepoName, or_blank(RepoName)] = Field(
         None, description="owner/name; the default repository without it"
     )
-    cursor: Annotated[str | None, Field(max_length=200), _Empty] = Field(
+    cursor: Annotated[str | None, Field(max_length=200), EMPTY] = Field(
         None, description="`next_cursor` of the page before, as it was given"
     )
 
     def query(self) -> IssueQuery:
         """The query that these filters make."""
-        return IssueQuery(**self.model_dump(include=set(IssueQuery.model_fields)))
+        return IssueQuery.based_on(self)
 
     def in_force(self) -> dict[str, str]:
         """The filters that narrow, as they stand in an address."""
@@ -154,7 +102,7 @@ def list_issues(
         total=page.total,
         ignored_words=page.ignored_words,
         next_cursor=write_cursor(_KIND, page.next) if page.next is not None else None,
-        facets={facet.name: facet.values for facet in page.facets} if asked.facets else None,
+        facets=page.facets if asked.facets else None,
     )
     return reply(
         found,
@@ -239,10 +187,10 @@ class Addresses:
         """The filters that are set."""
         return [FilterLink(_word(name, value), self.without(name)) for name, value in self._filters.items()]
 
-    def links(self, facet: Facet) -> list[FilterLink]:
+    def links(self, name: FacetName, values: Sequence[FacetValue]) -> list[FilterLink]:
         """A facet's values."""
-        mine = self._filters.get(facet.name, "").casefold()
-        return [self._link(facet.name, value, value.value.casefold() == mine) for value in facet.values]
+        mine = self._filters.get(name, "").casefold()
+        return [self._link(name, value, value.value.casefold() == mine) for value in values]
 
     def _link(self, name: FacetName, value: FacetValue, is_on: bool) -> FilterLink:
         address = self.without(name) if is_on else self._address({**self._filters, name: value.value})

@@ -165,18 +165,12 @@ def test_the_text_has_a_table_and_the_examples() -> None:
         f"{REPO}: 3 of 3 issues and pull requests would be read otherwise",
         "rules stored: old (3); now: new",
         "4 more were never read and are not compared",
-        "",
         "issues with a value   before    after    added  removed  changed",
-        "gpus                       1        2        1        ·        1",
-        "summary                    1        1        ·        ·        1",
-        "",
-        "gpus: 1 added, 1 changed",
-        "  + #2      A100",
-        "  ~ #1      H100 -> H200",
-        "",
-        "summary: 1 changed",
-        f"  ~ #3      {long}1",
-        f"         -> {long}2",
+        "gpus                       1        2        1        0        1",
+        "summary                    1        1        0        0        1",
+        "+ gpus #2 A100",
+        "~ gpus #1 H100 -> H200",
+        f"~ summary #3 {long}1 -> {long}2",
     ]
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from app.errors import InputError
-from app.knowledge.issue.browse import FACET_VALUES, browse
-from app.knowledge.issue.facets import IssuePage, IssueQuery
+from app.knowledge.issue.browse import FACET_VALUES, IssuePage, IssueQuery, browse
 from app.store.session import Store
 from tests.knowledge.conftest import Keep
 from tests.samples import EARLY, LATE, REPO, a_pull, an_issue, fenced, marlin_log, rope_log
@@ -107,8 +106,8 @@ def test_an_unknown_repository_is_empty(store: Store) -> None:
 
 def test_counts_say_what_each_value_would_leave_beside_the_other_filters(base: Store) -> None:
     facets = {
-        facet.name: {value.value: value.count for value in facet.values}
-        for facet in browse(base, REPO, IssueQuery(state="open"), facets=True).facets
+        name: {value.value: value.count for value in values}
+        for name, values in browse(base, REPO, IssueQuery(state="open"), facets=True).facets.items()
     }
 
     assert facets["state"] == {"open": 3, "closed": 1}
@@ -119,10 +118,10 @@ def test_counts_say_what_each_value_would_leave_beside_the_other_filters(base: S
 
 
 def test_each_count_is_what_its_filter_finds(base: Store) -> None:
-    for facet in browse(base, REPO, IssueQuery(), facets=True).facets:
-        for value in facet.values:
-            told: Any = value.value == "true" if facet.name.startswith("has_") else value.value
-            assert len(found(base, **{facet.name: told})) == value.count, (facet.name, value)
+    for name, values in browse(base, REPO, IssueQuery(), facets=True).facets.items():
+        for value in values:
+            asked: Any = value.value == "true" if name.startswith("has_") else value.value
+            assert len(found(base, **{name: asked})) == value.count, (name, value)
 
 
 def test_a_facet_tells_its_most_frequent_values_only(store: Store, keep: Keep) -> None:
@@ -130,7 +129,7 @@ def test_a_facet_tells_its_most_frequent_values_only(store: Store, keep: Keep) -
         *(an_issue(n, body=f"vLLM version: 0.{n}.0") for n in range(1, FACET_VALUES + 3)),
         an_issue(99, body="vLLM version: 0.3.0"),
     )
-    facets = {facet.name: facet.values for facet in browse(store, REPO, IssueQuery(), facets=True).facets}
+    facets = browse(store, REPO, IssueQuery(), facets=True).facets
 
     assert len(facets["vllm_version"]) == FACET_VALUES
     assert (facets["vllm_version"][0].value, facets["vllm_version"][0].count) == ("0.3.0", 2)
