@@ -57,7 +57,7 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @classmethod
-    def based_on(cls, source: object, **fields: Any) -> Self:
+    def based_on(cls, source: object, /, **fields: Any) -> Self:
         """An object of `fields` and, for those not given, of the attributes of `source` with their names."""
         others = cls.model_fields.keys() - fields.keys()
         return cls(**{name: getattr(source, name) for name in others if hasattr(source, name)}, **fields)

@@ -1,24 +1,31 @@
-"""The issues and pull requests of any repository that belong to an issue: stated, then the most alike."""
+"""The issues and pull requests of any repository that belong to an issue, as a list and as a graph.
+
+The list gives each its strongest relation: stated, then the most alike. The graph gives every relation with
+the words that state it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple, cast
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from sqlmodel import Session
 
 from app.errors import NotFoundError
-from app.extract.facts import Frozen
+from app.extract.facts import Evidence, Facts, Frozen
 from app.extract.redaction.redact import mask_secrets
-from app.knowledge.issue.shapes import EdgeKind
-from app.knowledge.issue.stored import LinkEnds, load_links
+from app.knowledge.issue.shapes import EdgeKind, Graph, GraphEdge, GraphNode, Quote
+from app.knowledge.issue.stored import LinkEnds, Sources, StoredIssue, load_links, passage
 from app.match.pairs.features import load_features
 from app.match.pairs.score import band_of_score, score_pairs
 from app.match.search.ranking import Band as MatchBand
 from app.store.derived.links import SIMILAR, find_repositories
-from app.store.github.issues import find_heads, get_issue
+from app.store.derived.readings import find_evidence
+from app.store.github.issues import find_heads, find_issues, get_issue
+from app.store.github.releases import first_releases_of
 from app.store.people.judgements import Verdict, judged_pairs
-from app.store.records import IssueRecord
+from app.store.records import IssueRecord, LinkRecord
 from app.store.session import Store
 
 Name = tuple[str, int]
@@ -72,17 +79,10 @@ class RelatedItem(Frozen):
     channel: Channel | None = None
     reason: str
 
-
-class Relation(NamedTuple):
-    """A relation of an issue, and the issue at its other end where that is stored."""
-
-    name: Name
-    kind: Kind
-    reason: str
-    band: MatchBand | None = None
-    score: float | None = None
-    channel: Channel | None = None
-    issue: IssueRecord | None = None
+    @property
+    def name(self) -> Name:
+        """Its repository and number."""
+        return self.repo, self.number
 
 
 def related(store: Store, repo: str, number: int, *, limit: int = 20) -> tuple[RelatedItem, ...]:
@@ -94,10 +94,10 @@ def related(store: Store, repo: str, number: int, *, limit: int = 20) -> tuple[R
     with store.reading() as session:
         repo_id = get_issue(session, repo, number)[0]
         links = load_links(session, repo_id, repo, number)
-        return tuple(map(_item, relations(session, repo_id, repo, number, links)[:limit]))
+        return tuple(relations(session, repo_id, repo, number, links)[:limit])
 
 
-def relations(session: Session, repo_id: int, repo: str, number: int, links: LinkEnds) -> list[Relation]:
+def relations(session: Session, repo_id: int, repo: str, number: int, links: LinkEnds) -> list[RelatedItem]:
     """As `related`, from the links of a stored issue."""
     names = find_repositories(session)
     stated, alike = _stated(names, repo, number, links), _alike(repo, links)
@@ -114,7 +114,7 @@ def relations(session: Session, repo_id: int, repo: str, number: int, links: Lin
         *(one for one in same if one.name in stored),
     ]
     found.sort(key=lambda one: RANKS[one.kind].in_list)
-    return [one._replace(issue=stored.get(one.name)) for one in found]
+    return [_with_issue(one, stored.get(one.name)) for one in found]
 
 
 def likeness_of(store: Store, repo: str, number: int, other: int) -> tuple[RelatedItem, ...]:
@@ -137,8 +137,8 @@ def likeness_of(store: Store, repo: str, number: int, other: int) -> tuple[Relat
             found.append(_judged((repo, other), verdict))
         elif len(kept := load_features(session, repo_id, {number, other})) == 2:
             pair = score_pairs(kept[number], [kept[other]])[0]
-            found.append(Relation((repo, other), "similar", pair.reason, pair.band, pair.score, pair.channel))
-        return tuple(_item(one._replace(issue=target)) for one in found)
+            found.append(RelatedItem.based_on(pair, **_ends((repo, other)), kind="similar"))
+        return tuple(_with_issue(one, target) for one in found)
 
 
 def _verdicts(session: Session, repo_id: int, number: int) -> dict[int, Verdict]:
@@ -149,13 +149,28 @@ def _verdicts(session: Session, repo_id: int, number: int) -> dict[int, Verdict]
     }
 
 
-def _judged(name: Name, verdict: Verdict) -> Relation:
+def _ends(name: Name) -> dict[str, Any]:
+    """The fields of a relation to an issue of which nothing is stored."""
+    repo, number = name
+    url = f"https://github.com/{repo}/issues/{number}"
+    return {"repo": repo, "number": number, "title": "", "state": "unknown", "url": url}
+
+
+def _with_issue(relation: RelatedItem, issue: IssueRecord | None) -> RelatedItem:
+    if issue is None:
+        return relation
+    known = {"title": mask_secrets(issue.title), "state": issue.state, "url": issue.url}
+    return relation.model_copy(update=known)
+
+
+def _judged(name: Name, verdict: Verdict) -> RelatedItem:
+    judged: dict[str, Any] = {"reason": "judged another failure", "band": "related", "score": 0.0}
     if verdict == "same":
-        return Relation(name, "similar", "judged the same failure", "same", 1.0, "both")
-    return Relation(name, "similar", "judged another failure", "related", 0.0, "both")
+        judged = {"reason": "judged the same failure", "band": "same", "score": 1.0}
+    return RelatedItem(**_ends(name), kind="similar", channel="both", **judged)
 
 
-def _stated(names: Mapping[int, str], repo: str, number: int, links: LinkEnds) -> list[Relation]:
+def _stated(names: Mapping[int, str], repo: str, number: int, links: LinkEnds) -> list[RelatedItem]:
     """Links out of the issue and into it, each target once with its strongest kind."""
     kinds: dict[Name, tuple[Kind, str]] = {}
     for link in links.out:
@@ -166,26 +181,24 @@ def _stated(names: Mapping[int, str], repo: str, number: int, links: LinkEnds) -
             _keep(kinds, target, _REVERSED.get(kind, "mentions"), f"stated there: {reason}")
     kinds.pop((repo, number), None)
     return [
-        Relation(name, kind, reason)
+        RelatedItem(**_ends(name), kind=kind, reason=reason)
         for name, (kind, reason) in sorted(kinds.items(), key=lambda item: (item[0][0] != repo, item[0]))
     ]
 
 
-def _alike(repo: str, links: LinkEnds) -> list[Relation]:
+def _alike(repo: str, links: LinkEnds) -> list[RelatedItem]:
     """The stored links of likeness, the likest first; of equal ones those within the repository."""
     found = [
-        Relation(
-            (link.target_repo, link.target_number),
-            "similar",
-            link.reason,
-            band_of_score(link.score or 0.0),
-            link.score,
-            cast("Channel | None", link.channel),
+        RelatedItem.based_on(
+            link,
+            **_ends((link.target_repo, link.target_number)),
+            kind="similar",
+            band=band_of_score(link.score or 0.0),
         )
         for link in links.out
         if link.kind == SIMILAR
     ]
-    return sorted(found, key=lambda one: (-(one.score or 0.0), one.name[0] != repo, one.name))
+    return sorted(found, key=lambda one: (-(one.score or 0.0), one.repo != repo, one.name))
 
 
 def find_stored(session: Session, wanted: Iterable[Name]) -> dict[Name, IssueRecord]:
@@ -205,15 +218,169 @@ def _keep(kinds: dict[Name, tuple[Kind, str]], target: Name, kind: str, reason: 
         kinds[target] = (known, reason)
 
 
-def _item(relation: Relation) -> RelatedItem:
-    """The relation as it is listed; of an issue that is not stored only the address is known."""
-    known = relation._asdict()
-    (repo, number), issue = known.pop("name"), known.pop("issue")
-    return RelatedItem(
-        number=number,
-        repo=repo,
-        title=mask_secrets(issue.title) if issue else "",
-        state=issue.state if issue else "unknown",
-        url=issue.url if issue else f"https://github.com/{repo}/issues/{number}",
-        **known,
+_RULES: dict[str, EdgeKind] = {
+    "related.duplicate": "duplicate",
+    "related.same": "same",
+    "related.similar": "similar",
+    "related.culprit": "introduced_by",
+    "related.fix": "fixed_by",
+    "related.mention": "mentions",
+}
+"""The relation that the rule of a piece of evidence states."""
+_NAMES = ("related", "related_elsewhere")
+"""Fields whose evidence names an issue."""
+_SOURCES = {"title": "the title", "body": "the issue's text", "card": "the starter card"}
+NAMED_BY_MAX = 60
+"""Texts that name the issue and are looked at for the words."""
+
+
+def issue_graph(session: Session, stored: StoredIssue, sources: Sources, *, alike_max: int) -> Graph:
+    """The issue, what belongs to it, and how each relation is known; at most `alike_max` by likeness."""
+    repo, number = stored.repo, stored.issue.number
+    me = key_of(repo, number)
+    links = load_links(session, stored.repo_id, repo, number)
+    edges = [*_named_in_text(me, repo, stored.facts, sources), *_timeline(me, links.out)]
+    known = {(edge.source, edge.target, edge.kind) for edge in edges}
+    incoming = _incoming(session, stored, links)
+    edges += [edge for edge in incoming if (edge.source, edge.target, edge.kind) not in known]
+    edges = [edge for edge in edges if not _is_outdone(edge, edges)]
+    found = relations(session, stored.repo_id, repo, number, links)
+    edges += [
+        GraphEdge.based_on(item, source=me, target=key_of(*item.name), basis="likeness")
+        for item in [one for one in found if one.kind == "similar"][:alike_max]
+    ]
+    edges.sort(key=lambda edge: (RANKS[edge.kind].in_graph, edge.basis == "likeness", -(edge.score or 0)))
+    keys = dict.fromkeys([me, *(end for edge in edges for end in (edge.source, edge.target))])
+    return Graph(nodes=_nodes(session, tuple(keys)), edges=tuple(edges))
+
+
+def key_of(repo: str, number: int) -> str:
+    """`owner/name#number`."""
+    return f"{repo}#{number}"
+
+
+def _named_in_text(me: str, repo: str, facts: Facts | None, sources: Sources) -> list[GraphEdge]:
+    """The issues that the issue's own texts name, and as what."""
+    found: dict[tuple[str, EdgeKind], GraphEdge] = {}
+    for item in facts.evidence if facts else ():
+        target, kind = _target(item, repo)
+        if not target or target == me or (target, kind) in found:
+            continue
+        reason = f"stated in {_SOURCES.get(item.source, 'a comment')}"
+        quote = sources.quote(item)
+        edge = GraphEdge(source=me, target=target, kind=kind, basis="said", reason=reason, quote=quote)
+        found[target, kind] = edge
+    return list(found.values())
+
+
+def _target(item: Evidence, repo: str) -> tuple[str, EdgeKind]:
+    """The other end that a piece of evidence names, and the relation; an empty name for none."""
+    number = item.value.removeprefix("#")
+    if item.field == "fix" and "/" in item.value:
+        return item.value, "fixed_by"
+    if item.field in {"related", "regression.culprit", "fix"} and number.isdigit():
+        kinds: dict[str, EdgeKind] = {"regression.culprit": "introduced_by", "fix": "fixed_by"}
+        return key_of(repo, int(number)), kinds.get(item.field) or _RULES.get(item.rule, "mentions")
+    return item.value if item.field == "related_elsewhere" else "", _RULES.get(item.rule, "mentions")
+
+
+def _timeline(me: str, links: Iterable[LinkRecord]) -> Iterator[GraphEdge]:
+    """What GitHub's timeline holds: who refers to the issue, where it went."""
+    for link in links:
+        other = key_of(link.target_repo, link.target_number)
+        if link.kind == REFERENCED_BY and other != me:
+            yield GraphEdge(source=other, target=me, kind="mentions", basis="timeline", reason=link.reason)
+        elif link.kind == TRANSFERRED_TO:
+            yield GraphEdge(source=me, target=other, kind="moved_to", basis="timeline", reason=link.reason)
+
+
+def _incoming(session: Session, stored: StoredIssue, ends: LinkEnds) -> list[GraphEdge]:
+    """What other stored texts say of this issue, with their words where they are found."""
+    repo, repo_id, root = stored.repo, stored.repo_id, stored.issue
+    names = find_repositories(session)
+    links = [
+        (from_repo, source, STATED[kind], reason)
+        for from_repo, source, kind, reason in ends.into
+        if (from_repo, source) != (repo_id, root.number) and kind in STATED and from_repo in names
+    ]
+    links.sort(key=lambda link: (RANKS[link[2]].in_graph, link[0] != repo_id, link[:2]))
+    texts: dict[tuple[int, int], IssueRecord] = {}
+    named: dict[tuple[int, int], Sequence[Evidence]] = {}
+    for key in {link[0] for link in links[:NAMED_BY_MAX]}:
+        looked_at = [source for from_repo, source, _, _ in links[:NAMED_BY_MAX] if from_repo == key]
+        texts |= {(key, issue.number): issue for issue in find_issues(session, key, looked_at)}
+        naming = find_evidence(session, key, looked_at, _NAMES)
+        named |= {(key, number): evidence for number, evidence in naming.items()}
+    edges = []
+    for from_repo, source, kind, reason in links:
+        mine = str(root.number) if from_repo == repo_id else key_of(repo, root.number)
+        naming_it = next((item for item in named.get((from_repo, source), ()) if item.value == mine), None)
+        relation = _RULES.get(naming_it.rule, kind) if naming_it else kind
+        name = f"#{source}" if from_repo == repo_id else key_of(names[from_repo], source)
+        edges.append(
+            GraphEdge(
+                source=key_of(names[from_repo], source),
+                target=key_of(repo, root.number),
+                kind=min(kind, relation, key=lambda one: RANKS[one].in_graph),
+                basis="said",
+                reason=f"stated in {name}" if naming_it else f"{reason}, {name}",
+                quote=_words_of(texts.get((from_repo, source)), naming_it, root.number, name),
+            )
+        )
+    return edges
+
+
+def _words_of(other: IssueRecord | None, naming: Evidence | None, number: int, name: str) -> Quote | None:
+    """The words with which another text names this issue."""
+    if other is None:
+        return None
+    sources = Sources(other.url, {"title": other.title, "body": other.body})
+    quote = sources.quote(naming) if naming else None
+    text = quote.text if quote else mention(mask_secrets(f"{other.title}\n{other.body}"), number)
+    if not text:
+        return None
+    return Quote(text=text, source=name, url=quote.url if quote else other.url)
+
+
+def _is_outdone(edge: GraphEdge, edges: Iterable[GraphEdge]) -> bool:
+    """Whether a bare mention only repeats what another edge between the two says better."""
+    ends = {edge.source, edge.target}
+    return edge.kind == "mentions" and any(
+        ends == {other.source, other.target}
+        and (other.kind != "mentions" or (edge.basis == "timeline" and other.basis == "said"))
+        for other in edges
+        if other is not edge
     )
+
+
+def _nodes(session: Session, keys: Sequence[str]) -> tuple[GraphNode, ...]:
+    names = [(name, int(number)) for name, _, number in (key.rpartition("#") for key in keys)]
+    stored = find_stored(session, names)
+    releases: dict[tuple[str, int], str] = {}
+    for repo_id, repo in find_repositories(session).items():
+        pulls = [number for (name, number), issue in stored.items() if name == repo and issue.is_pull_request]
+        first = first_releases_of(session, repo_id, pulls) if pulls else {}
+        releases |= {(repo, number): tag for number, tag in first.items()}
+    return tuple(_node(*name, stored.get(name), releases.get(name)) for name in names)
+
+
+def _node(repo: str, number: int, issue: IssueRecord | None, release: str | None) -> GraphNode:
+    fields = {**_ends((repo, number)), "key": key_of(repo, number), "kind": "unknown"}
+    if issue is not None:
+        fields |= {"title": mask_secrets(issue.title), "url": issue.url, "state": _state(issue)}
+        fields["kind"] = "pull_request" if issue.is_pull_request else "issue"
+    return GraphNode(**fields, released_in=release.removeprefix("v") if release else None)
+
+
+def _state(issue: IssueRecord) -> str:
+    if issue.gone_at is not None:
+        return "gone"
+    if issue.merged_at is not None:
+        return "merged"
+    return "draft" if issue.is_draft and issue.state == "open" else issue.state
+
+
+def mention(text: str, number: int) -> str:
+    """The passage that names the number, as `#1` or by its address; empty if none does."""
+    found = re.search(rf"(?:#|/(?:issues|pull)/){number}(?!\d)", text)
+    return passage(text, found.start(), found.end()) if found else ""

@@ -14,10 +14,9 @@ from app.extract.redaction.redact import mask_secrets
 from app.extract.text.blocks import MAINTAINER_ASSOCIATIONS
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.freshness import freshness
-from app.knowledge.issue.graph import issue_graph, key_of
+from app.knowledge.issue.relations import issue_graph, key_of
 from app.knowledge.issue.shapes import (
     CommandExample,
-    GitHubFacts,
     Graph,
     Moment,
     NotKnown,
@@ -62,11 +61,10 @@ def make_report(
         moments = timeline(session, stored, graph, sources)
     facts = answer.facts
     missing = answer.origin == "github" and len(stored.comments) < answer.comments
-    return Report(
-        **{name: getattr(answer, name) for name in GitHubFacts.model_fields},
+    return Report.based_on(
+        answer,
         failure_kind=facts.failure_kind if facts and facts.is_failure else None,
         summary=facts.summary if facts else "",
-        fix=answer.fix,
         graph=graph,
         timeline=moments,
         not_known=not_known(facts, answer.fix, graph, comments_missing=missing),
@@ -82,18 +80,16 @@ def _with_quotes(facts: Facts, sources: Sources) -> dict[str, Any]:
     return {
         "facts": tuple(_facts(facts, sources)),
         "error": error
-        and ReportError(**dict(error), quotes=sources.quotes("error.message") or sources.quotes("error")),
+        and ReportError.based_on(error, quotes=sources.quotes("error.message") or sources.quotes("error")),
         "cause": tuple(
-            StatedCause(**dict(item), quotes=sources.quotes("cause", item.text)) for item in facts.cause
+            StatedCause.based_on(item, quotes=sources.quotes("cause", item.text)) for item in facts.cause
         ),
         "examples": tuple(
-            CommandExample(**dict(item), quotes=sources.quotes("reproduction", item.command))
+            CommandExample.based_on(item, quotes=sources.quotes("reproduction", item.command))
             for item in facts.reproduction
         ),
         "remedies": tuple(
-            ReportRemedy(
-                **item.model_dump(exclude={"source"}), quotes=sources.quotes("workarounds", item.action)
-            )
+            ReportRemedy.based_on(item, quotes=sources.quotes("workarounds", item.action))
             for item in remedies
         ),
         "fix_quotes": sources.quotes("fix"),
@@ -235,20 +231,24 @@ def not_known(
 def _missing(facts: Facts, fix: FixView) -> Iterator[tuple[str, str]]:
     if facts.is_failure:
         yield from _missing_remedies(facts)
-        yield from _missing_fix(facts, fix)
-        yield from _missing_failure(facts)
-    if not facts.gpus:
-        yield "gpus", "GPU."
-    elif facts.gpu_count is None:
-        yield "gpu_count", "How many GPUs."
-    if not facts.models:
-        yield "models", "Model."
+        yield from _where(_of_failure(facts, fix))
+    yield from _where(
+        [
+            (not facts.gpus, "gpus", "GPU."),
+            (bool(facts.gpus) and facts.gpu_count is None, "gpu_count", "How many GPUs."),
+            (not facts.models, "models", "Model."),
+        ]
+    )
     for key in VERSION_KEYS:
         if key not in facts.versions:
             yield f"versions.{key}", f"Version of {'the ' if key == 'driver' else ''}{VERSIONS[key]}."
     for key in BACKEND_KEYS:
         if key in MAIN_BACKENDS and not facts.backends.get(key):
             yield f"backends.{key}", f"{BACKENDS[key]}."
+
+
+def _where(rows: Iterable[tuple[bool, str, str]]) -> Iterator[tuple[str, str]]:
+    return ((field, text) for is_missing, field, text in rows if is_missing)
 
 
 def _missing_remedies(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -262,30 +262,21 @@ def _missing_remedies(facts: Facts) -> Iterator[tuple[str, str]]:
             yield "workarounds.conditions", f"Under which conditions it helps: {item.action}"
 
 
-def _missing_fix(facts: Facts, fix: FixView) -> Iterator[tuple[str, str]]:
-    if fix.state == "unknown":
-        yield "fix.state", "Whether it is fixed."
-    if fix.pr is None:
-        yield "fix.pr", "A pull request that fixes it: none is known."
-    if fix.released_in is None:
-        yield "fix.released_in", "A release that holds a fix: none is known."
+def _of_failure(facts: Facts, fix: FixView) -> Iterator[tuple[bool, str, str]]:
+    """Whether each field of a failure is missing, the field, and the sentence."""
+    error, outcomes = facts.error, {item.outcome for item in facts.reproduction}
+    yield fix.state == "unknown", "fix.state", "Whether it is fixed."
+    yield fix.pr is None, "fix.pr", "A pull request that fixes it: none is known."
+    yield fix.released_in is None, "fix.released_in", "A release that holds a fix: none is known."
     for field, label in REGRESSION.items():
-        if not getattr(facts.regression, field, None):
-            yield f"regression.{field}", f"{label}."
-
-
-def _missing_failure(facts: Facts) -> Iterator[tuple[str, str]]:
-    if facts.error is None:
-        yield "error", "Error: no error line was found in the text."
-    elif facts.error.frame is None:
-        yield "error.frame", "Where the error is raised."
-    if not facts.cause:
-        yield "cause", "Cause."
-    elif all(item.certainty == "hypothesis" for item in facts.cause):
-        yield "cause", "A proven cause: only a hypothesis is stated."
-    for outcome in ("fails", "works"):
-        if not any(item.outcome == outcome for item in facts.reproduction):
-            yield f"reproduction.{outcome}", f"A command that {outcome}."
+        yield not getattr(facts.regression, field, None), f"regression.{field}", f"{label}."
+    yield error is None, "error", "Error: no error line was found in the text."
+    yield error is not None and error.frame is None, "error.frame", "Where the error is raised."
+    yield not facts.cause, "cause", "Cause."
+    is_guess = bool(facts.cause) and all(item.certainty == "hypothesis" for item in facts.cause)
+    yield is_guess, "cause", "A proven cause: only a hypothesis is stated."
+    yield "fails" not in outcomes, "reproduction.fails", "A command that fails."
+    yield "works" not in outcomes, "reproduction.works", "A command that works."
 
 
 def _missing_around(graph: Graph, comments_missing: bool) -> Iterator[tuple[str, str]]:

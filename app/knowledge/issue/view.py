@@ -13,8 +13,8 @@ from sqlmodel import Session
 from app.extract.facts import Evidence, Facts
 from app.extract.redaction.redact import mask_secrets
 from app.knowledge.fix.state import fix_states
-from app.knowledge.issue.graph import issue_graph
-from app.knowledge.issue.shapes import ClusterLine, GitHubFacts, Graph, IssueAnswer
+from app.knowledge.issue.relations import issue_graph
+from app.knowledge.issue.shapes import ClusterLine, Graph, IssueAnswer
 from app.knowledge.issue.stored import StoredIssue, load_issue
 from app.knowledge.issue.votes import IssueVotes, own_votes, vote_counts
 from app.knowledge.text.masking import masked
@@ -25,9 +25,6 @@ from app.store.session import Store
 ALIKE_MAX = 4
 DATES_ESTIMATED = "x_dates_estimated"
 """With this a file of issues says that their dates are interpolated."""
-_MADE = {"repo", "title", "body", "origin", "participants", "dates_estimated"}
-_COPIED = GitHubFacts.model_fields.keys() - _MADE
-"""What is taken from the stored record as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +87,8 @@ def build_answer(
         versions_of=versions_of,
     )
     texts = {"title": mask_secrets(issue.title), "body": mask_secrets(issue.body)}
-    return IssueAnswer(
-        **{name: getattr(issue, name) for name in _COPIED},
+    return IssueAnswer.based_on(
+        issue,
         repo=repo,
         title=texts["title"],
         body=texts["body"] if stored.body == issue.body else mask_secrets(stored.body),
@@ -117,7 +114,7 @@ def _cluster(session: Session, repo_id: int, number: int) -> ClusterLine | None:
     if found is None:
         return None
     cluster, size = found
-    return ClusterLine(id=cluster.id, text=mask_secrets(cluster.text), canonical=cluster.canonical, size=size)
+    return ClusterLine.based_on(cluster, text=mask_secrets(cluster.text), size=size)
 
 
 def _masked(facts: Facts, texts: Mapping[str, str]) -> Facts:
