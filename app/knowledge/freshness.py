@@ -60,14 +60,8 @@ def freshness(store: Store, repo: str) -> Freshness:
         as_of=as_of,
         age_s=max(0, int(age.total_seconds())) if age else None,
         is_stale=age is not None and age > STALE_AFTER,
-        last_run=RunView(
-            outcome=run.outcome,
-            started_at=run.started_at,
-            ended_at=run.ended_at,
-            was_cut_short=run.outcome != "complete" and run.fault is not None,
-        )
-        if run
-        else None,
+        last_run=run
+        and RunView.based_on(run, was_cut_short=run.outcome != "complete" and run.fault is not None),
         cursors={name: CursorView(position=at, moved_at=moved) for name, (at, moved) in cursors.items()},
     )
 

@@ -19,7 +19,7 @@ from app.knowledge.digest.shapes import DigestIssue, FixNews
 from app.knowledge.digest.week import fixed_in, issue_fields, whole_week
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.version.issues import load_failures
-from app.knowledge.version.known_issues import standing_of
+from app.knowledge.version.regressions import standing_of
 from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.facts import (
     field_values_of,
@@ -136,7 +136,8 @@ def _new(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> t
     facts = find_facts_without_evidence(session, repo_id, numbers)
     estimated = find_estimated_dates(session, repo_id, numbers)
     return tuple(
-        NewFailure(
+        NewFailure.based_on(
+            head,
             **issue_fields(repo, head, facts[head.number]),
             dates_estimated=head.number in estimated,
             has_remedy=any(one.outcome != "fails" for one in facts[head.number].workarounds),
@@ -191,7 +192,9 @@ def _failing(session: Session, repo_id: int, repo: str, version: str) -> list[Re
     ]
     issues.sort(key=lambda one: (one.issue.number not in began, -one.weight, -one.issue.number))
     return [
-        ReleaseFailure(**issue_fields(repo, one.issue, one.facts), began=one.issue.number in began)
+        ReleaseFailure.based_on(
+            one.issue, **issue_fields(repo, one.issue, one.facts), began=one.issue.number in began
+        )
         for one in issues
     ]
 

@@ -8,10 +8,9 @@ import pytest
 
 from app.extract.facts import Regression
 from app.extract.versions import is_before, is_same, last_failing, newest, oldest, ordered, sort_key
-from app.knowledge.fix.for_version import seen_from
+from app.knowledge.fix.decide import seen_from
 from app.knowledge.fix.shapes import FixTruth, FixView, Held
-from app.knowledge.version.known_issues import basis_of
-from app.knowledge.version.regressions import place_of
+from app.knowledge.version.regressions import basis_of, place_of
 from app.web.views.version_line import version_line
 
 UNPLACED = ("0.1.dev3151+g31c7178", "0.1.dev1", "0.0.0", "0.0", "main", "nightly", "73f48ce55", "1234567", "")

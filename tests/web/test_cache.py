@@ -19,8 +19,7 @@ from app.knowledge.digest.week import newest_whole_week
 from app.knowledge.home import home
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.issue.browse import IssueQuery, browse
-from app.knowledge.version.known_issues import known_issues
-from app.knowledge.version.regressions import regression_versions, regressions
+from app.knowledge.version.regressions import known_issues, regression_versions, regressions
 from app.store.session import Store, open_store
 from app.web.deps import AnswerCache
 from tests.served import starter_settings

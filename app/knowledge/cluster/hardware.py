@@ -7,10 +7,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Literal
 
+from pydantic import Field
+
+from app.extract.facts import Frozen
 from app.extract.fields.gpu_names import architectures_of
-from app.knowledge.cluster.shapes import ArchitectureLift, ByChance
 from app.knowledge.statistics import benjamini_hochberg, fisher_two_sided
+
+ByChance = Literal["more_often", "less_often", "no_difference", "too_few"]
+
+
+class ArchitectureLift(Frozen):
+    """How a GPU architecture's share in the cluster compares with its share in all other failures."""
+
+    architecture: str
+    reports: int
+    of: int = Field(description="reports of the cluster that name a GPU")
+    all_reports: int
+    all_of: int = Field(description="failures of the repository that name a GPU")
+    lift: float | None = Field(description="share here by share in all; null where too few to say")
+    p: float | None = Field(description="Fisher's exact test, two-sided; null where too few to say")
+    q: float | None = Field(description="p after Benjamini-Hochberg over all clusters")
+    by_chance: ByChance
+
 
 REPORTS_MIN = 5
 """With fewer reports, observed or expected, no test is made."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
 
 from pydantic import Field
@@ -92,5 +91,4 @@ def judgements(
 
 def _shape(record: JudgementRecord, repo: str) -> Judgement:
     note = mask_secrets(record.note) if record.note else None
-    known = {name: value for name, value in asdict(record).items() if name != "repo_id"}
-    return Judgement(**{**known, "repo": repo, "note": note})
+    return Judgement.based_on(record, repo=repo, note=note)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import Literal
 
 from pydantic import Field
 from sqlmodel import Session
@@ -17,7 +18,6 @@ from sqlmodel import Session
 from app.extract.facts import Frozen
 from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import is_before, ordered
-from app.knowledge.cluster.shapes import ClosedButAlive, Period, Timeline, TimelineBucket
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.statistics import benjamini_hochberg, poisson_tail
@@ -25,6 +25,33 @@ from app.knowledge.version.issues import ListedFailure
 from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.weeks import Opened
 from app.store.github.issues import find_heads
+
+Period = Literal["week", "month", "quarter", "year"]
+
+
+class ClosedButAlive(Frozen):
+    """The canonical issue is closed, and reports came after that."""
+
+    closed_at: datetime
+    state_reason: str | None
+    reports_since: int
+    newest: int = Field(description="number of the newest of them")
+    newest_at: datetime | None
+    reason: str
+
+
+class TimelineBucket(Frozen):
+    start: date
+    label: str
+    reports: int
+
+
+class Timeline(Frozen):
+    """Reports by time; `buckets` have no holes between the first and the last."""
+
+    unit: Period
+    buckets: tuple[TimelineBucket, ...]
+
 
 BUCKETS_MAX = 26
 
@@ -194,8 +221,8 @@ def describe_growing(session: Session, repo_id: int, growing: Sequence[Growth]) 
     heads = find_heads(session, repo_id, sorted({record.canonical for record in records.values()}))
     titles = {head.number: mask_secrets(head.title) for head in heads}
     return tuple(
-        GrowingCluster(
-            **asdict(one),
+        GrowingCluster.based_on(
+            one,
             text=mask_secrets(record.text),
             canonical=record.canonical,
             title=titles.get(record.canonical, ""),

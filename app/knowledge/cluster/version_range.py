@@ -10,11 +10,25 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from app.extract.facts import Regression
+from pydantic import Field
+
+from app.extract.facts import Frozen, Regression
 from app.extract.versions import Version, is_before, ordered, sort_key
-from app.knowledge.cluster.shapes import RangeWitness
 from app.knowledge.version.issues import REPORTED, IssueWords, ListedFailure
+from app.knowledge.version.shapes import StatedValue
 from app.store.derived.facts import REGRESSION_FIELDS
+
+
+class RangeWitness(Frozen):
+    """What one report says of when the failure began."""
+
+    number: int
+    url: str
+    span: Regression
+    agrees: bool
+    reason: str = Field("", description="where it does not agree, or names no version: with what, or what")
+    quotes: tuple[StatedValue, ...] = ()
+
 
 STATING_MAX = 60
 """Of more reports that state a range the newest count: every pair of their ends is tried."""

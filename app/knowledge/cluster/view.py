@@ -1,28 +1,39 @@
-"""Clusters as they are asked for: a list by size or growth, one with all that is known of it."""
+"""Clusters as they are asked for: a list by size or growth, one with all that is known of it.
+
+The shapes here are the public contract of the signatures routes.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
+from pydantic import Field
 from sqlmodel import Session
 
 from app.errors import NotFoundError
+from app.extract.facts import FailureKind, Frozen, Regression
 from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import ordered, plain_version
-from app.knowledge.cluster.advice import cluster_fix, cluster_remedies, comment_of
-from app.knowledge.cluster.hardware import architecture_lifts
-from app.knowledge.cluster.members import canonical_reason, dead_ends, members, near
-from app.knowledge.cluster.shapes import (
-    BackendReports,
-    ClusterDetail,
-    ClusterPage,
-    ClusterSummary,
-    ValueReports,
+from app.knowledge.cluster.hardware import ArchitectureLift, architecture_lifts
+from app.knowledge.cluster.members import (
+    ClusterFix,
+    ClusterMember,
+    ClusterRemedy,
+    DuplicateChain,
+    NearCluster,
+    canonical_reason,
+    cluster_fix,
+    cluster_remedies,
+    comment_of,
+    dead_ends,
+    members,
+    near,
 )
-from app.knowledge.cluster.timeline import closed_but_alive, timeline
-from app.knowledge.cluster.version_range import cluster_range
+from app.knowledge.cluster.timeline import ClosedButAlive, Timeline, closed_but_alive, timeline
+from app.knowledge.cluster.version_range import RangeWitness, cluster_range
 from app.knowledge.remedies import action_key
 from app.knowledge.version.issues import ListedFailure, load_failures, load_words
 from app.match.search.agreement import model_family
@@ -43,7 +54,65 @@ from app.store.people.judgements import judged_pairs
 from app.store.people.votes import sum_votes
 from app.store.session import Store
 
-_COPIED = "id canonical size open_count first_seen last_seen recent"
+
+class ClusterSummary(Frozen):
+    """A cluster as lists tell it."""
+
+    id: str
+    text: str = Field(description="the signature in readable form, secrets masked")
+    repo: str
+    canonical: int = Field(description="number of the issue with the most evidence, not the oldest")
+    title: str = Field(description="the canonical issue's")
+    size: int = Field(description="reports, the canonical one among them")
+    open_count: int
+    first_seen: datetime | None
+    last_seen: datetime | None
+    kind: FailureKind = Field(description="that of most of its reports")
+    fix: ClusterFix | None = None
+    workaround_count: int = Field(description="actions reported to work or to help in part, each once")
+    is_alive: bool = Field(False, description="its issues are closed, and new reports came after that")
+    recent: int = Field(0, description="reports of the newest 28 days of the base")
+
+
+class ValueReports(Frozen):
+    """In how many reports a value stands."""
+
+    value: str
+    reports: int
+
+
+class BackendReports(ValueReports):
+    key: str = Field(description="the backend's role, such as `attention`")
+
+
+class ClusterDetail(ClusterSummary):
+    """All that is known of a cluster."""
+
+    canonical_reason: str
+    also: tuple[str, ...] = Field((), description="other clusters that hold the signature asked for")
+    signature_ids: tuple[str, ...] = Field((), description="root signatures of its reports")
+    members: tuple[ClusterMember, ...] = Field(description="the canonical one first, then the newest first")
+    chains: tuple[DuplicateChain, ...] = ()
+    versions: tuple[ValueReports, ...] = ()
+    gpus: tuple[ArchitectureLift, ...] = ()
+    models: tuple[ValueReports, ...] = Field((), description="model families")
+    backends: tuple[BackendReports, ...] = ()
+    workarounds: tuple[ClusterRemedy, ...] = ()
+    regression: Regression | None = Field(None, description="the narrowest range its reports agree on")
+    witnesses: tuple[RangeWitness, ...] = Field((), description="reports that state a range")
+    disagreements: tuple[RangeWitness, ...] = ()
+    not_merged: tuple[NearCluster, ...] = ()
+    closed_but_alive: ClosedButAlive | None = None
+    timeline: Timeline | None = None
+
+
+class ClusterPage(Frozen):
+    """A part of a list of clusters."""
+
+    items: tuple[ClusterSummary, ...]
+    total: int
+
+
 WORDS_MAX = 8
 """Words of a search that count."""
 ALIVE_MAX = 2000
@@ -147,12 +216,11 @@ def _summaries(
     wanted = [number for members in numbers.values() for number in members]
     reports = {one.issue.number: one for one in load_failures(session, repo_id, repo, wanted)}
     return tuple(
-        ClusterSummary(**_summary(item, repo, [reports[n] for n in numbers.get(item.id, ()) if n in reports]))
-        for item in found
+        _summary(item, repo, [reports[n] for n in numbers.get(item.id, ()) if n in reports]) for item in found
     )
 
 
-def _summary(counts: ClusterCounts, repo: str, reports: Sequence[ListedFailure]) -> dict[str, Any]:
+def _summary(counts: ClusterCounts, repo: str, reports: Sequence[ListedFailure]) -> ClusterSummary:
     kinds = Counter(one.facts.failure_kind for one in reports)
     fix = cluster_fix(counts.canonical, reports)
     canonical = next((one for one in reports if one.issue.number == counts.canonical), None)
@@ -162,15 +230,16 @@ def _summary(counts: ClusterCounts, repo: str, reports: Sequence[ListedFailure])
         for item in one.facts.workarounds
         if item.outcome != "fails"
     }
-    return {name: getattr(counts, name) for name in _COPIED.split()} | {
-        "text": mask_secrets(counts.text),
-        "repo": repo,
-        "title": mask_secrets(counts.title),
-        "kind": next((kind for kind, _ in kinds.most_common(1)), "other"),
-        "fix": fix,
-        "workaround_count": len(actions),
-        "is_alive": closed_but_alive(canonical, reports, fix) is not None,
-    }
+    return ClusterSummary.based_on(
+        counts,
+        text=mask_secrets(counts.text),
+        repo=repo,
+        title=mask_secrets(counts.title),
+        kind=next((kind for kind, _ in kinds.most_common(1)), "other"),
+        fix=fix,
+        workaround_count=len(actions),
+        is_alive=closed_but_alive(canonical, reports, fix) is not None,
+    )
 
 
 def _detail(
@@ -196,8 +265,8 @@ def _detail(
         for item in items
         if item.field == "workarounds" and (key := comment_of(item.source)) is not None
     }
-    return ClusterDetail(
-        **summary,
+    return ClusterDetail.based_on(
+        summary,
         canonical_reason=canonical_reason(canonical, len(reports)) if canonical else "",
         also=tuple(key for key in clusters_holding(session, repo_id, asked) if key != counts.id),
         signature_ids=tuple(key for key, _ in Counter(signatures.values()).most_common()),
@@ -220,7 +289,7 @@ def _detail(
             repo,
             votes=sum_votes(session, repo_id, list(words.evidence), "works"),
             thumbs=sum_thumbs(session, repo_id, sorted(sources)),
-            fix=summary["fix"],
+            fix=summary.fix,
         ),
         regression=span,
         witnesses=tuple(witnesses),
@@ -228,7 +297,7 @@ def _detail(
         not_merged=near(
             alike, count_clusters(session, repo_id, [link.cluster_id for link in alike]), verdicts
         ),
-        closed_but_alive=closed_but_alive(canonical, reports, summary["fix"]),
+        closed_but_alive=closed_but_alive(canonical, reports, summary.fix),
         timeline=timeline(one.issue.created_at for one in reports),
     )
 

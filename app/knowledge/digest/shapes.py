@@ -11,8 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from app.extract.facts import FailureKind, Frozen, Regression
-from app.knowledge.cluster.shapes import ClosedButAlive
-from app.knowledge.cluster.timeline import GrowingCluster
+from app.knowledge.cluster.timeline import ClosedButAlive, GrowingCluster
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.remedies import Remedy
 

@@ -17,7 +17,7 @@ from sqlmodel import Session
 from app.extract.facts import Facts
 from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import ordered, plain_version
-from app.knowledge.cluster.advice import cluster_fix
+from app.knowledge.cluster.members import cluster_fix
 from app.knowledge.cluster.timeline import closed_but_alive
 from app.knowledge.digest.shapes import (
     AliveNews,
@@ -61,13 +61,13 @@ class WeekFailure:
     """A failure of the week.
 
     Attributes:
-        cluster: the id of its cluster; None before it has one. `text` is that of the cluster, masked.
+        id: of its cluster; None before it has one. `text` is that of the cluster, masked.
         canonical: the issue that shows it best; `title` is that issue's, masked.
         numbers: the week's reports of it; `size`: how many reports it has of all time.
         fix, remedies: what all its reports say of them, the surest first.
     """
 
-    cluster: str | None
+    id: str | None
     text: str
     canonical: int
     title: str
@@ -80,12 +80,6 @@ class WeekFailure:
     def remedy(self) -> Remedy | None:
         """The one to try first, if any is said to help."""
         return next((item for item in self.remedies if item.outcome != "fails"), None)
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """Those that `ClusterNews` and `AliveNews` have in common."""
-        known = {"text": self.text, "canonical": self.canonical, "title": self.title}
-        return {"id": self.cluster, "numbers": self.numbers, **known}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +133,7 @@ def load_week(session: Session, repo_id: int, repo: str, week: IsoWeek) -> WeekI
         )
         failures.append(
             WeekFailure(
-                cluster=record.id if record else None,
+                id=record.id if record else None,
                 text=mask_secrets(record.text) if record else "",
                 canonical=canonical,
                 title=mask_secrets(candidates[canonical].issue.title) if canonical in candidates else "",
@@ -178,9 +172,8 @@ def listed_remedy(remedy: Remedy) -> Remedy:
 
 
 def issue_fields(repo: str, head: IssueRecord, facts: Facts) -> dict[str, Any]:
-    """The fields of a `DigestIssue`, masked."""
-    copied = ("number", "url", "state", "created_at", "comments", "reactions")
-    return {name: getattr(head, name) for name in copied} | {
+    """The fields of a `DigestIssue` that are not the issue's own, masked."""
+    return {
         "repo": repo,
         "title": mask_secrets(head.title),
         "kind": facts.failure_kind,
@@ -191,16 +184,9 @@ def issue_fields(repo: str, head: IssueRecord, facts: Facts) -> dict[str, Any]:
 def cluster_news(week: WeekIssues) -> tuple[ClusterNews, ...]:
     """The failures of the week that have other reports, the most reported first."""
     return tuple(
-        ClusterNews(
-            **one.fields,
-            reports=len(one.numbers),
-            size=one.size,
-            is_new=len(one.numbers) == one.size,
-            remedy=one.remedy,
-            fix=one.fix,
-        )
+        ClusterNews.based_on(one, reports=len(one.numbers), is_new=len(one.numbers) == one.size)
         for one in week.failures
-        if one.cluster and one.size > 1
+        if one.id and one.size > 1
     )
 
 
@@ -212,7 +198,7 @@ def regression_news(week: WeekIssues) -> tuple[VersionNews, ...]:
         if since is not None and (since.first_failing or since.last_working or since.culprit):
             began = plain_version(since.first_failing) if since.first_failing else None
             fields = issue_fields(week.repo, one.issue, one.facts)
-            found[began].append(RegressionNews(**fields, regression=since))
+            found[began].append(RegressionNews.based_on(one.issue, **fields, regression=since))
     comparable = [(version, key) for key in found if key and (version := ordered(key)) is not None]
     newest_first = [key for _, key in sorted(comparable, reverse=True)]
     others = sorted(key for key in found if key is not None and key not in newest_first)
@@ -228,8 +214,8 @@ def unremedied(week: WeekIssues) -> tuple[UnremediedNews, ...]:
         if known and not one.remedy and not (one.fix and one.fix.state in MENDED):
             most = max(known, key=lambda report: (week.hits([report.issue.number]), -report.issue.number))
             fields = issue_fields(week.repo, most.issue, most.facts)
-            hits = week.hits(one.numbers)
-            found.append(UnremediedNews(**fields, numbers=one.numbers, cluster=one.cluster, hits=hits))
+            fields |= {"numbers": one.numbers, "cluster": one.id, "hits": week.hits(one.numbers)}
+            found.append(UnremediedNews.based_on(most.issue, **fields))
     return tuple(sorted(found, key=lambda one: (-one.hits, one.number)))
 
 
@@ -238,8 +224,8 @@ def alive_news(week: WeekIssues) -> tuple[AliveNews, ...]:
     found = []
     for one in week.failures:
         alive = closed_but_alive(week.candidates.get(one.canonical), week.known(one.numbers), one.fix)
-        if one.cluster and alive:
-            found.append(AliveNews(**one.fields, alive=alive))
+        if one.id and alive:
+            found.append(AliveNews.based_on(one, alive=alive))
     return tuple(sorted(found, key=lambda one: (-one.alive.reports_since, one.canonical)))
 
 
@@ -287,7 +273,8 @@ def fixed_in(
         is_released = released_at is not None and start <= released_at < end
         if fix.state in MENDED and (is_released or (merged_at is not None and start <= merged_at < end)):
             found.append(
-                FixNews(
+                FixNews.based_on(
+                    head,
                     **issue_fields(repo, head, facts[head.number]),
                     how="released" if is_released else "merged",
                     merged_at=merged_at,

@@ -18,8 +18,7 @@ from app.extract.log.root_cause import read_errors
 from app.extract.prose.pull_requests import closed_elsewhere, closed_issues, relanded_pull, reverted_pull
 from app.extract.reader import RULES_VERSION, IssueReading, read_issue
 from app.extract.text.document import CommentText, IssueText
-from app.knowledge.cluster.ties import DUPLICATE, traits_of
-from app.knowledge.cluster.update import Change, update_clusters
+from app.knowledge.cluster.update import DUPLICATE, Change, traits_of, update_clusters
 from app.knowledge.indexing.link import Linkable, forget_links, link_issues
 from app.match.pairs.features import build_features
 from app.match.search.terms import HEADING, Terms, read_heading, terms_of, texts_of_log

@@ -28,7 +28,6 @@ REPORTED = "versions.vllm"
 STATED_FIELDS = (REPORTED, *REGRESSION_FIELDS, "workarounds", "fix")
 """Fields whose newest words a list shows."""
 _ERROR_CHARS = 160
-_NAMES = "number url state state_reason created_at updated_at comments reactions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +130,10 @@ def _texts(
 
 
 def listed_fields(one: ListedFailure, words: IssueWords, repo: str, fields: Iterable[str]) -> dict[str, Any]:
-    """The fields of a `VersionIssue`; `fields` are those whose words put the issue on the list."""
+    """The fields of a `VersionIssue` beside the issue's own; `fields`: whose words put it on the list."""
     issue, error = one.issue, one.facts.error
     newest = words.stated(issue.number, STATED_FIELDS)
-    return {name: getattr(issue, name) for name in _NAMES.split()} | {
+    return {
         "repo": repo,
         "title": mask_secrets(issue.title),
         "fix": one.fix,

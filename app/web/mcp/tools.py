@@ -31,7 +31,7 @@ from app.knowledge.issue.view import view_issue
 from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.text.markdown import render_markdown
 from app.knowledge.text.quoting import NOTICE, without_surrogates
-from app.knowledge.version.known_issues import known_issues
+from app.knowledge.version.regressions import known_issues
 from app.web.answers.schemas import NUMBER_MAX
 from app.web.deps import Services
 from app.web.mcp.shapes import (

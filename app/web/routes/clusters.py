@@ -13,8 +13,7 @@ from fastapi import Path, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import AfterValidator
 
-from app.knowledge.cluster.shapes import ClusterDetail, ClusterPage
-from app.knowledge.cluster.view import clusters, current_id, view_cluster
+from app.knowledge.cluster.view import ClusterDetail, ClusterPage, clusters, current_id, view_cluster
 from app.web.answers.negotiate import ListReplyDep, ReplyDep
 from app.web.answers.openapi import api_router, problems
 from app.web.answers.parameters import ChosenRepo

@@ -9,8 +9,7 @@ from itertools import product
 import pytest
 
 from app.extract.facts import Fix
-from app.knowledge.fix.decide import decide
-from app.knowledge.fix.for_version import seen_from
+from app.knowledge.fix.decide import decide, seen_from
 from app.knowledge.fix.shapes import Authority, Claim, FixCase, FixStatement, FixTruth, FixView
 from app.store.github.fix_containment import History, Landed, PullHistory, ReleaseDay
 

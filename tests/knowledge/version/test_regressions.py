@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from app.extract.facts import ErrorFact, Evidence, Facts, Fix, Regression, Workaround
-from app.knowledge.version.known_issues import basis_of, known_issues
 from app.knowledge.version.regressions import (
     FITTING_MAX,
+    basis_of,
     guess,
+    known_issues,
     names_of,
     place_of,
     regression_versions,

@@ -8,8 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.extract.facts import Regression
-from app.knowledge.cluster.shapes import Timeline
-from app.knowledge.cluster.timeline import timeline
+from app.knowledge.cluster.timeline import Timeline, timeline
 from app.render import make_environment
 from app.store.session import Store
 from tests.knowledge.made_clusters import BODY, OLD, ONE, SOLE, TWO, facts_of, group, link, put, report
