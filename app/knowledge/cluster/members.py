@@ -101,14 +101,7 @@ def dead_ends(
     session: Session, repo_id: int, repo: str, numbers: Sequence[int]
 ) -> tuple[DuplicateChain, ...]:
     """The chains of duplicates from these reports that reach no living issue, the longest first."""
-    repeats: dict[int, int] = {}
-    asked = list(numbers)
-    for _ in range(STEPS_MAX):
-        found = duplicates_of(session, repo_id, repo, asked)
-        repeats |= found
-        asked = sorted(set(found.values()) - repeats.keys())
-        if not asked:
-            break
+    repeats = duplicates_of(session, repo_id, repo, numbers, deep=STEPS_MAX)
     if not repeats:
         return ()
     heads = find_heads(session, repo_id, sorted({*repeats, *repeats.values()}))

@@ -7,11 +7,12 @@ FlashInfer mends) is unknown, so its issue is never called fixed.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from sqlmodel import Session
 
-from app.extract.facts import Facts, Fix
+from app.extract.facts import Facts, Fix, FixState
 from app.extract.text.blocks import MAINTAINER_ASSOCIATIONS
 from app.knowledge.fix.decide import decide, landing_of, not_comparable, seen_from
 from app.knowledge.fix.shapes import Authority, Claim, FixCase, FixElsewhere, FixStatement, FixTruth, FixView
@@ -134,17 +135,13 @@ def _of_originals(
     session: Session, repo_id: int, repo: str, issues: Sequence[IssueRecord], truths: Mapping[int, FixTruth]
 ) -> dict[int, FixTruth]:
     """The truth of the original for each issue that was closed as its duplicate and has no fix of its own."""
-    ends = {
-        issue.number: issue.number
+    unsolved = [
+        issue.number
         for issue in issues
         if _may_repeat(issue) and truths[issue.number].view.state in {"closed_unresolved", "unknown"}
-    }
-    chains: dict[int, list[int]] = {number: [] for number in ends}
-    for _ in range(DUPLICATES_DEEP if ends else 0):
-        targets = duplicates_of(session, repo_id, repo, sorted(set(ends.values())))
-        ends = {number: targets[end] for number, end in ends.items() if targets.get(end, number) != number}
-        for number, end in ends.items():
-            chains[number].append(end)
+    ]
+    repeats = duplicates_of(session, repo_id, repo, unsolved, deep=DUPLICATES_DEEP)
+    chains = {number: _chain(number, repeats) for number in unsolved}
     wanted = sorted({end for chain in chains.values() for end in chain})
     if not wanted:
         return {}
@@ -154,11 +151,21 @@ def _of_originals(
     fixed = {number for number, truth in known.items() if truth.view.state in _KNOWN}
     found: dict[int, FixTruth] = {}
     for number, chain in chains.items():
-        for original in [end for end in chain if end in fixed][:1]:
+        if original := next((end for end in chain if end in fixed), None):
             truth = known[original]
             reason = f"A duplicate of #{original}: {truth.view.reason}"
             found[number] = FixTruth(truth.view.model_copy(update={"reason": reason}), truth.held)
     return found
+
+
+def _chain(number: int, repeats: Mapping[int, int]) -> list[int]:
+    """The issues that one repeats, the nearest first, until they lead back to it."""
+    chain: list[int] = []
+    end = number
+    while len(chain) < DUPLICATES_DEEP and repeats.get(end, number) != number:
+        end = repeats[end]
+        chain.append(end)
+    return chain
 
 
 def _may_repeat(issue: IssueRecord) -> bool:
@@ -196,16 +203,14 @@ def find_elsewhere(
     if not claims and not named:
         return {}
     names = find_repositories(session)
-    wanted: dict[int, set[Pull]] = {}
-    for key, number, target in claims:
-        wanted.setdefault(target, set()).add((names[key], number))
     known = {name.lower(): name for name in names.values()}
+    wanted: dict[int, set[Pull]] = defaultdict(set)
+    for key, number, target in claims:
+        wanted[target].add((names[key], number))
     for target, (repo, number) in named.items():
-        wanted.setdefault(target, set()).add((known.get(repo.lower(), repo), number))
+        wanted[target].add((known.get(repo.lower(), repo), number))
     standing = _standing(session, names, sorted({pull for pulls in wanted.values() for pull in pulls}))
-    best = {
-        issue: min((standing[pull] for pull in pulls), key=_surest_first) for issue, pulls in wanted.items()
-    }
+    best = {n: min((standing[pull] for pull in pulls), key=_surest_first) for n, pulls in wanted.items()}
     return {issue: found for issue, found in best.items() if found.state != "closed"}
 
 
@@ -213,19 +218,15 @@ def with_elsewhere(truth: FixTruth, other: FixElsewhere | None) -> FixTruth:
     """The truth with the fix of another repository, where none of its own is known."""
     if other is None or truth.view.pr or truth.view.state not in _OPEN:
         return truth
-    if other.state == "open":
-        reason, source = f"{other.pr} is open.", "pull request"
-        return FixTruth(
-            FixView(state="in_progress", pr=other.pr, source=source, elsewhere=other, reason=reason)
-        )
-    if other.state == "unknown":
-        reason = f"The issue's people name {other.pr}, of which nothing is stored."
-        return FixTruth(FixView(state="unknown", pr=other.pr, elsewhere=other, reason=reason))
     held = f" and named in the notes of {other.repo} {other.released_in}" if other.released_in else ""
+    state: FixState = "merged_unreleased"
     reason = f"{other.pr} is merged{held}; no release here is known to bring it."
-    return FixTruth(
-        FixView(state="merged_unreleased", pr=other.pr, source="pull request", elsewhere=other, reason=reason)
-    )
+    if other.state == "open":
+        state, reason = "in_progress", f"{other.pr} is open."
+    elif other.state == "unknown":
+        state, reason = "unknown", f"The issue's people name {other.pr}, of which nothing is stored."
+    source = "pull request" if state != "unknown" else None
+    return FixTruth(FixView(state=state, pr=other.pr, source=source, elsewhere=other, reason=reason))
 
 
 def _standing(session: Session, names: Mapping[int, str], pulls: Sequence[Pull]) -> dict[Pull, FixElsewhere]:

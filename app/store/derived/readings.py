@@ -203,13 +203,27 @@ def words_on_fixes(
     return {number: (quote, association) for number, quote, association in rows}
 
 
-def duplicates_of(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> dict[int, int]:
-    """Which issue of the same repository each of these is said to repeat, where that is said."""
-    query = """
-        SELECT number, target_number FROM link
-        WHERE repo_id = :repo_id AND number IN :numbers AND target_repo = :repo AND kind = 'duplicate'
+def duplicates_of(
+    session: Session, repo_id: int, repo: str, numbers: Sequence[int], *, deep: int = 1
+) -> dict[int, int]:
+    """Which issue of the same repository each of these is said to repeat, where that is said.
+
+    Args:
+        deep: from 2 on, also what those repeat in turn, in so many steps.
     """
-    return dict(sql_rows(session, query, repo_id=repo_id, repo=repo, numbers=list(numbers)))
+    query = """
+        WITH RECURSIVE chain (number, target, step) AS (
+            SELECT number, target_number, 1 FROM link
+            WHERE repo_id = :repo_id AND number IN :numbers AND target_repo = :repo AND kind = 'duplicate'
+            UNION
+            SELECT link.number, link.target_number, step + 1 FROM chain
+            JOIN link ON link.repo_id = :repo_id AND link.number = chain.target
+            AND link.target_repo = :repo AND link.kind = 'duplicate'
+            WHERE step < :deep
+        )
+        SELECT DISTINCT number, target FROM chain ORDER BY number, target
+    """
+    return dict(sql_rows(session, query, repo_id=repo_id, repo=repo, numbers=list(numbers), deep=deep))
 
 
 def stale_numbers(

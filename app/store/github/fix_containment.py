@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import Select, cast, literal, null, select, union_all
 from sqlmodel import Session
 
 from app.store.engine.connect import rows_in_parts, take_turn, upsert
+from app.store.session import remembered
 from app.store.tables import FIX_CONTAINMENT, LINK, PULL_REQUEST, RELEASE, RELEASE_PULL
 
 _RELEASE, _NAMED, _ANSWER = RELEASE.c, RELEASE_PULL.c, FIX_CONTAINMENT.c
@@ -98,39 +99,50 @@ def find_history(session: Session, repo_id: int, repo: str, pulls: Iterable[int]
         landed = (one for item in found.values() for one in (*item.reverted_by, *item.relanded_by))
         wanted = {one.number for one in landed} - known.keys()
     query = select(_RELEASE.tag, _RELEASE.is_prerelease, _RELEASE.published_at)
-    rows = session.connection().execute(query.where(_RELEASE.repo_id == repo_id))
+    query = query.where(_RELEASE.repo_id == repo_id)
+    rows = remembered(session, ("releases", repo_id), lambda: session.connection().execute(query).all())
     return History(tuple(ReleaseDay(*row) for row in rows), known)
 
 
 def _histories(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> dict[int, PullHistory]:
-    named = select(_NAMED.number, _NAMED.tag).where(_NAMED.repo_id == repo_id)
-    answers = select(_ANSWER.number, _ANSWER.tag, _ANSWER.contained, _ANSWER.commit_sha)
     is_merged = (_PULL.repo_id == repo_id) & _PULL.merged_at.is_not(None)
-    merges = select(_PULL.number, _PULL.merge_commit_sha).where(is_merged)
     landings = (
-        select(_LINK.target_number, _LINK.kind, _LINK.number, _PULL.merged_at)
+        _known(_LINK.target_number, _LINK.kind, pull=_LINK.number, at=_PULL.merged_at)
         .join_from(LINK, PULL_REQUEST, (_PULL.repo_id == _LINK.repo_id) & (_PULL.number == _LINK.number))
         .where(is_merged, _LINK.target_repo == repo, _LINK.kind.in_(("reverts", "relands")))
     )
-    tags, asked, shas, landed = (
-        _by_number(rows_in_parts(session, query, column, numbers))
-        for query, column in (
-            (named, _NAMED.number),
-            (answers.where(_ANSWER.repo_id == repo_id), _ANSWER.number),
-            (merges, _PULL.number),
-            (landings, _LINK.target_number),
-        )
+    known = union_all(
+        _known(_NAMED.number, literal("named"), tag=_NAMED.tag).where(_NAMED.repo_id == repo_id),
+        _known(
+            *(_ANSWER.number, literal("asked")),
+            tag=_ANSWER.tag,
+            contained=_ANSWER.contained,
+            sha=_ANSWER.commit_sha,
+        ).where(_ANSWER.repo_id == repo_id),
+        _known(_PULL.number, literal("merged"), sha=_PULL.merge_commit_sha).where(is_merged),
+        landings,
+    ).subquery()
+    rows = _by_number(rows_in_parts(session, select(known), known.c.number, numbers))
+    return {number: _history(rows[number]) for number in numbers}
+
+
+def _known(number: Any, kind: Any, **values: Any) -> Select[Any]:
+    """A part of what is known of pull requests; all parts have the same columns."""
+    types = {"tag": _NAMED.tag, "contained": _ANSWER.contained, "sha": _ANSWER.commit_sha}
+    types |= {"pull": _LINK.number, "at": _PULL.merged_at}
+    columns = (values.get(name, cast(null(), like.type)).label(name) for name, like in types.items())
+    return select(number.label("number"), kind.label("kind"), *columns)
+
+
+def _history(rows: Sequence[Any]) -> PullHistory:
+    landed = [(kind, Landed(pull, at)) for kind, _, _, _, pull, at in rows if pull is not None]
+    return PullHistory(
+        named_in=tuple(tag for kind, tag, *_ in rows if kind == "named"),
+        answers={tag: contained for _, tag, contained, *_ in rows if contained is not None},
+        commit_sha=next((sha for _, _, _, sha, *_ in rows if sha), None),
+        reverted_by=tuple(pull for kind, pull in landed if kind == "reverts"),
+        relanded_by=tuple(pull for kind, pull in landed if kind == "relands"),
     )
-    return {
-        number: PullHistory(
-            named_in=tuple(tag for (tag,) in tags[number]),
-            answers={tag: contained for tag, contained, _ in asked[number] if contained is not None},
-            commit_sha=next((row[-1] for row in (*asked[number], *shas[number]) if row[-1]), None),
-            reverted_by=tuple(Landed(pull, at) for kind, pull, at in landed[number] if kind == "reverts"),
-            relanded_by=tuple(Landed(pull, at) for kind, pull, at in landed[number] if kind == "relands"),
-        )
-        for number in numbers
-    }
 
 
 def _by_number(rows: Iterable[Any]) -> dict[int, list[Any]]:

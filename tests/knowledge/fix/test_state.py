@@ -334,4 +334,4 @@ def test_many_issues_cost_no_more_statements_than_one(store: Store, keep: Keep) 
         event.remove(store.engine, "before_cursor_execute", listener)
         counts.append(sum("SELECT" in statement for statement in asked))
 
-    assert counts == [7, 7]
+    assert counts == [4, 4]
