@@ -19,7 +19,7 @@ from app.terminal.console import emit, say
 if TYPE_CHECKING:
     from app.knowledge.diagnosis.diagnose import LogQuestion
     from app.knowledge.diagnosis.shapes import Diagnosis
-    from app.knowledge.issue.shapes import Report
+    from app.knowledge.issue.report import Report
 
 DiagnosisFormat = Literal["text", "json", "markdown"]
 ReportFormat = Literal["markdown", "json"]

@@ -43,7 +43,7 @@ From raw text to an answer
 
 How to add an answer
     1. Name the subject it is about and work in that folder; a new subject gets a folder of its own.
-    2. Write its shape in the folder's `shapes.py`, as `Frozen` models; describe what is not plain.
+    2. Write its shape beside the function that makes it, as a `Frozen` model; describe what is not plain.
     3. Put queries into `app.store`: nothing here writes SQL. Ask for many issues at once, not one by one.
     4. Write a function `(store, repo, …) -> shape` that is pure but for its session. Decide in functions of
        frozen values, and test those without a database (`fix.decide` is an example).

@@ -15,8 +15,7 @@ from app.extract.facts import Frozen
 from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import Version, is_same, ordered
 from app.knowledge.cluster.timeline import WEEKS_BEFORE, growths
-from app.knowledge.digest.shapes import DigestIssue, FixNews
-from app.knowledge.digest.week import fixed_in, issue_fields, whole_week
+from app.knowledge.digest.week import DigestIssue, FixNews, fixed_in, issue_fields, whole_week
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.version.issues import load_failures
 from app.knowledge.version.regressions import standing_of

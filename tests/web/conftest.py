@@ -38,13 +38,13 @@ from app.knowledge.diagnosis.shapes import (
     RootCause,
     Why,
 )
-from app.knowledge.digest.shapes import FixNews
+from app.knowledge.digest.week import FixNews
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.freshness import Overview
 from app.knowledge.home import Home, NewFailure, ReleaseFailure, ReleaseNews, TrendingCluster, home
-from app.knowledge.issue.relations import RelatedItem, likeness_of, related
-from app.knowledge.issue.shapes import Graph, GraphEdge, GraphNode, IssueAnswer, Quote
-from app.knowledge.issue.view import IssuePageData, load_issue_page, view_issue
+from app.knowledge.issue.relations import Graph, GraphEdge, GraphNode, RelatedItem, likeness_of, related
+from app.knowledge.issue.stored import Quote
+from app.knowledge.issue.view import IssueAnswer, IssuePageData, load_issue_page, view_issue
 from app.knowledge.issue.votes import SIGNALS, IssueVotes, VoteCount
 from app.knowledge.remedies import Remedy
 from app.main import create_app

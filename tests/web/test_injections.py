@@ -20,20 +20,18 @@ from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.issue.markdown import issue_markdown, report_markdown
-from app.knowledge.issue.shapes import (
+from app.knowledge.issue.relations import Graph, GraphEdge, GraphNode
+from app.knowledge.issue.report import (
     CommandExample,
-    Graph,
-    GraphEdge,
-    GraphNode,
     Moment,
     NotKnown,
-    Quote,
     Report,
     ReportError,
     ReportFact,
     ReportRemedy,
     StatedCause,
 )
+from app.knowledge.issue.stored import Quote
 from app.knowledge.text.quoting import RUN_CHARS_MAX, code, cut_markdown, escape, fenced, inert, quotation
 from app.web.answers.budget import dumps
 from app.web.mcp.shapes import (

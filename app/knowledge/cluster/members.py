@@ -18,8 +18,7 @@ from app.extract.remedies.sentences import cost_of
 from app.extract.versions import is_before, is_same, ordered
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.remedies import RankedAction, Remedy, rank_actions
-from app.knowledge.version.issues import IssueWords, ListedFailure
-from app.knowledge.version.shapes import StatedRemedy, StatedValue
+from app.knowledge.version.issues import IssueWords, ListedFailure, StatedRemedy, StatedValue
 from app.match.clusters.agglomerate import follow_chain
 from app.store.derived.cluster_queries import ClusterCounts
 from app.store.derived.clusters import NearLink, ReportLink

@@ -14,8 +14,7 @@ from pydantic import Field
 
 from app.extract.facts import Frozen, Regression
 from app.extract.versions import Version, is_before, ordered, sort_key
-from app.knowledge.version.issues import REPORTED, IssueWords, ListedFailure
-from app.knowledge.version.shapes import StatedValue
+from app.knowledge.version.issues import REPORTED, IssueWords, ListedFailure, StatedValue
 from app.store.derived.facts import REGRESSION_FIELDS
 
 

@@ -10,12 +10,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby, islice
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import Field
 from sqlmodel import Session
 
 from app.errors import NotFoundError
-from app.extract.facts import BACKEND_KEYS, Facts
+from app.extract.facts import BACKEND_KEYS, Facts, Frozen
 from app.extract.redaction.redact import mask_secrets
 from app.extract.rules.patterns import pattern
 from app.extract.versions import is_before, ordered
@@ -26,23 +27,15 @@ from app.knowledge.cluster.timeline import (
     growths,
     weeks_covered,
 )
-from app.knowledge.digest.shapes import (
-    Advice,
-    AdviceKind,
-    ArchivePage,
-    AreaCount,
-    ClusterNews,
-    DataState,
-    Digest,
-    DigestIssue,
-    FixNews,
-    UnremediedNews,
-    ValueCount,
-    VersionNews,
-    WeekCount,
-)
 from app.knowledge.digest.week import (
     CHART_WEEKS,
+    AliveNews,
+    ClusterNews,
+    DigestIssue,
+    FixNews,
+    RemedyNews,
+    UnremediedNews,
+    VersionNews,
     WeekIssues,
     alive_news,
     cluster_news,
@@ -73,6 +66,98 @@ from app.store.github.issues import find_repository
 from app.store.github.sync_state import fresh_as_of
 from app.store.records import IssueRecord
 from app.store.session import Store
+
+AdviceKind = Literal["upgrade", "remedy", "stay", "watch"]
+
+
+class WeekCount(Frozen):
+    """A week's issues, and those of them that report a failure."""
+
+    week: str
+    issues: int
+    failures: int
+
+
+class ValueCount(Frozen):
+    value: str
+    reports: int
+
+
+class AreaCount(ValueCount):
+    """In how many reports a fact stands, this week and before."""
+
+    field: str = Field(description="the fact: `failure_kind`, `gpus`, or `backends.` and a backend's role")
+    before: int = Field(description="reports of the 8 weeks before, together")
+    mean_before: float | None = Field(description="a week, of the 8 before; null where the base is younger")
+
+
+class DataState(Frozen):
+    """What the stored data can tell of the week."""
+
+    until: datetime | None = Field(description="up to when there is data: newest whole sync or newest issue")
+    is_over: bool = Field(description="the data covers the whole week")
+    estimated: int = Field(description="issues of the week whose source calls their date an estimate")
+    undated: int = Field(description="stored issues without a date; they are in no week")
+    newest_release: str | None = Field(description="newest full release published by the end of the week")
+    newest_release_at: datetime | None = None
+
+
+class Advice(Frozen):
+    """What a reader should do: one line."""
+
+    kind: AdviceKind
+    whom: str = Field(description="whom it concerns")
+    action: str = Field(description="what to do, in words")
+    command: str = Field("", description="what to write, where there is something to write")
+    number: int
+    url: str
+
+
+class Digest(Frozen):
+    """A week of one repository."""
+
+    repo: str
+    week: str
+    days: str = Field(description="the week's days in words")
+    start: datetime
+    end: datetime = Field(description="the first moment after the week")
+    previous: str | None = Field(description="the nearest earlier week with issues")
+    next: str | None = Field(description="the nearest later week with issues")
+    headline: str
+    advice: tuple[Advice, ...] = ()
+    data: DataState
+    issues: int
+    failures: int
+    issues_before: int = Field(description="of the week before")
+    failures_before: int
+    weeks_before: int = Field(description="whole weeks that the base has before this one, at most 8")
+    weeks: tuple[WeekCount, ...] = Field(description="the newest last: this week")
+    kinds: tuple[ValueCount, ...] = ()
+    hardware: tuple[ValueCount, ...] = Field((), description="in how many reports each GPU or CPU is named")
+    without_hardware: int
+    areas: tuple[AreaCount, ...] = ()
+    clusters: tuple[ClusterNews, ...] = Field((), description="those with other reports, the most new first")
+    repeated_total: int = Field(description="failures of the week that have other reports")
+    failures_total: int = Field(description="failures of the week, each once, however often it was reported")
+    growing: tuple[GrowingCluster, ...] = ()
+    growing_tested: int
+    regressions: tuple[VersionNews, ...] = ()
+    fixed: tuple[FixNews, ...] = ()
+    fixed_total: int
+    remedies: tuple[RemedyNews, ...] = ()
+    remedies_total: int
+    unremedied: tuple[UnremediedNews, ...] = ()
+    unremedied_total: int
+    alive: tuple[AliveNews, ...] = ()
+
+
+class ArchivePage(Frozen):
+    """All weeks with issues, the newest first."""
+
+    repo: str
+    weeks: tuple[WeekCount, ...]
+    undated: int
+
 
 CLUSTERS_LISTED = 15
 FIXED_LISTED = 20

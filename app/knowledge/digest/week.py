@@ -10,24 +10,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import Field
 from sqlmodel import Session
 
-from app.extract.facts import Facts
+from app.extract.facts import Facts, FailureKind, Frozen, Regression
 from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import ordered, plain_version
 from app.knowledge.cluster.members import cluster_fix
-from app.knowledge.cluster.timeline import closed_but_alive
-from app.knowledge.digest.shapes import (
-    AliveNews,
-    ClusterNews,
-    FixNews,
-    RegressionNews,
-    RemedyNews,
-    UnremediedNews,
-    VersionNews,
-)
+from app.knowledge.cluster.timeline import ClosedButAlive, closed_but_alive
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.knowledge.iso_week import IsoWeek
@@ -48,6 +40,92 @@ from app.store.github.issues import find_heads, find_repository
 from app.store.github.sync_state import fresh_as_of
 from app.store.records import IssueRecord
 from app.store.session import Store
+
+Fixing = Literal["released", "merged"]
+
+
+Place = Literal["issue", "comment"]
+
+
+class DigestIssue(Frozen):
+    """An issue as the digest's lists tell it; texts are masked."""
+
+    repo: str
+    number: int
+    title: str
+    url: str
+    state: str
+    created_at: datetime | None
+    kind: FailureKind
+    error: str = ""
+    comments: int
+    reactions: int
+
+
+class ClusterNews(Frozen):
+    """A failure that was reported in the week."""
+
+    id: str
+    text: str
+    canonical: int
+    title: str
+    reports: int = Field(description="of the week")
+    numbers: tuple[int, ...] = Field(description="of the week's reports")
+    size: int = Field(description="reports of all time")
+    is_new: bool = Field(description="first reported in the week")
+    remedy: Remedy | None = Field(None, description="the one to try first, of any of its reports")
+    fix: FixView | None = Field(None, description="of the report that knows most of it")
+
+
+class RegressionNews(DigestIssue):
+    """A failure of the week that tells since when it fails."""
+
+    regression: Regression
+
+
+class VersionNews(Frozen):
+    """The regressions of the week that are said to have begun in one version; null where none is said."""
+
+    version: str | None
+    items: tuple[RegressionNews, ...]
+
+
+class FixNews(DigestIssue):
+    """A failure whose fix came out in the week, or was merged in it."""
+
+    how: Fixing
+    fix: FixView
+    merged_at: datetime | None = None
+    released_at: datetime | None = None
+
+
+class RemedyNews(Frozen):
+    """A remedy that was told in the week."""
+
+    remedy: Remedy
+    title: str
+    told_at: datetime
+    told_in: Place
+
+
+class AliveNews(Frozen):
+    """A failure whose canonical issue is closed, and that was reported again in the week."""
+
+    id: str
+    text: str
+    canonical: int
+    title: str
+    alive: ClosedButAlive = Field(description="what came after it was closed, of the week only")
+    numbers: tuple[int, ...] = Field(description="of the week's reports")
+
+
+class UnremediedNews(DigestIssue):
+    """A failure of the week without a remedy or a fix: its most hit report of the week."""
+
+    cluster: str | None
+    numbers: tuple[int, ...] = Field(description="of all the week's reports of this failure")
+    hits: int = Field(description="1 for each of these reports, and their comments and reactions to date")
+
 
 CHART_WEEKS = 13
 """A quarter: as many weeks as there is room to write the number over each column."""

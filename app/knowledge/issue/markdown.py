@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any
 
 from app.extract.facts import Regression
-from app.knowledge.issue.shapes import IssueAnswer, Report
+from app.knowledge.issue.report import Report
 from app.knowledge.issue.stored import figures_stand
+from app.knowledge.issue.view import IssueAnswer
 from app.knowledge.text.markdown import render_markdown
 from app.knowledge.text.quoting import code, escape
 

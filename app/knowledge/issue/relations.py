@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from pydantic import Field
 from sqlmodel import Session
 
 from app.errors import NotFoundError
 from app.extract.facts import Evidence, Facts, Frozen
 from app.extract.redaction.redact import mask_secrets
-from app.knowledge.issue.shapes import EdgeKind, Graph, GraphEdge, GraphNode, Quote
-from app.knowledge.issue.stored import LinkEnds, Sources, StoredIssue, load_links, passage
+from app.knowledge import labels
+from app.knowledge.issue.stored import LinkEnds, Quote, Sources, StoredIssue, load_links, passage
 from app.match.pairs.features import load_features
 from app.match.pairs.score import band_of_score, score_pairs
 from app.match.search.ranking import Band as MatchBand
@@ -27,6 +28,65 @@ from app.store.github.releases import first_releases_of
 from app.store.people.judgements import Verdict, judged_pairs
 from app.store.records import IssueRecord, LinkRecord
 from app.store.session import Store
+
+EdgeKind = Literal[
+    "duplicate", "same", "introduced_by", "fixed_by", "fixes", "similar", "mentions", "moved_to"
+]
+"""Read from `source` to `target`: #1 `introduced_by` #2."""
+
+
+Basis = Literal["said", "timeline", "likeness"]
+
+
+NodeKind = Literal["issue", "pull_request", "unknown"]
+
+
+class GraphNode(Frozen):
+    """An issue or pull request of the graph; `unknown` while nothing of it is stored."""
+
+    key: str = Field(description="owner/name#number")
+    repo: str
+    number: int
+    kind: NodeKind
+    title: str
+    state: str = Field(description="open, closed, merged, draft, gone or unknown")
+    url: str
+    released_in: str | None = Field(None, description="first release whose notes name the pull request")
+
+
+class GraphEdge(Frozen):
+    """One relation and how it is known; `band` and `score` belong to likeness only."""
+
+    source: str
+    target: str
+    kind: EdgeKind
+    basis: Basis
+    reason: str
+    quote: Quote | None = None
+    band: MatchBand | None = None
+    score: float | None = None
+
+
+class Graph(Frozen):
+    """The issue (the first node) and what belongs to it, weightiest first."""
+
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...] = ()
+
+    def node(self, key: str) -> GraphNode:
+        """The node of a key."""
+        return next(node for node in self.nodes if node.key == key)
+
+    def other_end(self, edge: GraphEdge) -> GraphNode:
+        """The end of an edge that is not the issue itself."""
+        return self.node(edge.target if edge.source == self.nodes[0].key else edge.source)
+
+    def words(self, edge: GraphEdge) -> str:
+        """The relation as seen from the issue itself."""
+        if edge.basis == "likeness":
+            return labels.LIKENESS[edge.band or "related"]
+        return (labels.OUTGOING if edge.source == self.nodes[0].key else labels.INCOMING)[edge.kind]
+
 
 Name = tuple[str, int]
 """Repository and number."""

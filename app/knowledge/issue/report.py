@@ -3,36 +3,113 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import Field
 from sqlmodel import Session
 
 from app.errors import PullRequestError
-from app.extract.facts import BACKEND_KEYS, VERSION_KEYS, Conditions, Facts, Regression
+from app.extract.facts import (
+    BACKEND_KEYS,
+    VERSION_KEYS,
+    Cause,
+    Conditions,
+    ErrorFact,
+    Facts,
+    Frozen,
+    Outcome,
+    Regression,
+    Reproduction,
+    Speaker,
+    WorkaroundKind,
+)
 from app.extract.redaction.redact import mask_secrets
 from app.extract.text.blocks import MAINTAINER_ASSOCIATIONS
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.freshness import freshness
-from app.knowledge.issue.relations import issue_graph, key_of
-from app.knowledge.issue.shapes import (
-    CommandExample,
-    Graph,
-    Moment,
-    NotKnown,
-    Report,
-    ReportError,
-    ReportFact,
-    ReportRemedy,
-    StatedCause,
-)
-from app.knowledge.issue.stored import Sources, StoredIssue, clipped, figures_stand, load_issue
-from app.knowledge.issue.view import build_answer
+from app.knowledge.issue.relations import Graph, issue_graph, key_of
+from app.knowledge.issue.stored import Quote, Sources, StoredIssue, clipped, figures_stand, load_issue
+from app.knowledge.issue.view import GitHubFacts, build_answer
 from app.knowledge.labels import BACKENDS, REGRESSION, SPEAKERS, VERSIONS
 from app.knowledge.remedies import OUTCOME_RANK
 from app.store.github.issues import find_heads
 from app.store.records import CommentRecord, IssueRecord
 from app.store.session import Store
+
+
+class ReportFact(Frozen):
+    """One value with its sentences."""
+
+    field: str
+    label: str
+    value: str
+    is_literal: bool = Field(description="whether the value's figures stand so in its quotes; else derived")
+    quotes: tuple[Quote, ...] = ()
+
+
+class ReportError(ErrorFact):
+    quotes: tuple[Quote, ...] = ()
+
+
+class StatedCause(Cause):
+    quotes: tuple[Quote, ...] = ()
+
+
+class CommandExample(Reproduction):
+    """A command of the issue and what it is reported to do."""
+
+    quotes: tuple[Quote, ...] = ()
+
+
+class ReportRemedy(Frozen):
+    """A remedy; `conditions` are empty where nobody names any."""
+
+    action: str
+    kind: WorkaroundKind
+    outcome: Outcome
+    conditions: Conditions
+    by: Speaker
+    confirmed_by: int
+    refuted_by: int
+    quotes: tuple[Quote, ...] = ()
+
+
+class Moment(Frozen):
+    """Something that happened, dated by its source."""
+
+    at: datetime
+    text: str
+    source: str
+    url: str
+    quote: str = ""
+
+
+class NotKnown(Frozen):
+    """A field that the sources do not fill."""
+
+    field: str
+    text: str
+
+
+class Report(GitHubFacts):
+    """All that is known of one issue, with its sources."""
+
+    failure_kind: str | None
+    summary: str
+    facts: tuple[ReportFact, ...] = ()
+    error: ReportError | None = None
+    cause: tuple[StatedCause, ...] = ()
+    examples: tuple[CommandExample, ...] = ()
+    remedies: tuple[ReportRemedy, ...] = ()
+    fix: FixView
+    fix_quotes: tuple[Quote, ...] = ()
+    regression: tuple[ReportFact, ...] = ()
+    graph: Graph
+    timeline: tuple[Moment, ...] = ()
+    not_known: tuple[NotKnown, ...] = ()
+    as_of: datetime | None = Field(description="when the repository's newest complete sync ended")
+
 
 ALIKE_MAX = 12
 

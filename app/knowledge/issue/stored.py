@@ -10,16 +10,25 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pydantic import Field
 from sqlmodel import Session
 
-from app.extract.facts import Evidence, Facts
+from app.extract.facts import Evidence, Facts, Frozen
 from app.extract.redaction.redact import mask_secrets
-from app.knowledge.issue.shapes import Quote
 from app.starter.cards import parse_card
 from app.store.derived.readings import all_links_to, find_facts, links_from
 from app.store.github.comments import find_comments
 from app.store.github.issues import find_cards, get_issue
 from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord
+
+
+class Quote(Frozen):
+    """The words that say a thing; `text` stands so in its source, `…` where it was cut."""
+
+    text: str
+    source: str = Field(description='"title", "body", "comment:<id>", "card", or "#<number>" of another text')
+    url: str
+
 
 LINE_CHARS = 160
 """A line up to this length is a passage as a whole; of a longer one the sentence is."""

@@ -7,20 +7,74 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
 
+from pydantic import Field
 from sqlmodel import Session
 
-from app.extract.facts import Evidence, Facts
+from app.extract.facts import Evidence, Facts, Frozen
 from app.extract.redaction.redact import mask_secrets
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
-from app.knowledge.issue.relations import issue_graph
-from app.knowledge.issue.shapes import ClusterLine, Graph, IssueAnswer
+from app.knowledge.issue.relations import Graph, issue_graph
 from app.knowledge.issue.stored import StoredIssue, load_issue
-from app.knowledge.issue.votes import IssueVotes, own_votes, vote_counts
+from app.knowledge.issue.votes import IssueVotes, Signal, VoteCount, own_votes, vote_counts
 from app.knowledge.text.masking import masked
 from app.store.derived.clusters import find_cluster_with
 from app.store.records import CARD
 from app.store.session import Store
+
+
+class GitHubFacts(Frozen):
+    """What GitHub tells of an issue; `body` is masked for display."""
+
+    repo: str
+    number: int
+    url: str
+    title: str
+    state: str
+    state_reason: str | None
+    is_pull_request: bool
+    origin: Literal["card", "github"]
+    author: str | None
+    labels: tuple[str, ...]
+    comments: int
+    reactions: int
+    created_at: datetime | None
+    updated_at: datetime | None
+    closed_at: datetime | None
+    fetched_at: datetime | None
+    gone_at: datetime | None = None
+    gone_reason: str | None = None
+    participants: int | None = Field(
+        None, description="people who wrote the issue and its comments; null unless all of them are stored"
+    )
+    dates_estimated: bool = Field(
+        False, description="whether the file it came from says that its dates are estimates"
+    )
+    body: str
+
+
+class ClusterLine(Frozen):
+    """The failure that an issue reports; `size` counts its reports, this one among them."""
+
+    id: str
+    text: str
+    canonical: int
+    size: int
+
+
+class IssueAnswer(GitHubFacts):
+    """One issue: GitHub's facts and ours, with evidence. All texts are masked for display."""
+
+    facts: Facts | None
+    fix: FixView
+    cluster: ClusterLine | None = Field(None, description="null for what reports no failure")
+    votes: dict[Signal, VoteCount] = Field(
+        default_factory=dict, description="for each signal how many visitors are for it, and against"
+    )
+
 
 ALIKE_MAX = 4
 DATES_ESTIMATED = "x_dates_estimated"

@@ -7,22 +7,63 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pydantic import Field
 from sqlmodel import Session
 
-from app.extract.facts import Evidence, Facts
+from app.extract.facts import Evidence, Facts, Frozen, Regression
 from app.extract.redaction.redact import mask_secrets
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states, is_vllm
-from app.knowledge.issue.stored import QUOTES_MAX, Sources
-from app.knowledge.remedies import remedies_of
+from app.knowledge.issue.stored import QUOTES_MAX, Quote, Sources
+from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.text.masking import masked
-from app.knowledge.version.shapes import StatedRemedy, StatedValue
 from app.store.derived.cluster_queries import cluster_sizes
 from app.store.derived.facts import REGRESSION_FIELDS, count_duplicates
 from app.store.derived.readings import find_evidence, find_facts_without_evidence
 from app.store.github.comments import find_comments
 from app.store.github.issues import find_heads, find_issues
 from app.store.records import IssueRecord
+
+
+class StatedValue(Quote):
+    """A value in the words that say it."""
+
+    field: str
+    value: str
+    at: datetime | None = Field(description="when it was written")
+
+
+class StatedRemedy(Remedy):
+    """A remedy with the words that tell it."""
+
+    quote: StatedValue
+
+
+class VersionIssue(Frozen):
+    """An issue as lists by version tell it."""
+
+    repo: str
+    number: int
+    title: str
+    url: str
+    state: str
+    state_reason: str | None
+    created_at: datetime | None
+    updated_at: datetime | None
+    error: str = ""
+    weight: int = Field(
+        description="of its reports: 1, and for each other report of the failure 4, reaction 2, comment 1"
+    )
+    duplicates: int
+    reports: int = Field(1, description="of its cluster, itself among them")
+    comments: int
+    reactions: int
+    fix: FixView
+    regression: Regression | None = None
+    remedy: StatedRemedy | None = Field(None, description="the one to try first")
+    quotes: tuple[StatedValue, ...] = Field((), description="the words that put it here")
+    newest: StatedValue | None = Field(None, description="newest of version, range, remedy and fix")
+
 
 REPORTED = "versions.vllm"
 STATED_FIELDS = (REPORTED, *REGRESSION_FIELDS, "workarounds", "fix")

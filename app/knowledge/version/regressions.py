@@ -12,26 +12,24 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
+from typing import Literal
 
+from pydantic import Field
 from sqlmodel import Session
 
-from app.extract.facts import Facts, Regression
+from app.extract.facts import Facts, Frozen, Regression
 from app.extract.lists import load
 from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import is_before, is_same, last_failing, ordered, plain_version
-from app.knowledge.version.issues import REPORTED, ListedFailure, listed_fields, load_failures, load_words
-from app.knowledge.version.shapes import (
-    Basis,
-    CulpritGuess,
-    KnownIssue,
-    KnownPage,
-    Place,
-    RegressionItem,
-    RegressionPage,
-    Standing,
-    VersionCount,
+from app.knowledge.version.issues import (
+    REPORTED,
+    ListedFailure,
+    VersionIssue,
+    listed_fields,
+    load_failures,
+    load_words,
 )
 from app.store.derived.facts import (
     REGRESSION_FIELDS,
@@ -46,6 +44,72 @@ from app.store.derived.readings import duplicates_of
 from app.store.derived.weeks import DatedRelease, release_dates
 from app.store.github.issues import find_repository
 from app.store.session import Store
+
+Basis = Literal["reported", "in_range", "since"]
+
+
+Standing = Literal["open", "fixed_later", "merged", "closed"]
+
+
+Place = Literal["began", "may_have_begun", "failing", "since", "fixed", "told"]
+
+
+class CulpritGuess(Frozen):
+    """A pull request that may have begun it. A guess: nobody said so."""
+
+    is_guess: Literal[True] = True
+    number: int
+    title: str
+    url: str
+    merged_at: datetime
+    names: tuple[str, ...] = Field(description="what its title names of the error's frame or the backends")
+    of: int = Field(description="how many merged between the two versions")
+
+
+class KnownIssue(VersionIssue):
+    """A failure of a version that was open in it, or was fixed later.
+
+    `basis`: reported to fail in the version; between a version reported to fail and one
+    reported to work; or failing since an earlier version, without a report on a later one.
+    """
+
+    basis: Basis
+    standing: Standing = Field(description="`merged`: no release is known to hold the fix")
+
+
+class RegressionItem(VersionIssue):
+    """A failure that was not there before, as its own issue tells it.
+
+    `place`: where the version asked for lies in its range; `told` without a version.
+    """
+
+    place: Place
+    culprit_guesses: tuple[CulpritGuess, ...] = ()
+
+
+class KnownPage(Frozen):
+    """Known issues of a version; those reported to fail in it first, each part by weight."""
+
+    version: str
+    is_ordered: bool = Field(description="false for a commit or a build without a tag: only its own reports")
+    items: tuple[KnownIssue, ...]
+    total: int
+    closed: int = Field(description="further ones, closed without a known fix")
+
+
+class RegressionPage(Frozen):
+    version: str | None
+    is_ordered: bool
+    items: tuple[RegressionItem, ...]
+    total: int
+
+
+class VersionCount(Frozen):
+    """How many issues say that they first fail in a version."""
+
+    version: str
+    regressions: int
+
 
 _RANK: dict[Place, int] = {"began": 0, "may_have_begun": 1, "failing": 2, "since": 3, "fixed": 4, "told": 0}
 

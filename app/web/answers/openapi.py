@@ -21,10 +21,10 @@ from app import __version__
 from app.extract.facts import Facts
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import Diagnosis
-from app.knowledge.digest.digest import digest_markdown
-from app.knowledge.digest.shapes import Digest
+from app.knowledge.digest.digest import Digest, digest_markdown
 from app.knowledge.issue.markdown import issue_markdown, report_markdown
-from app.knowledge.issue.shapes import IssueAnswer, Report
+from app.knowledge.issue.report import Report
+from app.knowledge.issue.view import IssueAnswer
 from app.web.answers.budget import ORDERS, TRUNCATED, fit
 from app.web.answers.problems import PROBLEM_TYPE, PROBLEMS
 from app.web.answers.schemas import DiagnoseRequest, Problem

@@ -11,7 +11,7 @@ from app.extract.facts import Facts, Frozen
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.freshness import Freshness
 from app.knowledge.issue.relations import RelatedItem
-from app.knowledge.issue.shapes import ClusterLine, GitHubFacts, IssueAnswer
+from app.knowledge.issue.view import ClusterLine, GitHubFacts, IssueAnswer
 from app.knowledge.issue.votes import Signal, VoteCount
 
 LIMIT_DEFAULT = 10

@@ -19,7 +19,7 @@ from app.extract.facts import FailureKind, FixState, Frozen, Outcome, Regression
 from app.knowledge.diagnosis.shapes import Band
 from app.knowledge.fix.shapes import ForYou
 from app.knowledge.text.quoting import cut_markdown, inert
-from app.knowledge.version.shapes import Basis, Standing
+from app.knowledge.version.regressions import Basis, Standing
 from app.match.search.ranking import Band as MatchBand
 from app.web.answers.budget import MIN_CHARS, ORDERS, dumps, fit
 

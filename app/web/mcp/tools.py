@@ -26,8 +26,7 @@ from app.knowledge.iso_week import IsoWeek
 from app.knowledge.issue.browse import IssueQuery, browse
 from app.knowledge.issue.markdown import named_values, report_markdown
 from app.knowledge.issue.report import make_report
-from app.knowledge.issue.shapes import IssueAnswer
-from app.knowledge.issue.view import view_issue
+from app.knowledge.issue.view import IssueAnswer, view_issue
 from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.text.markdown import render_markdown
 from app.knowledge.text.quoting import NOTICE, without_surrogates

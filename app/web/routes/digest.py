@@ -17,9 +17,8 @@ from fastapi import Path, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from app import __version__
-from app.knowledge.digest.digest import archive, digest_markdown, make_digest
+from app.knowledge.digest.digest import Digest, archive, digest_markdown, make_digest
 from app.knowledge.digest.feed import FeedEntry, feed_entries
-from app.knowledge.digest.shapes import Digest
 from app.knowledge.digest.week import newest_whole_week
 from app.knowledge.iso_week import WEEK_PATTERN, IsoWeek
 from app.web.answers.negotiate import VARY, ReplyDep, markdown_answer, wants_markdown

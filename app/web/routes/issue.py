@@ -9,10 +9,9 @@ from fastapi.responses import Response
 
 from app.errors import NotFoundError
 from app.knowledge.issue.markdown import issue_markdown
-from app.knowledge.issue.relations import likeness_of, related
+from app.knowledge.issue.relations import EdgeKind, Graph, GraphEdge, likeness_of, related
 from app.knowledge.issue.report import main_unknowns
-from app.knowledge.issue.shapes import EdgeKind, Graph, GraphEdge, IssueAnswer
-from app.knowledge.issue.view import IssuePageData, load_issue_page, view_issue
+from app.knowledge.issue.view import IssueAnswer, IssuePageData, load_issue_page, view_issue
 from app.web.answers.negotiate import VARY, ReplyDep, markdown_answer, wants_markdown
 from app.web.answers.openapi import api_router, markdown_too, problems
 from app.web.answers.parameters import Number, Repo, Version, issue_routes

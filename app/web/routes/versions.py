@@ -9,8 +9,13 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import AfterValidator
 
 from app.extract.versions import ordered
-from app.knowledge.version.regressions import known_issues, regression_versions, regressions
-from app.knowledge.version.shapes import KnownPage, RegressionPage
+from app.knowledge.version.regressions import (
+    KnownPage,
+    RegressionPage,
+    known_issues,
+    regression_versions,
+    regressions,
+)
 from app.web.answers.negotiate import ListReplyDep
 from app.web.answers.openapi import api_router
 from app.web.answers.parameters import ChosenRepo

@@ -22,7 +22,7 @@ from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup, escape
 
 from app.extract.facts import Evidence
-from app.knowledge.issue.shapes import IssueAnswer
+from app.knowledge.issue.view import IssueAnswer
 
 _ORDER = {"title": 0, "body": 1}
 

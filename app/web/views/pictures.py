@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.knowledge.issue.shapes import Graph, GraphEdge, GraphNode
+from app.knowledge.issue.relations import Graph, GraphEdge, GraphNode
 from app.web.views.render import page_address
 
 NODES_MAX = 24

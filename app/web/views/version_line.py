@@ -14,7 +14,7 @@ from app.extract.facts import Regression
 from app.extract.versions import is_before, ordered, sort_key
 from app.extract.versions import newest as newest_of
 from app.knowledge.diagnosis.shapes import Match
-from app.knowledge.issue.shapes import ReportFact
+from app.knowledge.issue.report import ReportFact
 from app.web.views.filters import version
 
 Mood = Literal["good", "culprit", "bad", "you", "gap"]

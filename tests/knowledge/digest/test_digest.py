@@ -15,9 +15,8 @@ from scipy.stats import false_discovery_control, poisson
 from sqlalchemy import text
 
 from app.errors import NotFoundError
-from app.knowledge.digest.digest import archive, digest_markdown, make_digest
+from app.knowledge.digest.digest import Digest, archive, digest_markdown, make_digest
 from app.knowledge.digest.feed import feed_entries
-from app.knowledge.digest.shapes import Digest
 from app.knowledge.digest.week import newest_whole_week, whole_week
 from app.knowledge.iso_week import IsoWeek
 from app.store.derived.weeks import OpenedSpan

@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 from app.extract.facts import Cause, ErrorFact, Evidence, Facts, Workaround
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.issue.markdown import issue_markdown
-from app.knowledge.issue.shapes import IssueAnswer
+from app.knowledge.issue.view import IssueAnswer
 from app.knowledge.text.quoting import NOTICE
 
 REPO = "vllm-project/vllm"

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from app.errors import AddressError, NotFoundError, PullRequestError
 from app.knowledge.issue.address import IssueAddress, parse_issue_address
 from app.knowledge.issue.markdown import report_markdown
-from app.knowledge.issue.report import make_report
-from app.knowledge.issue.shapes import Report
+from app.knowledge.issue.report import Report, make_report
 from app.knowledge.issue.stored import passage
 from app.store.derived.links import save_links
 from app.store.records import CommentRecord, IssueRecord, LinkRecord, ReleaseRecord

@@ -12,10 +12,9 @@ import pytest
 from app.errors import NotFoundError
 from app.extract.redaction.redact import BLOCK
 from app.knowledge.indexing.batches import load_starter_set
-from app.knowledge.issue.relations import issue_graph
-from app.knowledge.issue.shapes import ClusterLine, Graph
+from app.knowledge.issue.relations import Graph, issue_graph
 from app.knowledge.issue.stored import load_issue
-from app.knowledge.issue.view import ALIKE_MAX, load_issue_page, view_issue
+from app.knowledge.issue.view import ALIKE_MAX, ClusterLine, load_issue_page, view_issue
 from app.knowledge.issue.votes import VoteCount, vote
 from app.store.engine.connect import upsert
 from app.store.session import Store

@@ -16,9 +16,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.config import Settings
-from app.knowledge.digest.digest import make_digest
+from app.knowledge.digest.digest import ValueCount, WeekCount, make_digest
 from app.knowledge.digest.feed import FeedEntry
-from app.knowledge.digest.shapes import ValueCount, WeekCount
 from app.knowledge.iso_week import IsoWeek
 from app.main import create_app
 from app.paths import templates_dir

@@ -16,7 +16,8 @@ from app.extract.facts import Evidence
 from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.knowledge.freshness import Overview, RunView
 from app.knowledge.home import Home
-from app.knowledge.issue.shapes import ClusterLine, Graph
+from app.knowledge.issue.relations import Graph
+from app.knowledge.issue.view import ClusterLine
 from tests.web.conftest import GRAPH, HOME, ISSUE, MATCHES, OVERVIEW, SAME, UNKNOWN, Room
 
 LOG = "RuntimeError: CUDA error: an illegal memory access was encountered"

@@ -12,7 +12,7 @@ import time_machine
 from app.config import Settings
 from app.errors import GitHubError
 from app.knowledge.indexing.derive import derive_issues
-from app.knowledge.issue.shapes import Graph, GraphEdge, GraphNode
+from app.knowledge.issue.relations import Graph, GraphEdge, GraphNode
 from app.main import create_app
 from app.store.github.issues import add_repository, save_issues
 from app.store.github.presence import mark_gone
