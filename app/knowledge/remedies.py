@@ -41,8 +41,8 @@ def remedies_of(facts: Facts, *, repo: str, url: str) -> tuple[Remedy, ...]:
         backends=facts.backends.get("moe", ()),
     )
     found = [
-        Remedy(
-            **item.model_dump(exclude={"source", "conditions"}),
+        Remedy.based_on(
+            item,
             conditions=tried_on if item.conditions == Conditions() else item.conditions,
             repo=repo,
             number=facts.number,
@@ -85,7 +85,12 @@ def rank_actions(
 ) -> tuple[RankedAction[R], ...]:
     """As `rank_remedies`, with all remedies of each action; `backing`: net votes by issue and action."""
     groups: dict[str, list[R]] = {}
-    for remedy in sorted(remedies, key=_order):
+
+    def order(remedy: R) -> tuple[int, int, int]:
+        doubt = remedy.refuted_by - remedy.confirmed_by
+        return OUTCOME_RANK[remedy.outcome], doubt, SPEAKER_RANK[remedy.by]
+
+    for remedy in sorted(remedies, key=order):
         groups.setdefault(action_key(remedy.action), []).append(remedy)
     actions = [RankedAction(tuple(group)) for group in groups.values()]
     known = backing or {}
@@ -109,8 +114,3 @@ def _rank(action: RankedAction[R], backing: Mapping[tuple[int, str], int]) -> tu
     others = [number for number in action.issues(fails=False) if number != best.number]
     against = [number for number in action.issues(fails=True) if number != best.number]
     return OUTCOME_RANK[best.outcome], doubt + len(against) - len(others), SPEAKER_RANK[best.by]
-
-
-def _order(remedy: Remedy) -> tuple[int, int, int]:
-    doubt = remedy.refuted_by - remedy.confirmed_by
-    return OUTCOME_RANK[remedy.outcome], doubt, SPEAKER_RANK[remedy.by]

@@ -15,7 +15,7 @@ from sqlmodel import Session
 from app.extract.facts import FixState, Frozen
 from app.extract.redaction.redact import mask_secrets
 from app.extract.remedies.sentences import cost_of
-from app.extract.versions import is_before, is_same, ordered
+from app.extract.versions import is_before, ordered
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.remedies import RankedAction, Remedy, rank_actions
 from app.knowledge.version.issues import IssueWords, ListedFailure, StatedRemedy, StatedValue
@@ -94,6 +94,10 @@ class NearCluster(Frozen):
 
 STEPS_MAX = 8
 """How far a chain is followed."""
+_ENDS = {
+    "circular": "each is reported as a duplicate of the next, in a circle; none is the original.",
+    "dead": "reported as duplicates of an issue that is gone or not stored.",
+}
 
 
 def dead_ends(
@@ -111,15 +115,9 @@ def dead_ends(
     for chain, end in sorted(followed, key=lambda pair: (-len(pair[0]), pair[0])):
         if end != "alive" and chain[0] not in seen:
             seen.update(chain)
-            chains.append(DuplicateChain(kind=end, numbers=chain, reason=_reason(chain, end)))
+            path = " → ".join(f"#{number}" for number in chain)
+            chains.append(DuplicateChain(kind=end, numbers=chain, reason=f"{path}: {_ENDS[end]}"))
     return tuple(chains)
-
-
-def _reason(numbers: Sequence[int], end: str) -> str:
-    path = " → ".join(f"#{number}" for number in numbers)
-    if end == "circular":
-        return f"{path}: each is reported as a duplicate of the next, in a circle; none is the original."
-    return f"{path}: reported as duplicates of an issue that is gone or not stored."
 
 
 def members(
@@ -241,16 +239,16 @@ def cluster_fix(canonical: int, reports: Sequence[ListedFailure]) -> ClusterFix 
     """
     if not reports:
         return None
-    chosen = min(reports, key=lambda one: _order(one, canonical))
+
+    def order(one: ListedFailure) -> tuple[int, bool, bool, int]:
+        rank = KNOWING.get(one.fix.state, len(KNOWING))
+        unreleased = one.fix.state == "fixed" and one.fix.released_in is None
+        return rank, unreleased, one.issue.number != canonical, -one.issue.number
+
+    chosen = min(reports, key=order)
     return ClusterFix.based_on(
         chosen.fix, number=chosen.issue.number, also=tuple(_otherwise(chosen, reports))
     )
-
-
-def _order(one: ListedFailure, canonical: int) -> tuple[int, bool, bool, int]:
-    rank = KNOWING.get(one.fix.state, len(KNOWING))
-    unreleased = one.fix.state == "fixed" and one.fix.released_in is None
-    return rank, unreleased, one.issue.number != canonical, -one.issue.number
 
 
 def _otherwise(chosen: ListedFailure, reports: Sequence[ListedFailure]) -> list[str]:
@@ -262,7 +260,8 @@ def _otherwise(chosen: ListedFailure, reports: Sequence[ListedFailure]) -> list[
         again = [
             f"#{one.issue.number} ({one.facts.versions['vllm']})"
             for one in others
-            if _has(one, fix.released_in)
+            if (version := ordered(one.facts.versions.get("vllm"))) is not None
+            and not is_before(str(version), fix.released_in)
         ]
         found += [f"Reported from a version that has it: {_first(again)}."] if again else []
     if fix.state in ("fixed", "merged_unreleased"):
@@ -274,13 +273,6 @@ def _otherwise(chosen: ListedFailure, reports: Sequence[ListedFailure]) -> list[
         if one.fix.state in KNOWING and one.fix.pr and one.fix.pr != fix.pr
     ]
     return found[:NAMED_MAX]
-
-
-def _has(one: ListedFailure, released_in: str) -> bool:
-    version = one.facts.versions.get("vllm")
-    if ordered(version) is None:
-        return False
-    return is_same(version, released_in) or is_before(released_in, version)
 
 
 def _first(names: Sequence[str]) -> str:
@@ -340,6 +332,9 @@ def _merged(
 ) -> ClusterRemedy:
     best = action.best
     keys = [(item.number, item.action) for item in action.remedies]
+    needless = fix.released_in if fix is not None and fix.state == "fixed" else None
+    if needless and fix is not None and fix.pr:
+        needless = f"{fix.pr} in {needless}"
     # Of a slowdown, "slower" names the failure and no price.
     costs = (cost_of(item.quote.text) for item in action.remedies if item.number not in slow)
     return ClusterRemedy.based_on(
@@ -352,11 +347,5 @@ def _merged(
         cost=next((cost for cost in costs if cost), None),
         votes=sum(voted.get(key, 0) for key in keys),
         reactions=sum(liked.get(key, 0) for key in keys),
-        superseded_by=_needless(fix),
+        superseded_by=needless,
     )
-
-
-def _needless(fix: FixView | None) -> str | None:
-    if fix is None or fix.state != "fixed" or not fix.released_in:
-        return None
-    return f"{fix.pr} in {fix.released_in}" if fix.pr else fix.released_in

@@ -339,7 +339,8 @@ def fixed_in(
     """
     heads, facts = _failures(session, repo_id, maybe_fixed_between(session, repo_id, repo, start, end))
     fixes = fix_states(session, repo_id, repo, heads, facts)
-    pulls = {number: pull for number, fix in fixes.items() if (pull := _pull(fix))}
+    names = {number: (fix.pr or "").removeprefix("#") for number, fix in fixes.items()}
+    pulls = {number: int(name) for number, name in names.items() if name.isdigit()}
     merges = {one.number: one.merged_at for one in find_heads(session, repo_id, sorted({*pulls.values()}))}
     releases = {ordered(one.tag): one.published_at for one in reversed(release_dates(session, repo_id))}
     found = []
@@ -376,11 +377,6 @@ def _failures(
     facts = find_facts_without_evidence(session, repo_id, [head.number for head in heads])
     facts = {number: one for number, one in facts.items() if one.is_failure}
     return [head for head in heads if head.number in facts], facts
-
-
-def _pull(fix: FixView) -> int | None:
-    digits = (fix.pr or "").removeprefix("#")
-    return int(digits) if digits.isdigit() else None
 
 
 def remedies_in(

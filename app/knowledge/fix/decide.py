@@ -316,9 +316,9 @@ def _seen(truth: FixTruth, text: str) -> Seen:
         return ("already_included" if by_commit else "unknown"), why, None
     if view.state == "merged_unreleased":
         return _of_unreleased(view, held, mine, lacks=by_commit is False)
-    if by_commit is False:
+    if by_commit is False or not (mine.is_prerelease or _is_included(held, mine)):
         return _above(held, mine)
-    return _of_build(held, mine) if mine.is_prerelease else _of_release(held, mine)
+    return _of_build(held, mine) if mine.is_prerelease else ("already_included", "", None)
 
 
 def _by_commit(held: Held, text: str) -> bool | None:
@@ -353,12 +353,6 @@ def _of_unreleased(view: FixView, held: Held, mine: Version, *, lacks: bool) -> 
     return "not_fixed", "", None
 
 
-def _of_release(held: Held, mine: Version) -> Seen:
-    if _is_included(held, mine):
-        return "already_included", "", None
-    return _above(held, mine)
-
-
 def _is_included(held: Held, mine: Version) -> bool:
     if mine in held.full:
         return True
@@ -380,7 +374,7 @@ def _above(held: Held, mine: Version) -> Seen:
 
 def _of_build(held: Held, mine: Version) -> Seen:
     """A dev or rc build."""
-    if mine in held.pre or any(_has_base(item, mine) and item <= mine for item in held.pre):
+    if any(item.base_version == mine.base_version and item <= mine for item in held.pre):
         return "already_included", "", None
     if mine in held.lacking:
         return _above(held, mine)
@@ -395,7 +389,3 @@ def _of_build(held: Held, mine: Version) -> Seen:
         why = f"Your build {mine} came {without}before {first}, which has it: it may be either."
         return "unknown", why, None
     return "upgrade", "", first
-
-
-def _has_base(item: Version, mine: Version) -> bool:
-    return item.base_version == mine.base_version

@@ -210,7 +210,13 @@ def find_elsewhere(
     for target, (repo, number) in named.items():
         wanted[target].add((known.get(repo.lower(), repo), number))
     standing = _standing(session, names, sorted({pull for pulls in wanted.values() for pull in pulls}))
-    best = {n: min((standing[pull] for pull in pulls), key=_surest_first) for n, pulls in wanted.items()}
+    best = {
+        n: min(
+            (standing[pull] for pull in pulls),
+            key=lambda found: (RANK[found.state], found.released_in is None, found.pr),
+        )
+        for n, pulls in wanted.items()
+    }
     return {issue: found for issue, found in best.items() if found.state != "closed"}
 
 
@@ -250,7 +256,3 @@ def _standing(session: Session, names: Mapping[int, str], pulls: Sequence[Pull])
         unknown = FixElsewhere(repo=repo, pr=f"{repo}#{number}", state="unknown")
         found.setdefault((repo, number), unknown)
     return found
-
-
-def _surest_first(found: FixElsewhere) -> tuple[int, bool, str]:
-    return RANK[found.state], found.released_in is None, found.pr

@@ -248,6 +248,8 @@ def _comment_moments(
     for comment in comments:
         if comment.created_at is None:
             continue
+        lines = (line.strip() for line in comment.body.splitlines())
+        first = next((line for line in lines if line and not line.startswith((">", "```", "<!--"))), "")
         is_reporter = comment.author is not None and comment.author == issue.author
         speaker = "reporter" if is_reporter else _speaker(comment)
         source = f"comment:{comment.id}"
@@ -256,18 +258,12 @@ def _comment_moments(
             text=f"comment by {SPEAKERS[speaker]}",
             source=source,
             url=sources.address(source),
-            quote=clipped(mask_secrets(_first_words(comment.body)), WORDS_CHARS),
+            quote=clipped(mask_secrets(first), WORDS_CHARS),
         )
 
 
 def _speaker(comment: CommentRecord) -> str:
     return "maintainer" if comment.author_association in MAINTAINER_ASSOCIATIONS else "other"
-
-
-def _first_words(text: str) -> str:
-    """The first line that is no quotation and no fence."""
-    lines = (line.strip() for line in text.splitlines())
-    return next((line for line in lines if line and not line.startswith((">", "```", "<!--"))), "")
 
 
 def _pull_moments(session: Session, repo_id: int, graph: Graph) -> Iterator[Moment]:

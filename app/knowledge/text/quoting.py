@@ -71,7 +71,7 @@ def lines_of(text: str) -> list[str]:
 def fenced(lines: Iterable[str]) -> Iterator[str]:
     """Foreign lines as a block of code that cannot end early."""
     rows = [_cut_runs(" ".join(lines_of(line))) for line in lines]
-    longest = max((_longest_run(line) for line in rows), default=0)
+    longest = max((len(run) for line in rows for run in _RUNS.findall(line)), default=0)
     fence = "`" * max(FENCE_CHARS_MIN, longest + 1)
     yield f"{fence}text"
     yield from rows
@@ -108,10 +108,6 @@ def escape(text: str) -> str:
 
 def _cut_runs(text: str) -> str:
     return str(_LONG_RUN.sub("`" * RUN_CHARS_MAX + "...", text)) if "`" * RUN_CHARS_MAX in text else text
-
-
-def _longest_run(text: str) -> int:
-    return max(map(len, _RUNS.findall(text)), default=0)
 
 
 def cut_markdown(text: str, max_chars: int, *, size: Callable[[str], int] = len) -> str:

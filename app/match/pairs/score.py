@@ -52,7 +52,7 @@ MAX_UNMET = 3
 SHARED_LEAST = 0.4
 """How much messages, texts and names must share, added up, before a pair can be in a band: to be of one week
 and one feature is no likeness."""
-SHARED_FEATURES = ("claim", "words", "names", "title_in_text")
+_SHARED = [PAIR_FEATURES.index(name) for name in ("claim", "words", "names", "title_in_text")]
 LOG_FROM = 0.3
 """From which likeness of messages on a pair counts as alike in its logs."""
 
@@ -102,7 +102,7 @@ def score_pairs(one: PairFeatures, others: Sequence[PairFeatures]) -> list[PairS
     return [
         PairScore(
             chance,
-            band_of_score(chance) if _is_alike(row) else None,
+            band_of_score(chance) if row[_SHARED].sum() >= SHARED_LEAST else None,
             _channel(row, float(message)),
             _reason(row, one, other),
         )
@@ -122,17 +122,13 @@ def _chances(table: np.ndarray) -> list[float]:
     return found
 
 
-def _is_alike(row: np.ndarray) -> bool:
-    return bool(sum(row[PAIR_FEATURES.index(name)] for name in SHARED_FEATURES) >= SHARED_LEAST)
-
-
 def pair_features(one: PairFeatures, others: Sequence[PairFeatures]) -> np.ndarray:
     """One row for each of the others, in the order of `PAIR_FEATURES`."""
     if not others:
         return np.zeros((0, len(PAIR_FEATURES)))
     titles_messages = [(TITLE, TITLE), (MESSAGE, MESSAGE), (TITLE, MESSAGE), (MESSAGE, TITLE)]
     claim = np.max([_overlaps(one, others, mine, theirs) for mine, theirs in titles_messages], axis=0)
-    days = np.array([_days(one, other) for other in others])
+    days = np.array([abs(one.day - two.day) if one.day and two.day else UNKNOWN_DAYS for two in others])
     commonness = np.array([max(one.commonness, other.commonness) for other in others])
     title, text = one.bags[TITLE_WORDS], one.bags[WORDS]
     title_in_theirs = _sums(others, WORDS, title.ids, title.weights, multiply=False)
@@ -175,10 +171,6 @@ def _share(one: frozenset[str], two: frozenset[str]) -> float:
 
 def _apart(one: frozenset[str], two: frozenset[str]) -> float:
     return float(bool(one and two and not one & two))
-
-
-def _days(one: PairFeatures, two: PairFeatures) -> float:
-    return float(abs(one.day - two.day)) if one.day and two.day else float(UNKNOWN_DAYS)
 
 
 def _overlaps(one: PairFeatures, others: Sequence[PairFeatures], mine: str, theirs: str) -> np.ndarray:
