@@ -10,7 +10,8 @@ from pydantic import Field
 
 from app.extract.facts import Frozen
 from app.store.engine.sync_lock import sync_holder
-from app.store.github.issues import count_issues, find_repository
+from app.store.github.counts import count_issues
+from app.store.github.issues import find_repository
 from app.store.github.releases import newest_release
 from app.store.github.sync_state import cursors_of, fresh_as_of, last_run_of, last_runs
 from app.store.records import SyncRunRecord

@@ -341,17 +341,6 @@ DELIVERY = Table(
 # A starter card; stays when GitHub's own fields arrive, so its remedy does.
 CARD_TEXT = Table("card", metadata, _repo(), _number(), _known("text", Text))
 
-# The counts kept of a repository; a card is an issue that GitHub did not list yet.
-TALLY = Table(
-    "tally",
-    metadata,
-    _repo(),
-    _known("issues", Integer, default=0),
-    _known("pulls", Integer, default=0),
-    _known("from_cards", Integer, default=0),
-    _known("indexed", Integer, default=0),
-)
-
 # A search term and in how many issues it stands; `id` is a hash of channel and text.
 TERM = Table(
     "term",

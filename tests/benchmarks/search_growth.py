@@ -30,12 +30,10 @@ from pathlib import Path
 import numpy as np
 from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.engine import make_url
-from sqlmodel import Session
 
 from app.bench.cases import find_logs, load_pinned, read_texts
 from app.bench.run import Query, log_queries
 from app.store.derived.search_index import BYTES_PER_TERM
-from app.store.github.counts import correct_tally, find_tallies
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 from app.store.tables import metadata
@@ -115,7 +113,6 @@ def grow(path: Path, base: Path, size: int, share: float) -> None:
             "UPDATE term SET df = df + ? WHERE id = ?",
             zip(gained[raised].tolist(), index.ids[raised].tolist(), strict=True),
         )
-        _tell(connection)
         connection.commit()
         connection.exec_driver_sql("PRAGMA journal_mode=WAL")
     engine.dispose()
@@ -185,14 +182,6 @@ def _add_postings(
             f"INSERT INTO posting (term_id, repo_id, number) VALUES (?, {int(repo_id)}, ?)",  # noqa: S608
             zip(terms[some].tolist(), numbers[some].tolist(), strict=True),
         )
-
-
-def _tell(connection: Connection) -> None:
-    """Put right what is told of how much is stored."""
-    with Session(connection) as session:
-        for tally in find_tallies(session):
-            correct_tally(session, tally.repo_id)
-        session.flush()
 
 
 def _many(connection: Connection, statement: str, rows: Iterator[tuple[object, ...]]) -> None:

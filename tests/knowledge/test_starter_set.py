@@ -10,7 +10,8 @@ import pytest
 from app.knowledge.indexing.batches import load_starter_set
 from app.paths import cards_dir
 from app.starter.cards import CardError
-from app.store.github.issues import count_issues, find_issue, find_repository
+from app.store.github.counts import count_issues
+from app.store.github.issues import find_issue, find_repository
 from app.store.session import Store
 from tests.knowledge.conftest import Keep
 from tests.samples import REPO, a_pull, an_issue

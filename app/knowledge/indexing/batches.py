@@ -17,10 +17,9 @@ from app.paths import cards_dir
 from app.starter.cards import REPO, Card, read_cards
 from app.store.derived.readings import stale_numbers
 from app.store.engine.connect import take_turn
-from app.store.github.counts import correct_tally
+from app.store.github.counts import count_issues
 from app.store.github.issues import (
     add_repository,
-    count_issues,
     find_repository,
     numbers_of,
     save_cards,
@@ -78,11 +77,8 @@ def rederive_all(store: Store, repo: str, report: Report = quiet) -> DeriveResul
     Raises:
         NotFoundError: nothing of it is stored.
     """
-    repo_id, numbers = stored_numbers(store, repo)
-    result = _derive_batches(store, repo, numbers, report, only_stale=False)
-    with store.unit_of_work() as session:
-        correct_tally(session, repo_id)
-    return result
+    _, numbers = stored_numbers(store, repo)
+    return _derive_batches(store, repo, numbers, report, only_stale=False)
 
 
 def stored_numbers(store: Store, repo: str) -> tuple[int, list[int]]:

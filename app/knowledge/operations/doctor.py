@@ -16,7 +16,7 @@ from app.errors import SchemaError, StoreError
 from app.extract.facts import Frozen
 from app.extract.reader import RULES_VERSION
 from app.knowledge.freshness import STALE_AFTER, freshness
-from app.store.backup.consistency import BASE_CHECKS, LATER, REPOSITORY_CHECKS, find_torn_profiles, run_checks
+from app.store.backup.consistency import BASE_CHECKS, LATER, REPOSITORY_CHECKS, run_checks
 from app.store.derived.readings import stale_numbers
 from app.store.engine.health import (
     Finding,
@@ -24,24 +24,18 @@ from app.store.engine.health import (
     an_advice,
     engine_version,
     examine_engine,
+    examine_file,
     find_damage,
-    find_file_condition,
 )
 from app.store.engine.sqlite_file import sqlite_file
-from app.store.github.counts import count_anew, find_tallies
 from app.store.github.issues import find_repository
 from app.store.github.sync_state import last_run_of
 from app.store.people.kept_logs import count_kept_logs
 from app.store.schema import check_current, current_revision
 from app.store.session import Store, open_store
 
-FREE_BYTES_MIN = 200 << 20
-"""With less on the disk the next sync may fail."""
-WAL_BYTES_MAX = 512 << 20
-"""A longer log means that some reader never ends."""
 OVERDUE = timedelta(hours=3)
 """A server forgets every hour."""
-MIB = 1 << 20
 
 
 class Examination(Frozen):
@@ -92,43 +86,18 @@ def _about_store(settings: Settings, store: Store, looked: list[str]) -> Iterato
         return
     looked.append(f"schema {current_revision(store)}")
     with store.reading() as session:
-        yield from _about_file(session, looked)
-        yield from _about_index(session, looked)
+        file = sqlite_file(settings.database_url)
+        if file is not None:
+            words, findings = examine_file(file, keeps_logs=count_kept_logs(session) > 0)
+            looked.append(words)
+            yield from findings
+        looked.append("index: a sample of terms")
+        yield from run_checks(session, BASE_CHECKS)
         for repo in settings.repo:
             yield from _about_repository(session, store, repo, looked)
         overdue = count_kept_logs(session, expired_before=datetime.now(UTC) - OVERDUE)
     if overdue:
         yield an_advice("kept logs", f"{overdue} are past their time", "a running server forgets them hourly")
-
-
-def _about_file(session: Session, looked: list[str]) -> Iterator[Finding]:
-    file = find_file_condition(session.connection())
-    if file is None:
-        return
-    size, free, wal = (f"{size / MIB:,.0f} MiB" for size in (file.size, file.free, file.wal_size))
-    looked.append(f"{file.path}, {size}, {free} free on its disk")
-    if file.free < max(FREE_BYTES_MIN, file.size // 5):
-        do = "free some, or move the base: `triage copy`"
-        yield a_fault("disk", f"{free} are free beside a base of {size}", do)
-    if file.wal_size > max(WAL_BYTES_MAX, file.size):
-        fault = f"it has grown to {wal}: some reader does not end"
-        yield an_advice("write-ahead log", fault, "restart the processes that use the base")
-    if file.others_may_write:
-        yield a_fault("database file", "every user of this machine may write it", f"chmod o-rwx {file.path}")
-    elif file.others_may_read and count_kept_logs(session) > 0:
-        fault = "every user of this machine may read the logs that people kept in it"
-        yield an_advice("database file", fault, f"chmod o-rwx {file.path}")
-
-
-def _about_index(session: Session, looked: list[str]) -> Iterator[Finding]:
-    looked.append("index: a sample of terms and issues")
-    yield from run_checks(session, BASE_CHECKS)
-    yield from find_torn_profiles(session)
-    for kept in find_tallies(session):
-        if count_anew(session, kept.repo_id) != kept.counts:
-            stated = f"{kept.counts.issues:,} issues, {kept.counts.pulls:,} pull requests"
-            fault = f"other than {stated} and {kept.counts.indexed:,} of both in the search index are there"
-            yield a_fault(kept.repo, fault, "`triage reextract` counts them again")
 
 
 def _about_repository(session: Session, store: Store, repo: str, looked: list[str]) -> Iterator[Finding]:

@@ -19,20 +19,9 @@ from pathlib import Path
 
 from app import __version__
 from app.errors import StoreError
-from app.store.backup.copy import (
-    CopyStep,
-    Report,
-    copy_base,
-    copy_rows,
-    count_rows,
-    find_filled,
-    no_report,
-    tables_in,
-)
+from app.store.backup.copy import NOT_COPIED, Report, copy_base, copy_rows, find_filled, no_report
 from app.store.engine.bulk import count_users
-from app.store.engine.connect import is_sqlite
-from app.store.engine.errors import explain
-from app.store.engine.sqlite_file import alone_with, check_file, copy_file_of, settle, sqlite_file
+from app.store.engine.sqlite_file import alone_with, opened_file, sqlite_file
 from app.store.schema import current_revision, migrate
 from app.store.session import Store, open_store
 
@@ -69,7 +58,7 @@ def back_up(store: Store, path: Path, report: Report = no_report, *, force: bool
     Args:
         store: the base.
         path: the file to write; it appears at once and whole.
-        report: called as the copy proceeds.
+        report: called as rows of PostgreSQL are copied; SQLite copies its file in one go.
         force: replace a file that is there.
 
     Raises:
@@ -82,19 +71,18 @@ def back_up(store: Store, path: Path, report: Report = no_report, *, force: bool
     schema = current_revision(store)
     if schema is None:
         raise StoreError("the database holds nothing to back up: it was never set up")
+    file = sqlite_file(store.engine.url.render_as_string(hide_password=False))
     with _draft_beside(path) as draft:
-        if is_sqlite(store.engine):
-            with store.reading() as session:
-                copy_file_of(session.connection(), draft, lambda done, total: report(CopyStep(done, total)))
-            with _opened(draft) as copy, copy.reading() as session:
-                tables = count_rows(session.connection(), tables_in(session.connection()))
+        if file is not None:
+            with opened_file(file) as base:
+                base.execute("VACUUM INTO ?", (str(draft),))
         else:
             with _opened(draft) as copy:
                 migrate(copy, schema)
-                tables = copy_rows(store, copy, report)
-        manifest = Manifest(datetime.now(UTC), __version__, schema, tables)
-        _write_manifest(draft, manifest)
-        check_file(draft)
+                copy_rows(store, copy, report)
+        with opened_file(draft, write=True) as sealed:
+            manifest = _seal(sealed, schema)
+        check_backup(draft)
         draft.replace(path)
     return manifest
 
@@ -117,21 +105,27 @@ def _opened(path: Path) -> closing[Store]:
     return closing(open_store(f"sqlite:///{path}"))
 
 
-def _write_manifest(path: Path, manifest: Manifest) -> None:
+def _seal(connection: sqlite3.Connection, schema: str) -> Manifest:
+    """Write the manifest into a backup whose rows are there."""
+    manifest = Manifest(datetime.now(UTC), __version__, schema, _count_rows(connection))
     content = {
         "made_at": manifest.made_at.isoformat(),
         "program": manifest.program,
         "schema": manifest.schema,
         "tables": [{"name": name, "rows": rows} for name, rows in manifest.tables.items()],
     }
-    try:
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute("DROP TABLE IF EXISTS backup_manifest")
-            connection.execute("CREATE TABLE backup_manifest (manifest TEXT NOT NULL)")
-            connection.execute("INSERT INTO backup_manifest VALUES (?)", (json.dumps(content),))
-    except sqlite3.Error as error:
-        raise StoreError(f"{path} cannot be written: {explain(error)}") from error
-    settle(path)
+    connection.execute("DROP TABLE IF EXISTS backup_manifest")
+    connection.execute("CREATE TABLE backup_manifest (manifest TEXT NOT NULL)")
+    connection.execute("INSERT INTO backup_manifest VALUES (?)", (json.dumps(content),))
+    return manifest
+
+
+def _count_rows(connection: sqlite3.Connection) -> dict[str, int]:
+    named = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    )
+    names = [name for (name,) in named if name not in NOT_COPIED]
+    return {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in names}  # noqa: S608
 
 
 def check_backup(path: Path) -> Manifest:
@@ -140,19 +134,21 @@ def check_backup(path: Path) -> Manifest:
     Raises:
         StoreError: it is no backup, or a damaged one.
     """
-    check_file(path)
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+    with opened_file(path) as connection:
+        found = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+        if found != "ok":
+            raise StoreError(f"{path} is damaged: {found.splitlines()[0]}")
+        try:
             stated = json.loads(connection.execute("SELECT manifest FROM backup_manifest").fetchone()[0])
             tables = {table["name"]: table["rows"] for table in stated["tables"]}
             made_at = datetime.fromisoformat(stated["made_at"])
             manifest = Manifest(made_at, stated["program"], stated["schema"], tables)
-            for name, rows in tables.items():
-                found = connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]  # noqa: S608
-                if found != rows:
-                    raise StoreError(f"{path} is damaged: the table {name} has {found} of {rows} rows")
-    except (sqlite3.Error, KeyError, TypeError, ValueError):
-        raise StoreError(f"{path} was not made by `triage backup`; `triage copy` moves a base") from None
+        except (sqlite3.Error, KeyError, TypeError, ValueError):
+            raise StoreError(f"{path} was not made by `triage backup`; `triage copy` moves a base") from None
+        counted = _count_rows(connection)
+    for name, rows in tables.items():
+        if counted.get(name) != rows:
+            raise StoreError(f"{path} is damaged: the table {name} has {counted.get(name)} of {rows} rows")
     return manifest
 
 
@@ -229,6 +225,5 @@ def _copy_migrated(path: Path, copy: Path) -> None:
     shutil.copyfile(path, copy)
     with _opened(copy) as store:
         migrate(store)
-        with store.unit_of_work() as session:
-            session.connection().exec_driver_sql("DROP TABLE backup_manifest")
-    settle(copy)
+    with opened_file(copy, write=True) as connection:
+        connection.execute("DROP TABLE backup_manifest")

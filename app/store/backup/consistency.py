@@ -12,11 +12,9 @@ from typing import Literal, NamedTuple
 from sqlalchemy import text
 from sqlmodel import Session
 
-from app.store.derived.search_index import find_profiles
-from app.store.engine.health import Finding, a_fault
+from app.store.engine.health import Finding
 
 TERMS = 400
-ISSUES = 50
 AGAIN = "`triage reextract` derives it again"
 LATER = "the next `triage sync` does it, or `triage reextract` now"
 
@@ -91,19 +89,3 @@ def run_checks(
         if count:
             fault = check.fault.format(count=f"{count:,}")
             yield Finding(level=check.level, thing=check.thing or repo, fault=fault, do=check.do)
-
-
-def find_torn_profiles(session: Session) -> Iterator[Finding]:
-    """A finding if some of a sample of issues are not found by all the terms of their profile."""
-    sample = text(f"SELECT repo_id, number FROM profile ORDER BY number * 7919 % 1009 LIMIT {ISSUES}")  # noqa: S608
-    keys = [(repo_id, number) for repo_id, number in session.connection().execute(sample)]
-    torn = 0
-    for key, profile in find_profiles(session, keys).items():
-        listed = ",".join(map(str, profile.ids.tolist())) or "NULL"
-        query = (
-            f"SELECT count(*) FROM posting WHERE term_id IN ({listed}) AND repo_id = :repo_id AND number = :n"  # noqa: S608
-        )
-        found = session.connection().execute(text(query), {"repo_id": key[0], "n": key[1]}).scalar_one()
-        torn += found != len(profile.ids)
-    if torn:
-        yield a_fault("search index", f"{torn} of {len(keys)} issues are not found by their own terms", AGAIN)

@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, func, insert, select
 from sqlmodel import Session
 
 from app.store.engine.connect import AMONG, KEYS_PER_QUERY, plain_rows, take_turn, upsert
-from app.store.github.counts import KeptCounts, add_to_tally, find_tallies
+from app.store.session import remembered
 from app.store.tables import POSTING, PROFILE, TERM
 
 BYTES_PER_TERM = 10
@@ -82,8 +82,6 @@ def index_terms(
         for number, terms in wanted.items()
     ]
     upsert(session, PROFILE, rows, keys=("repo_id", "number"))
-    if len(stored) < len(wanted):
-        add_to_tally(session, repo_id, KeptCounts(indexed=len(wanted) - len(stored)))
 
 
 def _remove_postings(session: Session, repo_id: int, removed: Sequence[Key]) -> None:
@@ -157,4 +155,5 @@ def find_postings(session: Session, term_ids: Sequence[int]) -> np.ndarray:
 
 def count_indexed(session: Session) -> int:
     """How many issues the index holds."""
-    return sum(tally.counts.indexed for tally in find_tallies(session))
+    query = select(func.count()).select_from(PROFILE)
+    return remembered(session, "indexed", lambda: session.connection().execute(query).scalar_one())

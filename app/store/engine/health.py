@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
@@ -15,10 +15,15 @@ from sqlalchemy.exc import DBAPIError
 from app.extract.facts import Frozen
 from app.store.engine.connect import is_sqlite
 from app.store.engine.errors import explain
-from app.store.engine.sqlite_file import file_of
+from app.store.engine.sqlite_file import sqlite_file
 
 POSTGRESQL_MINIMUM = 15
 PROBE_WAIT_MS = 500
+FREE_BYTES_MIN = 200 << 20
+"""With less on the disk the next sync may fail."""
+WAL_BYTES_MAX = 512 << 20
+"""A longer log means that some reader never ends."""
+MIB = 1 << 20
 LARGE_BYTES = 1 << 20
 """A table below this is read as quickly without statistics."""
 _COLLATION = """
@@ -44,18 +49,6 @@ class Finding(Frozen):
     thing: str
     fault: str
     do: str
-
-
-@dataclass(frozen=True, slots=True)
-class FileCondition:
-    """A SQLite base on the disk; sizes in bytes."""
-
-    path: Path
-    size: int
-    wal_size: int
-    free: int
-    others_may_read: bool
-    others_may_write: bool
 
 
 def a_fault(thing: str, fault: str, do: str) -> Finding:
@@ -99,29 +92,21 @@ def examine_engine(connection: Connection) -> Iterator[Finding]:
 
 def _examine_sqlite(connection: Connection) -> Iterator[Finding]:
     """Begins a write and gives it up; a lock that another writer holds is no fault."""
-    path = file_of(connection.engine)
+    path = sqlite_file(str(connection.engine.url))
     if path is None:
         return
     mode = "ro" if "mode=ro" in str(connection.engine.url) else "rw"
+    address = f"{path.absolute().as_uri()}?mode={mode}"
     try:
-        probe = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode={mode}",
-            uri=True,
-            isolation_level=None,
-            timeout=PROBE_WAIT_MS / 1000,
-        )
-    except sqlite3.Error as error:
-        yield a_fault("database file", explain(error), "give this user the right to read and write it")
-        return
-    try:
-        probe.execute("BEGIN IMMEDIATE")
-        probe.execute("CREATE TABLE doctor_probe (n INTEGER)")
-        probe.execute("ROLLBACK")
+        with closing(
+            sqlite3.connect(address, uri=True, isolation_level=None, timeout=PROBE_WAIT_MS / 1000)
+        ) as probe:
+            probe.execute("BEGIN IMMEDIATE")
+            probe.execute("CREATE TABLE doctor_probe (n INTEGER)")
+            probe.execute("ROLLBACK")
     except sqlite3.Error as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
             yield a_fault("database file", explain(error), "until then nothing new can be stored")
-    finally:
-        probe.close()
 
 
 def _examine_server(connection: Connection) -> Iterator[Finding]:
@@ -148,17 +133,28 @@ def _examine_server(connection: Connection) -> Iterator[Finding]:
         yield an_advice("PostgreSQL", fault, "turn it on, or VACUUM (ANALYZE) each night")
 
 
-def find_file_condition(connection: Connection) -> FileCondition | None:
-    """Sizes, room and rights of a SQLite base's file; None where the base is no file of this machine."""
-    path = file_of(connection.engine)
-    if path is None or not path.exists():
-        return None
+def examine_file(path: Path, *, keeps_logs: bool) -> tuple[str, list[Finding]]:
+    """What a SQLite base's file is, in words; and what is wrong with its size, room and rights.
+
+    Args:
+        path: the file.
+        keeps_logs: whether logs of people are in it.
+    """
     wal = path.with_name(path.name + "-wal")
-    return FileCondition(
-        path,
-        path.stat().st_size,
-        wal.stat().st_size if wal.exists() else 0,
-        shutil.disk_usage(path.absolute().parent).free,
-        bool(path.stat().st_mode & 0o004),
-        bool(path.stat().st_mode & 0o002),
-    )
+    wal_bytes = wal.stat().st_size if wal.exists() else 0
+    file, free_bytes = path.stat(), shutil.disk_usage(path.absolute().parent).free
+    size, free = (f"{size / MIB:,.0f} MiB" for size in (file.st_size, free_bytes))
+    findings = []
+    if free_bytes < max(FREE_BYTES_MIN, file.st_size // 5):
+        do = "free some, or move the base: `triage copy`"
+        findings.append(a_fault("disk", f"{free} are free beside a base of {size}", do))
+    if wal_bytes > max(WAL_BYTES_MAX, file.st_size):
+        fault = f"it has grown to {wal_bytes / MIB:,.0f} MiB: some reader does not end"
+        findings.append(an_advice("write-ahead log", fault, "restart the processes that use the base"))
+    closed = f"chmod o-rwx {path}"
+    if file.st_mode & 0o002:
+        findings.append(a_fault("database file", "every user of this machine may write it", closed))
+    elif file.st_mode & 0o004 and keeps_logs:
+        fault = "every user of this machine may read the logs that people kept in it"
+        findings.append(an_advice("database file", fault, closed))
+    return f"{path}, {size}, {free} free on its disk", findings

@@ -1,14 +1,12 @@
-"""What only a SQLite base has: a file, which can be copied while in use, checked, and replaced."""
+"""What only a SQLite base has: a file, which can be checked and replaced."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import cast
 
-from sqlalchemy import Connection, Engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -17,12 +15,6 @@ from app.store.engine.errors import explain
 
 ALONE_WAIT_S = 1.0
 """A connection that is just being closed is waited for."""
-PAGES_PER_STEP = 4096
-
-
-def file_of(engine: Engine) -> Path | None:
-    """The file that holds a base; None on PostgreSQL and in memory."""
-    return sqlite_file(engine.url.render_as_string(hide_password=False))
 
 
 def sqlite_file(url: str) -> Path | None:
@@ -36,57 +28,24 @@ def sqlite_file(url: str) -> Path | None:
     return Path(named.database.removeprefix("file:"))
 
 
-def copy_file_of(connection: Connection, path: Path, report: Callable[[int, int], None]) -> None:
-    """Write a SQLite base as this connection's transaction sees it into a file, while others write to it.
-
-    Args:
-        connection: of the base.
-        path: the file.
-        report: called with the pages that are done, and their total.
+@contextmanager
+def opened_file(path: Path, *, write: bool = False) -> Iterator[sqlite3.Connection]:
+    """A connection to a SQLite file of which nothing is read yet; whoever writes gets one file without a log.
 
     Raises:
-        StoreError: the file cannot be written.
-    """
-    source = cast("sqlite3.Connection", connection.connection.driver_connection)
-    source.execute("SELECT 1 FROM sqlite_master").fetchone()  # the transaction's snapshot is taken here
-    try:
-        with closing(sqlite3.connect(path)) as copy:
-            source.backup(
-                copy, pages=PAGES_PER_STEP, progress=lambda _, left, total: report(total - left, total)
-            )
-    except sqlite3.Error as error:
-        raise StoreError(f"{path} cannot be written: {explain(error)}") from error
-    settle(path)
-
-
-def settle(path: Path) -> None:
-    """Write the log of a SQLite file that nobody uses back into it, so that it is one file.
-
-    Raises:
-        StoreError: the file cannot be written.
-    """
-    try:
-        with closing(sqlite3.connect(path)) as connection:
-            connection.execute("PRAGMA journal_mode=DELETE")
-    except sqlite3.Error as error:
-        raise StoreError(f"{path} cannot be written: {explain(error)}") from error
-
-
-def check_file(path: Path) -> None:
-    """Check a whole SQLite file by its `integrity_check`.
-
-    Raises:
-        StoreError: it is not there, no database, or damaged.
+        StoreError: it is not there, no database, damaged, or cannot be written.
     """
     if not path.is_file():
         raise StoreError(f"there is no file {path}")
+    address = f"{path.absolute().as_uri()}?mode=rw"
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            found = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+        with closing(sqlite3.connect(address, uri=True)) as connection, connection:
+            if write:
+                connection.execute("PRAGMA journal_mode=DELETE")
+            yield connection
     except sqlite3.Error as error:
-        raise StoreError(f"{path} cannot be used: {explain(error)}") from error
-    if found != "ok":
-        raise StoreError(f"{path} is damaged: {found.splitlines()[0]}")
+        what = "written" if write else "used"
+        raise StoreError(f"{path} cannot be {what}: {explain(error)}") from error
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from sqlmodel import Session
 
 from app.errors import NotFoundError
 from app.store.engine.connect import rows_in_parts, take_turn, upsert
-from app.store.github.counts import KeptCounts, add_to_tally, find_tallies
 from app.store.github.presence import note_seen
 from app.store.records import CARD, GITHUB, IssueRecord
 from app.store.tables import CARD_TEXT, ISSUE, PULL_REQUEST, REPOSITORY
@@ -106,8 +105,6 @@ def save_issues(
     now = datetime.now(UTC)
     rows = [_issue_row(repo_id, record, now, seen_at) for record in fresh]
     upsert(session, ISSUE, rows, keys=_KEY)
-    if (more := _gained(fresh, stored)) != KeptCounts():
-        add_to_tally(session, repo_id, more)
     pulls = [record for record in fresh if record.is_pull_request]
     upsert(session, PULL_REQUEST, [_pull_row(repo_id, pull) for pull in pulls], keys=_KEY)
     changed = sorted(record.number for record in fresh)
@@ -117,7 +114,6 @@ def save_issues(
 
 
 class KnownState(NamedTuple):
-    is_pull_request: bool
     origin: str
     updated_at: datetime | None
     gone_at: datetime | None
@@ -127,18 +123,6 @@ def _stored_states(session: Session, repo_id: int, numbers: Sequence[int]) -> di
     query = select(_ISSUE.number, *(_ISSUE[name] for name in KnownState._fields))
     rows = rows_in_parts(session, query.where(_ISSUE.repo_id == repo_id), _ISSUE.number, numbers)
     return {number: KnownState(*state) for number, *state in rows}
-
-
-def _gained(fresh: Sequence[IssueRecord], stored: Mapping[int, KnownState]) -> KeptCounts:
-    """By how many issues and pull requests there are more once these rows are stored."""
-    before = _counted(stored[record.number] for record in fresh if record.number in stored)
-    return _counted(fresh) - before
-
-
-def _counted(items: Iterable[IssueRecord | KnownState]) -> KeptCounts:
-    kinds = [(item.is_pull_request, item.origin != GITHUB) for item in items]
-    pulls = sum(is_pull for is_pull, _ in kinds)
-    return KeptCounts(len(kinds) - pulls, pulls, sum(from_card for _, from_card in kinds))
 
 
 def _is_news(record: IssueRecord, stored: KnownState, seen_at: datetime | None) -> bool:
@@ -231,12 +215,6 @@ def numbers_of(session: Session, repo_id: int, *, after: int = 0, limit: int = 5
         .limit(limit)
     )
     return list(session.connection().execute(query).scalars())
-
-
-def count_issues(session: Session, repo_id: int) -> dict[str, int]:
-    """How many are stored: {"issues", "pulls", "from_cards"}."""
-    counts = next((tally.counts for tally in find_tallies(session) if tally.repo_id == repo_id), KeptCounts())
-    return {"issues": counts.issues, "pulls": counts.pulls, "from_cards": counts.from_cards}
 
 
 def save_cards(session: Session, repo_id: int, texts: Mapping[int, str]) -> None:

@@ -46,7 +46,7 @@ def index(store: Store, batch: Mapping[int, Terms]) -> None:
 
 def unindex(store: Store) -> None:
     with store.unit_of_work() as session:
-        for table in ("posting", "term", "profile", "tally"):
+        for table in ("posting", "term", "profile"):
             session.connection().execute(text(f"DELETE FROM {table}"))  # noqa: S608
 
 

@@ -12,9 +12,9 @@ from app.errors import NotFoundError
 from app.extract.facts import ErrorFact, Facts
 from app.store.derived.readings import Reading, save_readings
 from app.store.github.comments import find_comments, save_comments
+from app.store.github.counts import count_issues
 from app.store.github.issues import (
     add_repository,
-    count_issues,
     find_cards,
     find_issues,
     find_repository,
