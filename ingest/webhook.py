@@ -14,7 +14,7 @@ from typing import Any, Literal
 import structlog
 from sqlmodel import Session
 
-from app.errors import InputError, StoreError
+from app.errors import StoreError
 from app.knowledge.cluster.update import withdraw
 from app.knowledge.indexing.batches import derive_changed
 from app.store.github.comments import save_comments
@@ -24,7 +24,7 @@ from app.store.github.releases import save_releases
 from app.store.github.sync_state import add_delivery, purge_deliveries
 from app.store.records import CommentRecord, IssueRecord
 from app.store.session import Store
-from ingest.parse.fields import Row, flag_of, id_of, part_of, text_of
+from ingest.parse.fields import GitHubDelivery, read_row
 from ingest.parse.records import comment_record, issue_record, release_record
 
 Outcome = Literal["stored", "seen", "ignored"]
@@ -51,19 +51,17 @@ def take_delivery(
     save = _SAVERS.get(event)
     if save is None:
         return "ignored"
-    if not isinstance(payload, dict):
-        raise InputError("the delivery is no JSON object")
-    name = (text_of(part_of(payload, "repository"), "full_name") or "").lower()
+    delivery = read_row(GitHubDelivery, payload)
+    name = str(delivery.repository.get("full_name")).lower()
     repo = next((repo for repo in repos if repo.lower() == name), None)
-    action = text_of(payload, "action") or ""
-    is_unpublished = action in _UNPUBLISHED or flag_of(part_of(payload, "release"), "draft")
+    is_unpublished = delivery.action in _UNPUBLISHED or delivery.release.get("draft")
     if repo is None or (event == "release" and is_unpublished):
         return "ignored"
     with store.unit_of_work() as session:
         if not add_delivery(session, delivery_id, event):
             return "seen"
         purge_deliveries(session)
-        changed = save(session, add_repository(session, repo), repo, payload, action)
+        changed = save(session, add_repository(session, repo), repo, delivery)
     try:
         derive_changed(store, repo, changed)
     except StoreError as error:  # the rows are safe, and the next sync reads what was not read
@@ -74,37 +72,35 @@ def take_delivery(
 # ---- one event's rows; each returns the numbers of the issues to be read anew
 
 
-def _save_issue(session: Session, repo_id: int, repo: str, payload: Row, action: str) -> list[int]:
-    row = part_of(payload, "issue")
-    if action in _LOST:
-        withdraw(session, repo_id, id_of(row, "number"), action)
+def _save_issue(session: Session, repo_id: int, repo: str, delivery: GitHubDelivery) -> list[int]:
+    issue = issue_record(delivery.issue, repo)
+    if delivery.action in _LOST:
+        withdraw(session, repo_id, issue.number, delivery.action)
         return []
-    return _save_newer(session, repo_id, issue_record(row, repo))
+    return _save_newer(session, repo_id, issue)
 
 
-def _save_pull(session: Session, repo_id: int, repo: str, payload: Row, _action: str) -> list[int]:
-    return _save_newer(session, repo_id, issue_record(part_of(payload, "pull_request"), repo))
+def _save_pull(session: Session, repo_id: int, repo: str, delivery: GitHubDelivery) -> list[int]:
+    return _save_newer(session, repo_id, issue_record(delivery.pull_request, repo))
 
 
-def _save_comment(session: Session, repo_id: int, repo: str, payload: Row, action: str) -> list[int]:
-    issue, row = issue_record(part_of(payload, "issue"), repo), part_of(payload, "comment")
+def _save_comment(session: Session, repo_id: int, repo: str, delivery: GitHubDelivery) -> list[int]:
+    issue = issue_record(delivery.issue, repo)
+    comment = comment_record({"issue_number": issue.number, **delivery.comment})
     changed = _save_newer(session, repo_id, issue)
-    if action == "deleted":
-        return (
-            [*changed, issue.number] if mark_gone(session, "comment", repo_id, id_of(row, "id")) else changed
-        )
-    comment = comment_record({"issue_number": issue.number, **row})
+    if delivery.action == "deleted":
+        return [*changed, issue.number] if mark_gone(session, "comment", repo_id, comment.id) else changed
     if not _is_outdated(comment, find_gone(session, "comment", repo_id, [comment.id])):
         changed += save_comments(session, repo_id, [comment])
     return changed
 
 
-def _save_release(session: Session, repo_id: int, repo: str, payload: Row, _action: str) -> list[int]:
-    save_releases(session, repo_id, [release_record(part_of(payload, "release"), repo)])
+def _save_release(session: Session, repo_id: int, repo: str, delivery: GitHubDelivery) -> list[int]:
+    save_releases(session, repo_id, [release_record(delivery.release, repo)])
     return []
 
 
-_SAVERS: Mapping[str, Callable[[Session, int, str, Row, str], list[int]]] = {
+_SAVERS: Mapping[str, Callable[[Session, int, str, GitHubDelivery], list[int]]] = {
     "issues": _save_issue,
     "pull_request": _save_pull,
     "issue_comment": _save_comment,

@@ -17,9 +17,9 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from app.errors import GitHubError, InputError
+from app.errors import GitHubError
 from ingest.github.client import GitHubClient, Page
-from ingest.parse.fields import time_of
+from ingest.parse.fields import moment_of
 
 PAGE_ROWS = 100
 """The most that GitHub gives in one page."""
@@ -106,8 +106,8 @@ def row_id(row: Any) -> Any:
 def updated_of(row: Any) -> datetime | None:
     """A row's update time; None where it is missing or odd."""
     try:
-        return time_of(row, "updated_at") if isinstance(row, dict) else None
-    except InputError:
+        return moment_of(row.get("updated_at")) if isinstance(row, dict) else None
+    except ValueError:
         return None
 
 

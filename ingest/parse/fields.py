@@ -1,7 +1,7 @@
-"""Single fields of GitHub's JSON: each taken by name, checked, or refused with that name.
+"""GitHub's JSON as far as it is read: each field checked, or refused by its name.
 
-Numbers and lengths are checked against what the archive holds, so that one odd row is refused here
-and does not stop a whole batch there.
+Numbers and lengths are checked against what the store holds, so that one odd row is refused here and does not
+stop a whole batch there. Null stands for a missing field everywhere.
 """
 
 from __future__ import annotations
@@ -10,28 +10,30 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    AliasChoices,
+    AliasGenerator,
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
 
 from app.errors import InputError
 
-Row = Mapping[str, Any]
-
-LARGEST_ID = 2**63 - 1
-LARGEST_COUNT = 2**31 - 1
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_REPLACEMENT = "\ufffd"
+Row = dict[str, Any]
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def clean_text(text: str) -> str:
     """The text with NUL and lone surrogates as U+FFFD; of equal length, so offsets stay true."""
-    if "\x00" in text:
-        text = text.replace("\x00", _REPLACEMENT)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return _SURROGATE.sub(_REPLACEMENT, text)
-    return text
+    return _UNSTORABLE.sub("\ufffd", text)
 
 
 def clean(value: Any) -> Any:
@@ -47,102 +49,165 @@ def clean(value: Any) -> Any:
     return value
 
 
-def text_of(row: Row, name: str, *, limit: int | None = None, wanted: bool = False) -> str | None:
-    """A text, or None where it is missing or null.
+def moment_of(value: Any) -> datetime | None:
+    """A time in RFC 3339 with its zone.
+
+    `gh` prints Go's zero time (year 1) for what has not happened; that is None, as an empty text is.
 
     Raises:
-        InputError: it is no text, longer than `limit`, or missing though `wanted`.
+        ValueError: it is no such time.
     """
-    value = row.get(name)
-    if value is None:
-        if wanted:
-            raise InputError(f"{name} is missing")
-        return None
-    if not isinstance(value, str):
-        raise InputError(f"{name} is no text")
-    if limit is not None and len(value) > limit:
-        raise InputError(f"{name} is longer than {limit} characters")
-    return value
-
-
-def count_of(row: Row, name: str) -> int:
-    """A count; 0 where it is missing or null."""
-    value = row.get(name)
-    if value is None:
-        return 0
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_COUNT:
-        raise InputError(f"{name} is no count")
-    return value
-
-
-def id_of(row: Row, name: str) -> int:
-    """A key of GitHub's, which must be there: a whole number from 1 on."""
-    value = row.get(name)
-    if value is None:
-        raise InputError(f"{name} is missing")
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_ID:
-        raise InputError(f"{name} is no whole number from 1 on")
-    return value
-
-
-def flag_of(row: Row, name: str) -> bool:
-    """True or false; false where it is missing or null."""
-    value = row.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise InputError(f"{name} is neither true nor false")
-    return bool(value)
-
-
-def time_of(row: Row, name: str) -> datetime | None:
-    """A time in RFC 3339 with its zone, or None where it is missing, null or empty.
-
-    `gh` prints Go's zero time (year 1) for what has not happened; that is None, too.
-    """
-    value = text_of(row, name)
-    if not value:
+    if value is None or value == "":
         return None
     try:
-        moment = datetime.fromisoformat(value)
-        if moment.tzinfo is None:
-            raise InputError(f"{name} is a time without a zone")
-        moment = moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise InputError(f"{name} is no time") from None
+        moment = datetime.fromisoformat(value).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("no time") from None
+    if datetime.fromisoformat(value).tzinfo is None:
+        raise ValueError("a time without a zone")
     return moment if moment.year > 1 else None
 
 
-def part_of(row: Row, name: str) -> Row:
-    """An object inside the row; empty where it is missing or null."""
-    value = row.get(name)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise InputError(f"{name} is no object")
-    return value
+def _login(value: Any) -> Any:
+    found = value.get("login") if isinstance(value, Mapping) else value
+    if found is not None and not (isinstance(found, str) and len(found) <= 100):
+        raise ValueError("login is no text of at most 100 characters")
+    return found or None
 
 
-def login_of(row: Row, name: str) -> str | None:
-    """Who: an object with `login`, or the login itself; None for an account that is gone."""
-    value = row.get(name)
-    if isinstance(value, str):
-        return text_of(row, name, limit=100) or None
-    try:
-        return text_of(part_of(row, name), "login", limit=100) or None
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from None
-
-
-def labels_of(row: Row) -> tuple[str, ...]:
-    """The label names, given as objects with `name` or as texts."""
-    value = row.get("labels")
-    if value is None:
-        return ()
+def _labels(value: Any) -> Any:
     if not isinstance(value, list):
-        raise InputError("labels is no list")
-    names: dict[str, None] = {}
-    for item in value:
-        name = item.get("name") if isinstance(item, dict) else item
-        if not isinstance(name, str):
-            raise InputError("labels holds something without a name")
-        names[name] = None
-    return tuple(names)
+        raise ValueError("no list")
+    names = [item.get("name") if isinstance(item, Mapping) else item for item in value]
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError("one is without a name")
+    return tuple(dict.fromkeys(names))
+
+
+def _reactions(value: Any) -> Any:
+    """GitHub's total, or `gh`'s groups of users."""
+    if isinstance(value, list):
+        users = [group.get("users") for group in value if isinstance(group, Mapping)]
+        return sum(user.get("totalCount") or 0 for user in users if isinstance(user, Mapping))
+    return value.get("total_count") or 0 if isinstance(value, Mapping) else str(value)
+
+
+def _state(value: Any) -> Any:
+    lower = value.lower() if isinstance(value, str) else ""
+    return "closed" if lower == "merged" else lower
+
+
+def _lower(value: Any) -> Any:
+    return value.lower() or None if isinstance(value, str) else value
+
+
+Key = Annotated[int, Field(ge=1, le=2**63 - 1)]
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Moment = Annotated[datetime | None, BeforeValidator(moment_of)]
+
+
+class GitHubRow(BaseModel):
+    """One JSON object under the names of the REST API or of `gh`; what is not listed is left out."""
+
+    model_config = ConfigDict(
+        strict=True,
+        frozen=True,
+        alias_generator=AliasGenerator(validation_alias=lambda name: AliasChoices(name, to_camel(name))),
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_null(cls, value: Any) -> Any:
+        return {k: v for k, v in value.items() if v is not None} if isinstance(value, dict) else value
+
+
+class GitHubText(GitHubRow):
+    """What issues and comments share."""
+
+    body: str = ""
+    user: Annotated[str | None, BeforeValidator(_login)] = Field(
+        None, validation_alias=AliasChoices("user", "author")
+    )
+    author_association: Annotated[str, Field(max_length=30)] | None = None
+    created_at: Moment = None
+    updated_at: Moment = None
+
+
+class MergedPull(GitHubRow):
+    """What an issue's row holds of its pull request."""
+
+    merged_at: Moment = None
+
+
+class GitHubIssue(GitHubText):
+    """An issue or pull request."""
+
+    number: Key
+    state: Annotated[Literal["open", "closed"], BeforeValidator(_state)]
+    title: str = ""
+    html_url: str = Field("", validation_alias=AliasChoices("html_url", "url"))
+    state_reason: Annotated[Annotated[str, Field(max_length=20)] | None, BeforeValidator(_lower)] = None
+    labels: Annotated[tuple[str, ...], BeforeValidator(_labels)] = ()
+    comments: Annotated[Count, BeforeValidator(lambda v: len(v) if isinstance(v, list) else v)] = 0
+    reactions: Annotated[Count, BeforeValidator(_reactions)] = Field(
+        0, validation_alias=AliasChoices("reactions", "reactionGroups")
+    )
+    closed_at: Moment = None
+    merged_at: Moment = None
+    merge_commit_sha: Annotated[str, Field(max_length=64)] | None = Field(
+        None, validation_alias=AliasChoices("merge_commit_sha", AliasPath("mergeCommit", "oid"))
+    )
+    draft: bool = Field(False, validation_alias=AliasChoices("draft", "isDraft"))
+    pull_request: MergedPull = MergedPull()
+
+
+class GitHubComment(GitHubText):
+    """A comment; one of the addresses names its issue where no field does."""
+
+    id: Key
+    issue_number: Key | None = None
+    issue_url: str = ""
+    html_url: str = ""
+
+
+class GitHubRelease(GitHubRow):
+    """A release; `body` is its notes."""
+
+    tag_name: str = Field(min_length=1, max_length=100)
+    name: str | None = None
+    body: str = ""
+    prerelease: bool = False
+    published_at: Moment = None
+    created_at: Moment = None
+
+
+class GitHubDelivery(GitHubRow):
+    """A webhook's payload; its rows are read by their own shapes."""
+
+    action: str = ""
+    repository: Row = {}
+    issue: Row = {}
+    pull_request: Row = {}
+    comment: Row = {}
+    release: Row = {}
+
+
+Shape = TypeVar("Shape", bound=GitHubRow)
+
+
+def read_row(shape: type[Shape], given: Any) -> Shape:
+    """The fields of a JSON object.
+
+    Raises:
+        InputError: names the first field that is missing or odd.
+    """
+    if not isinstance(given, dict):
+        raise InputError("is no JSON object")
+    try:
+        return shape.model_validate(given)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, fault["loc"]))
+        if fault["type"] == "missing":
+            raise InputError(f"{place} is missing") from None
+        raise InputError(f"{place}: {fault['msg'].removeprefix('Value error, ')}") from None

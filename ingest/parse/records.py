@@ -13,18 +13,7 @@ from typing import Any
 
 from app.errors import InputError
 from app.store.records import CommentRecord, IssueRecord, ReleaseRecord
-from ingest.parse.fields import (
-    Row,
-    clean,
-    count_of,
-    flag_of,
-    id_of,
-    labels_of,
-    login_of,
-    part_of,
-    text_of,
-    time_of,
-)
+from ingest.parse.fields import GitHubComment, GitHubIssue, GitHubRelease, Row, clean, read_row
 
 _PAGE = re.compile(r"https?://[\w.:-]{1,100}/[\w.-]{1,50}/[\w.-]{1,110}/(?:issues|pull)/[0-9]{1,18}")
 _ISSUE_URL = re.compile(r"/issues/([0-9]{1,18})\Z")
@@ -33,20 +22,7 @@ _PAGE_URL = re.compile(
     r"https?://[^/]+/(?:(?:api/v3/)?repos/)?((?!repositories/)[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+)(?:/(?:issues|pull|pulls|releases)\b.*)?\Z",
     re.DOTALL,
 )
-_STATES = {"open": "open", "closed": "closed", "merged": "closed"}
 _GH_PULL_KEYS = frozenset({"mergedAt", "isDraft", "headRefName", "mergeCommit"})
-_SAME = ("number", "title", "body", "state", "labels", "comments")
-_GH_NAMES = dict(zip(_SAME, _SAME, strict=True)) | {
-    "url": "html_url",
-    "author": "user",
-    "authorAssociation": "author_association",
-    "stateReason": "state_reason",
-    "createdAt": "created_at",
-    "updatedAt": "updated_at",
-    "closedAt": "closed_at",
-    "mergedAt": "merged_at",
-    "isDraft": "draft",
-}
 _CHANGES_HEADING = re.compile(r"^#+\s.*what['’]?s\s+changed", re.IGNORECASE)
 _HEADING = re.compile(r"^#+\s")
 _LIST_LINE = re.compile(r"^\s*[*+-]\s")
@@ -65,56 +41,24 @@ def issue_record(given: Any, repo: str) -> IssueRecord:
         InputError: names the field that is missing or odd.
     """
     raw = _cleaned(given)
-    row = _as_rest(raw)
-    number, pull = id_of(row, "number"), part_of(row, "pull_request")
-    is_pull = row.get("pull_request") is not None or "merged_at" in row or "head" in row
-    if row is not raw:
-        is_pull = not _GH_PULL_KEYS.isdisjoint(raw) or f"/pull/{number}" in str(row.get("html_url"))
-    state = _STATES.get((text_of(row, "state", wanted=True) or "").lower())
-    if state is None:
-        raise InputError("state is neither open nor closed")
+    row = read_row(GitHubIssue, raw)
+    is_pull = raw.get("pull_request") is not None or "merged_at" in raw or "head" in raw
+    if "createdAt" in raw:
+        is_pull = not _GH_PULL_KEYS.isdisjoint(raw) or f"/pull/{row.number}" in row.html_url
     return IssueRecord(
-        number=number,
-        title=text_of(row, "title") or "",
-        body=text_of(row, "body") or "",
-        state=state,
-        url=_page(text_of(row, "html_url"), f"{repo}/{'pull' if is_pull else 'issues'}/{number}"),
+        **row.model_dump(exclude={"user", "html_url", "merged_at", "draft", "pull_request"}),
+        author=row.user,
+        url=_page(row.html_url, f"{repo}/{'pull' if is_pull else 'issues'}/{row.number}"),
         is_pull_request=is_pull,
-        state_reason=text_of(row, "state_reason", limit=20),
-        author=login_of(row, "user"),
-        author_association=text_of(row, "author_association", limit=30),
-        labels=labels_of(row),
-        comments=count_of(row, "comments"),
-        reactions=count_of(part_of(row, "reactions"), "total_count"),
-        created_at=time_of(row, "created_at"),
-        updated_at=time_of(row, "updated_at"),
-        closed_at=time_of(row, "closed_at"),
+        merged_at=row.merged_at or row.pull_request.merged_at,
+        is_draft=row.draft,
         raw=raw,
-        merged_at=time_of(row, "merged_at") or time_of(pull, "merged_at"),
-        merge_commit_sha=text_of(row, "merge_commit_sha", limit=64),
-        is_draft=flag_of(row, "draft"),
     )
 
 
-def _as_rest(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of `gh` under the names of the REST API; the row itself if it is GitHub's own."""
-    if "createdAt" not in row:
-        return row
-    named = {_GH_NAMES[name]: value for name, value in row.items() if name in _GH_NAMES}
-    if isinstance(row.get("comments"), list):
-        named["comments"] = len(row["comments"])
-    named["merge_commit_sha"] = part_of(row, "mergeCommit").get("oid")
-    named["state_reason"] = (text_of(row, "stateReason") or "").lower() or None
-    groups = row.get("reactionGroups")
-    groups = groups if isinstance(groups, list) else []
-    users = [part_of(group, "users") for group in groups if isinstance(group, dict)]
-    named["reactions"] = {"total_count": sum(count_of(user, "totalCount") for user in users)}
-    return named
-
-
-def _page(given: str | None, place: str) -> str:
+def _page(given: str, place: str) -> str:
     """The issue's page: as given if it is such an address and nothing else, since pages link to it."""
-    return given if given and _PAGE.fullmatch(given[:300]) else f"https://github.com/{place}"
+    return given if _PAGE.fullmatch(given[:300]) else f"https://github.com/{place}"
 
 
 def comment_record(given: Any) -> CommentRecord:
@@ -123,33 +67,24 @@ def comment_record(given: Any) -> CommentRecord:
     Raises:
         InputError: names the field that is missing or odd.
     """
-    row = _cleaned(given)
-    return _comment(row, row, id_of(row, "id"), _issue_of_comment(row))
+    return _comment(_cleaned(given))
 
 
-def _comment(row: Row, raw: dict[str, Any], key: int, issue_number: int) -> CommentRecord:
-    created = time_of(row, "created_at")
+def _comment(raw: Row, **known: int) -> CommentRecord:
+    row = read_row(GitHubComment, raw | known)
+    named = _ISSUE_URL.search(row.issue_url) or _COMMENT_URL.search(row.html_url)
+    if row.issue_number is None and named is None:
+        raise InputError("issue_url is missing or names no issue")
     return CommentRecord(
-        id=key,
-        issue_number=issue_number,
-        body=text_of(row, "body") or "",
-        author=login_of(row, "user"),
-        author_association=text_of(row, "author_association", limit=30),
-        created_at=created,
-        updated_at=time_of(row, "updated_at") or created,
+        id=row.id,
+        issue_number=row.issue_number or int(named[1] if named else 0),
+        body=row.body,
+        author=row.user,
+        author_association=row.author_association,
+        created_at=row.created_at,
+        updated_at=row.updated_at or row.created_at,
         raw=raw,
     )
-
-
-def _issue_of_comment(row: Row) -> int:
-    if row.get("issue_number") is not None:
-        return id_of(row, "issue_number")
-    found = _ISSUE_URL.search(text_of(row, "issue_url") or "") or _COMMENT_URL.search(
-        text_of(row, "html_url") or ""
-    )
-    if found is None:
-        raise InputError("issue_url is missing or names no issue")
-    return int(found[1])
 
 
 def comments_inside(given: Any) -> list[CommentRecord]:
@@ -159,8 +94,7 @@ def comments_inside(given: Any) -> list[CommentRecord]:
     for row in clean(listed) if isinstance(listed, list) else ():
         found = _COMMENT_URL.search(str(row.get("url"))) if isinstance(row, dict) else None
         if found is not None:
-            named = {_GH_NAMES[name]: value for name, value in row.items() if name in _GH_NAMES}
-            records.append(_comment(named, row, int(found[2]), int(found[1])))
+            records.append(_comment(row, id=int(found[2]), issue_number=int(found[1])))
     return records
 
 
@@ -170,19 +104,16 @@ def release_record(given: Any, repo: str) -> ReleaseRecord:
     Raises:
         InputError: names the field that is missing or odd.
     """
-    row = _cleaned(given)
-    tag = text_of(row, "tag_name", limit=100, wanted=True)
-    if not tag:
-        raise InputError("tag_name is empty")
-    notes = text_of(row, "body") or ""
+    raw = _cleaned(given)
+    row = read_row(GitHubRelease, raw)
     return ReleaseRecord(
-        tag=tag,
-        name=text_of(row, "name"),
-        notes=notes,
-        is_prerelease=flag_of(row, "prerelease"),
-        published_at=time_of(row, "published_at") or time_of(row, "created_at"),
-        pulls=pulls_in_notes(notes, repo),
-        raw=row,
+        tag=row.tag_name,
+        name=row.name,
+        notes=row.body,
+        is_prerelease=row.prerelease,
+        published_at=row.published_at or row.created_at,
+        pulls=pulls_in_notes(row.body, repo),
+        raw=raw,
     )
 
 
@@ -228,8 +159,8 @@ def repo_named(given: Any) -> str | None:
     return None
 
 
-def _cleaned(given: Any) -> dict[str, Any]:
-    if not isinstance(given, dict):
+def _cleaned(given: Any) -> Row:
+    cleaned = clean(given)
+    if not isinstance(cleaned, dict):
         raise InputError("is no JSON object")
-    cleaned: dict[str, Any] = clean(given)
     return cleaned
