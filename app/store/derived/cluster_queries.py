@@ -7,23 +7,32 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import select
 from sqlmodel import Session
 
-from app.store.engine.connect import rows_in_parts
-from app.store.tables import CLUSTER, CLUSTER_MEMBER, COMMENT, FACT, ISSUE, OCCURRENCE
+from app.store.engine.connect import sql_rows
+from app.store.tables import COMMENT
 
 Sort = Literal["size", "recent", "growing"]
 RECENT = timedelta(days=28)
 """What counts as lately, before the newest report of the base: a base that was not synced has its own now."""
 
-_CLUSTER, _MEMBER = CLUSTER.c, CLUSTER_MEMBER.c
-_ISSUE, _FACT = ISSUE.c, FACT.c
-_CANONICAL = ISSUE.alias("canonical")
-_IS_MEMBER = (_ISSUE.repo_id == _MEMBER.repo_id) & (_ISSUE.number == _MEMBER.number)
-_IS_CANONICAL = (_CANONICAL.c.repo_id == _CLUSTER.repo_id) & (_CANONICAL.c.number == _CLUSTER.canonical)
-_CAME_LATER = (_CANONICAL.c.state == "closed") & (_ISSUE.created_at > _CANONICAL.c.closed_at)
-_SEEN, _COMMENT = OCCURRENCE.c, COMMENT.c
+_COMMENT = COMMENT.c
+_MEMBERS = "FROM cluster_member m JOIN issue i ON i.repo_id = m.repo_id AND i.number = m.number"
+_CANONICAL = """
+    JOIN cluster c ON c.repo_id = m.repo_id AND c.id = m.cluster_id
+    JOIN issue k ON k.repo_id = c.repo_id AND k.number = c.canonical
+"""
+_CAME_LATER = "count(*) FILTER (WHERE k.state = 'closed' AND i.created_at > k.closed_at)"
+_LATELY = """
+    count(*) FILTER (WHERE i.created_at > :recent) AS recent,
+    count(*) FILTER (WHERE i.created_at > :before AND NOT i.created_at > :recent) AS earlier
+"""
+_ORDERS = {
+    "size": "size DESC, last DESC",
+    "recent": "last DESC, size DESC",
+    "growing": "recent - earlier DESC, recent DESC, size DESC",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,126 +62,87 @@ class ClusterCounts:
     since_closed: int
 
 
-def newest_report(session: Session, repo_id: int) -> datetime | None:
-    """When the newest issue or pull request of the base was written."""
-    query = select(func.max(_ISSUE.created_at)).where(_ISSUE.repo_id == repo_id)
-    return session.connection().execute(query).scalar()
+def _periods(session: Session, repo_id: int) -> dict[str, datetime] | None:
+    """From when on reports are written lately, and from when on in the time of that length before."""
+    query = "SELECT max(created_at) AS newest FROM issue WHERE repo_id = :repo_id"
+    newest = sql_rows(session, query, times=("newest",), repo_id=repo_id)[0].newest
+    return {"recent": newest - RECENT, "before": newest - 2 * RECENT} if newest is not None else None
 
 
 def list_clusters(
     session: Session, repo_id: int, chosen: ClusterFilter, *, after: int = 0, limit: int = 50
 ) -> tuple[list[ClusterCounts], int]:
     """A part of the clusters from place `after` on, and how many there are in all."""
-    newest = newest_report(session, repo_id)
-    if newest is None:
+    periods = _periods(session, repo_id)
+    if periods is None:
         return [], 0
-    query = _ordered(_grouped(repo_id, chosen, newest), chosen.sort).offset(after).limit(limit)
-    rows = session.connection().execute(query).all()
+    conditions, having = ["m.repo_id = :repo_id", "i.gone_at IS NULL"], []
+    least = max(chosen.min_size, 2 if chosen.alive else 1)
+    if least > 1:
+        # Small clusters are left out by an index alone, before the issues are looked at.
+        conditions.append("""m.cluster_id IN (
+            SELECT cluster_id FROM cluster_member WHERE repo_id = :repo_id
+            GROUP BY cluster_id HAVING count(*) >= :least)""")
+        having.append("count(*) >= :least")
+    if chosen.alive:
+        having.append(f"{_CAME_LATER} > 0")
+    words = {f"word_{at}": _pattern(word) for at, word in enumerate(chosen.words)}
+    if words:
+        holding = " AND ".join(f"lower(c.text || ' ' || k.title) LIKE :{name} ESCAPE '/'" for name in words)
+        conditions.append(f"""m.cluster_id IN (
+            SELECT c.id FROM cluster c JOIN issue k ON k.repo_id = c.repo_id AND k.number = c.canonical
+            WHERE c.repo_id = :repo_id AND {holding})""")  # noqa: S608
+    query = f"""
+        SELECT m.cluster_id, count(*) OVER () AS total, count(*) AS size, max(i.created_at) AS last, {_LATELY}
+        {_MEMBERS} {_CANONICAL if chosen.alive else ""} WHERE {" AND ".join(conditions)}
+        GROUP BY m.cluster_id {"HAVING " + " AND ".join(having) if having else ""}
+    """
+    query = f"SELECT cluster_id, total FROM ({query}) AS listed ORDER BY {_ORDERS[chosen.sort]}, cluster_id"  # noqa: S608
+    bound: dict[str, Any] = {
+        "repo_id": repo_id,
+        **({"least": least} if least > 1 else {}),
+        **periods,
+        **words,
+    }
+    rows = sql_rows(session, f"{query} LIMIT :limit OFFSET :after", limit=limit, after=after, **bound)
     if not rows and after:
         return [], list_clusters(session, repo_id, chosen, limit=1)[1]
-    counts = count_clusters(session, repo_id, [row[0] for row in rows])
-    return [counts[row[0]] for row in rows], rows[0][1] if rows else 0
+    counts = count_clusters(session, repo_id, [key for key, _ in rows])
+    return [counts[key] for key, _ in rows], rows[0][1] if rows else 0
+
+
+def _pattern(word: str) -> str:
+    """What LIKE finds a word by, wherever it stands."""
+    word = word.lower()
+    for sign in "/%_":
+        word = word.replace(sign, f"/{sign}")
+    return f"%{word}%"
 
 
 def count_clusters(session: Session, repo_id: int, ids: Sequence[str]) -> dict[str, ClusterCounts]:
     """What is counted of these clusters of today."""
-    newest = newest_report(session, repo_id)
-    if newest is None:
+    periods = _periods(session, repo_id)
+    if periods is None:
         return {}
-    recent, before = _periods(newest)
-    of_cluster = (_CLUSTER.id, _CLUSTER.canonical, _CLUSTER.text, _CANONICAL.c.title)
-    query = (
-        _with_canonical(
-            select(
-                *of_cluster,
-                func.count(),
-                _number_of(_ISSUE.state == "open"),
-                func.min(_ISSUE.created_at),
-                func.max(_ISSUE.created_at),
-                *map(_number_of, (recent, before, _CAME_LATER)),
-            )
-        )
-        .where(_MEMBER.repo_id == repo_id, _ISSUE.gone_at.is_(None))
-        .group_by(*of_cluster)
-    )
-    return {row[0]: ClusterCounts(*row) for row in rows_in_parts(session, query, _MEMBER.cluster_id, ids)}
-
-
-def _grouped(repo_id: int, chosen: ClusterFilter, newest: datetime) -> Select[Any]:
-    """The ids that the filter leaves and their number; texts are read for the part that is shown only."""
-    query = select(_MEMBER.cluster_id, func.count().over())
-    if chosen.alive:
-        query = _with_canonical(query).having(_number_of(_CAME_LATER) > 0)
-    else:
-        query = query.join_from(CLUSTER_MEMBER, ISSUE, _IS_MEMBER)
-    query = query.where(_MEMBER.repo_id == repo_id, _ISSUE.gone_at.is_(None))
-    least = max(chosen.min_size, 2 if chosen.alive else 1)
-    if least > 1:
-        big = select(_MEMBER.cluster_id).where(_MEMBER.repo_id == repo_id).group_by(_MEMBER.cluster_id)
-        query = query.where(_MEMBER.cluster_id.in_(big.having(func.count() >= least)))
-        query = query.having(func.count() >= least)
-    if chosen.words:
-        query = query.where(_MEMBER.cluster_id.in_(_holding(repo_id, chosen.words)))
-    return query.group_by(_MEMBER.cluster_id).add_columns(
-        func.count().label("size"),
-        func.max(_ISSUE.created_at).label("last"),
-        *(_number_of(period).label(name) for name, period in zip("rb", _periods(newest), strict=True)),
-    )
-
-
-def _ordered(query: Select[Any], sort: Sort) -> Select[Any]:
-    clusters = query.subquery().c
-    size, last, recent = clusters.size.desc(), clusters.last.desc(), clusters.r.desc()
-    first = {
-        "size": (size, last),
-        "recent": (last, size),
-        "growing": ((clusters.r - clusters.b).desc(), recent, size),
-    }[sort]
-    return select(*clusters).order_by(*first, clusters.cluster_id)
-
-
-def _holding(repo_id: int, words: Sequence[str]) -> Select[Any]:
-    """The clusters in whose text or title all these words stand."""
-    text = func.lower(_CLUSTER.text + " " + _CANONICAL.c.title)
-    return (
-        select(_CLUSTER.id)
-        .join_from(CLUSTER, _CANONICAL, _IS_CANONICAL)
-        .where(_CLUSTER.repo_id == repo_id)
-        .where(*(text.contains(word.lower(), autoescape=True) for word in words))
-    )
-
-
-def _with_canonical(query: Select[Any]) -> Select[Any]:
-    return (
-        query.select_from(CLUSTER_MEMBER)
-        .join(ISSUE, _IS_MEMBER)
-        .join(
-            CLUSTER,
-            (_CLUSTER.repo_id == _MEMBER.repo_id) & (_CLUSTER.id == _MEMBER.cluster_id),
-        )
-        .join(_CANONICAL, _IS_CANONICAL)
-    )
-
-
-def _periods(newest: datetime) -> tuple[Any, Any]:
-    """Written lately, and in the time of that length before."""
-    recent = _ISSUE.created_at > newest - RECENT
-    return recent, (_ISSUE.created_at > newest - 2 * RECENT) & ~recent
-
-
-def _number_of(condition: Any) -> Any:
-    return func.count().filter(condition)
+    query = f"""
+        SELECT c.id, c.canonical, c.text, k.title, count(*), count(*) FILTER (WHERE i.state = 'open'),
+        min(i.created_at) AS first, max(i.created_at) AS last, {_LATELY}, {_CAME_LATER}
+        {_MEMBERS} {_CANONICAL}
+        WHERE m.repo_id = :repo_id AND m.cluster_id IN :ids AND i.gone_at IS NULL
+        GROUP BY c.id, c.canonical, c.text, k.title
+    """
+    rows = sql_rows(session, query, times=("first", "last"), repo_id=repo_id, ids=list(ids), **periods)
+    return {row[0]: ClusterCounts(*row) for row in rows}
 
 
 def hardware_by_cluster(session: Session, repo_id: int) -> list[tuple[str, int, str]]:
     """(cluster, issue, canonical name) of every accelerator that a report of a failure names."""
-    is_its = (_MEMBER.repo_id == _FACT.repo_id) & (_MEMBER.number == _FACT.number)
-    query = (
-        select(_MEMBER.cluster_id, _FACT.number, _FACT.value)
-        .join_from(FACT, CLUSTER_MEMBER, is_its)
-        .where(_FACT.field == "gpus", _FACT.repo_id == repo_id)
-    )
-    return [(cluster, number, value) for cluster, number, value in session.connection().execute(query)]
+    query = """
+        SELECT m.cluster_id, fact.number, fact.value FROM fact
+        JOIN cluster_member m ON m.repo_id = fact.repo_id AND m.number = fact.number
+        WHERE fact.field = 'gpus' AND fact.repo_id = :repo_id
+    """
+    return sql_rows(session, query, repo_id=repo_id)
 
 
 def clusters_holding(session: Session, repo_id: int, signature_id: str) -> list[str]:
@@ -180,34 +150,35 @@ def clusters_holding(session: Session, repo_id: int, signature_id: str) -> list[
 
     Only where none has it as its root cause, those that have it otherwise.
     """
-    for table in (_MEMBER, _SEEN):
-        numbers = select(table.number).where(table.repo_id == repo_id, table.signature_id == signature_id)
-        held = select(_MEMBER.cluster_id).where(_MEMBER.repo_id == repo_id, _MEMBER.number.in_(numbers))
-        query = (
-            select(_MEMBER.cluster_id)
-            .where(_MEMBER.repo_id == repo_id, _MEMBER.cluster_id.in_(held))
-            .group_by(_MEMBER.cluster_id)
-            .order_by(func.count().desc(), _MEMBER.cluster_id)
-        )
-        if found := list(session.connection().execute(query).scalars()):
-            return found
+    for table in ("cluster_member", "occurrence"):
+        query = f"""
+            SELECT cluster_id FROM cluster_member WHERE repo_id = :repo_id AND cluster_id IN (
+                SELECT cluster_id FROM cluster_member WHERE repo_id = :repo_id AND number IN (
+                    SELECT number FROM {table} WHERE repo_id = :repo_id AND signature_id = :signature_id))
+            GROUP BY cluster_id ORDER BY count(*) DESC, cluster_id
+        """  # noqa: S608
+        if rows := sql_rows(session, query, repo_id=repo_id, signature_id=signature_id):
+            return [key for (key,) in rows]
     return []
 
 
 def root_signatures(session: Session, repo_id: int, cluster_id: str) -> dict[int, str]:
     """The signature of the root cause of each report of a cluster that has one."""
-    query = select(_MEMBER.number, _MEMBER.signature_id).where(
-        _MEMBER.repo_id == repo_id, _MEMBER.cluster_id == cluster_id, _MEMBER.signature_id.is_not(None)
-    )
-    return dict(iter(session.connection().execute(query)))
+    query = """
+        SELECT number, signature_id FROM cluster_member
+        WHERE repo_id = :repo_id AND cluster_id = :cluster_id AND signature_id IS NOT NULL
+    """
+    return dict(sql_rows(session, query, repo_id=repo_id, cluster_id=cluster_id))
 
 
 def cluster_sizes(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, int]:
     """How many reports the cluster of each of these issues has; what reports no failure is left out."""
-    mine = CLUSTER_MEMBER.alias("mine").c
-    is_fellow = (_MEMBER.repo_id == mine.repo_id) & (_MEMBER.cluster_id == mine.cluster_id)
-    query = select(mine.number, func.count()).where(mine.repo_id == repo_id, is_fellow).group_by(mine.number)
-    return dict(rows_in_parts(session, query, mine.number, numbers))
+    query = """
+        SELECT mine.number, count(*) FROM cluster_member mine
+        JOIN cluster_member m ON m.repo_id = mine.repo_id AND m.cluster_id = mine.cluster_id
+        WHERE mine.repo_id = :repo_id AND mine.number IN :numbers GROUP BY mine.number
+    """
+    return dict(sql_rows(session, query, repo_id=repo_id, numbers=list(numbers)))
 
 
 def sum_thumbs(session: Session, repo_id: int, comment_ids: Sequence[int]) -> dict[int, int]:

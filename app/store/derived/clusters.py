@@ -6,19 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Column, Select, bindparam, delete, func, select
+from sqlalchemy import func, select
 from sqlmodel import Session
 
-from app.store.engine.connect import KEYS_PER_QUERY, rows_in_parts, upsert
-from app.store.tables import CLUSTER, CLUSTER_ALIAS, CLUSTER_MEMBER, LINK
+from app.store.engine.connect import delete_with, rows_in_parts, rows_with, sql_rows, upsert
+from app.store.tables import CLUSTER, CLUSTER_ALIAS, CLUSTER_MEMBER
 
-TYING = ("similar", "duplicate")
 PAIRS_PER_CLUSTER = 40
 """Two clusters may be linked by many pairs; only so many, on average, are looked through."""
 
-_LINK, _CLUSTER = LINK.c, CLUSTER.c
-_MEMBER, _ALIAS = CLUSTER_MEMBER.c, CLUSTER_ALIAS.c
-_THEIRS = CLUSTER_MEMBER.alias("theirs")
+_CLUSTER, _MEMBER, _ALIAS = CLUSTER.c, CLUSTER_MEMBER.c, CLUSTER_ALIAS.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,56 +89,48 @@ class NearLink(NamedTuple):
     reason: str
 
 
+_LINKS = """
+    SELECT l.number, l.target_number, l.kind, l.score, l.reason, theirs.cluster_id
+    FROM link l JOIN cluster_member theirs ON theirs.repo_id = l.repo_id AND theirs.number = l.target_number
+    WHERE l.repo_id = :repo_id AND l.target_repo = :repo AND l.number IN (
+        SELECT number FROM cluster_member WHERE repo_id = :repo_id AND cluster_id = :cluster_id)
+"""
+"""The links of a cluster's reports. Not joined: SQLite would begin with all links into the repository."""
+
+
 def links_within(session: Session, repo_id: int, repo: str, cluster_id: str) -> list[ReportLink]:
     """The links between two reports of a cluster, the likest first."""
-    query = (
-        _links_of(repo_id, repo, cluster_id, TYING)
-        .where(_THEIRS.c.cluster_id == cluster_id)
-        .order_by(func.coalesce(_LINK.score, 1.0).desc(), _LINK.number, _LINK.target_number)
-    )
-    return [ReportLink(*row[:-1]) for row in session.connection().execute(query)]
+    query = f"""
+        {_LINKS} AND l.kind IN ('similar', 'duplicate') AND theirs.cluster_id = :cluster_id
+        ORDER BY coalesce(l.score, 1.0) DESC, l.number, l.target_number
+    """
+    rows = sql_rows(session, query, repo_id=repo_id, repo=repo, cluster_id=cluster_id)
+    return [ReportLink(*row[:-1]) for row in rows]
 
 
 def near_clusters(
     session: Session, repo_id: int, repo: str, cluster_id: str, *, limit: int
 ) -> list[NearLink]:
     """The clusters whose reports are linked as alike with this one's, each by its likest pair."""
-    query = (
-        _links_of(repo_id, repo, cluster_id, TYING[:1])
-        .where(_THEIRS.c.cluster_id != cluster_id)
-        .order_by(_LINK.score.desc(), _LINK.number, _LINK.target_number)
-        .limit(limit * PAIRS_PER_CLUSTER)
-    )
+    query = f"""
+        {_LINKS} AND l.kind = 'similar' AND theirs.cluster_id <> :cluster_id
+        ORDER BY l.score DESC, l.number, l.target_number LIMIT :pairs
+    """
+    pairs = limit * PAIRS_PER_CLUSTER
     found: dict[str, NearLink] = {}
-    for number, target, _, score, reason, theirs in session.connection().execute(query):
+    for number, target, _, score, reason, theirs in sql_rows(
+        session, query, repo_id=repo_id, repo=repo, cluster_id=cluster_id, pairs=pairs
+    ):
         found.setdefault(theirs, NearLink(number, target, theirs, score, reason))
     return list(found.values())[:limit]
 
 
-def _links_of(repo_id: int, repo: str, cluster_id: str, kinds: Sequence[str]) -> Select[Any]:
-    # Not joined: SQLite would then begin with all links that point into the repository.
-    ours = select(_MEMBER.number).where(_MEMBER.repo_id == repo_id, _MEMBER.cluster_id == cluster_id)
-    columns = (_LINK.number, _LINK.target_number, _LINK.kind, _LINK.score, _LINK.reason)
-    is_theirs = (_THEIRS.c.repo_id == _LINK.repo_id) & (_THEIRS.c.number == _LINK.target_number)
-    return (
-        select(*columns, _THEIRS.c.cluster_id)
-        .join_from(LINK, _THEIRS, is_theirs)
-        .where(
-            _LINK.repo_id == repo_id,
-            _LINK.number.in_(ours),
-            _LINK.target_repo == repo,
-            _LINK.kind.in_(kinds),
-        )
-    )
-
-
 def find_members(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[int, MemberRecord]:
     """Those of these issues that are in a cluster."""
-    query = select(_MEMBER.number, _MEMBER.signature_id, _MEMBER.traits, _MEMBER.cluster_id)
+    columns = (_MEMBER.signature_id, _MEMBER.traits, _MEMBER.cluster_id)
+    rows = rows_with(session, repo_id, _MEMBER.number, numbers, *columns)
     found = {}
-    for number, signature_id, kept, cluster_id in rows_in_parts(
-        session, query.where(_MEMBER.repo_id == repo_id), _MEMBER.number, numbers
-    ):
+    for number, signature_id, kept, cluster_id in rows:
         traits: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in kept.items()}
         found[number] = MemberRecord(FailureTraits(number, signature_id, **traits), cluster_id)
     return found
@@ -166,7 +155,7 @@ def save_members(session: Session, repo_id: int, records: Iterable[MemberRecord]
 
 def remove_members(session: Session, repo_id: int, numbers: Iterable[int]) -> None:
     """Take these issues out of all clusters."""
-    _delete(session, _MEMBER.number, repo_id, numbers)
+    delete_with(session, repo_id, _MEMBER.number, numbers)
 
 
 def replace_clusters(
@@ -176,7 +165,7 @@ def replace_clusters(
 
     What is saved is no alias any more.
     """
-    _delete(session, _CLUSTER.id, repo_id, removed)
+    delete_with(session, repo_id, _CLUSTER.id, removed)
     rows = [{"repo_id": repo_id, **asdict(item)} for item in saved]
     upsert(session, CLUSTER, rows, keys=("repo_id", "id"))
     remove_aliases(session, repo_id, [item.id for item in saved])
@@ -184,8 +173,8 @@ def replace_clusters(
 
 def find_aliases(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[str, int]:
     """The ids that once named a cluster about one of these issues, each with its issue."""
-    query = select(_ALIAS.old_id, _ALIAS.number).where(_ALIAS.repo_id == repo_id)
-    return dict(rows_in_parts(session, query, _ALIAS.number, numbers))
+    rows = rows_with(session, repo_id, _ALIAS.number, numbers, _ALIAS.old_id)
+    return {old_id: number for number, old_id in rows}
 
 
 def save_aliases(session: Session, repo_id: int, aliases: Mapping[str, int]) -> None:
@@ -196,39 +185,19 @@ def save_aliases(session: Session, repo_id: int, aliases: Mapping[str, int]) -> 
 
 def remove_aliases(session: Session, repo_id: int, ids: Iterable[str]) -> None:
     """Forget that these ids once named a cluster."""
-    _delete(session, _ALIAS.old_id, repo_id, ids)
-
-
-def _delete(session: Session, column: Column[Any], repo_id: int, values: Iterable[Any]) -> None:
-    table = column.table
-    asked = sorted(set(values))
-    for start in range(0, len(asked), KEYS_PER_QUERY):
-        part = column.in_(asked[start : start + KEYS_PER_QUERY])
-        session.connection().execute(delete(table).where(table.c.repo_id == repo_id, part))
-
-
-_FELLOW = CLUSTER_MEMBER.alias("fellow").c
-# Asked with every issue, so built once.
-_CLUSTER_WITH = (
-    select(
-        *(_CLUSTER.id, _CLUSTER.canonical, _CLUSTER.text),
-        select(func.count())
-        .where(_FELLOW.repo_id == _CLUSTER.repo_id, _FELLOW.cluster_id == _CLUSTER.id)
-        .scalar_subquery(),
-    )
-    .join_from(
-        CLUSTER_MEMBER,
-        CLUSTER,
-        (_CLUSTER.repo_id == _MEMBER.repo_id) & (_CLUSTER.id == _MEMBER.cluster_id),
-    )
-    .where(_MEMBER.repo_id == bindparam("repo_id"), _MEMBER.number == bindparam("number"))
-)
+    delete_with(session, repo_id, _ALIAS.old_id, ids)
 
 
 def find_cluster_with(session: Session, repo_id: int, number: int) -> tuple[ClusterRecord, int] | None:
     """The cluster that an issue is in, and how many are; None for what reports no failure."""
-    found = session.connection().execute(_CLUSTER_WITH, {"repo_id": repo_id, "number": number}).first()
-    return (ClusterRecord(*found[:3]), found[3]) if found is not None else None
+    query = """
+        SELECT c.id, c.canonical, c.text,
+        (SELECT count(*) FROM cluster_member f WHERE f.repo_id = c.repo_id AND f.cluster_id = c.id)
+        FROM cluster_member m JOIN cluster c ON c.repo_id = m.repo_id AND c.id = m.cluster_id
+        WHERE m.repo_id = :repo_id AND m.number = :number
+    """
+    found = sql_rows(session, query, repo_id=repo_id, number=number)
+    return (ClusterRecord(*found[0][:3]), found[0][3]) if found else None
 
 
 def find_clusters(session: Session, repo_id: int, ids: Sequence[str]) -> dict[str, ClusterRecord]:
@@ -236,15 +205,15 @@ def find_clusters(session: Session, repo_id: int, ids: Sequence[str]) -> dict[st
 
     An id that never named one is left out. A record's own `id` is today's.
     """
-    is_member = (_MEMBER.repo_id == _ALIAS.repo_id) & (_MEMBER.number == _ALIAS.number)
-    renamed = select(_ALIAS.old_id, _MEMBER.cluster_id).join_from(CLUSTER_ALIAS, CLUSTER_MEMBER, is_member)
-    renamed = renamed.where(_ALIAS.repo_id == repo_id)
-    current = dict(rows_in_parts(session, renamed, _ALIAS.old_id, ids))
+    query = """
+        SELECT a.old_id, m.cluster_id FROM cluster_alias a
+        JOIN cluster_member m ON m.repo_id = a.repo_id AND m.number = a.number
+        WHERE a.repo_id = :repo_id AND a.old_id IN :ids
+    """
+    current = dict(sql_rows(session, query, repo_id=repo_id, ids=list(ids)))
     wanted = {asked: current.get(asked, asked) for asked in ids}
-    query = select(_CLUSTER.id, _CLUSTER.canonical, _CLUSTER.text).where(_CLUSTER.repo_id == repo_id)
-    found = {
-        row[0]: ClusterRecord(*row) for row in rows_in_parts(session, query, _CLUSTER.id, wanted.values())
-    }
+    rows = rows_with(session, repo_id, _CLUSTER.id, wanted.values(), _CLUSTER.canonical, _CLUSTER.text)
+    found = {row[0]: ClusterRecord(*row) for row in rows}
     return {asked: found[key] for asked, key in wanted.items() if key in found}
 
 
@@ -252,13 +221,12 @@ def members_of(session: Session, repo_id: int, cluster_ids: Iterable[str]) -> di
     """The numbers of the issues in each of these clusters of today, ascending."""
     found: dict[str, list[int]] = {}
     # Put in order here: to get them in order, SQLite would read all members of the repository.
-    query = select(_MEMBER.cluster_id, _MEMBER.number).where(_MEMBER.repo_id == repo_id)
-    for cluster_id, number in rows_in_parts(session, query, _MEMBER.cluster_id, cluster_ids):
+    rows = rows_with(session, repo_id, _MEMBER.cluster_id, cluster_ids, _MEMBER.number)
+    for cluster_id, number in rows:
         found.setdefault(cluster_id, []).append(number)
     return {key: tuple(sorted(numbers)) for key, numbers in found.items()}
 
 
 def cluster_of(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[int, str]:
     """The id of the cluster that each of these issues is in; what reports no failure is in none."""
-    query = select(_MEMBER.number, _MEMBER.cluster_id).where(_MEMBER.repo_id == repo_id)
-    return dict(rows_in_parts(session, query, _MEMBER.number, numbers))
+    return dict(rows_with(session, repo_id, _MEMBER.number, numbers, _MEMBER.cluster_id))

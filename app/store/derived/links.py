@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Select, delete, func, select, tuple_
 from sqlmodel import Session
 
-from app.store.engine.connect import rows_in_parts, take_turn, upsert
+from app.store.engine.connect import rows_in_parts, rows_with, take_turn, upsert
 from app.store.records import LinkRecord, Pair, pair_of
 from app.store.session import remembered
 from app.store.tables import LINK, PAIR_VIEW, REPOSITORY
@@ -28,7 +28,6 @@ Links = Mapping[int, Sequence[LinkRecord]]
 """Issue number to its links."""
 
 _TABLE, _LINK = LINK, LINK.c
-_PACKED = PAIR_VIEW
 _NAMES = select(*REPOSITORY.c["id", "full_name"])
 
 
@@ -165,18 +164,17 @@ def save_packed_features(
     session: Session, repo_id: int, packed: Mapping[int, bytes], *, version: str
 ) -> set[int]:
     """Keep these; the numbers of those that are others than were kept, or were made by another version."""
-    query = select(_PACKED.c.number, _PACKED.c.version, _PACKED.c.packed).where(_PACKED.c.repo_id == repo_id)
-    kept = {row[0]: (row[1], row[2]) for row in rows_in_parts(session, query, _PACKED.c.number, packed)}
+    columns = PAIR_VIEW.c["number", "version", "packed"]
+    kept = {row[0]: tuple(row[1:]) for row in rows_with(session, repo_id, columns[0], packed, *columns[1:])}
     changed = {number for number, item in packed.items() if kept.get(number) != (version, item)}
     rows = [
         {"repo_id": repo_id, "number": number, "version": version, "packed": packed[number]}
         for number in sorted(changed)
     ]
-    upsert(session, _PACKED, rows, keys=("repo_id", "number"))
+    upsert(session, PAIR_VIEW, rows, keys=("repo_id", "number"))
     return changed
 
 
 def find_packed_features(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[int, bytes]:
     """The kept features of these issues, packed."""
-    query = select(_PACKED.c.number, _PACKED.c.packed).where(_PACKED.c.repo_id == repo_id)
-    return dict(rows_in_parts(session, query, _PACKED.c.number, numbers))
+    return dict(rows_with(session, repo_id, PAIR_VIEW.c.number, numbers, PAIR_VIEW.c.packed))

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import func, insert, select
 from sqlmodel import Session
 
-from app.store.engine.connect import AMONG, KEYS_PER_QUERY, plain_rows, take_turn, upsert
+from app.store.engine.connect import AMONG, delete_with, plain_rows, take_turn, upsert
 from app.store.session import remembered
 from app.store.tables import POSTING, PROFILE, TERM
 
@@ -62,17 +62,15 @@ def index_terms(
     change: Counter[int] = Counter()
     texts: dict[int, tuple[int, str]] = {}
     added: list[dict[str, int]] = []
-    removed: list[Key] = []
     for number, terms in wanted.items():
         old = set(stored[repo_id, number].ids.tolist()) if (repo_id, number) in stored else set()
         for key in terms.keys() - old:
             added.append({"term_id": key, "repo_id": repo_id, "number": number})
             texts[key] = terms[key][0]
             change[key] += 1
-        for key in old - terms.keys():
-            removed.append((key, number))
-            change[key] -= 1
-    _remove_postings(session, repo_id, removed)
+        removed = old - terms.keys()
+        change.subtract(removed)
+        delete_with(session, repo_id, POSTING.c.term_id, removed, POSTING.c.number == number)
     _change_frequencies(session, change, texts)
     if added:
         added.sort(key=lambda row: row["term_id"])
@@ -82,17 +80,6 @@ def index_terms(
         for number, terms in wanted.items()
     ]
     upsert(session, PROFILE, rows, keys=("repo_id", "number"))
-
-
-def _remove_postings(session: Session, repo_id: int, removed: Sequence[Key]) -> None:
-    by_number: dict[int, list[int]] = {}
-    for key, number in removed:
-        by_number.setdefault(number, []).append(key)
-    for number, keys in by_number.items():
-        for start in range(0, len(keys), KEYS_PER_QUERY):
-            part = POSTING.c.term_id.in_(keys[start : start + KEYS_PER_QUERY])
-            mine = (POSTING.c.repo_id == repo_id) & (POSTING.c.number == number)
-            session.connection().execute(delete(POSTING).where(part, mine))
 
 
 def _change_frequencies(

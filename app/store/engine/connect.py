@@ -10,11 +10,13 @@ import os
 import socket
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
     URL,
+    Column,
     ColumnElement,
     Connection,
     Engine,
@@ -22,7 +24,9 @@ from sqlalchemy import (
     Table,
     bindparam,
     create_engine,
+    delete,
     event,
+    select,
     text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
@@ -32,6 +36,7 @@ from sqlmodel import Session
 
 from app.errors import StoreError
 from app.store.engine.errors import explain
+from app.store.tables import UtcDateTime
 
 SQLITE_MINIMUM = (3, 40, 0)
 BUSY_TIMEOUT_MS = 30_000
@@ -193,6 +198,24 @@ def rows_in_parts(
         yield from session.connection().execute(query.where(part))
 
 
+def rows_with(
+    session: Session, repo_id: int, key: Column[Any], keys: Iterable[Any], *columns: Column[Any]
+) -> Iterator[Any]:
+    """These columns of a repository's rows that have one of these keys, after the key."""
+    query = select(key, *columns).where(key.table.c.repo_id == repo_id)
+    return rows_in_parts(session, query, key, keys)
+
+
+def delete_with(
+    session: Session, repo_id: int, key: Column[Any], keys: Iterable[Any], *also: ColumnElement[bool]
+) -> None:
+    """Delete a repository's rows that have one of these keys, where `also` holds."""
+    wanted, table = sorted(set(keys)), key.table
+    for start in range(0, len(wanted), KEYS_PER_QUERY):
+        is_part = (table.c.repo_id == repo_id) & key.in_(wanted[start : start + KEYS_PER_QUERY])
+        session.connection().execute(delete(table).where(is_part, *also))
+
+
 def plain_rows(session: Session, query: str, keys: Sequence[int]) -> list[Any]:
     """The driver's tuples of a query with `AMONG` in it: wrapping many rows costs more than the query.
 
@@ -212,10 +235,14 @@ def plain_rows(session: Session, query: str, keys: Sequence[int]) -> list[Any]:
     return list(rows)
 
 
-def sql_rows(session: Session, query: str, **values: Any) -> list[Any]:
-    """The driver's tuples of a query in SQL that both engines understand, of numbers and texts only.
+def sql_rows(session: Session, query: str, *, times: Sequence[str] = (), **values: Any) -> list[Any]:
+    """The tuples of a query in SQL that both engines understand.
 
     A list is bound as in `number IN :numbers`; where one is empty there are no rows.
+
+    Args:
+        times: the columns of the answer that are times; without them the driver's own tuples are given.
+        values: what is bound.
     """
     if any(value == [] for value in values.values()):
         return []
@@ -223,6 +250,11 @@ def sql_rows(session: Session, query: str, **values: Any) -> list[Any]:
     for name, value in values.items():
         if isinstance(value, list):
             statement = statement.bindparams(bindparam(name, expanding=True))
+        elif isinstance(value, datetime):
+            statement = statement.bindparams(bindparam(name, type_=UtcDateTime()))
+    if times:
+        timed = statement.columns(**{name: UtcDateTime() for name in times})
+        return list(session.connection().execute(timed, values))
     result = session.connection().execute(statement, values)
     rows = result.cursor.fetchall() if result.cursor is not None else []
     result.close()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any
 
 from sqlalchemy import bindparam, select
 from sqlmodel import Session
 
-from app.store.engine.connect import rows_in_parts, take_turn, upsert
+from app.store.engine.connect import rows_with, take_turn, upsert
 from app.store.github.presence import note_seen
 from app.store.records import CommentRecord
 from app.store.tables import COMMENT
@@ -48,7 +48,8 @@ def save_comments(
         known = latest.get(record.id)
         if known is None or not _is_older(record.updated_at, known.updated_at):
             latest[record.id] = record
-    stored = _stored_states(session, repo_id, list(latest))
+    columns = (_COMMENT.updated_at, _COMMENT.body, _COMMENT.gone_at)
+    stored = {row[0]: row for row in rows_with(session, repo_id, _COMMENT.id, latest, *columns)}
     fresh = {
         key: record
         for key, record in latest.items()
@@ -67,19 +68,7 @@ def save_comments(
     return sorted(record.issue_number for record in fresh.values())
 
 
-class StoredComment(NamedTuple):
-    updated_at: datetime | None
-    body: str
-    gone_at: datetime | None
-
-
-def _stored_states(session: Session, repo_id: int, keys: Sequence[int]) -> dict[int, StoredComment]:
-    query = select(_COMMENT.id, _COMMENT.updated_at, _COMMENT.body, _COMMENT.gone_at)
-    rows = rows_in_parts(session, query.where(_COMMENT.repo_id == repo_id), _COMMENT.id, keys)
-    return {key: StoredComment(*state) for key, *state in rows}
-
-
-def _is_news(record: CommentRecord, stored: StoredComment, seen_at: datetime | None) -> bool:
+def _is_news(record: CommentRecord, stored: Any, seen_at: datetime | None) -> bool:
     if _is_older(record.updated_at, stored.updated_at):
         return False
     if stored.gone_at is not None:

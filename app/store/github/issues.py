@@ -11,7 +11,7 @@ from sqlalchemy import Select, bindparam, select
 from sqlmodel import Session
 
 from app.errors import NotFoundError
-from app.store.engine.connect import rows_in_parts, take_turn, upsert
+from app.store.engine.connect import rows_in_parts, rows_with, take_turn, upsert
 from app.store.github.presence import note_seen
 from app.store.records import CARD, GITHUB, IssueRecord
 from app.store.tables import CARD_TEXT, ISSUE, PULL_REQUEST, REPOSITORY
@@ -120,8 +120,8 @@ class KnownState(NamedTuple):
 
 
 def _stored_states(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, KnownState]:
-    query = select(_ISSUE.number, *(_ISSUE[name] for name in KnownState._fields))
-    rows = rows_in_parts(session, query.where(_ISSUE.repo_id == repo_id), _ISSUE.number, numbers)
+    columns = (_ISSUE[name] for name in KnownState._fields)
+    rows = rows_with(session, repo_id, _ISSUE.number, numbers, *columns)
     return {number: KnownState(*state) for number, *state in rows}
 
 
@@ -225,5 +225,4 @@ def save_cards(session: Session, repo_id: int, texts: Mapping[int, str]) -> None
 
 def find_cards(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, str]:
     """The card texts of these issues; most issues have none."""
-    query = select(CARD_TEXT.c.number, CARD_TEXT.c.text).where(CARD_TEXT.c.repo_id == repo_id)
-    return dict(rows_in_parts(session, query, CARD_TEXT.c.number, numbers))
+    return dict(rows_with(session, repo_id, CARD_TEXT.c.number, numbers, CARD_TEXT.c.text))
