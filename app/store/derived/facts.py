@@ -9,18 +9,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import or_, select
 from sqlmodel import Session
 
 from app.extract.facts import Regression
 from app.store.engine.connect import sql_rows
 from app.store.records import CARD
-from app.store.tables import FACT, ISSUE, PULL_REQUEST, READING, RELEASE_PULL
-
-_FACT, _READING, _ISSUE, _PULL, _NAMED = FACT.c, READING.c, ISSUE.c, PULL_REQUEST.c, RELEASE_PULL.c
-
 
 Listed = tuple[int, str]
 """An issue's number and its state."""
@@ -35,15 +30,10 @@ _LISTED = "repo_id = :repo_id AND NOT is_pull_request AND gone_at IS NULL"
 
 def listed_states(session: Session, repo_id: int, *, since: datetime | None = None) -> list[Listed]:
     """All issues with their states, or those opened at or after a time."""
+    query = f"SELECT number, state FROM issue WHERE {_LISTED}"  # noqa: S608
     if since is None:
-        return sql_rows(session, f"SELECT number, state FROM issue WHERE {_LISTED}", repo_id=repo_id)  # noqa: S608
-    query = select(_ISSUE.number, _ISSUE.state).where(
-        _ISSUE.repo_id == repo_id,
-        _ISSUE.is_pull_request.is_(False),
-        _ISSUE.gone_at.is_(None),
-        _ISSUE.created_at >= since,
-    )
-    return [(number, state) for number, state in session.connection().execute(query)]
+        return sql_rows(session, query, repo_id=repo_id)
+    return sql_rows(session, f"{query} AND created_at >= :since", repo_id=repo_id, since=since)
 
 
 def numbers_labelled(session: Session, repo_id: int, label: str) -> set[int]:
@@ -69,12 +59,11 @@ def column_values_of(session: Session, repo_id: int, name: ReadingColumn) -> lis
 
 def find_estimated_dates(session: Session, repo_id: int, numbers: Sequence[int]) -> set[int]:
     """Which of these issues came from a file whose dates are estimates, as the file itself says."""
-    query = select(_ISSUE.number).where(
-        _ISSUE.repo_id == repo_id,
-        _ISSUE.number.in_(list(numbers)),
-        _ISSUE.raw["x_dates_estimated"].as_boolean().is_(True),
-    )
-    return set(session.connection().execute(query).scalars())
+    query = """
+        SELECT number FROM issue WHERE repo_id = :repo_id AND number IN :numbers
+        AND CAST(raw ->> 'x_dates_estimated' AS text) IN ('1', 'true')
+    """
+    return {number for (number,) in sql_rows(session, query, repo_id=repo_id, numbers=list(numbers))}
 
 
 def find_titles(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, str]:
@@ -125,26 +114,17 @@ def stated_regressions(session: Session, repo_id: int) -> dict[int, StatedRange]
     """The range of every failure that states one and is still on GitHub."""
     # The index of facts by field finds the few; with the repository, SQLite would walk the one by issue.
     # The range itself is read where it was written as one.
-    stated = select(_FACT.number).where(_FACT.field.in_(REGRESSION_FIELDS))
-    query = (
-        select(_READING.number, _READING.facts["regression"], _ISSUE.state)
-        .join_from(
-            READING,
-            ISSUE,
-            (_ISSUE.repo_id == _READING.repo_id) & (_ISSUE.number == _READING.number),
-        )
-        .where(
-            _READING.repo_id == repo_id,
-            _READING.number.in_(stated),
-            _ISSUE.gone_at.is_(None),
-            _ISSUE.is_pull_request.is_(False),
-            _READING.facts["is_failure"].as_boolean(),
-        )
-    )
+    query = """
+        SELECT reading.number, CAST(facts -> 'regression' AS text), issue.state FROM reading
+        JOIN issue ON issue.repo_id = reading.repo_id AND issue.number = reading.number
+        WHERE reading.repo_id = :repo_id AND NOT is_pull_request AND gone_at IS NULL
+        AND reading.number IN (SELECT number FROM fact WHERE field IN :fields)
+        AND CAST(facts ->> 'is_failure' AS text) IN ('1', 'true')
+    """
     return {
-        number: StatedRange(Regression.model_validate(value), state == "open")
-        for number, value, state in session.connection().execute(query)
-        if value
+        number: StatedRange(Regression.model_validate_json(value), state == "open")
+        for number, value, state in sql_rows(session, query, repo_id=repo_id, fields=list(REGRESSION_FIELDS))
+        if value not in {None, "null"}
     }
 
 
@@ -169,25 +149,22 @@ def merged_between(
     lacking: Sequence[str],
 ) -> list[Merged]:
     """Pull requests merged in this time or named in the notes of `tags`, and not in those of `lacking`."""
-    named = select(_NAMED.number).where(_NAMED.repo_id == repo_id, _NAMED.tag.in_(list(tags)))
-    out = select(_NAMED.number).where(_NAMED.repo_id == repo_id, _NAMED.tag.in_(list(lacking)))
-    query = (
-        select(_PULL.number, _ISSUE.title, _ISSUE.url, _PULL.merged_at)
-        .join_from(
-            PULL_REQUEST,
-            ISSUE,
-            (_ISSUE.repo_id == _PULL.repo_id) & (_ISSUE.number == _PULL.number),
-        )
-        .where(
-            _PULL.repo_id == repo_id,
-            _PULL.merged_at.is_not(None),
-            _PULL.merged_at <= before,
-            or_(_PULL.merged_at > after, _PULL.number.in_(named)),
-            _PULL.number.not_in(out),
-        )
-        .order_by(_PULL.merged_at, _PULL.number)
-    )
-    return [Merged(*row) for row in session.connection().execute(query)]
+    query = """
+        SELECT p.number, i.title, i.url, p.merged_at FROM pull_request p
+        JOIN issue i ON i.repo_id = p.repo_id AND i.number = p.number
+        WHERE p.repo_id = :repo_id AND p.merged_at <= :before AND (p.merged_at > :after OR p.number IN (
+            SELECT number FROM release_pull WHERE repo_id = :repo_id AND tag IN :tags))
+        AND p.number NOT IN (SELECT number FROM release_pull WHERE repo_id = :repo_id AND tag IN :lacking)
+        ORDER BY p.merged_at, p.number
+    """
+    bound: dict[str, Any] = {
+        "tags": list(tags) or [""],
+        "lacking": list(lacking) or [""],
+        "after": after,
+        "before": before,
+    }
+    rows = sql_rows(session, query, times=("merged_at",), repo_id=repo_id, **bound)
+    return [Merged(*row) for row in rows]
 
 
 CAUSE = "error.message"

@@ -9,25 +9,23 @@ What each issue is compared by is kept packed, so that a pair is weighed without
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
-from sqlalchemy import Select, delete, func, select, tuple_
+from sqlalchemy import Select, bindparam, delete, func, select
 from sqlmodel import Session
 
-from app.store.engine.connect import rows_in_parts, rows_with, take_turn, upsert
+from app.store.engine.connect import delete_with, rows_in_parts, rows_with, take_turn, upsert
 from app.store.records import LinkRecord, Pair, pair_of
 from app.store.session import remembered
 from app.store.tables import LINK, PAIR_VIEW, REPOSITORY
 
 SIMILAR = "similar"
-ROWS_PER_DELETE = 300
-"""Three values each."""
-
 Links = Mapping[int, Sequence[LinkRecord]]
 """Issue number to its links."""
 
-_TABLE, _LINK = LINK, LINK.c
+_LINK = LINK.c
+_KEY = ("repo_id", "number", "target_repo", "target_number", "kind")
 _NAMES = select(*REPOSITORY.c["id", "full_name"])
 
 
@@ -36,12 +34,9 @@ def save_links(
 ) -> None:
     """Replace the links of one kind that a stored issue has; reading the issue again leaves them."""
     take_turn(session)
-    session.connection().execute(
-        delete(_TABLE).where(_LINK.repo_id == repo_id, _LINK.number == number, _LINK.kind == kind)
-    )
-    _insert(
-        session, [_row(repo_id, number, link.target_repo, link.target_number, link, kind) for link in links]
-    )
+    delete_with(session, repo_id, _LINK.number, [number], _LINK.kind == kind)
+    rows = [_row(repo_id, number, link.target_repo, link.target_number, link, kind) for link in links]
+    upsert(session, LINK, rows, keys=_KEY)
 
 
 def find_repositories(session: Session) -> dict[int, str]:
@@ -55,7 +50,7 @@ def find_similar(
     session: Session, repo_id: int, repo: str, numbers: Collection[int], *, across: bool = False
 ) -> dict[int, list[LinkRecord]]:
     """The links of likeness of these issues, the likest first: within their repository or `across`."""
-    columns = (_LINK.target_repo, _LINK.target_number, _LINK.kind, _LINK.reason, _LINK.score, _LINK.channel)
+    columns = (_LINK[item.name] for item in fields(LinkRecord))
     query = _similar(select(_LINK.number, *columns), repo_id, repo, across).order_by(
         _LINK.number, _LINK.score.desc(), _LINK.target_repo, _LINK.target_number
     )
@@ -103,13 +98,11 @@ def replace_similar(
     ends: dict[str, set[int]] = {repo: set(links)}
     for number, found in written.items():
         for link in found:
-            there = link.target_repo, link.target_number
-            rows[(repo, number, *there)] = _row(repo_id, number, *there, link)
-            rows[(*there, repo, number)] = _row(
-                keys[link.target_repo], link.target_number, repo, number, link
-            )
-            ends.setdefault(link.target_repo, set()).add(link.target_number)
-    _insert(session, list(rows.values()))
+            name, target = link.target_repo, link.target_number
+            rows[repo, number, name, target] = _row(repo_id, number, name, target, link)
+            rows[name, target, repo, number] = _row(keys[name], target, repo, number, link)
+            ends.setdefault(name, set()).add(target)
+    upsert(session, LINK, list(rows.values()), keys=_KEY)
     changed = [removed, written]
     for name, numbers in sorted(ends.items()):
         count = _similar(select(_LINK.number), keys[name], name, across).group_by(_LINK.number)
@@ -128,25 +121,18 @@ def replace_similar(
 
 def _remove(session: Session, keys: Mapping[str, int], repo: str, links: Links) -> None:
     """Remove these links of likeness of a repository's issues, at both ends."""
-    rows: dict[tuple[str, str], set[Pair]] = {}
+    rows = []
     for number, found in links.items():
         for link in found:
-            rows.setdefault((repo, link.target_repo), set()).add((number, link.target_number))
-            rows.setdefault((link.target_repo, repo), set()).add((link.target_number, number))
-    for (name, target), ends in sorted(rows.items()):
-        pairs = sorted(ends) if name in keys else []
-        for start in range(0, len(pairs), ROWS_PER_DELETE):
-            part = pairs[start : start + ROWS_PER_DELETE]
-            session.connection().execute(
-                delete(_TABLE).where(
-                    _LINK.repo_id == keys[name],
-                    _LINK.kind == SIMILAR,
-                    _LINK.target_repo == target,
-                    # By number first: by the pair alone, SQLite would read all links of the repository.
-                    _LINK.number.in_(sorted({number for number, _ in part})),
-                    tuple_(_LINK.number, _LINK.target_number).in_(part),
-                )
-            )
+            ends = (repo, number), (link.target_repo, link.target_number)
+            for (name, of), (target_repo, target) in (ends, ends[::-1]):
+                if name in keys:
+                    rows.append((keys[name], of, target_repo, target))
+    if rows:
+        names = [f"key_{at}" for at in range(4)]
+        is_it = (_LINK[name] == bindparam(key) for name, key in zip(_KEY, names, strict=False))
+        statement = delete(LINK).where(*is_it, _LINK.kind == SIMILAR)
+        session.connection().execute(statement, [dict(zip(names, row, strict=True)) for row in rows])
 
 
 def _row(
@@ -154,10 +140,6 @@ def _row(
 ) -> dict[str, Any]:
     ends = {"repo_id": repo_id, "number": number, "target_repo": target_repo, "target_number": target}
     return asdict(link) | ends | {"kind": kind}
-
-
-def _insert(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
-    upsert(session, _TABLE, rows, keys=("repo_id", "number", "target_repo", "target_number", "kind"))
 
 
 def save_packed_features(

@@ -12,51 +12,13 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import delete, exists, insert, or_, select
+from sqlalchemy import Table, insert, select
 from sqlmodel import Session
 
 from app.extract.facts import Evidence, Facts
-from app.store.engine.connect import AMONG, plain_rows, sql_rows, upsert
+from app.store.engine.connect import AMONG, delete_with, plain_rows, rows_with, sql_rows, upsert
 from app.store.records import LinkRecord
-from app.store.tables import COMMENT, FACT, ISSUE, LINK, OCCURRENCE, READING, SIGNATURE
-
-
-@dataclass(frozen=True, slots=True)
-class KeptReading:
-    """One issue's reading; `facts` is None where a rule threw, and `fault` then names the exception."""
-
-    number: int
-    rules_version: str
-    facts: Mapping[str, Any] | None
-    fault: str | None
-    evidence: tuple[Evidence, ...]
-    links: tuple[LinkRecord, ...]
-
-
-def find_kept_readings(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, KeptReading]:
-    """The kept readings of these issues; an issue that was never read is left out."""
-    query = select(*_READING["number", "rules_version", "facts", "fault"]).where(
-        _READING.repo_id == repo_id, _READING.number.in_(numbers)
-    )
-    evidence = find_evidence(session, repo_id, numbers)
-    links = _links(session, repo_id, numbers)
-    return {
-        number: KeptReading(
-            number, rules, facts, fault, tuple(evidence.get(number, ())), tuple(links.get(number, ()))
-        )
-        for number, rules, facts, fault in session.connection().execute(query)
-    }
-
-
-def _links(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, list[LinkRecord]]:
-    query = select(_LINK.number, *_LINK_COLUMNS).where(
-        _LINK.repo_id == repo_id, _LINK.number.in_(numbers), _LINK.kind.in_(EXTRACTED_LINK_KINDS)
-    )
-    found: dict[int, list[LinkRecord]] = {}
-    for number, *values in session.connection().execute(query):
-        found.setdefault(number, []).append(LinkRecord(*values))
-    return found
-
+from app.store.tables import FACT, LINK, OCCURRENCE, READING, SIGNATURE
 
 VALUE_KEY_CHARS = 120
 
@@ -65,7 +27,7 @@ _NO_FACTS = frozenset({None, "null"})
 
 EXTRACTED_LINK_KINDS = ("mentions", "fixes", "fixed_by", "introduced_by", "duplicate", "reverts", "relands")
 
-_FACT, _LINK, _READING, _ISSUE, _COMMENT = FACT.c, LINK.c, READING.c, ISSUE.c, COMMENT.c
+_FACT, _LINK, _READING = FACT.c, LINK.c, READING.c
 _LINK_COLUMNS = [_LINK[item.name] for item in fields(LinkRecord)]
 
 
@@ -87,32 +49,29 @@ def value_key(value: str) -> str:
 def save_readings(session: Session, repo_id: int, readings: Sequence[Reading], *, rules_version: str) -> None:
     """Replace what is known of these issues."""
     numbers = [reading.number for reading in readings]
-    derived = _LINK.kind.in_(EXTRACTED_LINK_KINDS)
-    for table, *chosen in ((FACT,), (OCCURRENCE,), (LINK, derived)):
-        its = (table.c.repo_id == repo_id) & table.c.number.in_(numbers)
-        session.connection().execute(delete(table).where(its, *chosen))
+    delete_with(session, repo_id, _FACT.number, numbers)
+    delete_with(session, repo_id, OCCURRENCE.c.number, numbers)
+    delete_with(session, repo_id, _LINK.number, numbers, _LINK.kind.in_(EXTRACTED_LINK_KINDS))
     rows = [_reading_row(repo_id, reading, rules_version) for reading in readings]
     upsert(session, READING, rows, keys=("repo_id", "number"))
-    facts: list[dict[str, Any]] = []
-    occurrences: list[dict[str, Any]] = []
-    links: list[dict[str, Any]] = []
+    new: dict[Table, list[dict[str, Any]]] = {FACT: [], OCCURRENCE: [], LINK: []}
     signatures: dict[str, str] = {}
     for reading in readings:
         key = {"repo_id": repo_id, "number": reading.number}
         for position, item in enumerate(reading.facts.evidence if reading.facts else ()):
             value = {"position": position, "value_key": value_key(item.value)}
-            facts.append(key | value | item.model_dump())
+            new[FACT].append(key | value | item.model_dump())
         signed = reading.facts.signatures if reading.facts else ()
         signatures |= {item.id: item.text for item in signed}
         roles = {item.id: item.role for item in reversed(signed)}
-        occurrences += [{**key, "signature_id": name, "role": role} for name, role in roles.items()]
+        new[OCCURRENCE] += [{**key, "signature_id": name, "role": role} for name, role in roles.items()]
         own = {(link.target_repo, link.target_number, link.kind): link for link in reading.links}
-        links += [key | asdict(link) for link in own.values()]
+        new[LINK] += [key | asdict(link) for link in own.values()]
     texts = [{"id": name, "text": signatures[name]} for name in sorted(signatures)]
     upsert(session, SIGNATURE, texts, keys=("id",))
-    for table, new in ((FACT, facts), (OCCURRENCE, occurrences), (LINK, links)):
-        if new:
-            session.connection().execute(insert(table), new)
+    for table, added in new.items():
+        if added:
+            session.connection().execute(insert(table), added)
 
 
 def _reading_row(repo_id: int, reading: Reading, rules_version: str) -> dict[str, Any]:
@@ -164,6 +123,34 @@ def find_facts_without_evidence(session: Session, repo_id: int, numbers: Sequenc
     asked = f"SELECT number, CAST(facts AS text) FROM reading WHERE repo_id = {int(repo_id)}"  # noqa: S608
     rows = plain_rows(session, f"{asked} AND number {AMONG}", numbers)
     return {number: Facts.model_validate_json(facts) for number, facts in rows if facts not in _NO_FACTS}
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReading:
+    """One issue's reading; `facts` is None where a rule threw, and `fault` then names the exception."""
+
+    number: int
+    rules_version: str
+    facts: Mapping[str, Any] | None
+    fault: str | None
+    evidence: tuple[Evidence, ...]
+    links: tuple[LinkRecord, ...]
+
+
+def find_kept_readings(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, KeptReading]:
+    """The kept readings of these issues; an issue that was never read is left out."""
+    evidence = find_evidence(session, repo_id, numbers)
+    links: dict[int, list[LinkRecord]] = {}
+    for number, *values in rows_with(session, repo_id, _LINK.number, numbers, *_LINK_COLUMNS):
+        if (link := LinkRecord(*values)).kind in EXTRACTED_LINK_KINDS:
+            links.setdefault(number, []).append(link)
+    rows = rows_with(session, repo_id, _READING.number, numbers, *_READING["rules_version", "facts", "fault"])
+    return {
+        number: KeptReading(
+            number, rules, facts, fault, tuple(evidence.get(number, ())), tuple(links.get(number, ()))
+        )
+        for number, rules, facts, fault in rows
+    }
 
 
 def links_to(session: Session, repo: str, numbers: Sequence[int], kind: str) -> list[tuple[int, int, int]]:
@@ -227,33 +214,18 @@ def duplicates_of(
 
 
 def stale_numbers(
-    session: Session,
-    repo_id: int,
-    rules_version: str,
-    *,
-    after: int = 0,
-    limit: int = 1_000_000,
-    among: Sequence[int] | None = None,
+    session: Session, repo_id: int, rules_version: str, *, among: Sequence[int] | None = None
 ) -> list[int]:
-    """The next stale numbers above `after`, ascending; only `among` these, if any are given."""
-    newer_comment = exists().where(
-        _COMMENT.repo_id == _ISSUE.repo_id,
-        _COMMENT.issue_number == _ISSUE.number,
-        _COMMENT.fetched_at > _READING.read_at,
-    )
-    is_stale = or_(
-        _READING.number.is_(None),
-        _READING.rules_version != rules_version,
-        _READING.read_at < _ISSUE.fetched_at,
-        newer_comment,
-    )
-    query = (
-        select(_ISSUE.number)
-        .outerjoin_from(ISSUE, READING)
-        .where(_ISSUE.repo_id == repo_id, _ISSUE.number > after, is_stale)
-        .order_by(_ISSUE.number)
-        .limit(limit)
-    )
-    if among is not None:
-        query = query.where(_ISSUE.number.in_(among))
-    return list(session.connection().execute(query).scalars())
+    """The stale numbers, ascending; only `among` these, if any are given."""
+    query = f"""
+        SELECT i.number FROM issue i
+        LEFT JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number
+        WHERE i.repo_id = :repo_id {"AND i.number IN :among" if among is not None else ""}
+        AND (r.number IS NULL OR r.rules_version <> :rules OR r.read_at < i.fetched_at OR EXISTS (
+            SELECT 1 FROM comment c WHERE c.repo_id = i.repo_id AND c.issue_number = i.number
+            AND c.fetched_at > r.read_at))
+        ORDER BY i.number
+    """  # noqa: S608
+    bound: dict[str, Any] = {} if among is None else {"among": list(among)}
+    rows = sql_rows(session, query, repo_id=repo_id, rules=rules_version, **bound)
+    return [number for (number,) in rows]

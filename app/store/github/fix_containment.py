@@ -8,15 +8,14 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, cast, literal, null, select, union_all
+from sqlalchemy import select
 from sqlmodel import Session
 
-from app.store.engine.connect import rows_in_parts, take_turn, upsert
+from app.store.engine.connect import sql_rows, take_turn, upsert
 from app.store.session import remembered
-from app.store.tables import FIX_CONTAINMENT, LINK, PULL_REQUEST, RELEASE, RELEASE_PULL
+from app.store.tables import FIX_CONTAINMENT, RELEASE
 
-_RELEASE, _NAMED, _ANSWER = RELEASE.c, RELEASE_PULL.c, FIX_CONTAINMENT.c
-_LINK, _PULL = LINK.c, PULL_REQUEST.c
+_RELEASE, _ANSWER = RELEASE.c, FIX_CONTAINMENT.c
 REVERTS_DEEP = 6
 """How often a fix and its revert may take turns."""
 NO_COMMIT = "-"
@@ -105,40 +104,29 @@ def find_history(session: Session, repo_id: int, repo: str, pulls: Iterable[int]
 
 
 def _histories(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> dict[int, PullHistory]:
-    is_merged = (_PULL.repo_id == repo_id) & _PULL.merged_at.is_not(None)
-    landings = (
-        _known(_LINK.target_number, _LINK.kind, pull=_LINK.number, at=_PULL.merged_at)
-        .join_from(LINK, PULL_REQUEST, (_PULL.repo_id == _LINK.repo_id) & (_PULL.number == _LINK.number))
-        .where(is_merged, _LINK.target_repo == repo, _LINK.kind.in_(("reverts", "relands")))
-    )
-    known = union_all(
-        _known(_NAMED.number, literal("named"), tag=_NAMED.tag).where(_NAMED.repo_id == repo_id),
-        _known(
-            *(_ANSWER.number, literal("asked")),
-            tag=_ANSWER.tag,
-            contained=_ANSWER.contained,
-            sha=_ANSWER.commit_sha,
-        ).where(_ANSWER.repo_id == repo_id),
-        _known(_PULL.number, literal("merged"), sha=_PULL.merge_commit_sha).where(is_merged),
-        landings,
-    ).subquery()
-    rows = _by_number(rows_in_parts(session, select(known), known.c.number, numbers))
-    return {number: _history(rows[number]) for number in numbers}
-
-
-def _known(number: Any, kind: Any, **values: Any) -> Select[Any]:
-    """A part of what is known of pull requests; all parts have the same columns."""
-    types = {"tag": _NAMED.tag, "contained": _ANSWER.contained, "sha": _ANSWER.commit_sha}
-    types |= {"pull": _LINK.number, "at": _PULL.merged_at}
-    columns = (values.get(name, cast(null(), like.type)).label(name) for name, like in types.items())
-    return select(number.label("number"), kind.label("kind"), *columns)
+    query = """
+        SELECT number, 'named' AS kind, tag, CAST(NULL AS boolean) AS contained, NULL AS sha,
+        CAST(NULL AS bigint) AS pull, CAST(NULL AS timestamptz) AS at
+        FROM release_pull WHERE repo_id = :repo_id AND number IN :numbers
+        UNION ALL SELECT number, 'asked', tag, contained, commit_sha, NULL, NULL
+        FROM fix_containment WHERE repo_id = :repo_id AND number IN :numbers
+        UNION ALL SELECT number, 'merged', NULL, NULL, merge_commit_sha, NULL, NULL
+        FROM pull_request WHERE repo_id = :repo_id AND number IN :numbers AND merged_at IS NOT NULL
+        UNION ALL SELECT l.target_number, l.kind, NULL, NULL, NULL, l.number, p.merged_at
+        FROM link l JOIN pull_request p ON p.repo_id = l.repo_id AND p.number = l.number
+        WHERE l.repo_id = :repo_id AND l.target_repo = :repo AND l.target_number IN :numbers
+        AND l.kind IN ('reverts', 'relands') AND p.merged_at IS NOT NULL
+    """
+    rows = sql_rows(session, query, times=("at",), repo_id=repo_id, repo=repo, numbers=list(numbers))
+    known = _by_number(rows)
+    return {number: _history(known[number]) for number in numbers}
 
 
 def _history(rows: Sequence[Any]) -> PullHistory:
     landed = [(kind, Landed(pull, at)) for kind, _, _, _, pull, at in rows if pull is not None]
     return PullHistory(
         named_in=tuple(tag for kind, tag, *_ in rows if kind == "named"),
-        answers={tag: contained for _, tag, contained, *_ in rows if contained is not None},
+        answers={tag: bool(contained) for _, tag, contained, *_ in rows if contained is not None},
         commit_sha=next((sha for _, _, _, sha, *_ in rows if sha), None),
         reverted_by=tuple(pull for kind, pull in landed if kind == "reverts"),
         relanded_by=tuple(pull for kind, pull in landed if kind == "relands"),
@@ -165,26 +153,21 @@ def unnamed_fixes(session: Session, repo_id: int, repo: str, *, before: datetime
     Left out are those merged after `before`, those that a comparison found in a release, and those of which
     GitHub does not know the commit.
     """
-    named = (
-        select(_NAMED.number)
-        .join_from(RELEASE_PULL, RELEASE)
-        .where(_NAMED.repo_id == repo_id, _RELEASE.is_prerelease.is_(False))
-    )
-    ours = (_LINK.repo_id == repo_id) & (_LINK.target_repo == repo)
-    fixing = select(_LINK.number).where(ours, _LINK.kind.in_(("fixes", "reverts", "relands")))
-    stated = select(_LINK.target_number).where(ours, _LINK.kind == "fixed_by")
-    query = (
-        select(_PULL.number, _PULL.merged_at, _PULL.merge_commit_sha)
-        .where(
-            _PULL.repo_id == repo_id,
-            _PULL.merged_at <= before,
-            _PULL.number.not_in(named),
-            _PULL.number.in_(fixing) | _PULL.number.in_(stated),
-        )
-        .order_by(_PULL.merged_at.desc(), _PULL.number.desc())
-    )
-    answers = select(_ANSWER.number, _ANSWER.tag, _ANSWER.contained, _ANSWER.commit_sha)
-    kept = _by_number(session.connection().execute(answers.where(_ANSWER.repo_id == repo_id)))
+    query = """
+        SELECT number, merged_at, merge_commit_sha FROM pull_request
+        WHERE repo_id = :repo_id AND merged_at <= :before AND number NOT IN (
+            SELECT p.number FROM release_pull p JOIN release r ON r.repo_id = p.repo_id AND r.tag = p.tag
+            WHERE p.repo_id = :repo_id AND NOT r.is_prerelease)
+        AND number IN (
+            SELECT number FROM link WHERE repo_id = :repo_id AND target_repo = :repo
+            AND kind IN ('fixes', 'reverts', 'relands')
+            UNION SELECT target_number FROM link
+            WHERE repo_id = :repo_id AND target_repo = :repo AND kind = 'fixed_by')
+        ORDER BY merged_at DESC, number DESC
+    """
+    answers = select(*_ANSWER["number", "tag", "contained", "commit_sha"]).where(_ANSWER.repo_id == repo_id)
+    kept = _by_number(session.connection().execute(answers))
+    pulls = sql_rows(session, query, times=("merged_at",), repo_id=repo_id, repo=repo, before=before)
     fixes = [
         MergedFix(
             number,
@@ -192,6 +175,6 @@ def unnamed_fixes(session: Session, repo_id: int, repo: str, *, before: datetime
             sha or next((row[2] for row in kept[number] if row[2]), None),
             {tag: contained for tag, contained, _ in kept[number]},
         )
-        for number, merged_at, sha in session.connection().execute(query).all()
+        for number, merged_at, sha in pulls
     ]
     return [fix for fix in fixes if True not in fix.asked.values() and NO_COMMIT not in fix.asked]
