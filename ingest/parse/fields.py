@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     AliasChoices,
@@ -62,25 +62,25 @@ def moment_of(value: Any) -> datetime | None:
     try:
         moment = datetime.fromisoformat(value).astimezone(UTC)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError("no time") from None
+        raise ValueError("is no time") from None
     if datetime.fromisoformat(value).tzinfo is None:
-        raise ValueError("a time without a zone")
+        raise ValueError("is a time without a zone")
     return moment if moment.year > 1 else None
 
 
 def _login(value: Any) -> Any:
     found = value.get("login") if isinstance(value, Mapping) else value
     if found is not None and not (isinstance(found, str) and len(found) <= 100):
-        raise ValueError("login is no text of at most 100 characters")
+        raise ValueError("names a login that is no text of at most 100 characters")
     return found or None
 
 
 def _labels(value: Any) -> Any:
     if not isinstance(value, list):
-        raise ValueError("no list")
+        raise ValueError("is no list")
     names = [item.get("name") if isinstance(item, Mapping) else item for item in value]
     if not all(isinstance(name, str) for name in names):
-        raise ValueError("one is without a name")
+        raise ValueError("holds something without a name")
     return tuple(dict.fromkeys(names))
 
 
@@ -94,7 +94,9 @@ def _reactions(value: Any) -> Any:
 
 def _state(value: Any) -> Any:
     lower = value.lower() if isinstance(value, str) else ""
-    return "closed" if lower == "merged" else lower
+    if lower not in {"open", "closed", "merged"}:
+        raise ValueError("is neither open nor closed")
+    return "open" if lower == "open" else "closed"
 
 
 def _lower(value: Any) -> Any:
@@ -143,7 +145,7 @@ class GitHubIssue(GitHubText):
     """An issue or pull request."""
 
     number: Key
-    state: Annotated[Literal["open", "closed"], BeforeValidator(_state)]
+    state: Annotated[str, BeforeValidator(_state)]
     title: str = ""
     html_url: str = Field("", validation_alias=AliasChoices("html_url", "url"))
     state_reason: Annotated[Annotated[str, Field(max_length=20)] | None, BeforeValidator(_lower)] = None
@@ -208,6 +210,5 @@ def read_row(shape: type[Shape], given: Any) -> Shape:
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, fault["loc"]))
-        if fault["type"] == "missing":
-            raise InputError(f"{place} is missing") from None
-        raise InputError(f"{place}: {fault['msg'].removeprefix('Value error, ')}") from None
+        words = " is missing" if fault["type"] == "missing" else f": {fault['msg']}"
+        raise InputError(place + words.removeprefix(": Value error,")) from None

@@ -161,7 +161,7 @@ def test_null_stands_for_what_is_not_there_and_labels_may_be_texts(row: dict[str
         ({"labels": "bug"}, "labels"),
         ({"labels": [{}]}, "labels"),
         ({"user": 9}, "user"),
-        ({"user": {"login": "x" * 101}}, "user: login"),
+        ({"user": {"login": "x" * 101}}, "user names a login"),
         ({"updated_at": "yesterday"}, "updated_at"),
         ({"updated_at": "2025-03-01T10:00:00"}, "updated_at"),
         ({"state_reason": "x" * 21}, "state_reason"),

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from app.store.derived.search_index import (
-    KEYS_PER_QUERY,
     count_indexed,
     find_frequencies,
     find_postings,
@@ -19,6 +18,7 @@ from app.store.derived.search_index import (
     index_terms,
     term_id,
 )
+from app.store.engine.connect import KEYS_PER_QUERY
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
 from tests.samples import REPO, an_issue
