@@ -36,12 +36,12 @@ def extract(file: Annotated[str, typer.Argument(metavar="FILE|-")] = "-") -> Non
 
     failed = False
     with _open_text(file) as lines:
-        for answer in facts_lines(lines, "stdin" if file == "-" else file):
-            if answer.fault:
-                say(answer.fault)
+        for facts, fault in facts_lines(lines, "stdin" if file == "-" else file):
+            if fault:
+                say(fault)
                 failed = True
             else:
-                emit(answer.line)
+                emit(facts)
     raise typer.Exit(1 if failed else 0)
 
 

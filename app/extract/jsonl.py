@@ -4,40 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from app.extract.reader import read_issue
 from app.extract.text.document import CommentText, IssueText
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """Facts as one line of JSON, or why there are none."""
-
-    line: str = ""
-    fault: str = ""
-
-
-def facts_lines(lines: Iterable[str], name: str) -> Iterator[Answer]:
-    """The facts of each line's issue, in the same order; blank lines are passed over.
+def facts_lines(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:
+    """The facts of each line's issue as one line of JSON, or why there are none; in the same order.
 
     Args:
-        lines: `{number, title, body, repo?, labels?, state?, comments_data?}` each.
+        lines: `{number, title, body, repo?, labels?, state?, comments_data?}` each; blank ones are passed
+            over.
         name: the file's name, for messages.
+
+    Returns:
+        The facts and the fault of each line, of which one is empty.
     """
     for position, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            issue = issue_text(json.loads(line))
+            yield read_issue(issue_text(json.loads(line))).facts.model_dump_json(), ""
         except RecursionError:
-            yield Answer(fault=f"{name}:{position}: nested too deeply")
-            continue
+            yield "", f"{name}:{position}: nested too deeply"
         except ValueError as error:
-            yield Answer(fault=f"{name}:{position}: {error}")
-            continue
-        yield Answer(line=read_issue(issue).facts.model_dump_json())
+            yield "", f"{name}:{position}: {error}"
 
 
 def issue_text(row: Any) -> IssueText:

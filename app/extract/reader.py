@@ -53,28 +53,18 @@ APPARENT = 0.4
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """Where a failure happened, as far as the text tells."""
-
-    gpus: tuple[str, ...]
-    gpu_count: int | None
-    models: tuple[str, ...]
-    backends: dict[str, tuple[str, ...]]
-    versions: dict[str, str]
-    environment: dict[str, str]
-    evidence: tuple[Evidence, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class LogReading:
-    """What a pasted log says; `lines` are those of the log, unwrapped.
+    """What a pasted log says.
 
-    `is_vllm`: whether vLLM printed it, or a program that runs vLLM; None if the log is too short to know.
+    Attributes:
+        surroundings: where the failure happened: accelerators, models, backends, versions, environment.
+        lines: those of the log, unwrapped.
+        is_vllm: whether vLLM printed it, or a program that runs vLLM; None if the log is too short to know.
     """
 
     log: str
     errors: CauseChain
-    surroundings: Surroundings
+    surroundings: Facts
     signatures: tuple[Signature, ...]
     lines: tuple[LogLine, ...]
     outcome: Outcome = "stopped"
@@ -124,31 +114,28 @@ def read_issue(issue: IssueText) -> IssueReading:
         (item for _, item in reproductions),
         [fix_evidence],
     )
-    facts = Facts(
-        number=issue.number,
-        is_failure=is_failure,
-        failure_kind=kind,
-        gpus=around.gpus,
-        gpu_count=around.gpu_count,
-        models=around.models,
-        backends=around.backends,
-        versions=around.versions,
-        error=error if is_failure else None,
-        workarounds=tuple(item for item, _ in workarounds),
-        regression=regression,
-        related=related,
-        related_elsewhere=elsewhere,
-        cause=tuple(item for item, _ in causes),
-        reproduction=tuple(item for item, _ in reproductions),
-        fix=fix,
-        environment=around.environment,
-        signatures=_signatures(errors) if is_failure else (),
-        evidence=tuple(with_confidence(item) for item in evidence if item is not None),
+    facts = around.model_copy(
+        update={
+            "number": issue.number,
+            "is_failure": is_failure,
+            "failure_kind": kind,
+            "error": error if is_failure else None,
+            "workarounds": tuple(item for item, _ in workarounds),
+            "regression": regression,
+            "related": related,
+            "related_elsewhere": elsewhere,
+            "cause": tuple(item for item, _ in causes),
+            "reproduction": tuple(item for item, _ in reproductions),
+            "fix": fix,
+            "signatures": _signatures(errors) if is_failure else (),
+            "evidence": tuple(with_confidence(item) for item in evidence if item is not None),
+        }
     )
     return IssueReading(facts.model_copy(update={"summary": summarise(facts)}), errors, document)
 
 
-def _surroundings(document: Document) -> Surroundings:
+def _surroundings(document: Document) -> Facts:
+    """Facts of which only the surroundings are known."""
     environment = read_environment(document)
     settings = read_settings(document)
     gpus = find_gpus(document, environment)
@@ -156,7 +143,8 @@ def _surroundings(document: Document) -> Surroundings:
     models = find_models(document, settings)
     backends = find_backends(document, settings, environment)
     versions = find_versions(document, environment)
-    return Surroundings(
+    return Facts(
+        number=0,
         gpus=_values(gpus),
         gpu_count=int(count.value) if count else None,
         models=_values(models),

@@ -179,11 +179,9 @@ def _with_hints(reading: LogReading, version: str | None, gpu: str | None, model
     around = reading.surroundings
     versions = {**around.versions, "vllm": version.removeprefix("v")} if version else around.versions
     models = (model,) if model else around.models
-    hinted = replace(
-        around,
-        versions=versions,
-        gpus=(gpu,) if gpu else around.gpus,
-        models=tuple(map(_masked_apart, models)),
+    gpus = (gpu,) if gpu else around.gpus
+    hinted = around.model_copy(
+        update={"versions": versions, "gpus": gpus, "models": tuple(map(_masked_apart, models))}
     )
     return replace(reading, surroundings=hinted)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from app.extract.facts import Facts, Signature
 from app.extract.fields.gpu_names import architectures_of
-from app.extract.reader import LogReading, Surroundings
+from app.extract.reader import LogReading
 from app.store.derived.readings import value_key
 
 DISTINCTIVE_BACKENDS = ("attention", "moe", "all2all", "quantization", "kv_cache_dtype", "speculative")
@@ -79,7 +79,7 @@ def _agree(mine: frozenset[str], theirs: frozenset[str]) -> float:
     return 1.0 if mine & theirs else -1.0
 
 
-def _backends(mine: Surroundings, facts: Facts) -> float:
+def _backends(mine: Facts, facts: Facts) -> float:
     told = sum(
         _agree(
             frozenset(map(value_key, mine.backends.get(key, ()))),

@@ -156,7 +156,7 @@ def why(
 ) -> Why:
     from dataclasses import replace
 
-    around = replace(READING.surroundings, gpus=gpus, models=models)
+    around = READING.surroundings.model_copy(update={"gpus": gpus, "models": models})
     return explain(replace(READING, surroundings=around), facts, shared(*terms))
 
 
