@@ -117,9 +117,9 @@ def ask_issue(client: GitHubClient, repo: str, number: int) -> NumberAnswer:
     """
     path = f"/repos/{repo}/issues/{number}"
     row, found_at = client.find_object(path)
-    if found_at != client.path_of(path):
+    if found_at != client.origin.address(path).path:
         client.get_object(f"/repos/{repo}")  # if it was renamed, this redirects, and the client remembers
-    if found_at != client.path_of(path):
+    if found_at != client.origin.address(path).path:
         there = row.get("number") if row is not None else None
         return NumberAnswer(None, (repo_named(row) or "", there if isinstance(there, int) else 0))
     if row is not None and row.get("number") != number:

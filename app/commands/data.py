@@ -41,7 +41,7 @@ def sync(
         for name in repos:
             with (
                 github_client(settings, url=api_url) as client,
-                progress(lambda: client.remaining) as report,
+                progress(lambda: client.limits.remaining) as report,
             ):
                 result = pull(store, client, name, full=full, limit=limit, report=report)
             say(outcome_line(result, store))

@@ -66,11 +66,10 @@ class _Answer:
 
 
 class _PassingError(Exception):
-    """A fault that may be gone at the next try; `what` names it without foreign text."""
+    """A fault that may be gone at the next try, named without foreign text."""
 
     def __init__(self, what: str, *, unreachable: bool = False) -> None:
         super().__init__(what)
-        self.what = what
         self.unreachable = unreachable
 
 
@@ -89,6 +88,11 @@ class GitHubClient:
         on_wait: called before each such wait.
         transport: what sends, for tests.
         clock: where waiting for limits goes, for tests.
+
+    Attributes:
+        origin: where the API is, and which repositories were renamed.
+        limits: what is left of the hour's requests.
+        requests, not_modified: how many were made, and of how many the answer was as before.
     """
 
     def __init__(
@@ -101,7 +105,8 @@ class GitHubClient:
         transport: httpx.BaseTransport | None = None,
         clock: SystemClock | None = None,
     ) -> None:
-        self._origin = Origin(api_url)
+        self.origin = Origin(api_url)
+        self.limits = RequestBudget(max_wait_s, token is not None)
         self._token = token
         self._clock = clock or SystemClock()
         self._reached = False
@@ -118,40 +123,12 @@ class GitHubClient:
         self.on_wait = on_wait
         self.requests = 0
         self.not_modified = 0
-        self._limits = RequestBudget(max_wait_s, token is not None)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_fault: object) -> None:
         self._http.close()
-
-    @property
-    def has_token(self) -> bool:
-        """Whether requests carry a token."""
-        return self._token is not None
-
-    @property
-    def remaining(self) -> int | None:
-        """Requests left of the hour's budget, where GitHub said so."""
-        return self._limits.remaining
-
-    @property
-    def kept(self) -> int:
-        """Requests of an anonymous hour's budget that are not spent; to ask with no more left is an error."""
-        return self._limits.kept
-
-    @kept.setter
-    def kept(self, requests: int) -> None:
-        self._limits.kept = requests
-
-    def path_of(self, target: str) -> str:
-        """Where a path is asked now, after what is known of renamed repositories."""
-        return self._origin.address(target).path
-
-    def can_follow(self, url: str) -> bool:
-        """Whether a `next_url` of an earlier run is on this client's origin."""
-        return self._origin.has(url)
 
     def get_page(
         self, target: str, params: Mapping[str, str | int] | None = None, *, etag: str | None = None
@@ -174,27 +151,19 @@ class GitHubClient:
             return Page((), None, etag, not_modified=True, asked_at=asked_at)
         if not isinstance(content, list):
             raise GitHubError(f"GitHub answered no list for {short_path(answer.url)}")
-        next_url = self._origin.next_link(answer.url, answer.headers)
+        next_url = self.origin.next_link(answer.url, answer.headers)
         return Page(tuple(content), next_url, answer.headers.get("etag"), asked_at=asked_at)
 
     def get_object(
         self, target: str, params: Mapping[str, str | int] | None = None
     ) -> Mapping[str, Any] | None:
-        """One object, or None if GitHub has no such thing (any more).
-
-        Raises:
-            GitHubError: as for `get_page`.
-        """
+        """One object, or None if GitHub has no such thing (any more); raises as `get_page` does."""
         return self.find_object(target, params)[0]
 
     def find_object(
         self, target: str, params: Mapping[str, str | int] | None = None
     ) -> tuple[Mapping[str, Any] | None, str]:
-        """One object, None where GitHub has it no more, and the path where redirects ended.
-
-        Raises:
-            GitHubError: as for `get_page`.
-        """
+        """One object, None where GitHub has it no more, and the path where redirects ended."""
         answer, content = self._get(target, params, None, missing_ok=True)
         if answer.status == 200 and not isinstance(content, dict):
             raise GitHubError(f"GitHub answered no object for {short_path(answer.url)}")
@@ -210,7 +179,7 @@ class GitHubClient:
         *,
         missing_ok: bool = False,
     ) -> tuple[_Answer, Any]:
-        url = self._origin.address(target, params)
+        url = self.origin.address(target, params)
         tries = 0
 
         def may_pass(error: Exception) -> bool:
@@ -218,26 +187,27 @@ class GitHubClient:
             tries += 1
             return isinstance(error, _PassingError) and (self._reached or tries < FIRST_ATTEMPTS)
 
+        def ask() -> tuple[_Answer, Any]:
+            answer = self._past_limits(url, etag)
+            return answer, self._content(answer, missing_ok=missing_ok)
+
+        again = stamina.retry(
+            on=may_pass, attempts=ATTEMPTS, timeout=None, wait_initial=0.1, wait_max=20.0, wait_jitter=0.2
+        )
         try:
-            for attempt in stamina.retry_context(
-                on=may_pass, attempts=ATTEMPTS, timeout=None, wait_initial=0.1, wait_max=20.0, wait_jitter=0.2
-            ):
-                with attempt:
-                    answer = self._past_limits(url, etag)
-                    return answer, self._content(answer, missing_ok=missing_ok)
+            return again(ask)()
         except _PassingError as error:
             if error.unreachable:
-                message = f"GitHub could not be reached at {self._origin}: {error.what}"
-                raise UnreachableError(message) from None
-            message = f"GitHub does not answer {short_path(url)} ({error.what}): try again later"
-            raise GitHubError(message) from None
-        raise AssertionError("a retry ends with an answer or an error")
+                raise UnreachableError(f"GitHub could not be reached at {self.origin}: {error}") from None
+            raise GitHubError(
+                f"GitHub does not answer {short_path(url)} ({error}): try again later"
+            ) from None
 
     def _past_limits(self, url: httpx.URL, etag: str | None) -> _Answer:
         waited = 0.0
         refused = 0
         while True:
-            self._limits.keep_some(self._clock.now())
+            self.limits.keep_some(self._clock.now())
             answer = self._past_redirects(url, etag)
             now = self._clock.now()
             wait = read_wait(answer.status, answer.headers, answer.body, now=now, refused=refused)
@@ -245,7 +215,7 @@ class GitHubClient:
                 return answer
             waited += wait.seconds
             refused += 1
-            self._limits.check(wait, waited, refused)
+            self.limits.check(wait, waited, refused)
             if self.on_wait:
                 self.on_wait(wait)
             self._clock.sleep(max(wait.until.timestamp() - self._clock.now(), 0.0))
@@ -256,7 +226,7 @@ class GitHubClient:
             answer = self._send(asked, etag)
             if answer.status not in _REDIRECTS:
                 return answer
-            asked = self._origin.redirected(asked, answer.status, answer.headers.get("location"))
+            asked = self.origin.redirected(asked, answer.status, answer.headers.get("location"))
         raise GitHubError(f"GitHub redirects {short_path(url)} more than {MAX_REDIRECTS} times")
 
     def _send(self, url: httpx.URL, etag: str | None) -> _Answer:
@@ -279,7 +249,7 @@ class GitHubClient:
                         raise _PassingError("the answer took too long")
         except (httpx.TransportError, httpx.DecodingError) as error:
             raise _PassingError(type(error).__name__, unreachable=True) from None
-        self._limits.take_in(response.headers, self._clock.now())
+        self.limits.take_in(response.headers, self._clock.now())
         return _Answer(response.status_code, response.headers, bytes(body), url)
 
     def _content(self, answer: _Answer, *, missing_ok: bool) -> Any:
@@ -289,12 +259,13 @@ class GitHubClient:
             return None
         if status >= 500 or status == 408:
             raise _PassingError(f"status {status}")
-        if status == 401:
-            raise RefusedError("GitHub does not accept the token: check TRIAGE_GITHUB_TOKEN", status)
-        if status in {404, 410}:
-            raise RefusedError(f"GitHub has no {path}, or the token may not see it", status)
         if status != 200:
-            raise RefusedError(f"GitHub refused {path} with status {status}", status)
+            known = {
+                401: "GitHub does not accept the token: check TRIAGE_GITHUB_TOKEN",
+                404: f"GitHub has no {path}, or the token may not see it",
+                410: f"GitHub has no {path}, or the token may not see it",
+            }
+            raise RefusedError(known.get(status, f"GitHub refused {path} with status {status}"), status)
         try:
             return json.loads(answer.body)
         except (ValueError, RecursionError):

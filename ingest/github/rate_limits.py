@@ -117,9 +117,9 @@ def read_wait(
     """
     if status not in {403, 429}:
         return None
-    after, reset = headers.get("retry-after"), _number(headers.get("x-ratelimit-reset"))
-    asked = _number(after)
-    if asked is None and after is not None and (moment := _http_date(after)) is not None:
+    after, reset = headers.get("retry-after", ""), _number(headers.get("x-ratelimit-reset"))
+    asked, moment = _number(after), _http_date(after)
+    if moment is not None:
         asked = moment - _answer_time(headers, now)
     kind: Kind = "secondary"
     if asked is not None:

@@ -245,7 +245,7 @@ def _pages_down(run: SyncRun, source: List, kept: str | None) -> Iterator[Page]:
     query: dict[str, str | int] = {**source.params, "sort": "created", "direction": "desc"}
     query["per_page"] = PAGE_ROWS
     while True:
-        page = _page_behind(run, kept) if kept and run.client.can_follow(kept) else None
+        page = _page_behind(run, kept) if kept and run.client.origin.has(kept) else None
         page = page or run.client.get_page(f"/repos/{run.repo}{source.path}", query)
         yield page
         if page.next_url is None:

@@ -154,7 +154,7 @@ def _answers(
 
 
 def _may_ask(run: SyncRun, begun: int) -> bool:
-    has_token, remaining = run.client.has_token, run.client.remaining
+    has_token, remaining = run.client.limits.has_token, run.client.limits.remaining
     most = MOST_REQUESTS if has_token else MOST_REQUESTS_WITHOUT_TOKEN
     left = LEFT_WITH_TOKEN if has_token else LEFT_WITHOUT_TOKEN
     return run.client.requests - begun < most and (remaining is None or remaining > left)

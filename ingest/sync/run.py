@@ -91,7 +91,7 @@ class SyncRun:
         result, client = self.result, self.client
         result.requests = client.requests - self._before[0]
         result.not_modified = client.not_modified - self._before[1]
-        result.remaining = client.remaining
+        result.remaining = client.limits.remaining
         names = ("requests", "not_modified", "remaining", "stored")
         return {name: getattr(result, name) for name in names}
 

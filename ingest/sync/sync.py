@@ -45,7 +45,7 @@ def sync(
         run_id = begin_run(session, repo_id)
     run = SyncRun(store, client, repo, repo_id, run_id, full, limit, report, SyncResult(repo))
     before, client.on_wait = client.on_wait, lambda wait: _before_wait(run, wait, before)
-    kept, client.kept = client.kept, KEPT_REQUESTS
+    kept, client.limits.kept = client.limits.kept, KEPT_REQUESTS
     try:
         _pull_all(run)
         run.derive_facts()
@@ -53,7 +53,7 @@ def sync(
             ask_containment(run)
         run.result.ended = True
     finally:
-        client.on_wait, client.kept = before, kept
+        client.on_wait, client.limits.kept = before, kept
         _note_end(run)
     return run.result
 
@@ -61,7 +61,7 @@ def sync(
 def _pull_all(run: SyncRun) -> None:
     try:
         pull_releases(run)
-        if not run.client.has_token and not is_whole(run):
+        if not run.client.limits.has_token and not is_whole(run):
             pull_newest(run)
             return
         begun = begin_crawl(run) if run.full else None

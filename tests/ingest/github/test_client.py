@@ -260,7 +260,7 @@ def test_what_has_not_changed_is_counted_and_costs_no_body(ask: Any) -> None:
     assert page.not_modified
     assert page.items == ()
     assert script.asked[1].headers["if-none-match"] == 'W/"a"'
-    assert (client.requests, client.not_modified, client.remaining) == (2, 1, 41)
+    assert (client.requests, client.not_modified, client.limits.remaining) == (2, 1, 41)
 
 
 def test_an_answer_past_the_limit_is_dropped_while_it_is_read(
