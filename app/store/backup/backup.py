@@ -20,7 +20,6 @@ from pathlib import Path
 from app import __version__
 from app.errors import StoreError
 from app.store.backup.copy import NOT_COPIED, Report, copy_base, copy_rows, find_filled, no_report
-from app.store.engine.bulk import count_users
 from app.store.engine.sqlite_file import alone_with, opened_file, sqlite_file
 from app.store.schema import current_revision, migrate
 from app.store.session import Store, open_store
@@ -157,7 +156,7 @@ def restore(path: Path, url: str, report: Report = no_report, *, force: bool = F
 
     Args:
         path: the backup, which is left as it is.
-        url: the base's address; nobody else may use it.
+        url: the base's address; nobody else may use a file, no sync a base on PostgreSQL.
         report: called as the copy proceeds.
         force: replace a base that has rows or is damaged.
 
@@ -170,8 +169,6 @@ def restore(path: Path, url: str, report: Report = no_report, *, force: bool = F
     if file is not None:
         return Restored(manifest, _restore_file(path, file, force=force))
     with closing(open_store(url)) as target:
-        if users := count_users(target.engine):
-            raise StoreError(f"the base is in use ({users} other processes): stop servers and syncs first")
         if not force and (filled := _filled_table(target)):
             raise StoreError(
                 f"the base has rows (in {filled}): `triage backup` keeps them, --force replaces them"

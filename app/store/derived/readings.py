@@ -16,7 +16,7 @@ from sqlalchemy import Table, insert, select
 from sqlmodel import Session
 
 from app.extract.facts import Evidence, Facts
-from app.store.engine.connect import AMONG, delete_with, plain_rows, rows_with, sql_rows, upsert
+from app.store.engine.connect import delete_with, rows_with, sql_rows, upsert
 from app.store.records import LinkRecord
 from app.store.tables import FACT, LINK, OCCURRENCE, READING, SIGNATURE
 
@@ -120,8 +120,8 @@ def find_evidence(
 def find_facts_without_evidence(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, Facts]:
     """The facts of these issues, cheaper: `evidence` is empty."""
     # As text, of which the model is made in one go, without the objects that JSON would be made into first.
-    asked = f"SELECT number, CAST(facts AS text) FROM reading WHERE repo_id = {int(repo_id)}"  # noqa: S608
-    rows = plain_rows(session, f"{asked} AND number {AMONG}", numbers)
+    query = "SELECT number, CAST(facts AS text) FROM reading WHERE repo_id = :repo_id AND number IN :numbers"
+    rows = sql_rows(session, query, repo_id=repo_id, numbers=list(numbers))
     return {number: Facts.model_validate_json(facts) for number, facts in rows if facts not in _NO_FACTS}
 
 

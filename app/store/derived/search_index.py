@@ -17,7 +17,7 @@ import numpy as np
 from sqlalchemy import func, insert, select
 from sqlmodel import Session
 
-from app.store.engine.connect import AMONG, delete_with, plain_rows, take_turn, upsert
+from app.store.engine.connect import delete_with, sql_rows, take_turn, upsert
 from app.store.session import remembered
 from app.store.tables import POSTING, PROFILE, TERM
 
@@ -117,15 +117,16 @@ def find_profiles(session: Session, keys: Sequence[Key]) -> dict[Key, Profile]:
         by_repo.setdefault(repo_id, []).append(number)
     found: dict[Key, Profile] = {}
     for repo_id, numbers in by_repo.items():
-        asked = f"SELECT number, terms FROM profile WHERE repo_id = {int(repo_id)} AND number {AMONG}"  # noqa: S608
-        rows = plain_rows(session, asked, numbers)
+        query = "SELECT number, terms FROM profile WHERE repo_id = :repo_id AND number IN :numbers"
+        rows = sql_rows(session, query, repo_id=repo_id, numbers=numbers)
         found |= {(repo_id, number): _unpack(packed) for number, packed in rows}
     return found
 
 
 def find_frequencies(session: Session, term_ids: Sequence[int]) -> dict[int, int]:
     """In how many issues each term stands; a term never seen is left out."""
-    return dict(plain_rows(session, f"SELECT id, df FROM term WHERE df > 0 AND id {AMONG}", term_ids))  # noqa: S608
+    query = "SELECT id, df FROM term WHERE df > 0 AND id IN :ids"
+    return dict(sql_rows(session, query, ids=list(term_ids)))
 
 
 def find_common(session: Session, *, least: int) -> dict[int, int]:
@@ -136,8 +137,8 @@ def find_common(session: Session, *, least: int) -> dict[int, int]:
 
 def find_postings(session: Session, term_ids: Sequence[int]) -> np.ndarray:
     """Where these terms stand: rows of term id, repository key and issue number, as int64, term by term."""
-    asked = f"SELECT term_id, repo_id, number FROM posting WHERE term_id {AMONG} ORDER BY term_id"  # noqa: S608
-    return np.array(plain_rows(session, asked, term_ids), dtype=np.int64).reshape(-1, 3)
+    query = "SELECT term_id, repo_id, number FROM posting WHERE term_id IN :ids ORDER BY term_id"
+    return np.array(sql_rows(session, query, ids=list(term_ids)), dtype=np.int64).reshape(-1, 3)
 
 
 def count_indexed(session: Session) -> int:

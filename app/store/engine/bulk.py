@@ -1,4 +1,4 @@
-"""The engines' differences where whole tables are moved: fast inserts, sequences, emptying, statistics."""
+"""The engines' differences where whole tables are moved: fast inserts, sequences, emptying."""
 
 from __future__ import annotations
 
@@ -6,20 +6,15 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Connection, text
 
 from app.errors import StoreError
-from app.store.engine.connect import APPLICATION, is_sqlite, own_name, writer_of
+from app.store.engine.connect import is_sqlite
 from app.store.engine.errors import explain
 
 _TABLES_WITH_ID = """
     SELECT table_name FROM information_schema.columns
     WHERE table_schema = current_schema() AND column_name = 'id' AND column_default IS NOT NULL
-"""
-_OTHER_PROCESSES = """
-    SELECT count(DISTINCT application_name) FROM pg_stat_activity
-    WHERE datname = current_database() AND application_name LIKE :ours AND application_name NOT LIKE :mine
 """
 LOCK_WAIT_S = 10
 """How long emptying waits for others who read a table."""
@@ -69,31 +64,3 @@ def empty_tables(connection: Connection, names: Sequence[str]) -> None:
     listed = ", ".join(f'"{name}"' for name in names)
     connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_WAIT_S}s'"))
     connection.execute(text(f"TRUNCATE {listed}"))
-
-
-def gather_statistics(engine: Engine, tables: Iterable[str]) -> None:
-    """Let the engine collect statistics on the tables, so that its first plans are good ones.
-
-    Raises:
-        StoreError: the engine refused.
-    """
-    try:
-        if is_sqlite(engine):
-            with writer_of(engine).begin() as connection:
-                connection.execute(text("ANALYZE"))
-            return
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            listed = ", ".join(f'"{name}"' for name in tables)
-            connection.execute(text(f"VACUUM (ANALYZE) {listed}"))
-    except DBAPIError as error:
-        raise StoreError(f"the statistics cannot be written: {explain(error)}") from error
-
-
-def count_users(engine: Engine) -> int:
-    """How many other processes of this program are connected to a PostgreSQL base."""
-    try:
-        with engine.connect() as connection:
-            names = {"ours": f"{APPLICATION}%", "mine": f"%{own_name()}"[:60]}
-            return int(connection.execute(text(_OTHER_PROCESSES), names).scalar_one())
-    except DBAPIError as error:
-        raise StoreError(f"the database cannot be read: {explain(error)}") from error

@@ -6,6 +6,7 @@ for both.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sqlite3
@@ -66,8 +67,6 @@ SERVER_OPTIONS: Mapping[str, str | int] = {
 }
 """What PostgreSQL is reached with unless the address says otherwise: a host that is gone is noticed within a
 minute, and no query is compiled, which takes longer than any query of ours."""
-AMONG = ":among"
-"""What stands in a query of `plain_rows` behind a column that is asked to be one of the keys."""
 TURN_KEY = 0x7475726E
 """Of the lock that writers hold in turn; this one spells "turn"."""
 
@@ -216,46 +215,33 @@ def delete_with(
         session.connection().execute(delete(table).where(is_part, *also))
 
 
-def plain_rows(session: Session, query: str, keys: Sequence[int]) -> list[Any]:
-    """The driver's tuples of a query with `AMONG` in it: wrapping many rows costs more than the query.
-
-    The keys are bound as one value, so that one statement serves for any number and is prepared once.
-    """
-    if not keys:
-        return []
-    connection = session.connection()
-    listed = ",".join(map(str, keys))
-    if is_sqlite(connection):
-        condition, bound = "IN (SELECT value FROM json_each(?))", f"[{listed}]"
-    else:
-        condition, bound = "= ANY(CAST(%s AS bigint[]))", f"{{{listed}}}"
-    result = connection.exec_driver_sql(query.replace(AMONG, condition), (bound,))
-    rows = result.cursor.fetchall() if result.cursor is not None else []
-    result.close()
-    return list(rows)
-
-
 def sql_rows(session: Session, query: str, *, times: Sequence[str] = (), **values: Any) -> list[Any]:
     """The tuples of a query in SQL that both engines understand.
 
-    A list is bound as in `number IN :numbers`; where one is empty there are no rows.
+    A list goes with `number IN :numbers` and is bound as one value, so that one statement serves for any
+    number of keys; where a list is empty there are no rows.
 
     Args:
-        times: the columns of the answer that are times; without them the driver's own tuples are given.
+        times: the columns of the answer that are times; without them the driver's own tuples are given, as
+            wrapping many rows costs more than the query.
         values: what is bound.
     """
-    if any(value == [] for value in values.values()):
-        return []
-    statement = text(query)
+    connection = session.connection()
+    dates = [
+        bindparam(name, type_=UtcDateTime()) for name, value in values.items() if isinstance(value, datetime)
+    ]
     for name, value in values.items():
-        if isinstance(value, list):
-            statement = statement.bindparams(bindparam(name, expanding=True))
-        elif isinstance(value, datetime):
-            statement = statement.bindparams(bindparam(name, type_=UtcDateTime()))
+        if isinstance(value, list) and is_sqlite(connection):
+            query = query.replace(f"IN :{name}", f"IN (SELECT value FROM json_each(:{name}))")  # noqa: S608
+            values[name] = json.dumps(value, default=int)
+        elif isinstance(value, list):
+            query = query.replace(f"IN :{name}", f"= ANY(:{name})")
+        if value == []:
+            return []
+    statement = text(query).bindparams(*dates)
     if times:
-        timed = statement.columns(**{name: UtcDateTime() for name in times})
-        return list(session.connection().execute(timed, values))
-    result = session.connection().execute(statement, values)
+        return list(connection.execute(statement.columns(**{name: UtcDateTime() for name in times}), values))
+    result = connection.execute(statement, values)
     rows = result.cursor.fetchall() if result.cursor is not None else []
     result.close()
     return list(rows)

@@ -12,7 +12,6 @@ from sqlalchemy import text
 from app.config import Settings
 from app.knowledge.operations.doctor import Examination, examine
 from app.store.backup.backup import back_up, restore
-from app.store.engine.bulk import gather_statistics
 from app.store.session import Store
 from tests.samples import REPO
 from tests.store.conftest import contents, fill
@@ -129,7 +128,7 @@ def test_a_large_table_that_postgresql_never_looked_at_is_told(postgresql_store:
     try:
         run(postgresql_store, table)
         before = examine(settings_of(postgresql_store))
-        gather_statistics(postgresql_store.engine, ["never_looked_at"])
+        run(postgresql_store, "ANALYZE never_looked_at")
         after = examine(settings_of(postgresql_store))
     finally:
         run(postgresql_store, "DROP TABLE never_looked_at")

@@ -205,22 +205,6 @@ def test_a_base_that_is_in_use_is_left_alone(sqlite_store: Store, path: Path) ->
     assert contents(sqlite_store) == before
 
 
-def test_a_base_on_postgresql_that_is_in_use_is_left_alone(
-    postgresql_store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(postgresql_store)
-    back_up(postgresql_store, path)
-    monkeypatch.setattr("app.store.engine.connect.own_name", lambda: "process 1 on elsewhere")
-    server = open_store(str(postgresql_store.engine.url))
-    before = contents(server)
-    monkeypatch.undo()
-
-    with pytest.raises(StoreError, match=r"in use \(1 other processes\)"):
-        restore(path, str(postgresql_store.engine.url), force=True)
-    assert contents(server) == before
-    server.close()
-
-
 @pytest.fixture
 def made(sqlite_store: Store, path: Path) -> Path:
     fill(sqlite_store)
