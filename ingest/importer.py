@@ -7,7 +7,7 @@ each; facts are derived at the end, also when a file breaks off.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -78,31 +78,16 @@ def import_paths(
     broken: InputError | None = None
     try:
         for path in paths:
-            _import_file(work, path, stdin)
+            work.take_file(path, stdin)
     except InputError as fault:
         broken = fault
-    result = work.result
-    result.skipped = tuple(work.skipped)
     for name in work.repos:
         derived = derive_stale(store, name, report)
-        result.read += derived.read
-        result.faults += derived.faults
+        work.result.read += derived.read
+        work.result.faults += derived.faults
     if broken is not None:
         raise broken
-    return result
-
-
-@dataclass
-class _Import:
-    """One import under way; `repos` are those that rows went to."""
-
-    store: Store
-    repo: str
-    kind: str
-    report: Report
-    result: ImportResult = field(default_factory=ImportResult)
-    skipped: list[str] = field(default_factory=list)
-    repos: dict[str, None] = field(default_factory=dict)
+    return work.result
 
 
 def _check_path(path: str | Path) -> None:
@@ -121,38 +106,64 @@ def _check_path(path: str | Path) -> None:
         raise InputError(f"{path}: cannot be opened: {reason}") from None
 
 
-def _import_file(work: _Import, path: str | Path, stdin: IO[bytes] | None) -> None:
-    is_stdin = str(path) == "-"
-    name = "stdin" if is_stdin else str(path)
-    batch: list[tuple[str, Record]] = []
-    rows = 0
-    with nullcontext(stdin or sys.stdin.buffer) if is_stdin else Path(path).open("rb") as source:
-        for row in read_rows(source, name):
-            rows += 1
-            try:
-                batch.extend(_records(work, row))
-            except InputError as fault:
-                work.result.skipped_count += 1
-                if len(work.skipped) < MOST_FAULTS_KEPT:
-                    work.skipped.append(f"{name}:{row.line}: {fault}")
-            if len(batch) >= BATCH:
-                _save(work, batch)
-                batch = []
-                work.report(Progress("file", rows, note=name))
-    _save(work, batch)
-    work.report(Progress("file", rows, note=name))
+@dataclass
+class _Import:
+    """One import under way; `repos` are those that rows went to."""
 
+    store: Store
+    repo: str
+    kind: str
+    report: Report
+    result: ImportResult = field(default_factory=ImportResult)
+    repos: dict[str, None] = field(default_factory=dict)
 
-def _records(work: _Import, row: FileRow) -> list[tuple[str, Record]]:
-    """The records of one row, each with its repository."""
-    if row.fault is not None:
-        raise InputError(row.fault)
-    if not isinstance(row.value, dict):
-        raise InputError("is no JSON object")
-    named = repo_named(row.value)
-    repo = named if named and named.lower() != work.repo.lower() else work.repo
-    found = _READERS[_kind_of(row.value) if work.kind == "auto" else work.kind](row.value, repo)
-    return [(repo, record) for record in found]
+    def take_file(self, path: str | Path, stdin: IO[bytes] | None) -> None:
+        """Store the rows of a file, batch by batch."""
+        is_stdin = str(path) == "-"
+        name = "stdin" if is_stdin else str(path)
+        batch: list[tuple[str, Record]] = []
+        done = 0
+        with nullcontext(stdin or sys.stdin.buffer) if is_stdin else Path(path).open("rb") as source:
+            for row in read_rows(source, name):
+                done += 1
+                try:
+                    batch.extend(self._records(row))
+                except InputError as fault:
+                    self.result.skipped_count += 1
+                    if self.result.skipped_count <= MOST_FAULTS_KEPT:
+                        self.result.skipped += (f"{name}:{row.line}: {fault}",)
+                if len(batch) >= BATCH:
+                    self._save(batch)
+                    batch = []
+                    self.report(Progress("file", done, note=name))
+        self._save(batch)
+        self.report(Progress("file", done, note=name))
+
+    def _records(self, row: FileRow) -> list[tuple[str, Record]]:
+        """The records of one row, each with its repository."""
+        if row.fault is not None:
+            raise InputError(row.fault)
+        if not isinstance(row.value, dict):
+            raise InputError("is no JSON object")
+        named = repo_named(row.value)
+        repo = named if named and named.lower() != self.repo.lower() else self.repo
+        kind = _kind_of(row.value) if self.kind == "auto" else self.kind
+        return [(repo, record) for record in _read(row.value, kind, repo)]
+
+    def _save(self, batch: list[tuple[str, Record]]) -> None:
+        repos = dict.fromkeys(name for name, _ in batch)
+        with self.store.unit_of_work() as session:
+            for repo in repos:
+                records = [record for name, record in batch if name == repo]
+                repo_id = add_repository(session, repo)
+                releases = [record for record in records if isinstance(record, ReleaseRecord)]
+                issues = [record for record in records if isinstance(record, IssueRecord)]
+                comments = [record for record in records if isinstance(record, CommentRecord)]
+                self.result.changed += len(save_issues(session, repo_id, issues)) + len(releases)
+                self.result.changed += len(save_comments(session, repo_id, comments))
+                save_releases(session, repo_id, releases)
+        self.repos |= repos
+        self.result.stored += len(batch)
 
 
 def _kind_of(row: dict[str, Any]) -> str:
@@ -167,41 +178,14 @@ def _kind_of(row: dict[str, Any]) -> str:
     raise InputError("is no issue, comment or release: number, issue_url and tag_name are missing")
 
 
-def _issue_rows(row: Any, repo: str) -> list[Record]:
-    return [issue_record(row, repo), *comments_inside(row)]
-
-
-def _pull_rows(row: Any, repo: str) -> list[Record]:
-    # Named so, a row is a pull request even if it lacks all fields that only pull requests have.
+def _read(row: dict[str, Any], kind: str, repo: str) -> list[Record]:
+    if kind == "comments":
+        return [comment_record(row)]
+    if kind == "releases":
+        return [release_record(row, repo)]
     record = issue_record(row, repo)
-    has_url = row.get("html_url") or ("createdAt" in row and row.get("url"))
-    url = record.url if has_url else f"https://github.com/{repo}/pull/{record.number}"
-    return [replace(record, is_pull_request=True, url=url), *comments_inside(row)]
-
-
-_READERS: dict[str, Callable[[Any, str], list[Record]]] = {
-    "issues": _issue_rows,
-    "pulls": _pull_rows,
-    "comments": lambda row, _repo: [comment_record(row)],
-    "releases": lambda row, repo: [release_record(row, repo)],
-}
-
-
-def _save(work: _Import, batch: list[tuple[str, Record]]) -> None:
-    if not batch:
-        return
-    repos = dict.fromkeys(name for name, _ in batch)
-    changed = 0
-    with work.store.unit_of_work() as session:
-        for repo in repos:
-            records = [record for name, record in batch if name == repo]
-            repo_id = add_repository(session, repo)
-            releases = [record for record in records if isinstance(record, ReleaseRecord)]
-            issues = [record for record in records if isinstance(record, IssueRecord)]
-            comments = [record for record in records if isinstance(record, CommentRecord)]
-            changed += len(save_issues(session, repo_id, issues)) + len(releases)
-            changed += len(save_comments(session, repo_id, comments))
-            save_releases(session, repo_id, releases)
-    work.repos |= repos
-    work.result.stored += len(batch)
-    work.result.changed += changed
+    if kind == "pulls":  # named so, a row is a pull request even if it lacks all that only these have
+        has_url = row.get("html_url") or ("createdAt" in row and row.get("url"))
+        url = record.url if has_url else f"https://github.com/{repo}/pull/{record.number}"
+        record = replace(record, is_pull_request=True, url=url)
+    return [record, *comments_inside(row)]

@@ -30,11 +30,11 @@ def backup(
     store = open_store(load_settings().database_url)
     try:
         with progress() as report:
-            manifest = back_up(store, path, report, force=force)
+            rows = back_up(store, path, report, force=force)
     finally:
         store.close()
     size = path.stat().st_size / (1 << 20)
-    say(f"{path}: {manifest.rows:,} rows, {size:,.0f} MiB, checked; schema {manifest.schema}")
+    say(f"{path}: {sum(rows.values()):,} rows, {size:,.0f} MiB, checked")
 
 
 def restore(
@@ -47,8 +47,7 @@ def restore(
 
     with progress() as report:
         restored = put_back(path, load_settings().database_url, report, force=force)
-    manifest = restored.manifest
-    say(f"{manifest.rows:,} rows of {manifest.made_at:%Y-%m-%d %H:%M} UTC are back, checked")
+    say(f"{sum(restored.rows.values()):,} rows are back, checked")
     if restored.aside is not None:
         say(f"what was there before is kept as {restored.aside}")
 

@@ -1,15 +1,12 @@
-"""Backups: one SQLite file of one moment, whichever engine the base is in, with a manifest inside.
+"""Backups: one SQLite file of one moment, whichever engine the base is in.
 
-The manifest states the schema and the row count of each table. A backup appears under its name only when it
-is whole and checked; a restored base takes the former one's place only then too.
+A backup is a base of its own, without a log beside it. It appears under its name only when it is whole and
+checked; a restored base takes the former one's place only then too.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -17,7 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app import __version__
 from app.errors import StoreError
 from app.store.backup.copy import NOT_COPIED, Report, copy_base, copy_rows, find_filled, no_report
 from app.store.engine.sqlite_file import alone_with, opened_file, sqlite_file
@@ -29,29 +25,14 @@ OWNER_ONLY = 0o600
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
-    """What a backup states of itself: its origin, its schema's revision, the row count of each table."""
-
-    made_at: datetime
-    program: str
-    schema: str
-    tables: dict[str, int]
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are in all."""
-        return sum(self.tables.values())
-
-
-@dataclass(frozen=True, slots=True)
 class Restored:
-    """What was restored; `aside` is where the former file is kept."""
+    """What was restored: the row count of each table; `aside` is where the former file is kept."""
 
-    manifest: Manifest
+    rows: dict[str, int]
     aside: Path | None
 
 
-def back_up(store: Store, path: Path, report: Report = no_report, *, force: bool = False) -> Manifest:
+def back_up(store: Store, path: Path, report: Report = no_report, *, force: bool = False) -> dict[str, int]:
     """Write a backup of a base that may be in use, of any schema version.
 
     Args:
@@ -59,6 +40,9 @@ def back_up(store: Store, path: Path, report: Report = no_report, *, force: bool
         path: the file to write; it appears at once and whole.
         report: called as rows of PostgreSQL are copied; SQLite copies its file in one go.
         force: replace a file that is there.
+
+    Returns:
+        The row count of each table.
 
     Raises:
         StoreError: there is such a file already, it cannot be written, or the base cannot be read.
@@ -79,11 +63,11 @@ def back_up(store: Store, path: Path, report: Report = no_report, *, force: bool
             with _opened(draft) as copy:
                 migrate(copy, schema)
                 copy_rows(store, copy, report)
-        with opened_file(draft, write=True) as sealed:
-            manifest = _seal(sealed, schema)
-        check_backup(draft)
+        with opened_file(draft, write=True):
+            pass  # one file now, without a log
+        rows = check_backup(draft)
         draft.replace(path)
-    return manifest
+    return rows
 
 
 @contextmanager
@@ -104,51 +88,24 @@ def _opened(path: Path) -> closing[Store]:
     return closing(open_store(f"sqlite:///{path}"))
 
 
-def _seal(connection: sqlite3.Connection, schema: str) -> Manifest:
-    """Write the manifest into a backup whose rows are there."""
-    manifest = Manifest(datetime.now(UTC), __version__, schema, _count_rows(connection))
-    content = {
-        "made_at": manifest.made_at.isoformat(),
-        "program": manifest.program,
-        "schema": manifest.schema,
-        "tables": [{"name": name, "rows": rows} for name, rows in manifest.tables.items()],
-    }
-    connection.execute("DROP TABLE IF EXISTS backup_manifest")
-    connection.execute("CREATE TABLE backup_manifest (manifest TEXT NOT NULL)")
-    connection.execute("INSERT INTO backup_manifest VALUES (?)", (json.dumps(content),))
-    return manifest
-
-
-def _count_rows(connection: sqlite3.Connection) -> dict[str, int]:
-    named = connection.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-    )
-    names = [name for (name,) in named if name not in NOT_COPIED]
-    return {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in names}  # noqa: S608
-
-
-def check_backup(path: Path) -> Manifest:
-    """The manifest of a backup that is whole and has the stated number of rows in every table.
+def check_backup(path: Path) -> dict[str, int]:
+    """Check the whole of a backup; the row count of each table.
 
     Raises:
-        StoreError: it is no backup, or a damaged one.
+        StoreError: it holds no base, or is damaged.
     """
     with opened_file(path) as connection:
         found = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
         if found != "ok":
             raise StoreError(f"{path} is damaged: {found.splitlines()[0]}")
-        try:
-            stated = json.loads(connection.execute("SELECT manifest FROM backup_manifest").fetchone()[0])
-            tables = {table["name"]: table["rows"] for table in stated["tables"]}
-            made_at = datetime.fromisoformat(stated["made_at"])
-            manifest = Manifest(made_at, stated["program"], stated["schema"], tables)
-        except (sqlite3.Error, KeyError, TypeError, ValueError):
-            raise StoreError(f"{path} was not made by `triage backup`; `triage copy` moves a base") from None
-        counted = _count_rows(connection)
-    for name, rows in tables.items():
-        if counted.get(name) != rows:
-            raise StoreError(f"{path} is damaged: the table {name} has {counted.get(name)} of {rows} rows")
-    return manifest
+        listed = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        names = {name for (name,) in listed if not name.startswith("sqlite_")}
+        if "alembic_version" not in names:
+            raise StoreError(f"{path} was not made by `triage backup`")
+        return {
+            name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]  # noqa: S608
+            for name in sorted(names - NOT_COPIED)
+        }
 
 
 def restore(path: Path, url: str, report: Report = no_report, *, force: bool = False) -> Restored:
@@ -164,10 +121,10 @@ def restore(path: Path, url: str, report: Report = no_report, *, force: bool = F
         SchemaError: the backup was made by a newer version of the program.
         StoreError: it is no backup or damaged, the base is in use or has rows, or cannot be written.
     """
-    manifest = check_backup(path)
+    rows = check_backup(path)
     file = sqlite_file(url)
     if file is not None:
-        return Restored(manifest, _restore_file(path, file, force=force))
+        return Restored(rows, _restore_file(path, file, force=force))
     with closing(open_store(url)) as target:
         if not force and (filled := _filled_table(target)):
             raise StoreError(
@@ -178,7 +135,7 @@ def restore(path: Path, url: str, report: Report = no_report, *, force: bool = F
             _copy_migrated(path, copy)
             with _opened(copy) as source:
                 copy_base(source, target, report, replacing=force)
-    return Restored(manifest, None)
+    return Restored(rows, None)
 
 
 def _restore_file(path: Path, target: Path, *, force: bool) -> Path | None:
@@ -218,9 +175,10 @@ def _has_rows(target: Path) -> bool:
 
 
 def _copy_migrated(path: Path, copy: Path) -> None:
-    """A copy of a backup, in the newest schema and without the manifest."""
-    shutil.copyfile(path, copy)
+    """A copy of a backup, in the newest schema."""
+    with opened_file(path) as backup:
+        backup.execute("VACUUM INTO ?", (str(copy),))
     with _opened(copy) as store:
         migrate(store)
     with opened_file(copy, write=True) as connection:
-        connection.execute("DROP TABLE backup_manifest")
+        connection.execute("DROP TABLE IF EXISTS backup_manifest")  # former versions left one

@@ -79,26 +79,26 @@ def test_a_backup_under_load_is_one_moment_and_comes_back_on_either_engine(
         while writer.written < 3:
             pass
         before = writer.written
-        manifest = back_up(store, path)
+        backed_up = back_up(store, path)
         after = writer.written
 
-    issues = manifest.tables["issue"] - 4
+    issues = backed_up["issue"] - 4
     assert issues % 2 == 0, "each transaction of the writer is there as a whole or not at all"
     assert 2 * before <= issues <= 2 * (after + 1)
     restored = restore(path, there)
 
-    assert restored.manifest == manifest
-    assert counts_at(there) == manifest.tables
+    assert restored.rows == backed_up
+    assert counts_at(there) == backed_up
 
 
 def test_a_backup_equals_the_base_it_was_made_of(store: Store, path: Path, there: str) -> None:
     fill(store)
-    manifest = back_up(store, path)
+    rows = back_up(store, path)
     restore(path, there)
 
     assert contents_at(there) == contents(store)
-    assert manifest.rows > 50
-    assert check_backup(path) == manifest
+    assert sum(rows.values()) > 50
+    assert check_backup(path) == rows
 
 
 def test_nothing_is_left_beside_the_backup_and_only_its_owner_may_read_it(store: Store, path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_file_that_is_there_is_not_overwritten_unless_told_so(store: Store, pa
         back_up(store, path)
     assert path.read_text() == "a letter"
     back_up(store, path, force=True)
-    assert check_backup(path).rows > 50
+    assert check_backup(path)["issue"] == 4
 
 
 class Stop(BaseException):
@@ -150,10 +150,9 @@ def test_an_old_base_is_backed_up_and_comes_back_in_the_newest_schema(
     migrate(old, "20261122_seen_and_deliveries")
     with old.unit_of_work() as session:
         add_repository(session, "a/b")
-    manifest = back_up(old, path)
+    back_up(old, path)
     old.close()
 
-    assert manifest.schema == "20261122_seen_and_deliveries"
     url = f"sqlite:///{tmp_path}/new.db"
     restore(path, url)
     assert contents_at(url)["repository"] == ['{"full_name": "a/b", "id": 1}']
@@ -240,19 +239,14 @@ def test_a_backup_that_was_cut_is_refused(made: Path, place: str) -> None:
     assert str(made) in refusal(made, place)
 
 
-def test_a_backup_that_lost_rows_is_refused(made: Path, place: str) -> None:
-    with sqlite3.connect(made) as connection:
-        connection.execute("DELETE FROM issue WHERE number = 11")
-    connection.close()
-
-    assert "the table issue has 3 of 4 rows" in refusal(made, place)
-
-
-def test_what_is_no_backup_is_refused(tmp_path: Path, sqlite_store: Store, place: str) -> None:
+def test_what_is_no_backup_is_refused(tmp_path: Path, place: str) -> None:
     (tmp_path / "letter").write_text("Dear all, " * 999)
     assert "no SQLite database" in refusal(tmp_path / "letter", place)
     assert "there is no file" in refusal(tmp_path / "nothing", place)
-    assert "was not made by `triage backup`" in refusal(Path(sqlite_store.engine.url.database or ""), place)
+    with sqlite3.connect(tmp_path / "other.db") as connection:
+        connection.execute("CREATE TABLE note (words TEXT)")
+    connection.close()
+    assert "was not made by `triage backup`" in refusal(tmp_path / "other.db", place)
 
 
 def test_a_backup_of_a_newer_program_is_refused(made: Path, place: str) -> None:
@@ -272,7 +266,7 @@ def test_a_damaged_base_is_replaced_only_when_told_so_and_kept(made: Path, tmp_p
     with pytest.raises(StoreError, match="--force"):
         restore(made, url)
     aside = restore(made, url, force=True).aside
-    assert counts_at(url) == check_backup(made).tables
+    assert counts_at(url) == check_backup(made)
     assert aside is not None
     assert aside.read_bytes().startswith(b"SQLite format 3\x00\xee")
 
@@ -286,7 +280,7 @@ def test_a_restore_that_fails_leaves_the_base_as_it_was(
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(backups.shutil, "copyfile", fail)
+    monkeypatch.setattr(backups, "migrate", fail)
     with pytest.raises(StoreError, match="No space left on device"):
         restore(made, url, force=True)
     assert contents_at(url) == before
