@@ -32,7 +32,7 @@ From raw text to an answer
     1. `ingest` stores rows as they come and asks `indexing.batches` to derive the facts of what changed.
     2. `indexing.derive` reads each issue with `app.extract`, adds what its starter card says, and stores
        facts, evidence and search terms (`app.match.search`).
-    3. `indexing.link` compares the issue with its nearest neighbours (`app.match.pairs`) and stores links.
+    3. It compares the issue with its nearest neighbours (`app.match.pairs`) and stores links.
     4. `cluster.update` puts the issues that a change reaches into clusters again (`app.match.clusters`).
     5. A question comes from a route, a tool or a command. It opens one read session and finds numbers first:
        by search, by filter, by version or by week. Facts are loaded for those only, texts only for what is

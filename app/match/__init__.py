@@ -34,8 +34,8 @@ The steps from a new issue to its cluster (`pairs/`, then `clusters/`)
     2. `pairs/features.py`        what an issue is compared by: weighted words, conditions, backends, date.
     3. `pairs/score.py`           the chance of each pair, by the weights of `pair_weights.json`; the best
                                   pairs become links. A pair has one score, whatever else is stored.
-    4. `clusters/ties.py`         which pairs may be tied: a high chance alone is not enough.
-    5. `clusters/agglomerate.py`  groups from judgements first, then duplicates, then the strongest ties.
+    4. `clusters/agglomerate.py`  which pairs may be tied: a high chance alone is not enough. Groups from
+                                  judgements first, then duplicates, then the strongest ties.
 
 How to add a search field
     Give it a number beside the channels in `search/terms.py` and let `terms_of` yield its terms. For logs,

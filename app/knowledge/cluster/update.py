@@ -19,12 +19,13 @@ from app.extract.log.signature import mask, signature_id
 from app.extract.rules.rules import load_rule_set
 from app.match.clusters.agglomerate import (
     BY_PEOPLE,
+    Member,
     Scores,
     choose_canonical,
     cluster_issues,
     evidence_points,
+    is_tied,
 )
-from app.match.clusters.ties import Member, is_tied
 from app.match.pairs.features import PairFeatures, load_features, message_key
 from app.match.pairs.score import chances, load_pair_weights
 from app.match.search.terms import bare_title
