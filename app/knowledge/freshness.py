@@ -89,11 +89,8 @@ def overview(store: Store, repo: str, fresh: Freshness | None = None) -> Overvie
     """The state of the base; zeros where nothing is stored of `repo`. `fresh`: if it was read already."""
     fresh = fresh or freshness(store, repo)
     counts = _stored_counts(store, repo)
-    return Overview(
-        **dict(counts),
-        **fresh.model_dump(include={"as_of", "is_stale", "last_run"}),
-        is_starter_only=counts.issues == counts.from_cards and counts.issues > 0,
-    )
+    is_starter_only = counts.issues == counts.from_cards and counts.issues > 0
+    return Overview.based_on(fresh, **dict(counts), is_starter_only=is_starter_only)
 
 
 def _stored_counts(store: Store, repo: str) -> StoredCounts:
@@ -101,10 +98,8 @@ def _stored_counts(store: Store, repo: str) -> StoredCounts:
         repo_id = find_repository(session, repo)
         if repo_id is None:
             return StoredCounts()
-        release = newest_release(session, repo_id)
-        return StoredCounts(
-            **count_issues(session, repo_id), newest_release=release.removeprefix("v") if release else None
-        )
+        release = (newest_release(session, repo_id) or "").removeprefix("v") or None
+        return StoredCounts(**count_issues(session, repo_id), newest_release=release)
 
 
 class RepositoryStatus(Frozen):

@@ -146,9 +146,8 @@ def _earlier(
     """Reports that met the failure in or before the version reported to work last."""
     early = [(version, one) for version, one in met if low is not None and version <= low]
     for version, one in early[:EARLIER_MAX]:
-        yield RangeWitness(
-            number=one.issue.number,
-            url=one.issue.url,
+        yield RangeWitness.based_on(
+            one.issue,
             span=Regression(first_failing=str(version)),
             agrees=False,
             reason=f"reported from {version}, where others say that it worked",
@@ -169,12 +168,5 @@ def _against(one: _Witness, low: Version | None, high: Version | None) -> str:
 
 
 def _witness(one: _Witness, words: IssueWords, reason: str = "", *, agrees: bool = True) -> RangeWitness:
-    number = one.one.issue.number
-    return RangeWitness(
-        number=number,
-        url=one.one.issue.url,
-        span=one.span,
-        agrees=agrees,
-        reason=reason,
-        quotes=words.stated(number, REGRESSION_FIELDS)[:QUOTES_MAX],
-    )
+    quotes = words.stated(one.one.issue.number, REGRESSION_FIELDS)[:QUOTES_MAX]
+    return RangeWitness.based_on(one.one.issue, span=one.span, agrees=agrees, reason=reason, quotes=quotes)

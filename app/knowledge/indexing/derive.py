@@ -55,14 +55,15 @@ class DeriveResult:
 
 @dataclass(frozen=True, slots=True)
 class StoredReading:
-    """A stored issue's reading, what it is searched by; once read, what it is linked and clustered by.
+    """A stored issue's reading, what it is searched by; once read, what it is compared and clustered by.
 
     `terms`: what a log finds it by; `heading`: what a question in words finds it by besides.
     """
 
     reading: Reading
+    title: str
     terms: Terms
-    linkable: Linkable | None = None
+    features: PairFeatures | None = None
     traits: FailureTraits | None = None
     heading: tuple[str, ...] = ()
 
@@ -81,9 +82,8 @@ def derive_issues(session: Session, repo_id: int, repo: str, numbers: Sequence[i
     readings = [item.reading for item in found]
     save_readings(session, repo_id, readings, rules_version=RULES_VERSION)
     index_terms(session, repo_id, {item.reading.number: item.indexed for item in found})
-    linkable = [item.linkable for item in found if item.linkable]
-    linked = link_issues(session, repo_id, repo, linkable)
-    unread = {r.number for r in readings} - {item.number for item in linkable}
+    linked = link_issues(session, repo_id, repo, found)
+    unread = [item.reading.number for item in found if item.features is None]
     linked |= forget_links(session, repo_id, repo, unread)
     failures = [item.traits for item in found if item.traits]
     left = {r.number for r in readings} - {item.number for item in failures}
@@ -111,7 +111,7 @@ def _derive(
     """One issue's reading and search terms; a pull request has said links only."""
     if issue.is_pull_request:
         links = _pull_links(issue, repo)
-        return StoredReading(Reading(issue.number, Facts(number=issue.number), links=links), {})
+        return StoredReading(Reading(issue.number, Facts(number=issue.number), links=links), issue.title, {})
     try:
         reading = read_issue(_issue_text(issue, repo, comments, card))
         facts = _with_card(reading.facts, card, issue)
@@ -123,14 +123,15 @@ def _derive(
         heading = read_heading(issue.title, gpus=facts.gpus, version=version, kind=kind)
         return StoredReading(
             Reading(issue.number, facts, links=links),
+            issue.title,
             terms,
-            Linkable(issue.number, issue.title, features, terms, facts.related),
+            features,
             traits_of(issue, facts, repeats),
             tuple(heading.terms),
         )
     except Exception as error:  # a rule's fault must not stop the crawl; it is noted and counted
         log.warning("an issue could not be read", number=issue.number, fault=type(error).__name__)
-        return StoredReading(Reading(issue.number, None, fault=type(error).__name__), {})
+        return StoredReading(Reading(issue.number, None, fault=type(error).__name__), issue.title, {})
 
 
 def _issue_text(
@@ -238,30 +239,20 @@ ACROSS_MAX = 5
 """Links of likeness with other repositories that an issue has at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Linkable:
-    """An issue to link: what it is compared by, what it is searched by, and the issues its text names."""
-
-    number: int
-    title: str
-    features: PairFeatures
-    terms: Terms
-    named: tuple[int, ...] = ()
-
-
-def link_issues(session: Session, repo_id: int, repo: str, issues: Sequence[Linkable]) -> set[Pair]:
+def link_issues(session: Session, repo_id: int, repo: str, issues: Iterable[StoredReading]) -> set[Pair]:
     """Link these issues, whose search terms are indexed already, with those that are stored.
 
     Returns the pairs within the repository of which a link that may tie was removed or written.
     """
-    features = {issue.number: issue.features for issue in issues}
-    changed = save_features(session, repo_id, features, version=load_pair_weights().version)
+    read = {item.reading.number: item for item in issues}
+    features = {number: item.features for number, item in read.items() if item.features is not None}
     wanted: dict[int, list[Key]] = {}
-    for issue in issues:
-        if issue.number in changed:
-            near = find_neighbours(session, repo_id, issue.number, issue.title, issue.terms)
-            named = ((repo_id, number) for number in issue.named if number != issue.number)
-            wanted[issue.number] = list(dict.fromkeys([*near.here, *named, *near.across]))
+    for number in sorted(save_features(session, repo_id, features, version=load_pair_weights().version)):
+        item = read[number]
+        near = find_neighbours(session, repo_id, number, item.title, item.terms)
+        related = item.reading.facts.related if item.reading.facts else ()
+        named = ((repo_id, other) for other in related if other != number)
+        wanted[number] = list(dict.fromkeys([*near.here, *named, *near.across]))
     if not wanted:
         return set()
     # Issues of one batch have neighbours in common: each is fetched and unpacked once.
@@ -277,10 +268,11 @@ def link_issues(session: Session, repo_id: int, repo: str, issues: Sequence[Link
     here: dict[int, list[LinkRecord]] = {}
     across: dict[int, list[LinkRecord]] = {}
     for number, keys in wanted.items():
-        read = [key for key in keys if key in known]
-        scores = score_pairs(features[number], [known[key] for key in read])
+        weighed = [key for key in keys if key in known]
+        scores = score_pairs(features[number], [known[key] for key in weighed])
         ranked = sorted(
-            zip(read, scores, strict=True), key=lambda pair: (-pair[1].score, names[pair[0][0]], pair[0][1])
+            zip(weighed, scores, strict=True),
+            key=lambda pair: (-pair[1].score, names[pair[0][0]], pair[0][1]),
         )
         own = [pair for pair in ranked if pair[0][0] == repo_id]
         firm = [pair for pair in own if pair[1].band in SURE]

@@ -34,7 +34,7 @@ from app.knowledge.issue.view import GitHubFacts, build_answer
 from app.knowledge.labels import BACKENDS, REGRESSION, SPEAKERS, VERSIONS
 from app.knowledge.remedies import OUTCOME_RANK
 from app.store.github.issues import find_heads
-from app.store.records import CommentRecord, IssueRecord
+from app.store.records import CommentRecord
 from app.store.session import Store
 
 
@@ -210,24 +210,34 @@ WORDS_CHARS = 160
 
 def timeline(session: Session, stored: StoredIssue, graph: Graph, sources: Sources) -> tuple[Moment, ...]:
     """The issue's own dates, its comments, and those of the pull requests in its graph."""
-    moments = [
-        *_own_moments(stored.issue),
-        *_comment_moments(stored.issue, _chosen_comments(stored.comments, stored.facts), sources),
-        *_pull_moments(session, stored.repo_id, graph),
+    issue, moments = stored.issue, list[Moment]()
+
+    def add(at: datetime | None, text: str, source: str, url: str, quote: str = "") -> None:
+        if at:
+            moments.append(Moment(at=at, text=text, source=source, url=url, quote=quote))
+
+    reason = (issue.state_reason or "").replace("_", " ")
+    add(issue.created_at, "opened", "GitHub", issue.url)
+    add(issue.closed_at, f"closed as {reason}" if reason else "closed", "GitHub", issue.url)
+    why = f" ({issue.gone_reason})" if issue.gone_reason else ""
+    add(issue.gone_at, f"no longer on GitHub{why}", "GitHub", issue.url)
+    for comment in _chosen_comments(stored.comments, stored.facts):
+        lines = (line.strip() for line in comment.body.splitlines())
+        first = next((line for line in lines if line and not line.startswith((">", "```", "<!--"))), "")
+        is_reporter = comment.author is not None and comment.author == issue.author
+        speaker = SPEAKERS["reporter" if is_reporter else _speaker(comment)]
+        source = f"comment:{comment.id}"
+        quote = clipped(mask_secrets(first), WORDS_CHARS)
+        add(comment.created_at, f"comment by {speaker}", source, sources.address(source), quote)
+    pulls = [
+        node.number for node in graph.nodes[1:] if (node.kind, node.repo) == ("pull_request", stored.repo)
     ]
+    for pull in find_heads(session, stored.repo_id, pulls):
+        name, source = f"pull request #{pull.number}", key_of(stored.repo, pull.number)
+        add(pull.created_at, f"{name} opened", source, pull.url)
+        ended = "merged" if pull.merged_at else "closed"
+        add(pull.merged_at or pull.closed_at, f"{name} {ended}", source, pull.url)
     return tuple(sorted(moments, key=lambda one: one.at if one.at.tzinfo else one.at.replace(tzinfo=UTC)))
-
-
-def _own_moments(issue: IssueRecord) -> Iterator[Moment]:
-    if issue.created_at:
-        yield Moment(at=issue.created_at, text="opened", source="GitHub", url=issue.url)
-    if issue.closed_at:
-        reason = (issue.state_reason or "").replace("_", " ")
-        text = f"closed as {reason}" if reason else "closed"
-        yield Moment(at=issue.closed_at, text=text, source="GitHub", url=issue.url)
-    if issue.gone_at:
-        why = f" ({issue.gone_reason})" if issue.gone_reason else ""
-        yield Moment(at=issue.gone_at, text=f"no longer on GitHub{why}", source="GitHub", url=issue.url)
 
 
 def _chosen_comments(comments: Sequence[CommentRecord], facts: Facts | None) -> list[CommentRecord]:
@@ -242,44 +252,8 @@ def _chosen_comments(comments: Sequence[CommentRecord], facts: Facts | None) -> 
     return [comment for _, comment in ranked[:COMMENTS_MAX]]
 
 
-def _comment_moments(
-    issue: IssueRecord, comments: Sequence[CommentRecord], sources: Sources
-) -> Iterator[Moment]:
-    for comment in comments:
-        if comment.created_at is None:
-            continue
-        lines = (line.strip() for line in comment.body.splitlines())
-        first = next((line for line in lines if line and not line.startswith((">", "```", "<!--"))), "")
-        is_reporter = comment.author is not None and comment.author == issue.author
-        speaker = "reporter" if is_reporter else _speaker(comment)
-        source = f"comment:{comment.id}"
-        yield Moment(
-            at=comment.created_at,
-            text=f"comment by {SPEAKERS[speaker]}",
-            source=source,
-            url=sources.address(source),
-            quote=clipped(mask_secrets(first), WORDS_CHARS),
-        )
-
-
 def _speaker(comment: CommentRecord) -> str:
     return "maintainer" if comment.author_association in MAINTAINER_ASSOCIATIONS else "other"
-
-
-def _pull_moments(session: Session, repo_id: int, graph: Graph) -> Iterator[Moment]:
-    """When the pull requests of the graph were opened, merged or closed."""
-    repo = graph.nodes[0].repo
-    wanted = [node.number for node in graph.nodes[1:] if node.kind == "pull_request" and node.repo == repo]
-    for pull in find_heads(session, repo_id, wanted):
-        ended = "merged" if pull.merged_at else "closed"
-        for at, what in ((pull.created_at, "opened"), (pull.merged_at or pull.closed_at, ended)):
-            if at:
-                yield Moment(
-                    at=at,
-                    text=f"pull request #{pull.number} {what}",
-                    source=key_of(repo, pull.number),
-                    url=pull.url,
-                )
 
 
 _MAIN = "workarounds fix.state gpus models versions.vllm error regression.first_failing cause"

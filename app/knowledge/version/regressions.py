@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Literal
@@ -34,7 +34,6 @@ from app.knowledge.version.issues import (
 from app.store.derived.facts import (
     REGRESSION_FIELDS,
     Merged,
-    StatedRange,
     known_values,
     merged_between,
     numbers_with,
@@ -123,7 +122,11 @@ def regressions(
         if repo_id is None:
             return _page(version, (), 0)
         stated = stated_regressions(session, repo_id)
-        places = _places(stated, version)
+        places: dict[int, Place] = {
+            number: place
+            for number, one in stated.items()
+            if (place := place_of(one.span, version)) is not None and (place != "since" or one.is_open)
+        }
         if version is None:
             part = load_failures(session, repo_id, repo, sorted(stated, reverse=True)[after : after + limit])
             part.sort(key=lambda one: -one.issue.number)
@@ -164,20 +167,10 @@ def regression_versions(store: Store, repo: str) -> tuple[VersionCount, ...]:
     )
 
 
-def _places(stated: Mapping[int, StatedRange], version: str | None) -> dict[int, Place]:
-    """Where the version lies in each range; of those that began earlier only the open ones."""
+def place_of(span: Regression, version: str | None) -> Place | None:
+    """Where a version lies in a range, `told` without one; None if it lies outside or nothing is stated."""
     if version is None:
-        return dict.fromkeys(stated, "told")
-    places = {number: place_of(one.span, version) for number, one in stated.items()}
-    return {
-        number: place
-        for number, place in places.items()
-        if place is not None and (place != "since" or stated[number].is_open)
-    }
-
-
-def place_of(span: Regression, version: str) -> Place | None:
-    """Where a version lies in a range; None if it lies outside, or nothing is stated of it."""
+        return "told"
     stated: tuple[tuple[Place, tuple[str | None, ...]], ...] = (
         ("began", (span.first_failing,)),
         ("fixed", (span.fixed_in,)),
@@ -322,10 +315,20 @@ def known_issues(
         keys = [key for key in known_values(session, REPORTED) if is_same(key, version)]
         reported = set(numbers_with(session, repo_id, REPORTED, keys))
         ranges = stated_regressions(session, repo_id)
-        bases = _bases(ranges, version, reported)
+        bases: dict[int, Basis] = {}
+        for number in reported | ranges.keys():
+            stated = ranges.get(number)
+            basis = basis_of(stated.span if stated else None, version, number in reported)
+            if basis and (basis != "since" or (stated is not None and stated.is_open)):
+                bases[number] = basis
         found = load_failures(session, repo_id, repo, bases, version)
         originals = duplicates_of(session, repo_id, repo, list(bases))
-        standing = _standings(found, version, bases)
+        standing = {
+            one.issue.number: state
+            for one in found
+            if (state := standing_of(one, version)) is not None
+            and (bases[one.issue.number] != "since" or state == "open")
+        }
         known = [one for one in found if one.issue.number in standing]
         known = [one for one in known if originals.get(one.issue.number) not in standing]
         ended = sum(standing[one.issue.number] == "closed" for one in known)
@@ -348,29 +351,6 @@ def known_issues(
 def _known_page(version: str, items: tuple[KnownIssue, ...], total: int, closed: int) -> KnownPage:
     plain, is_ordered = plain_version(version), ordered(version) is not None
     return KnownPage(version=plain, is_ordered=is_ordered, items=items, total=total, closed=closed)
-
-
-def _bases(ranges: Mapping[int, StatedRange], version: str, reported: set[int]) -> dict[int, Basis]:
-    """Why each issue is one of the version's; of an earlier one's failures only those that are open."""
-    bases: dict[int, Basis] = {}
-    for number in reported | ranges.keys():
-        stated = ranges.get(number)
-        basis = basis_of(stated.span if stated else None, version, number in reported)
-        if basis and (basis != "since" or (stated is not None and stated.is_open)):
-            bases[number] = basis
-    return bases
-
-
-def _standings(
-    found: Iterable[ListedFailure], version: str, bases: Mapping[int, Basis]
-) -> dict[int, Standing]:
-    """How each issue stands; left out are those of which the version has the fix."""
-    states = {one.issue.number: standing_of(one, version) for one in found}
-    return {
-        number: state
-        for number, state in states.items()
-        if state is not None and (bases[number] != "since" or state == "open")
-    }
 
 
 def basis_of(span: Regression | None, version: str, is_reported: bool) -> Basis | None:

@@ -11,7 +11,7 @@ from app.extract.reader import RULES_VERSION, IssueReading, read_issue
 from app.extract.text.document import IssueText
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.indexing import derive
-from app.knowledge.indexing import link as linking
+from app.knowledge.indexing import derive as linking
 from app.knowledge.indexing.batches import load_starter_set, rederive_all
 from app.knowledge.indexing.derive import SIMILAR_MAX, DeriveResult, derive_issues
 from app.store.derived.links import find_similar
