@@ -13,7 +13,7 @@ from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import Diagnosis
 from app.knowledge.fix.shapes import FixElsewhere, FixView
-from app.knowledge.indexing import link as linking
+from app.knowledge.indexing import derive as linking
 from app.knowledge.indexing.batches import rederive_all
 from app.knowledge.indexing.derive import derive_issues
 from app.knowledge.issue.markdown import report_markdown
