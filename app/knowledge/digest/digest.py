@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any, Literal
 
 from pydantic import Field
@@ -258,51 +258,46 @@ def count_weeks(opened: Iterable[Opened], weeks: Iterable[IsoWeek]) -> tuple[Wee
 def _counts(session: Session, repo_id: int, loaded: WeekIssues, covered: int) -> dict[str, Any]:
     """The fields of a digest that tell in how many of the week's reports each value stands."""
     week = loaded.week
+    begin = week.shifted(-WEEKS_BEFORE).start
+    found = [
+        ((AREA_FIELDS[0], one.kind), one.kind, one.number, one.created_at >= week.start)
+        for one in loaded.opened
+        if one.is_failure and begin <= one.created_at
+    ]
+    for start, end in ((begin, week.start), (week.start, week.end)):
+        values = values_in_reports(session, repo_id, start, end, AREA_FIELDS[1:])
+        found += [((field, key), value, number, start == week.start) for field, value, key, number in values]
     spellings: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for field, value, key, number in _values(session, repo_id, loaded, week.start, week.end):
-        spellings[field, key][value] += 1
-        numbers[field, key].add(number)
-    earlier = _values(session, repo_id, loaded, week.shifted(-WEEKS_BEFORE).start, week.start)
-    before = Counter(name for name, _ in {((field, key), number) for field, _, key, number in earlier})
+    earlier: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for name, value, number, is_now in found:
+        (numbers if is_now else earlier)[name].add(number)
+        if is_now:
+            spellings[name][value] += 1
     areas = [
         AreaCount(
             field=name[0],
             value=mask_secrets(min(spelled, key=lambda value: (-spelled[value], value))),
             reports=len(numbers[name]),
-            before=before[name],
-            mean_before=before[name] / WEEKS_BEFORE if covered == WEEKS_BEFORE else None,
+            before=len(earlier[name]),
+            mean_before=len(earlier[name]) / WEEKS_BEFORE if covered == WEEKS_BEFORE else None,
         )
         for name, spelled in spellings.items()
     ]
     areas.sort(key=lambda area: (AREA_FIELDS.index(area.field), -area.reports, area.value))
-    counts: dict[str, list[ValueCount]] = defaultdict(list)
-    for area in areas:
-        counts[area.field].append(ValueCount(value=area.value, reports=area.reports))
+    by_field = {field: [area for area in areas if area.field == field] for field in AREA_FIELDS}
     with_hardware = {number for (field, _), named in numbers.items() if field == "gpus" for number in named}
     return {
-        "kinds": counts["failure_kind"],
-        "hardware": counts["gpus"],
+        "kinds": [ValueCount.based_on(area) for area in by_field["failure_kind"]],
+        "hardware": [ValueCount.based_on(area) for area in by_field["gpus"]],
         "without_hardware": len(loaded.reports) - len(with_hardware),
         "areas": [
             area
-            for _, of_field in groupby(areas, key=lambda area: area.field)
-            for area in islice(of_field, AREA_VALUES_LISTED)
+            for listed in by_field.values()
+            for area in listed[:AREA_VALUES_LISTED]
             if area.reports >= AREA_REPORTS_MIN
         ],
     }
-
-
-def _values(
-    session: Session, repo_id: int, loaded: WeekIssues, start: datetime, end: datetime
-) -> list[tuple[str, str, str, int]]:
-    """The values in the reports of a time: field, value, value in lower case, number."""
-    kinds = [
-        (AREA_FIELDS[0], one.kind, one.kind, one.number)
-        for one in loaded.opened
-        if one.is_failure and start <= one.created_at < end
-    ]
-    return kinds + values_in_reports(session, repo_id, start, end, AREA_FIELDS[1:])
 
 
 def archive(store: Store, repo: str) -> ArchivePage:

@@ -427,17 +427,11 @@ def _nodes(session: Session, keys: Sequence[str]) -> tuple[GraphNode, ...]:
 def _node(repo: str, number: int, issue: IssueRecord | None, release: str | None) -> GraphNode:
     fields = {**_ends((repo, number)), "key": key_of(repo, number), "kind": "unknown"}
     if issue is not None:
-        fields |= {"title": mask_secrets(issue.title), "url": issue.url, "state": _state(issue)}
+        state = "draft" if issue.is_draft and issue.state == "open" else issue.state
+        state = "gone" if issue.gone_at else "merged" if issue.merged_at else state
+        fields |= {"title": mask_secrets(issue.title), "url": issue.url, "state": state}
         fields["kind"] = "pull_request" if issue.is_pull_request else "issue"
     return GraphNode(**fields, released_in=release.removeprefix("v") if release else None)
-
-
-def _state(issue: IssueRecord) -> str:
-    if issue.gone_at is not None:
-        return "gone"
-    if issue.merged_at is not None:
-        return "merged"
-    return "draft" if issue.is_draft and issue.state == "open" else issue.state
 
 
 def mention(text: str, number: int) -> str:
