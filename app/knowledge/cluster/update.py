@@ -27,7 +27,7 @@ from app.match.clusters.agglomerate import (
     is_tied,
 )
 from app.match.pairs.features import PairFeatures, load_features, message_key
-from app.match.pairs.score import chances, load_pair_weights
+from app.match.pairs.score import chances_of, load_pair_weights, pair_features
 from app.match.search.terms import bare_title
 from app.store.derived.clusters import (
     ClusterRecord,
@@ -140,7 +140,7 @@ def _likeness(members: Mapping[int, Member]) -> Scores:
 
     def scores(number: int, others: Sequence[int]) -> list[float]:
         missing = [other for other in others if pair_of(number, other) not in known]
-        found = chances(members[number].features, [members[other].features for other in missing])
+        found = chances_of(pair_features(members[number].features, [members[m].features for m in missing]))
         known.update((pair_of(number, other), score) for other, score in zip(missing, found, strict=True))
         return [known[pair_of(number, other)] for other in others]
 

@@ -396,7 +396,7 @@ def _remedies(week: WeekIssues) -> Iterator[Advice]:
 def _stays(week: WeekIssues, regressions: Iterable[VersionNews]) -> Iterator[Advice]:
     """Regressions whose last working version is known; those of releases first, the newest first."""
     lines = [item for version in regressions for item in version.items]
-    lines.sort(key=lambda item: _is_build(item.regression.first_failing))
+    lines.sort(key=lambda item: (v := ordered(item.regression.first_failing)) is None or v.is_prerelease)
     for item in lines:
         works, fails = item.regression.last_working, item.regression.first_failing
         if ordered(works) is not None and (not fails or is_before(works, fails)):
@@ -409,11 +409,6 @@ def _plain(text: str | None) -> str:
     """A version without a leading v and without its build's part."""
     known = ordered(text)
     return str(known) if known is not None else mask_secrets(text or "")
-
-
-def _is_build(text: str | None) -> bool:
-    version = ordered(text)
-    return version is None or version.is_prerelease
 
 
 def _watches(

@@ -138,7 +138,11 @@ def _of_originals(
     unsolved = [
         issue.number
         for issue in issues
-        if _may_repeat(issue) and truths[issue.number].view.state in {"closed_unresolved", "unknown"}
+        if issue.state == "closed"
+        and (
+            issue.state_reason in {"duplicate", "not_planned"} or "duplicate" in map(str.lower, issue.labels)
+        )
+        and truths[issue.number].view.state in {"closed_unresolved", "unknown"}
     ]
     repeats = duplicates_of(session, repo_id, repo, unsolved, deep=DUPLICATES_DEEP)
     chains = {number: _chain(number, repeats) for number in unsolved}
@@ -166,11 +170,6 @@ def _chain(number: int, repeats: Mapping[int, int]) -> list[int]:
         end = repeats[end]
         chain.append(end)
     return chain
-
-
-def _may_repeat(issue: IssueRecord) -> bool:
-    is_labelled = any(label.lower() == "duplicate" for label in issue.labels)
-    return issue.state == "closed" and (is_labelled or issue.state_reason in {"duplicate", "not_planned"})
 
 
 Pull = tuple[str, int]

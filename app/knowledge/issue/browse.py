@@ -202,7 +202,9 @@ def browse(
             base &= scores.keys()
         chosen = _chosen(known, query, base)
         sort = query.sort or ("relevance" if scores else "newest")
-        ranked = _ranked(base.intersection(*chosen.values()), scores or {}, sort)
+        ranked = sorted(base.intersection(*chosen.values()), reverse=True)
+        if sort == "relevance" and scores:
+            ranked.sort(key=lambda number: -scores.get(number, 0.0))
         start = _start(ranked, after, sort)
         part = ranked[start : start + limit]
         previous = ranked[start - limit - 1] if start > limit else 0
@@ -243,12 +245,6 @@ def _chosen(known: IssueFacets, query: IssueQuery, base: Numbers) -> dict[FacetN
         elif value is not None:
             chosen[name] = known.having(name, value)
     return chosen
-
-
-def _ranked(found: Numbers, scores: Mapping[int, float], sort: Sort) -> list[int]:
-    if sort == "newest":
-        return sorted(found, reverse=True)
-    return sorted(found, key=lambda number: (-scores.get(number, 0.0), -number))
 
 
 def _start(ranked: Sequence[int], after: int | None, sort: Sort) -> int:

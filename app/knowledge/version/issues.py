@@ -124,7 +124,9 @@ class IssueWords:
             if item.field in wanted:
                 stated = self._stated(number, item)
                 found.setdefault((stated.source, stated.text), stated)
-        return tuple(sorted(found.values(), key=lambda stated: -_second(stated.at)))
+        return tuple(
+            sorted(found.values(), key=lambda one: one.at.timestamp() if one.at else 0.0, reverse=True)
+        )
 
     def remedy(self, one: ListedFailure, repo: str) -> StatedRemedy | None:
         """The first remedy to try of which the words are known."""
@@ -187,7 +189,3 @@ def listed_fields(one: ListedFailure, words: IssueWords, repo: str, fields: Iter
         "quotes": words.stated(issue.number, fields)[:QUOTES_MAX],
         "newest": newest[0] if newest else None,
     }
-
-
-def _second(moment: datetime | None) -> float:
-    return moment.timestamp() if moment else 0.0

@@ -52,6 +52,7 @@ MAX_UNMET = 3
 SHARED_LEAST = 0.4
 """How much messages, texts and names must share, added up, before a pair can be in a band: to be of one week
 and one feature is no likeness."""
+_WORDS_AT = PAIR_FEATURES.index("words")
 _SHARED = [PAIR_FEATURES.index(name) for name in ("claim", "words", "names", "title_in_text")]
 LOG_FROM = 0.3
 """From which likeness of messages on a pair counts as alike in its logs."""
@@ -103,19 +104,15 @@ def score_pairs(one: PairFeatures, others: Sequence[PairFeatures]) -> list[PairS
         PairScore(
             chance,
             band_of_score(chance) if row[_SHARED].sum() >= SHARED_LEAST else None,
-            _channel(row, float(message)),
+            "prose" if message < LOG_FROM else "both" if row[_WORDS_AT] >= LOG_FROM else "log",
             _reason(row, one, other),
         )
-        for chance, row, message, other in zip(_chances(table), table, messages, others, strict=True)
+        for chance, row, message, other in zip(chances_of(table), table, messages, others, strict=True)
     ]
 
 
-def chances(one: PairFeatures, others: Sequence[PairFeatures]) -> list[float]:
-    """The scores of `score_pairs` alone, in less time."""
-    return _chances(pair_features(one, others))
-
-
-def _chances(table: np.ndarray) -> list[float]:
+def chances_of(table: np.ndarray) -> list[float]:
+    """The score of each pair from its row of features."""
     weights = load_pair_weights()
     values = np.clip((table * np.array(weights.coefficients)).sum(axis=1) + weights.intercept, -40, 40)
     found: list[float] = np.round(1 / (1 + np.exp(-values)), 4).tolist()
@@ -215,12 +212,6 @@ def band_of_score(chance: float) -> Band | None:
     if chance >= weights.likely_from:
         return "likely"
     return "related" if chance >= weights.related_from else None
-
-
-def _channel(row: np.ndarray, message: float) -> Channel:
-    if message < LOG_FROM:
-        return "prose"
-    return "both" if row[PAIR_FEATURES.index("words")] >= LOG_FROM else "log"
 
 
 def _reason(row: np.ndarray, one: PairFeatures, two: PairFeatures) -> str:
