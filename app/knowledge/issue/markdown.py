@@ -7,11 +7,8 @@ by its quote.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
-from app.extract.facts import Regression
 from app.knowledge.issue.report import Report
 from app.knowledge.issue.stored import figures_stand
 from app.knowledge.issue.view import IssueAnswer
@@ -27,11 +24,7 @@ _REFERENCE = re.compile(r"(?<![\w/&\[.-])(?:[A-Za-z0-9][\w-]{0,50}/[\w.-]{1,100}
 
 def issue_markdown(issue: IssueAnswer) -> str:
     """The issue as Markdown, what helps first and its own text last."""
-    facts = issue.facts
-    values = named_values(facts, facts.related, facts.related_elsewhere) if facts else ()
-    return render_markdown(
-        "issue.md", issue=issue, values=values, quotes_max=QUOTES_MAX, body_max=BODY_CHARS_MAX
-    )
+    return render_markdown("issue.md", issue=issue, quotes_max=QUOTES_MAX, body_max=BODY_CHARS_MAX)
 
 
 def report_markdown(report: Report) -> str:
@@ -45,25 +38,6 @@ def report_markdown(report: Report) -> str:
         linked=partial(_linked, report.repo),
         reference=partial(_reference, report.repo),
     )
-
-
-def named_values(
-    facts: Any, related: Iterable[int], elsewhere: Iterable[str] = ()
-) -> list[tuple[str, tuple[str, ...]]]:
-    """The values of an issue's facts, each kind with its name; those without a value are left out.
-
-    Args:
-        facts: anything with the fields `gpus`, `models`, `backends`, `versions` and `regression`.
-    """
-    found: list[tuple[str, Any]] = [("GPUs", facts.gpus), ("Models", facts.models)]
-    found += [(f"Backend, {name.replace('_', ' ')}", values) for name, values in facts.backends.items()]
-    found += [(f"Version of {name}", (value,)) for name, value in facts.versions.items()]
-    for name, value in (facts.regression or Regression()).model_dump(exclude_none=True).items():
-        values = value if isinstance(value, tuple) else (value,)
-        found.append((name.replace("_", " ").capitalize(), values))
-    found.append(("Named in its text", tuple(f"#{number}" for number in related)))
-    found.append(("Named in its text, of other repositories", tuple(elsewhere)))
-    return [(name, values) for name, values in found if values]
 
 
 def _linked(repo: str, text: str) -> str:

@@ -24,7 +24,7 @@ from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.digest.digest import digest_markdown, make_digest
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.issue.browse import IssueQuery, browse
-from app.knowledge.issue.markdown import named_values, report_markdown
+from app.knowledge.issue.markdown import report_markdown
 from app.knowledge.issue.report import make_report
 from app.knowledge.issue.view import IssueAnswer, view_issue
 from app.knowledge.remedies import Remedy, remedies_of
@@ -301,8 +301,7 @@ def _result(answer: ToolAnswer, text: str, max_chars: int) -> CallToolResult:
 
 def answer_text(answer: ToolAnswer) -> str:
     """An answer as Markdown; the most important line stands first, since a small budget cuts the end."""
-    values = named_values(answer, answer.related) if isinstance(answer, IssueShort) else ()
-    return render_markdown(_TEMPLATES[type(answer)], answer=answer, values=values)
+    return render_markdown(_TEMPLATES[type(answer)], answer=answer)
 
 
 def _remedies(found: IssueAnswer) -> list[RemedyShort]:
