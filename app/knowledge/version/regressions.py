@@ -13,7 +13,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from operator import itemgetter
 from typing import Literal
 
 from pydantic import Field
@@ -22,7 +23,7 @@ from sqlmodel import Session
 from app.extract.facts import Facts, Frozen, Regression
 from app.extract.lists import load
 from app.extract.redaction.redact import mask_secrets
-from app.extract.versions import is_before, is_same, last_failing, ordered, plain_version
+from app.extract.versions import Version, is_before, is_same, last_failing, ordered, plain_version
 from app.knowledge.version.issues import (
     REPORTED,
     ListedFailure,
@@ -223,7 +224,6 @@ class CulpritGuesser:
 
     def __init__(self, session: Session, repo_id: int) -> None:
         self._session, self._repo_id = session, repo_id
-        self._releases: list[DatedRelease] | None = None
         self._merged: dict[tuple[str, str], list[Merged]] = {}
 
     def guesses(self, one: ListedFailure) -> tuple[CulpritGuess, ...]:
@@ -236,25 +236,25 @@ class CulpritGuesser:
         before = [p for p in merged if p.number < issue.number and (not created or p.merged_at <= created)]
         return guess(before, names)
 
+    @cached_property
+    def _releases(self) -> list[tuple[Version, DatedRelease]]:
+        days = release_dates(self._session, self._repo_id, full=True)
+        return [(found, day) for day in days if (found := ordered(day.tag)) is not None]
+
     def _between(self, working: str, failing: str) -> list[Merged]:
-        if self._releases is None:
-            self._releases = release_dates(self._session, self._repo_id, full=True)
         good, bad = ordered(working), ordered(failing)
         if good is None or bad is None or good >= bad:
             return []
-        days = [(found, day) for day in self._releases if (found := ordered(day.tag)) is not None]
-        first = max((pair for pair in days if pair[0] <= good), key=lambda pair: pair[0], default=None)
-        last = min((pair for pair in days if pair[0] >= bad), key=lambda pair: pair[0], default=None)
-        if first is None or last is None:
+        start = max((pair for pair in self._releases if pair[0] <= good), key=itemgetter(0), default=None)
+        end = min((pair for pair in self._releases if pair[0] >= bad), key=itemgetter(0), default=None)
+        if start is None or end is None or end[1].published_at - start[1].published_at > LONGEST:
             return []
-        start, end = first[1].published_at, last[1].published_at
-        if end - start > LONGEST:
-            return []
-        key = (first[1].tag, last[1].tag)
+        key = (start[1].tag, end[1].tag)
         if key not in self._merged:
-            tags = [day.tag for found, day in days if first[0] < found <= last[0]]
+            tags = [day.tag for found, day in self._releases if start[0] < found <= end[0]]
+            after, before = start[1].published_at, end[1].published_at
             self._merged[key] = merged_between(
-                self._session, self._repo_id, after=start, before=end, tags=tags, lacking=[first[1].tag]
+                self._session, self._repo_id, after=after, before=before, tags=tags, lacking=key[:1]
             )
         return self._merged[key]
 
