@@ -24,7 +24,7 @@ from app.extract.versions import is_same, ordered
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.knowledge.remedies import remedies_of
-from app.knowledge.text.masking import masked
+from app.knowledge.text.masking import masked_all
 from app.match.search.agreement import model_family
 from app.match.search.word_search import search_words
 from app.store.derived.facts import (
@@ -295,8 +295,8 @@ def _listed(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -
             fix=fixes[head.number] if facts.is_failure else None,
             summary=facts.summary,
         )
-        found.append(masked(item))
-    return tuple(found)
+        found.append(item)
+    return tuple(masked_all(found))
 
 
 # ---- issues by their values
