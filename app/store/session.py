@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sqlalchemy import Engine
@@ -25,12 +25,6 @@ class Store:
     """An open archive; safe to share between threads. Close it when done."""
 
     engine: Engine
-    _reader: Engine = field(init=False, repr=False, compare=False)
-    _writer: Engine = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_reader", reader_of(self.engine))
-        object.__setattr__(self, "_writer", writer_of(self.engine))
 
     @contextmanager
     def unit_of_work(self) -> Iterator[Session]:
@@ -40,7 +34,7 @@ class Store:
             StoreError: the database refused (locked for too long, disk full, gone).
         """
         try:
-            with Session(self._writer, expire_on_commit=False) as session:
+            with Session(writer_of(self.engine), expire_on_commit=False) as session:
                 yield session
                 session.commit()
         except (DBAPIError, PoolTimeoutError) as error:
@@ -55,7 +49,7 @@ class Store:
         """
         info: dict[str, Any] = {_REMEMBERED: {}}
         try:
-            with Session(self._reader, expire_on_commit=False, info=info) as session:
+            with Session(reader_of(self.engine), expire_on_commit=False, info=info) as session:
                 yield session
                 if not is_sqlite(self.engine):
                     session.commit()  # a rollback would make the driver forget the statements it prepared

@@ -44,9 +44,8 @@ from app.store.derived.clusters import (
     save_aliases,
     save_members,
 )
-from app.store.derived.links import find_likeness
+from app.store.derived.links import find_likeness, find_repositories
 from app.store.derived.readings import links_to
-from app.store.github.issues import get_repository_name
 from app.store.github.presence import mark_gone
 from app.store.people.judgements import JudgementRecord, Verdict, judgements_among
 from app.store.records import IssueRecord, Pair, pair_of
@@ -191,7 +190,7 @@ def withdraw(session: Session, repo_id: int, number: int, reason: str) -> bool:
         return False
     for member in find_members(session, repo_id, [number]).values():
         change = Change([replace(member.traits, gone=True)])
-        update_clusters(session, repo_id, get_repository_name(session, repo_id), change)
+        update_clusters(session, repo_id, find_repositories(session)[repo_id], change)
     return True
 
 

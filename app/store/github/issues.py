@@ -61,19 +61,6 @@ def find_repository(session: Session, full_name: str) -> int | None:
     return session.connection().execute(_REPOSITORY, {"full_name": full_name}).scalar()
 
 
-def get_repository_name(session: Session, repo_id: int) -> str:
-    """The name of a repository, as `owner/name`.
-
-    Raises:
-        NotFoundError: there is none with this key.
-    """
-    query = select(REPOSITORY.c.full_name).where(REPOSITORY.c.id == repo_id)
-    found: str | None = session.connection().execute(query).scalar()
-    if found is None:
-        raise NotFoundError(f"no repository has the key {repo_id}")
-    return found
-
-
 def save_issues(
     session: Session, repo_id: int, records: Iterable[IssueRecord], *, seen_at: datetime | None = None
 ) -> list[int]:

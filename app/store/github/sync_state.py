@@ -6,7 +6,7 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, delete, func, insert, select, update
 from sqlmodel import Session
 
 from app.errors import NotFoundError
@@ -33,19 +33,15 @@ def fresh_as_of(session: Session, repo_id: int) -> datetime | None:
 
 def last_run_of(session: Session, repo_id: int) -> SyncRunRecord | None:
     """The repository's newest run that has ended, or None."""
-    query = _newest_runs(1).where(_RUN.repo_id == repo_id, _RUN.ended_at.is_not(None))
-    return next((SyncRunRecord(*row) for row in session.connection().execute(query)), None)
+    return next(iter(last_runs(session, 1, (_RUN.repo_id == repo_id) & _RUN.ended_at.is_not(None))), None)
 
 
-def last_runs(session: Session, limit: int = 10) -> list[SyncRunRecord]:
-    """The newest runs, newest first."""
-    return [SyncRunRecord(*row) for row in session.connection().execute(_newest_runs(limit))]
-
-
-def _newest_runs(limit: int) -> Select[Any]:
+def last_runs(session: Session, limit: int = 10, *chosen: ColumnElement[bool]) -> list[SyncRunRecord]:
+    """The newest runs, or the chosen ones among them, newest first."""
     columns = (_RUN[item.name] for item in fields(SyncRunRecord) if item.name != "repo")
-    query = select(REPOSITORY.c.full_name, *columns).join_from(SYNC_RUN, REPOSITORY)
-    return query.order_by(_RUN.id.desc()).limit(limit)
+    query = select(REPOSITORY.c.full_name, *columns).join_from(SYNC_RUN, REPOSITORY).where(*chosen)
+    rows = session.connection().execute(query.order_by(_RUN.id.desc()).limit(limit))
+    return [SyncRunRecord(*row) for row in rows]
 
 
 def cursors_of(session: Session, repo_id: int) -> dict[str, tuple[dict[str, Any], datetime]]:
@@ -83,7 +79,7 @@ def begin_run(session: Session, repo_id: int) -> int:
 
 def note_run(session: Session, run_id: int, **figures: Any) -> None:
     """Note that a run is under way, and its figures so far: requests, not_modified, remaining, stored."""
-    _update_run(session, run_id, outcome=RUNNING, ended_at=None, **figures)
+    end_run(session, run_id, outcome=RUNNING, ended_at=None, **figures)
 
 
 def end_run(session: Session, run_id: int, **figures: Any) -> None:
@@ -92,12 +88,10 @@ def end_run(session: Session, run_id: int, **figures: Any) -> None:
     Raises:
         NotFoundError: there is no such run.
     """
-    if not _update_run(session, run_id, ended_at=datetime.now(UTC), **figures):
+    values = {"ended_at": datetime.now(UTC), **figures}
+    statement = update(SYNC_RUN).where(_RUN.id == run_id).values(**values)
+    if not session.connection().execute(statement).rowcount:
         raise NotFoundError(f"sync run {run_id} is not known")
-
-
-def _update_run(session: Session, run_id: int, **values: Any) -> int:
-    return session.connection().execute(update(SYNC_RUN).where(_RUN.id == run_id).values(**values)).rowcount
 
 
 def purge_runs(session: Session) -> int:
