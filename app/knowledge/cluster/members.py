@@ -21,7 +21,7 @@ from app.knowledge.remedies import RankedAction, Remedy, rank_actions
 from app.knowledge.version.issues import IssueWords, ListedFailure, StatedRemedy, StatedValue
 from app.match.clusters.agglomerate import follow_chain
 from app.store.derived.cluster_queries import ClusterCounts
-from app.store.derived.clusters import NearLink, ReportLink
+from app.store.derived.clusters import ReportLink
 from app.store.derived.readings import duplicates_of
 from app.store.github.issues import find_heads
 from app.store.people.judgements import Verdict
@@ -204,7 +204,7 @@ def canonical_reason(one: ListedFailure, size: int) -> str:
 
 
 def near(
-    found: Iterable[NearLink], counts: Mapping[str, ClusterCounts], verdicts: Mapping[Pair, Verdict]
+    found: Iterable[ReportLink], counts: Mapping[str, ClusterCounts], verdicts: Mapping[Pair, Verdict]
 ) -> tuple[NearCluster, ...]:
     """The clusters that are alike, each with the reason why it stands apart, as far as it is known."""
     return tuple(

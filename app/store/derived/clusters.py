@@ -70,23 +70,14 @@ class MemberRecord:
 
 
 class ReportLink(NamedTuple):
-    """A link from one report to another; likeness has a score."""
+    """A link from one report to another, and the target's cluster; likeness has a score."""
 
     number: int
     target: int
     kind: str
     score: float | None
     reason: str
-
-
-class NearLink(NamedTuple):
-    """The likest pair between a cluster and another one."""
-
-    number: int
-    target: int
     cluster_id: str
-    score: float
-    reason: str
 
 
 _LINKS = """
@@ -105,23 +96,21 @@ def links_within(session: Session, repo_id: int, repo: str, cluster_id: str) -> 
         ORDER BY coalesce(l.score, 1.0) DESC, l.number, l.target_number
     """
     rows = sql_rows(session, query, repo_id=repo_id, repo=repo, cluster_id=cluster_id)
-    return [ReportLink(*row[:-1]) for row in rows]
+    return [ReportLink(*row) for row in rows]
 
 
 def near_clusters(
     session: Session, repo_id: int, repo: str, cluster_id: str, *, limit: int
-) -> list[NearLink]:
+) -> list[ReportLink]:
     """The clusters whose reports are linked as alike with this one's, each by its likest pair."""
     query = f"""
         {_LINKS} AND l.kind = 'similar' AND theirs.cluster_id <> :cluster_id
         ORDER BY l.score DESC, l.number, l.target_number LIMIT :pairs
     """
-    pairs = limit * PAIRS_PER_CLUSTER
-    found: dict[str, NearLink] = {}
-    for number, target, _, score, reason, theirs in sql_rows(
-        session, query, repo_id=repo_id, repo=repo, cluster_id=cluster_id, pairs=pairs
-    ):
-        found.setdefault(theirs, NearLink(number, target, theirs, score, reason))
+    bound: dict[str, Any] = {"repo_id": repo_id, "repo": repo, "cluster_id": cluster_id}
+    found: dict[str, ReportLink] = {}
+    for row in sql_rows(session, query, pairs=limit * PAIRS_PER_CLUSTER, **bound):
+        found.setdefault(row[-1], ReportLink(*row))
     return list(found.values())[:limit]
 
 
