@@ -92,15 +92,14 @@ def import_paths(
 
 def _check_path(path: str | Path) -> None:
     """Refuse what cannot be opened before anything is stored."""
-    if str(path) == "-":
+    if str(path) == "-" or Path(path).is_fifo():  # a pipe may be opened but once
         return
     try:
-        if Path(path).is_dir():
-            raise InputError(f"{path}: is a folder; name the files in it")
-        if not Path(path).exists():
-            raise InputError(f"{path}: there is no such file")
-        if Path(path).is_file():  # a pipe may be opened but once
-            Path(path).open("rb").close()
+        Path(path).open("rb").close()
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a folder; name the files in it") from None
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise InputError(f"{path}: cannot be opened: {reason}") from None

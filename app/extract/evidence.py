@@ -41,8 +41,8 @@ class Calibration:
 @lru_cache(maxsize=1)
 def learned() -> Calibration:
     """What was learned of the present rules."""
-    told = json.loads((files(__package__) / "confidence.json").read_text(encoding="utf-8"))
-    return Calibration(told["fields"], told["rules"])
+    stored = json.loads((files(__package__) / "confidence.json").read_text(encoding="utf-8"))
+    return Calibration(stored["fields"], stored["rules"])
 
 
 def calibrated(table: Calibration, field: str, rule: str, own: float) -> float:
@@ -65,22 +65,7 @@ def with_confidence(item: Evidence) -> Evidence:
 def cite(
     document: Document, field: str, value: str, span: Span, rule: str, confidence: float = 0.9
 ) -> Evidence:
-    """Evidence for one value.
-
-    Args:
-        field: the field's name, or `field.key`.
-        span: source name, start and end in code points of that source.
-        rule: id of the rule that read it.
-        confidence: chance that the value is right, 0 to 1.
-    """
+    """Evidence for one value; `span` is its source and place in code points, `confidence` 0 to 1."""
     source, start, end = span
-    return Evidence(
-        field=field,
-        value=value,
-        quote=document.sources[source][start:end],
-        source=source,
-        start=start,
-        end=end,
-        rule=rule,
-        confidence=confidence,
-    )
+    place = {"quote": document.sources[source][start:end], "source": source, "start": start, "end": end}
+    return Evidence(field=field, value=value, rule=rule, confidence=confidence, **place)

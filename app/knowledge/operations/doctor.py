@@ -16,7 +16,7 @@ from app.errors import SchemaError, StoreError
 from app.extract.facts import Frozen
 from app.extract.reader import RULES_VERSION
 from app.knowledge.freshness import STALE_AFTER, freshness
-from app.store.backup.consistency import BASE_CHECKS, LATER, REPOSITORY_CHECKS, run_checks
+from app.store.backup.consistency import LATER, check_base, check_repository
 from app.store.derived.readings import stale_numbers
 from app.store.engine.health import (
     Finding,
@@ -92,7 +92,7 @@ def _about_store(settings: Settings, store: Store, looked: list[str]) -> Iterato
             looked.append(words)
             yield from findings
         looked.append("index: a sample of terms")
-        yield from run_checks(session, BASE_CHECKS)
+        yield from check_base(session)
         for repo in settings.repo:
             yield from _about_repository(session, store, repo, looked)
         overdue = count_kept_logs(session, expired_before=datetime.now(UTC) - OVERDUE)
@@ -108,7 +108,7 @@ def _about_repository(session: Session, store: Store, repo: str, looked: list[st
     looked.append(f"{repo}: readings, pair features, clusters, syncs")
     if stale := len(stale_numbers(session, repo_id, RULES_VERSION)):
         yield an_advice(repo, f"{stale:,} issues are not read, or were read by older rules", LATER)
-    yield from run_checks(session, REPOSITORY_CHECKS, repo_id, repo)
+    yield from check_repository(session, repo_id, repo)
     run = last_run_of(session, repo_id)
     if run is not None and run.outcome == "failed":
         fault = f"the last sync failed: {run.fault or 'no reason was noted'}"

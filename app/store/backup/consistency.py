@@ -6,86 +6,56 @@ checked; term ids are hashes, so any range of them is a fair one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterator
 
-from sqlalchemy import text
 from sqlmodel import Session
 
-from app.store.engine.health import Finding
+from app.store.engine.connect import sql_rows
+from app.store.engine.health import Finding, a_fault, an_advice
 
 TERMS = 400
 AGAIN = "`triage reextract` derives it again"
 LATER = "the next `triage sync` does it, or `triage reextract` now"
 
-
-class Check(NamedTuple):
-    """A query that counts what is wrong, and the finding if there is any; no `thing`: the repository."""
-
-    level: Literal["fault", "advice"]
-    thing: str
-    query: str
-    fault: str
-    do: str
-
-
 _TERMS = f"(SELECT id, df FROM term WHERE id > 0 ORDER BY id LIMIT {TERMS}) AS term"  # noqa: S608
-_READ_ISSUES = """
-    FROM reading JOIN issue ON issue.repo_id = reading.repo_id AND issue.number = reading.number
-    WHERE reading.repo_id = :repo_id AND NOT issue.is_pull_request AND NOT EXISTS (
-        SELECT 1 FROM {table} t WHERE t.repo_id = reading.repo_id AND t.number = reading.number)
+_WRONG_COUNT = f"""
+    SELECT count(*) FROM {_TERMS} WHERE df <> (SELECT count(*) FROM posting WHERE term_id = term.id)
+"""  # noqa: S608
+_NO_ISSUE = f"""
+    SELECT count(*) FROM {_TERMS} JOIN posting p ON p.term_id = term.id
+    WHERE NOT EXISTS (SELECT 1 FROM issue WHERE issue.repo_id = p.repo_id AND issue.number = p.number)
+"""  # noqa: S608
+_NO_CLUSTER = """
+    SELECT count(*) FROM cluster_member m WHERE NOT EXISTS (
+        SELECT 1 FROM cluster WHERE cluster.repo_id = m.repo_id AND cluster.id = m.cluster_id)
 """
-BASE_CHECKS = (
-    Check(
-        "fault",
-        "search index",
-        f"SELECT count(*) FROM {_TERMS} WHERE df <> (SELECT count(*) FROM posting WHERE term_id = term.id)",  # noqa: S608
-        f"{{count}} of {TERMS} terms have a wrong number of issues",
-        AGAIN,
-    ),
-    Check(
-        "fault",
-        "search index",
-        f"SELECT count(*) FROM {_TERMS} JOIN posting p ON p.term_id = term.id WHERE NOT EXISTS ("  # noqa: S608
-        "SELECT 1 FROM issue WHERE issue.repo_id = p.repo_id AND issue.number = p.number)",
-        "{count} entries lead to no issue",
-        AGAIN,
-    ),
-    Check(
-        "fault",
-        "clusters",
-        "SELECT count(*) FROM cluster_member m WHERE NOT EXISTS ("
-        "SELECT 1 FROM cluster WHERE cluster.repo_id = m.repo_id AND cluster.id = m.cluster_id)",
-        "{count} issues are in a cluster that is not there",
-        AGAIN,
-    ),
-)
-REPOSITORY_CHECKS = (
-    Check(
-        "advice",
-        "",
-        "SELECT count(*)" + _READ_ISSUES.format(table="pair_view") + "AND reading.fault IS NULL",
-        "{count} issues cannot be compared with others",
-        LATER,
-    ),
-    Check(
-        "advice",
-        "",
-        "SELECT count(*)"
-        + _READ_ISSUES.format(table="cluster_member")
-        + "AND issue.gone_at IS NULL AND CAST(reading.facts ->> 'is_failure' AS text) IN ('1', 'true')",
-        "{count} issues report a failure and are in no cluster",
-        LATER,
-    ),
+_READ_WITHOUT = """
+    SELECT count(*) FROM reading r JOIN issue i ON i.repo_id = r.repo_id AND i.number = r.number
+    WHERE r.repo_id = :repo_id AND NOT i.is_pull_request AND NOT EXISTS (
+        SELECT 1 FROM {table} t WHERE t.repo_id = r.repo_id AND t.number = r.number)
+"""
+_NO_FEATURES = _READ_WITHOUT.format(table="pair_view") + "AND r.fault IS NULL"
+_IN_NO_CLUSTER = _READ_WITHOUT.format(table="cluster_member") + (
+    "AND i.gone_at IS NULL AND CAST(r.facts ->> 'is_failure' AS text) IN ('1', 'true')"
 )
 
 
-def run_checks(
-    session: Session, checks: Sequence[Check], repo_id: int = 0, repo: str = ""
-) -> Iterator[Finding]:
-    """The findings of these checks, of a repository where they ask for one."""
-    for check in checks:
-        count = session.connection().execute(text(check.query), {"repo_id": repo_id}).scalar_one()
-        if count:
-            fault = check.fault.format(count=f"{count:,}")
-            yield Finding(level=check.level, thing=check.thing or repo, fault=fault, do=check.do)
+def check_base(session: Session) -> Iterator[Finding]:
+    """What of all that is derived does not agree with its sources."""
+    for thing, query, fault in (
+        ("search index", _WRONG_COUNT, f"of {TERMS} terms have a wrong number of issues"),
+        ("search index", _NO_ISSUE, "entries lead to no issue"),
+        ("clusters", _NO_CLUSTER, "issues are in a cluster that is not there"),
+    ):
+        if count := sql_rows(session, query)[0][0]:
+            yield a_fault(thing, f"{count:,} {fault}", AGAIN)
+
+
+def check_repository(session: Session, repo_id: int, repo: str) -> Iterator[Finding]:
+    """What was not derived yet of a repository."""
+    for query, fault in (
+        (_NO_FEATURES, "issues cannot be compared with others"),
+        (_IN_NO_CLUSTER, "issues report a failure and are in no cluster"),
+    ):
+        if count := sql_rows(session, query, repo_id=repo_id)[0][0]:
+            yield an_advice(repo, f"{count:,} {fault}", LATER)
