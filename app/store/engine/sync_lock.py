@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import Engine, text
@@ -47,9 +47,6 @@ def sync_lock(
 ) -> Iterator[bool]:
     """Hold the lock in the body of the `with`; False there means that another process holds it.
 
-    It hangs on a connection of its own, so the end of the process frees it too, however that comes; on
-    another host it is freed within a minute. Nobody who reads or writes the base waits for it.
-
     Args:
         engine: of the base that is shared.
         wait_s: how long to wait for another to end.
@@ -58,24 +55,19 @@ def sync_lock(
     Raises:
         StoreError: the database cannot be used.
     """
-    until = time.monotonic() + wait_s
     release = _take(engine)
-    if release is None and wait_s > 0 and on_wait:
-        on_wait(sync_holder(engine) or "another process")
-    while release is None and time.monotonic() < until:
-        time.sleep(RETRY_EVERY_S)
-        release = _take(engine)
+    if release is None and wait_s > 0:
+        if on_wait:
+            on_wait(sync_holder(engine) or "another process")
+        until = time.monotonic() + wait_s
+        while release is None and time.monotonic() < until:
+            time.sleep(RETRY_EVERY_S)
+            release = _take(engine)
     try:
         yield release is not None
     finally:
         if release is not None:
             release()
-
-
-def _take(engine: Engine) -> Callable[[], None] | None:
-    """Take the lock: what frees it again, or None if another holds it."""
-    with _as_store_error():
-        return _lock_file(engine.url.database) if is_sqlite(engine) else _lock_advisory(engine)
 
 
 def sync_holder(engine: Engine) -> str | None:
@@ -92,6 +84,16 @@ def sync_holder(engine: Engine) -> str | None:
         return str(found).removeprefix(_LOCK_NAME) if found is not None else None
 
 
+def _take(engine: Engine) -> Callable[[], None] | None:
+    """Take the lock: what frees it again, or None if another holds it.
+
+    It hangs on a connection of its own, so the end of the process frees it too, however that comes; on
+    another host it is freed within a minute. Nobody who reads or writes the base waits for it.
+    """
+    with _as_store_error():
+        return _lock_file(engine.url.database) if is_sqlite(engine) else _lock_advisory(engine)
+
+
 @contextmanager
 def _as_store_error() -> Iterator[None]:
     try:
@@ -102,11 +104,16 @@ def _as_store_error() -> Iterator[None]:
 
 def _lock_advisory(engine: Engine) -> Callable[[], None] | None:
     connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-    connection.detach()  # the pool would keep it open, and the lock with it; closed, it frees the lock
+    connection.detach()  # the pool would keep it open, and the lock with it
+
+    def free() -> None:
+        with suppress(DBAPIError), closing(connection):  # a connection that is lost has freed it already
+            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": LOCK_KEY})
+
     try:
         connection.execute(_NAME_HOLDER, {"name": (_LOCK_NAME + own_name())[:63]})
         if connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": LOCK_KEY}).scalar():
-            return connection.close
+            return free
     except BaseException:
         connection.close()
         raise
@@ -119,18 +126,18 @@ def _lock_file(base: str | None) -> Callable[[], None] | None:
         return lambda: None
     connection = _open_lock_file(base)
     try:
-        if _begins(connection):
-            connection.execute("CREATE TABLE IF NOT EXISTS holder (name TEXT NOT NULL)")
-            connection.execute("DELETE FROM holder")
-            connection.execute("INSERT INTO holder VALUES (?)", (own_name(),))
-            connection.execute("COMMIT")  # or nobody else could read the name
-            if _begins(connection):
-                return connection.close
-    except BaseException:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("CREATE TABLE IF NOT EXISTS holder (name TEXT NOT NULL)")
+        connection.execute("DELETE FROM holder")
+        connection.execute("INSERT INTO holder VALUES (?)", (own_name(),))
+        connection.execute("COMMIT")  # or nobody else could read the name
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.Error as error:
         connection.close()
+        if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            return None
         raise
-    connection.close()
-    return None
+    return connection.close
 
 
 def _find_file_holder(base: str | None) -> str | None:
@@ -138,22 +145,16 @@ def _find_file_holder(base: str | None) -> str | None:
         return None
     with closing(_open_lock_file(base)) as connection:
         connection.execute("PRAGMA busy_timeout=0")
-        if _begins(connection):
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+        else:
             return None
         connection.execute(f"PRAGMA busy_timeout={LOCK_BUSY_S * 1000:.0f}")
         found = connection.execute("SELECT name FROM holder").fetchone()
         return str(found[0]) if found else "another process"
-
-
-def _begins(connection: sqlite3.Connection) -> bool:
-    """Begin to write, unless another connection does."""
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-            raise
-        return False
-    return True
 
 
 def _open_lock_file(base: str) -> sqlite3.Connection:
