@@ -98,21 +98,23 @@ class SyncRun:
     def store_rows(
         self, kind: str, rows: tuple[Any, ...], asked_at: datetime, also: Callable[[Session], None]
     ) -> None:
-        """Store rows ("issues" or "comments") in one unit of work with what `also` does, and count them."""
+        """Store rows ("issues" or "comments") in one unit of work with what `also` does, and count them.
+
+        A row that cannot be used is noted in `result.skipped`.
+        """
         with self.store.unit_of_work() as session:
             if kind == "issues":
-                issues = self.records(rows, "issue", lambda row: issue_record(row, self.repo))
+                issues = self._records(rows, "issue", lambda row: issue_record(row, self.repo))
                 changed = len(save_issues(session, self.repo_id, issues, seen_at=asked_at))
             else:
-                comments = self.records(rows, "comment", comment_record)
+                comments = self._records(rows, "comment", comment_record)
                 changed = len(save_comments(session, self.repo_id, comments, seen_at=asked_at))
             note_run(session, self.run_id, **self.figures)
             also(session)
         self.result.issues += changed if kind == "issues" else 0
         self.result.comments += changed if kind == "comments" else 0
 
-    def records(self, rows: tuple[Any, ...], noun: str, read: Callable[[Any], T]) -> list[T]:
-        """The rows that can be used, read; what is wrong with the others is noted in `result.skipped`."""
+    def _records(self, rows: tuple[Any, ...], noun: str, read: Callable[[Any], T]) -> list[T]:
         records = []
         for row in rows:
             try:
@@ -129,8 +131,8 @@ class SyncRun:
 
 
 def _key_of(row: Any) -> str:
-    names = ("number", "tag_name", "id") if isinstance(row, Mapping) else ()
-    return next((str(row[name])[:40] for name in names if row.get(name)), "without a key")
+    known = row.get("number") or row.get("id") if isinstance(row, Mapping) else None
+    return str(known)[:40] if known is not None else "without a key"
 
 
 def now() -> datetime:

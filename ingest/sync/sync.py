@@ -17,7 +17,7 @@ from ingest.github.client import GitHubClient
 from ingest.github.rate_limits import Wait
 from ingest.sync.full_crawl import begin_crawl, end_crawl
 from ingest.sync.lists import COMMENTS, ISSUES, KEPT_REQUESTS, is_whole, pull_list, pull_newest
-from ingest.sync.releases import ask_containment, pull_releases
+from ingest.sync.releases import ask_containment, close_releases, pull_releases
 from ingest.sync.run import SyncResult, SyncRun
 
 DERIVE_BEFORE_WAIT_S = 30.0
@@ -91,3 +91,5 @@ def _note_end(run: SyncRun) -> None:
     fault = fault or next(iter(result.skipped), None)
     with run.store.unit_of_work() as session:
         end_run(session, run.run_id, outcome=outcome, **run.figures, fault=fault)
+        if result.ended and result.error is None:
+            close_releases(session, run.repo_id)
