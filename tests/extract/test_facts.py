@@ -62,3 +62,11 @@ def test_it_is_never_too_long(message: str, model: str, action: str) -> None:
         }
     )
     assert len(summarise(facts)) <= MAX_SUMMARY_CHARS
+
+
+def test_a_shape_takes_what_another_has_under_its_names() -> None:
+    tried = Workaround(action="--enforce-eager", kind="flag", outcome="works", source="comment:1")
+
+    assert Workaround.based_on(tried, outcome="fails", source="body") == Workaround(
+        action="--enforce-eager", kind="flag", outcome="fails"
+    )
