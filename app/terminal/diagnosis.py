@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from app.knowledge import labels
-from app.knowledge.diagnosis.explain import issue_name
+from app.knowledge.diagnosis.headline import issue_name
 from app.knowledge.diagnosis.shapes import Diagnosis
 from app.knowledge.text.quoting import inert
 from app.render import make_environment

@@ -14,14 +14,19 @@ from sqlmodel import Session
 
 from app.extract.facts import Facts, Signature
 from app.extract.log.lines import LogLine
+from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.signature import make_signature
 from app.extract.reader import LogReading, read_log
 from app.extract.redaction.redact import redact
+from app.knowledge.diagnosis.error_text import whole_message
 from app.knowledge.diagnosis.excerpts import issue_excerpt, log_excerpt
-from app.knowledge.diagnosis.explain import explain, headline, why_not_same
+from app.knowledge.diagnosis.explain import explain, why_not_same
+from app.knowledge.diagnosis.failures import find_kinds, find_outcome, find_program, name_failure
+from app.knowledge.diagnosis.headline import describe_failure, headline
 from app.knowledge.diagnosis.issue_draft import issue_draft
 from app.knowledge.diagnosis.log_input import clean_log
 from app.knowledge.diagnosis.next_steps import is_question, next_steps
+from app.knowledge.diagnosis.quoted_advice import quoted_steps
 from app.knowledge.diagnosis.shapes import (
     Band,
     Diagnosis,
@@ -58,6 +63,7 @@ from app.store.session import Store
 
 MAX_QUOTE_CHARS = 400
 MAX_REMEDIES = 12
+MAX_STEPS = 6
 SCORE_STEP = 0.0001
 """The smallest difference of two scores in an answer."""
 
@@ -127,33 +133,33 @@ def diagnose_log(
             repo_id = next(key for key, repo in repo_ids.items() if repo == best.repo)
             lines = issue_excerpt(session, repo_id, best.number)
             matches[0] = best.model_copy(update={"excerpt": lines})
+    useful = [match for match in matches if match.band != "related"] or matches[:3]
+    useful = useful if verdict != "unknown" else []
+    matches = [
+        match
+        if verdict != "unknown" and _is_related(match, in_words=in_words)
+        else match.model_copy(update={"workarounds": ()})
+        for match in matches
+    ]
     redacted = redact(reading.log, private=True)
     cause = reading.errors.cause
     around = reading.surroundings
     is_open = verdict in {"unknown", "related"}
-    useful = [match for match in matches if match.band != "related"] or matches[:3]
-    root = (
-        RootCause(
-            type=cause.type,
-            message=_masked(cause.message, cause.line, redacted.text),
-            frame=cause.frame,
-            process=cause.line.process or None,
-            line=cause.line.number,
-            quote=_masked(cause.line.raw.strip(), cause.line, redacted.text),
-        )
-        if cause
-        else None
-    )
+    root = _root_cause(cause, redacted.text) if cause else None
+    kinds = () if in_words else find_kinds(reading)
+    outcome = "none" if in_words else find_outcome(reading, kinds)
+    failure = name_failure(kinds) if cause or reading.errors.apparent else None
+    advice, quoted = quoted_steps(reading, redacted.text)
+    line = ""
+    if shown := cause or reading.errors.apparent:
+        message = _masked(shown.message, shown.line, redacted.text)
+        message = whole_message(reading, shown, message, redacted.text)
+        line = describe_failure(find_program(reading), outcome, failure, shown.type, message)
     answer = Diagnosis(
         verdict=verdict,
         root_cause=root,
         wrappers=tuple(_masked(text, line, redacted.text) for text, line in reading.errors.wrappers),
-        other_errors=tuple(
-            OtherError(
-                type=item.type, message=_masked(item.message, item.line, redacted.text), line=item.line.number
-            )
-            for item in reading.errors.other
-        ),
+        other_errors=_other_errors(reading.errors.other, redacted.text),
         environment=LogEnvironment(
             gpus=around.gpus, models=around.models, backends=around.backends, versions=around.versions
         ),
@@ -161,10 +167,15 @@ def diagnose_log(
         redactions=tuple(Redaction(kind=kind, count=count) for kind, count in redacted.counts),
         matches=tuple(matches),
         workarounds=rank_remedies(r for match in useful for r in match.workarounds)[:MAX_REMEDIES],
-        next_steps=next_steps(reading) if is_open else (),
+        next_steps=(*quoted, *(next_steps(reading) if is_open else ()))[:MAX_STEPS],
         index=IndexState(issues=stock.issues, as_of=stock.as_of),
         took_ms=0.0,
-        headline=headline(verdict, matches, root, is_question=in_words, repo=repos[0]),
+        headline=headline(verdict, matches, line, is_question=in_words, repo=repos[0]),
+        outcome=outcome,
+        failure=failure,
+        is_vllm=None if in_words else reading.is_vllm,
+        chain=_other_errors(reading.errors.chain, redacted.text),
+        advice=advice,
         repo=repos[0],
         is_question=in_words,
     )
@@ -264,12 +275,33 @@ def _judged(reading: LogReading, facts: Facts | None, item: Scored) -> tuple[Mat
 
 
 def _verdict(matches: Sequence[Match], *, in_words: bool) -> Band:
-    if not matches:
-        return "unknown"
+    return matches[0].band if matches and _is_related(matches[0], in_words=in_words) else "unknown"
+
+
+def _is_related(match: Match, *, in_words: bool) -> bool:
+    """Whether a match is more than a weak candidate."""
     weights = load_weights()
-    related_from = weights.prose.related_from if in_words else weights.related_from
-    best = matches[0]
-    return best.band if best.band != "related" or best.score >= related_from else "unknown"
+    return match.band != "related" or match.score >= (weights.prose if in_words else weights).related_from
+
+
+def _root_cause(cause: ErrorRecord, masked_log: str) -> RootCause:
+    return RootCause(
+        type=cause.type,
+        message=_masked(cause.message, cause.line, masked_log),
+        frame=cause.frame,
+        process=cause.line.process or None,
+        line=cause.line.number,
+        quote=_masked(cause.line.raw.strip(), cause.line, masked_log),
+    )
+
+
+def _other_errors(records: Sequence[ErrorRecord], masked_log: str) -> tuple[OtherError, ...]:
+    return tuple(
+        OtherError(
+            type=item.type, message=_masked(item.message, item.line, masked_log), line=item.line.number
+        )
+        for item in records
+    )
 
 
 def _signature(reading: LogReading, root: RootCause | None) -> Signature | None:

@@ -1,4 +1,4 @@
-"""Why a stored issue matches a log, where the two differ, and the verdict in one sentence.
+"""Why a stored issue matches a log, and where the two differ.
 
 `why_not_same` downgrades `same` to `likely` for errors that name no cause: a CUDA or HIP error is reported by
 whatever call comes next, and a wrapper says only that something failed. There `same` needs the same model
@@ -8,12 +8,12 @@ family, backend or kernel on both sides.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from app.extract.facts import Facts
 from app.extract.log.messages import ONLY_WRAPPER
 from app.extract.reader import LogReading
-from app.knowledge.diagnosis.shapes import Band, Match, RootCause, Why
+from app.knowledge.diagnosis.shapes import Why
 from app.knowledge.labels import BACKENDS
 from app.match.search.agreement import DISTINCTIVE_BACKENDS, families_of
 from app.match.search.log_search import Candidate
@@ -75,59 +75,6 @@ def why_not_same(reading: LogReading, facts: Facts | None, candidate: Candidate)
 
 def _lower(values: Iterable[str]) -> set[str]:
     return {value.lower() for value in values}
-
-
-def issue_name(repo: str, number: int, default_repo: str) -> str:
-    """`#1`, or `owner/name#1` for an issue of another repository than the default one, if given."""
-    return f"#{number}" if not default_repo or repo == default_repo else f"{repo}#{number}"
-
-
-def headline(
-    verdict: Band,
-    matches: Sequence[Match],
-    cause: RootCause | None,
-    *,
-    is_question: bool = False,
-    repo: str = "",
-) -> str:
-    """Which issue this is, or why none is known; issues of `repo` are named by their bare numbers."""
-    if not matches or verdict == "unknown":
-        return _no_answer(matches, cause, is_question=is_question)
-    best = matches[0]
-    name = issue_name(best.repo, best.number, repo)
-    if verdict == "related":
-        shared = best.why.shared[0] if best.why.shared else "some of its words"
-        if is_question:
-            return f"By your words alone, closest is {name}, which shares {shared}. No log was read."
-        return f"No known same failure; closest is {name}, which shares {shared}."
-    title = _sentence(best.title)
-    if is_question:
-        return f"By your words, probably {name}: {title} No log was read."
-    differs = f" It differs: {best.why.differs[0]}." if verdict == "likely" and best.why.differs else ""
-    return f"{'You hit' if verdict == 'same' else 'Probably'} {name}: {title}{differs}"
-
-
-def _no_answer(matches: Sequence[Match], cause: RootCause | None, *, is_question: bool) -> str:
-    if is_question:
-        return (
-            "No stored issue is known to answer this: the question's words are too few or too common, "
-            "and there is no log to read."
-        )
-    if cause is None:
-        reason = "the text holds no error line"
-    elif matches:
-        reason = "what it shares with others is too common to decide"
-    else:
-        reason = "nothing stored shares its error or its frames"
-    return f"No stored issue is known to be this failure: {reason}."
-
-
-def _sentence(title: str) -> str:
-    """A title without its form's prefix, as a sentence."""
-    text = title.strip()
-    while text.startswith("[") and "]" in text:
-        text = text.split("]", 1)[1].lstrip(" :")
-    return (text or title).rstrip(".") + "."
 
 
 def explain(reading: LogReading, facts: Facts | None, candidate: Candidate) -> Why:

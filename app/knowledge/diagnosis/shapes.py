@@ -13,6 +13,7 @@ from app.knowledge.remedies import Remedy
 from app.match.search.ranking import Band as MatchBand
 
 Band = Literal["same", "likely", "related", "unknown"]
+RunOutcome = Literal["stopped", "not_started", "refused", "none"]
 LineRole = Literal["error", "frame", "wrapper", "before"]
 
 
@@ -91,6 +92,20 @@ class NextStep(Frozen):
     command: str = ""
 
 
+class QuotedAdvice(Frozen):
+    """What to do by the message itself; `source` is `rule` where it was made out of the message's values."""
+
+    text: str
+    source: Literal["log", "rule"] = "log"
+
+
+class Failure(Frozen):
+    """The kind of failure: a stable id, and its name in words."""
+
+    kind: str
+    name: str
+
+
 class IndexState(Frozen):
     issues: int
     as_of: datetime | None = None
@@ -111,7 +126,19 @@ class Diagnosis(Frozen):
     next_steps: tuple[NextStep, ...] = ()
     index: IndexState
     took_ms: float
-    headline: str = Field(description="the verdict in one sentence")
+    headline: str = Field(description="what failed and the verdict, in one line of at most 240 characters")
+    outcome: RunOutcome = Field(
+        "none",
+        description="stopped: the program ended; not_started: it never came up; refused: a request failed",
+    )
+    failure: Failure | None = Field(None, description="the kind of failure, where one of about 60 is known")
+    is_vllm: bool | None = Field(
+        None, description="whether vLLM printed the log; null where it is too short to know"
+    )
+    chain: tuple[OtherError, ...] = Field(
+        (), description="errors that were raised on top of the root cause, the nearest first"
+    )
+    advice: tuple[QuotedAdvice, ...] = Field((), description="what the error's own message says to do")
     repo: str = Field(
         "", description="the default repository: its releases are what `vllm_version` is compared with"
     )

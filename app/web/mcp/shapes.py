@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import Field
 
 from app.extract.facts import FailureKind, FixState, Frozen, Outcome, Regression, Speaker
-from app.knowledge.diagnosis.shapes import Band
+from app.knowledge.diagnosis.shapes import Band, RunOutcome
 from app.knowledge.fix.shapes import ForYou
 from app.knowledge.text.quoting import cut_markdown, inert
 from app.knowledge.version.regressions import Basis, Standing
@@ -113,7 +113,9 @@ class DiagnosisAnswer(ToolAnswer):
     verdict: Band = Field(
         description="same: right in 95 of 100; likely; related: alike at most; unknown: nothing is known"
     )
-    headline: str = Field("", description="the verdict in one sentence")
+    headline: str = Field("", description="what failed and the verdict, in one line")
+    outcome: RunOutcome | None = Field(None, description="what became of the program")
+    failure: str = Field("", description="the kind of failure in words")
     root_cause: CauseShort | None = None
     workarounds: tuple[RemedyShort, ...] = Field((), description="best first")
     matches: tuple[MatchShort, ...] = Field((), description="likest first")

@@ -155,6 +155,7 @@ class Tools:
         )
         answer = DiagnosisAnswer.based_on(
             found,
+            failure=found.failure.name if found.failure else "",
             root_cause=CauseShort.based_on(found.root_cause) if found.root_cause else None,
             workarounds=_short_remedies(found.workarounds),
             matches=[

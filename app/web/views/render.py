@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from app.knowledge import labels
 from app.knowledge.diagnosis.excerpts import marked_pieces
-from app.knowledge.diagnosis.explain import issue_name
+from app.knowledge.diagnosis.headline import issue_name
 from app.paths import static_dir
 from app.render import make_environment
 from app.web.deps import Services

@@ -99,7 +99,10 @@ def test_a_found_issue_s_remedy_is_given(base: Store) -> None:
 
 
 def test_the_headline_names_the_issue(base: Store) -> None:
-    assert ask(base, REWRITTEN).headline == "You hit #11: AWQ model does not load."
+    assert ask(base, REWRITTEN).headline == (
+        "Server did not start: Weight output_size_per_partition = 2112 is not "
+        "divisible by min_thread_n = 64. – You hit #11: AWQ model does not load."
+    )
 
 
 def test_a_found_issue_has_no_next_steps(base: Store) -> None:
@@ -159,6 +162,43 @@ def test_what_is_no_known_failure_is_unknown(base: Store, log: str) -> None:
 
 def test_an_unknown_failure_gets_next_steps(base: Store) -> None:
     assert ask(base, FOREIGN_LOG).next_steps != ()
+
+
+def test_an_unknown_failure_gets_no_remedy_of_a_weak_candidate(base: Store, monkeypatch) -> None:
+    monkeypatch.setattr("app.knowledge.diagnosis.diagnose._is_related", lambda match, in_words: False)
+    found = ask(base, REWRITTEN)
+
+    assert (found.verdict, numbers(found)[0]) == ("unknown", 11)
+    assert found.workarounds == ()
+    assert all(match.workarounds == () for match in found.matches)
+    assert found.matches[0].why.shared
+
+
+def test_the_outcome_the_kind_and_the_advice_are_given(base: Store) -> None:
+    log = "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`."
+    found = ask(base, log)
+
+    assert (found.outcome, found.failure and found.failure.kind) == ("not_started", "kv_cache_room")
+    assert found.advice[0].text == "Try increasing `gpu_memory_utilization`."
+    assert found.next_steps[0].text == "The message itself says: “Try increasing `gpu_memory_utilization`.”"
+    assert found.headline.startswith("Engine did not start (no room for the KV cache): No available memory")
+
+
+def test_what_was_raised_on_top_of_the_cause_is_given(base: Store) -> None:
+    outer = "The above exception was the direct cause of the following exception:"
+    inner = a_traceback("KeyError: 'weight_of_x'", "vllm/loader.py:load")
+    found = ask(
+        base, f"{inner}\n\n{outer}\n\n" + a_traceback("OSError: x is no checkpoint", "vllm/loader.py:get")
+    )
+
+    assert [(item.type, item.message) for item in found.chain] == [("OSError", "x is no checkpoint")]
+
+
+def test_a_log_that_is_not_of_vllm_is_said_to_be_so(base: Store) -> None:
+    found = ask(base, "2026-03-01 12:00:00 shop started\n" * 30 + FOREIGN_LOG)
+
+    assert found.is_vllm is False
+    assert found.headline.startswith("This is no log of vLLM; its error: ")
 
 
 def test_a_healthy_start_has_no_cause_and_weak_matches_at_most(base: Store) -> None:

@@ -1,7 +1,5 @@
 """Errors that name no cause are not called the same on likeness alone.
 
-The verdict in one sentence.
-
 Why a stored issue matches a log, and where the two differ.
 """
 
@@ -11,11 +9,11 @@ import pytest
 
 from app.extract.facts import ErrorFact, Facts
 from app.extract.reader import read_log
-from app.knowledge.diagnosis.explain import LATE, MAX_PHRASES, WRAPPED, explain, headline, why_not_same
-from app.knowledge.diagnosis.shapes import Match, RootCause, Why
+from app.knowledge.diagnosis.explain import LATE, MAX_PHRASES, WRAPPED, explain, why_not_same
+from app.knowledge.diagnosis.shapes import Why
 from app.match.search.log_search import Candidate
 from app.match.search.terms import CHANNELS, ERROR, FRAME, TEXT
-from tests.samples import REPO, marlin_log
+from tests.samples import marlin_log
 
 LATE_LOG = "RuntimeError: CUDA error: an illegal memory access was encountered"
 WRAPPER_LOG = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
@@ -63,79 +61,6 @@ def test_the_same_backend_takes_the_doubt_away() -> None:
 
 def test_a_shared_kernel_takes_the_doubt_away() -> None:
     assert why_not_same(read_log(LATE_LOG), None, a_candidate("_custom_ops.py:moe_align_block_size")) is None
-
-
-CAUSE = RootCause(type="KeyError", message="'x'", line=3, quote="KeyError: 'x'")
-
-
-def a_match(title: str = "[Bug]: it fails", **why: tuple[str, ...]) -> Match:
-    return Match(
-        number=7, repo=REPO, title=title, url="u", state="open", score=0.5, band="likely", why=Why(**why)
-    )
-
-
-@pytest.mark.parametrize(
-    ("verdict", "matches", "cause", "wanted"),
-    [
-        ("same", [a_match()], CAUSE, "You hit #7: it fails."),
-        ("same", [a_match("[Bug][ROCm]: it fails.")], CAUSE, "You hit #7: it fails."),
-        ("same", [a_match("[Bug]")], CAUSE, "You hit #7: [Bug]."),
-        ("likely", [a_match()], CAUSE, "Probably #7: it fails."),
-        (
-            "likely",
-            [a_match(differs=("your GPU is L4; theirs H100",))],
-            CAUSE,
-            "Probably #7: it fails. It differs: your GPU is L4; theirs H100.",
-        ),
-        (
-            "related",
-            [a_match(shared=("frame a.py:b",))],
-            CAUSE,
-            "No known same failure; closest is #7, which shares frame a.py:b.",
-        ),
-        (
-            "related",
-            [a_match()],
-            CAUSE,
-            "No known same failure; closest is #7, which shares some of its words.",
-        ),
-        ("unknown", [], None, "No stored issue is known to be this failure: the text holds no error line."),
-        (
-            "unknown",
-            [],
-            CAUSE,
-            "No stored issue is known to be this failure: nothing stored shares its error or its frames.",
-        ),
-        (
-            "unknown",
-            [a_match()],
-            CAUSE,
-            "No stored issue is known to be this failure: what it shares with others is too common to decide.",
-        ),
-    ],
-)
-def test_the_headline_says_which_issue_or_why_none(verdict, matches, cause, wanted: str) -> None:
-    assert headline(verdict, matches, cause) == wanted
-
-
-@pytest.mark.parametrize(
-    ("verdict", "matches", "wanted"),
-    [
-        ("likely", [a_match()], "By your words, probably #7: it fails. No log was read."),
-        (
-            "related",
-            [a_match(shared=("words “a b”",))],
-            "By your words alone, closest is #7, which shares words “a b”. No log was read.",
-        ),
-        (
-            "unknown",
-            [a_match()],
-            "No stored issue is known to answer this: the question's words are too few or too common, and there is no log to read.",
-        ),
-    ],
-)
-def test_a_question_s_headline_says_that_words_answered_it_and_no_log(verdict, matches, wanted: str) -> None:
-    assert headline(verdict, matches, None, is_question=True) == wanted
 
 
 LOG = (

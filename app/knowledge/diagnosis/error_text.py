@@ -1,0 +1,119 @@
+"""The words of an error as its log prints them: the lines of its message, the sentences in these.
+
+What is quoted of a log is taken from the masked one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from app.extract.log.lines import LogLine
+from app.extract.log.process_stream import ErrorRecord
+from app.extract.reader import LogReading
+from app.extract.redaction.redact import redact
+from app.extract.rules.patterns import pattern
+
+LINES_ABOVE, LINES_BELOW = 3, 12
+"""How far around its line a message goes on: a list of what is not valid, a paragraph of advice."""
+MIN_MESSAGE_CHARS = 20
+MAX_FRAGMENT_CHARS = 40
+"""What is left of a sentence that names only legal values ("The", "Must be one of")."""
+FOUND_BY_CHARS = 60
+"""By how much of a message its place in the line is found."""
+
+CHOICES = pattern(
+    r"(?i)choose from|chose from|(?:must|should) be (?:one )?of|expected one of|input should be"
+    r"|\b(?:supported|valid|available|allowed|known|registered|possible) "
+    r"(?:\w+ ){0,3}(?:belonging |are|is|:)|\b(?:supported|available|valid|options)(?:\w| )*:|not in \["
+)
+"""What stands before a list of legal values."""
+_NEW_RECORD = pattern(
+    r"^(?:Traceback \(most|The above exception|During handling|For further information| *File \"|raise )"
+)
+_QUIET = frozenset({"INFO", "WARNING", "WARN", "DEBUG"})
+_SENTENCE_END = pattern(r"[.!?;]\)?(?:\s+[A-Z`'\"(\-]|Please\b)|\n")
+_ABBREVIATIONS = ("e.g.", "i.e.", "etc.", "vs.", "cf.", "resp.")
+_TRAILER = pattern(
+    r" ?\[type=[a-z_]+, input_value=|, input_type=|\\?['\"], ?\\?['\"](?:type|param|code|object)\b"
+)
+_LABEL = pattern(r"^['\"]?(?:[\w.]{1,80}(?:Error|Exception): ['\"]?)?(?:Value error, |Assertion failed, )?")
+_GOES_ON = pattern(r"(?:[:,(]|\b(?:the|a|an|of|to|in|from|with|and|or|for|by|be|is|are|that|at|on))$")
+
+
+def message_lines(reading: LogReading, record: ErrorRecord | None = None) -> list[LogLine]:
+    """The lines in which an error's message stands, by default the cause's, from its own line on."""
+    record = record or reading.errors.cause or reading.errors.apparent
+    if record is None:
+        return []
+    at = next((at for at, line in enumerate(reading.lines) if line.number == record.line.number), None)
+    if at is None:
+        return [record.line]
+    found = [reading.lines[at]]
+    for line in reading.lines[at + 1 : at + 1 + LINES_BELOW]:
+        if line.process != found[0].process or line.level in _QUIET or _NEW_RECORD.search(line.text):
+            break
+        found.append(line)
+    return found
+
+
+def lines_above(reading: LogReading) -> list[LogLine]:
+    """The few lines above the cause's own: there a list of what is not valid names the argument."""
+    record = reading.errors.cause or reading.errors.apparent
+    if record is None:
+        return []
+    number = record.line.number
+    near = (line for line in reading.lines if number - LINES_ABOVE <= line.number < number)
+    return [line for line in near if line.process == record.line.process]
+
+
+def masked_text(line: LogLine, masked_log: str) -> str:
+    """A line's words as they stand in the masked log."""
+    at = line.raw.find(line.text)
+    if at < 0:
+        return redact(line.text, private=True).text
+    return masked_log[line.start + at : line.start + at + len(line.text)]
+
+
+def sentences(text: str) -> Iterator[str]:
+    """A message's sentences, without their types and what pydantic or a server's answer adds."""
+    start = 0
+    for end in [*(_end_of(found) for found in _SENTENCE_END.finditer(text)), len(text)]:
+        piece = text[start:end].strip()
+        if end < len(text) and piece.endswith(_ABBREVIATIONS):
+            continue
+        start = end
+        trailer = _TRAILER.search(piece)
+        piece = piece[: trailer.start()].strip() if trailer else piece
+        if piece := piece[_LABEL.match(piece).end() :]:
+            yield piece
+
+
+def whole_message(reading: LogReading, record: ErrorRecord, message: str, masked_log: str) -> str:
+    """A message with what its line says behind it; without the values that it lists as legal.
+
+    `message` is that of the record, masked. A message that ends in the middle goes on in the next lines.
+    """
+    lines = message_lines(reading, record)
+    first = masked_text(lines[0], masked_log)
+    at = lines[0].text.find(record.message[:FOUND_BY_CHARS]) if record.message else -1
+    text = first[at:] if at >= 0 else message
+    if trailer := _TRAILER.search(text):
+        text = text[: trailer.start()]
+    for line in lines[1:]:
+        if not _GOES_ON.search(text.rstrip()):
+            break
+        text = f"{text.rstrip()} {masked_text(line, masked_log).strip()}"
+    choices = CHOICES.search(text)
+    if choices and choices.start() >= MIN_MESSAGE_CHARS:
+        text = text[: choices.start()].rstrip(" ([{:;,")
+        stop = text.rfind(". ")
+        text = text[: stop + 1] if len(text) - stop < MAX_FRAGMENT_CHARS and stop > 0 else text
+    quotes = [mark for mark in "'\"" if text.startswith(mark) and text.count(mark) == 1]
+    return (text.lstrip("".join(quotes)) if quotes else text).rstrip("! ") or message
+
+
+def _end_of(found: Any) -> int:
+    """Behind the mark, before what follows it."""
+    mark = found.group()
+    return int(found.start()) + (2 if mark[1:2] == ")" else 1)

@@ -1,0 +1,136 @@
+"""Which kind of failure a log reports, and what became of the program.
+
+Kinds are data: `failures.toml`. They are looked for in the words of the cause; where these name none, in the
+lines that its message goes on in, then in the errors that were raised on top of it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from app.extract.log.process_stream import ErrorRecord
+from app.extract.reader import LogReading
+from app.extract.rules.patterns import pattern
+from app.knowledge.diagnosis.error_text import CHOICES, message_lines
+from app.knowledge.diagnosis.shapes import Failure, RunOutcome
+
+Program = Literal["server", "engine", "client", "other"]
+"""A server, a script that runs the engine, a command that asks a server, or no vLLM at all."""
+LAST_LINES = 60
+"""Where a log without an error is looked at: it stops where it went wrong."""
+MAX_WORDS_CHARS = 8_000
+_UP = pattern(r"Uvicorn running on|Application startup complete|Avg prompt throughput|\" 200(?: OK|$)")
+_STARTING = pattern(
+    r"vllm/entrypoints/|API server version|non-default args|Initializing an? (?:V\d )?LLM engine"
+    r"|vllm serve|api_server|[Ff]ailed to start|initialization failed|create_engine_config"
+    r"|Loading (?:model|safetensors|pt checkpoint)"
+)
+_SERVER = pattern(r"APIServer|api_server|vllm serve|API server|uvicorn|cli/serve\.py")
+_CLIENT = pattern(r"vllm/benchmarks/|cli/(?:openai|benchmark\w*)[/.]|openai/_base_client")
+_ENGINE = pattern(r"EngineCore|Worker|LLM engine|vllm/(?:v1/)?(?:engine|worker|executor)/")
+
+
+@dataclass(frozen=True, slots=True)
+class FailureKind:
+    """A row of `failures.toml`, its patterns compiled."""
+
+    id: str
+    name: str
+    scene: str
+    error: Any
+    asked: Any
+
+
+@lru_cache(maxsize=1)
+def failure_kinds() -> tuple[FailureKind, ...]:
+    """All kinds, the most specific first."""
+    return tuple(
+        FailureKind(
+            row["id"],
+            row["name"],
+            row.get("scene", ""),
+            *(pattern(row[key], ignore_case=True) if key in row else None for key in ("error", "asked")),
+        )
+        for row in failure_rows()
+    )
+
+
+@lru_cache(maxsize=1)
+def failure_rows() -> list[dict[str, Any]]:
+    """The kinds as they stand in the data."""
+    rows: list[dict[str, Any]] = tomllib.loads(
+        (files(__package__) / "failures.toml").read_text(encoding="utf-8")
+    )["failure"]
+    return rows
+
+
+def find_kinds(reading: LogReading) -> tuple[FailureKind, ...]:
+    """The kinds that an error is of, the most specific first."""
+    for words in _words_of(reading):
+        if found := tuple(kind for kind in failure_kinds() if kind.error and kind.error.search(words)):
+            return found
+    return ()
+
+
+def asked_kinds(question: str) -> tuple[FailureKind, ...]:
+    """The kinds that a question in words is about."""
+    words = question[:MAX_WORDS_CHARS]
+    return tuple(kind for kind in failure_kinds() if kind.asked and kind.asked.search(words))
+
+
+def name_failure(kinds: tuple[FailureKind, ...]) -> Failure | None:
+    """The first kind, as an answer shows it."""
+    return Failure(kind=kinds[0].id, name=kinds[0].name) if kinds else None
+
+
+def find_outcome(reading: LogReading, kinds: tuple[FailureKind, ...]) -> RunOutcome:
+    """What became of the program; a server that never came up is told from one that stopped."""
+    cause = reading.errors.cause or reading.errors.apparent
+    scene = kinds[0].scene if kinds else ""
+    if reading.outcome != "stopped" or cause is None:
+        return reading.outcome
+    if scene == "request":
+        return "refused"
+    before = reading.log[: cause.line.start]
+    if _UP.search(before):
+        return "stopped"
+    return "not_started" if scene == "start" or _STARTING.search(reading.log) else "stopped"
+
+
+def find_program(reading: LogReading) -> Program:
+    """Which program printed the log."""
+    if reading.is_vllm is False:
+        return "other"
+    if _CLIENT.search(reading.log) and not _ENGINE.search(reading.log):
+        return "client"
+    return "server" if _SERVER.search(reading.log) else "engine"
+
+
+def _words_of(reading: LogReading) -> Iterator[str]:
+    errors = reading.errors
+    if errors.cause is None:
+        words = [text for text, _ in errors.wrappers]
+        if errors.apparent is not None:
+            words.append(_own_words(errors.apparent))
+        yield "\n".join(words or [line.text for line in reading.lines[-LAST_LINES:]])[-MAX_WORDS_CHARS:]
+        return
+    yield _own_words(errors.cause)
+    yield _without_choices("\n".join(line.text for line in message_lines(reading)))
+    for record in errors.chain:
+        yield _own_words(record)
+
+
+def _own_words(record: ErrorRecord) -> str:
+    message = _without_choices(record.message)
+    return f"{record.type or ''}: {message}\n{_without_choices(record.line.text)}"
+
+
+def _without_choices(text: str) -> str:
+    text = text[:MAX_WORDS_CHARS]
+    found = CHOICES.search(text)
+    return text[: found.end()] if found else text

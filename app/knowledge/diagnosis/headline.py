@@ -1,0 +1,113 @@
+"""The answer in one line: what failed and why, then which issue it is, or that none is known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from app.knowledge.diagnosis.failures import Program
+from app.knowledge.diagnosis.shapes import Band, Failure, Match, RunOutcome
+
+MAX_CHARS = 240
+JOINT = " – "
+SENTENCE_SHARE = 0.6
+MIN_VERDICT_CHARS = 70
+"""What is left for the verdict beside a long cause."""
+MAX_NAMED_CHARS = 60
+"""A shorter message ("'weight'") needs its type beside it."""
+PLAIN_TYPES = frozenset(
+    {"ValueError", "RuntimeError", "AssertionError", "Exception", "OSError", "ValidationError"}
+)
+_SCENES: dict[Program, str] = {
+    "server": "Server",
+    "engine": "Engine",
+    "client": "The command failed",
+    "other": "This is no log of vLLM; its error",
+}
+_WORD = re.compile(r"[a-z]{4,}")
+
+
+def issue_name(repo: str, number: int, default_repo: str) -> str:
+    """`#1`, or `owner/name#1` for an issue of another repository than the default one, if given."""
+    return f"#{number}" if not default_repo or repo == default_repo else f"{repo}#{number}"
+
+
+def describe_failure(
+    program: Program, outcome: RunOutcome, failure: Failure | None, error_type: str | None, message: str
+) -> str:
+    """`Server did not start (port in use): [Errno 98] Address already in use`; the message is cut nowhere."""
+    if program in {"client", "other"}:
+        scene = _SCENES[program]
+    elif outcome == "refused":
+        scene = "The request was refused"
+    else:
+        scene = f"{_SCENES[program]} did not start" if outcome == "not_started" else "Engine stopped"
+    message = " ".join(message.split())
+    if error_type and (not message or (len(message) < MAX_NAMED_CHARS and error_type not in PLAIN_TYPES)):
+        message = message if message.startswith(error_type) else f"{error_type}: {message}".rstrip(": ")
+    known = set(_WORD.findall(message.lower()))
+    if failure is not None and not set(_WORD.findall(failure.name.lower())) <= known:
+        scene = f"{scene} ({failure.name})"
+    return f"{scene}: {message}"
+
+
+def headline(
+    verdict: Band, matches: Sequence[Match], failure: str, *, is_question: bool = False, repo: str = ""
+) -> str:
+    """The failure, if one was read, and the verdict; issues of `repo` are named by their bare numbers."""
+    known = _verdict(verdict, matches, has_failure=bool(failure), is_question=is_question, repo=repo)
+    if not failure:
+        return cut_at_word(known, MAX_CHARS)
+    room = MAX_CHARS - len(JOINT) - min(len(known), MIN_VERDICT_CHARS)
+    failure = cut_at_word(failure, room)
+    return f"{failure}{JOINT}{cut_at_word(known, MAX_CHARS - len(JOINT) - len(failure))}"
+
+
+def cut_at_word(text: str, length: int) -> str:
+    """A text within a length: cut behind a sentence if most of it stays, else at a word, with an ellipsis."""
+    if len(text) <= length:
+        return text
+    cut = text[: length - 1]
+    if (end := cut.rfind(". ")) > length * SENTENCE_SHARE:
+        return cut[: end + 1]
+    at = cut.rfind(" ")
+    return (cut[:at] if at > length // 2 else cut).rstrip(" ,;:(") + "…"
+
+
+def _verdict(
+    verdict: Band, matches: Sequence[Match], *, has_failure: bool, is_question: bool, repo: str
+) -> str:
+    """Which issue this is, or why none is known."""
+    if not matches or verdict == "unknown":
+        return _no_answer(has_failure=has_failure, is_question=is_question)
+    best = matches[0]
+    name = issue_name(best.repo, best.number, repo)
+    if verdict == "related":
+        shared = best.why.shared[0] if best.why.shared else "some of its words"
+        if is_question:
+            return f"By your words alone, closest is {name}, which shares {shared}. No log was read."
+        return f"No known same failure; closest is {name}, which shares {shared}."
+    title = _sentence(best.title)
+    if is_question:
+        return f"By your words, probably {name}: {title} No log was read."
+    differs = f" It differs: {best.why.differs[0]}." if verdict == "likely" and best.why.differs else ""
+    return f"{'You hit' if verdict == 'same' else 'Probably'} {name}: {title}{differs}"
+
+
+def _no_answer(*, has_failure: bool, is_question: bool) -> str:
+    if is_question:
+        return (
+            "No stored issue is known to answer this: the question's words are too few or too common, "
+            "and there is no log to read."
+        )
+    if has_failure:
+        return "No stored issue is known to be this failure."
+    return "No stored issue is known to be this failure: the text holds no error line."
+
+
+def _sentence(title: str) -> str:
+    """A title without its form's prefix, as a sentence."""
+    text = title.strip()
+    while text.startswith("[") and "]" in text:
+        text = text.split("]", 1)[1].lstrip(" :")
+    return (text or title).rstrip(".") + "."

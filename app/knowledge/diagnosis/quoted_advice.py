@@ -1,0 +1,196 @@
+"""What an error message itself advises, quoted, and the legal value that was meant where one was mistyped.
+
+Which sentences are advice is data: `advice.toml`. A command is given only where the message names it or the
+argument.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from app.extract.reader import LogReading
+from app.extract.rules.patterns import pattern
+from app.knowledge.diagnosis.error_text import (
+    CHOICES,
+    lines_above,
+    masked_text,
+    message_lines,
+    sentences,
+)
+from app.knowledge.diagnosis.shapes import NextStep, QuotedAdvice
+
+MAX_QUOTES = 2
+MAX_QUOTE_CHARS = 320
+MIN_SIMILARITY = 0.6
+MAX_LEGAL_VALUES = 400
+
+_INPUT = pattern(r"\[type=[a-z_]+, input_value=.*$")
+_QUOTED = pattern(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`")
+_BARE = pattern(r"[\w./+-]*\w")
+_LIST = pattern(r"[\[({]([^\[\](){}]+)[\])}]?")
+_ARGUMENT = pattern(r"argument (?:-{1,2}[\w-]+(?:, ?|/)){0,3}(--[a-z][\w-]*)")
+_UNKNOWN = pattern(r"unrecognized arguments?:([^\n]+)")
+_FIELD = pattern(r"(?m)validation errors? for (\w+)\s*\n\s*([a-z]\w*(?:\.\w+)*)\s*$")
+_PIP = pattern(r"\b((?:uv )?pip3? install(?: -[-\w]+)*) ['\"]?([A-Za-z][\w\[\]>=<~!.,-]*[\w\]])")
+_PLAIN_VALUE = pattern(r"^[\w./+:-]+$")
+"""What may stand in a command as it is."""
+_ASSIGNMENT = pattern(r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+=['\"]?[\w./:-]*\w)")
+_SWITCH = pattern(r"\b([a-z]+(?:_[a-z]+)+)`? ?(?:=|must be (?:set to )?)`?True\b")
+_FILLER = frozenset({"or", "and", "are", "is", "of", "the", "one", "be", "to", "type"})
+
+
+@lru_cache(maxsize=1)
+def advice_data() -> dict[str, Any]:
+    """`advice.toml` as it stands there."""
+    return tomllib.loads((files(__package__) / "advice.toml").read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=4)
+def _patterns(name: str) -> tuple[Any, ...]:
+    return tuple(pattern(row["pattern"]) for row in advice_data()[name])
+
+
+def quoted_steps(
+    reading: LogReading, masked_log: str
+) -> tuple[tuple[QuotedAdvice, ...], tuple[NextStep, ...]]:
+    """What the message advises, and the same as steps with what to type; the likeliest correction first."""
+    lines = message_lines(reading)
+    text = "\n".join(masked_text(line, masked_log) for line in lines)
+    above = "\n".join(masked_text(line, masked_log) for line in lines_above(reading))
+    advice, steps = [], []
+    if step := _correction(text, above) or _correct_flag(text):
+        advice.append(QuotedAdvice(text=step.text, source="rule"))
+        steps.append(step)
+    quotes = sorted(dict.fromkeys(_advice_in(text)), key=lambda quote: not _command_in(quote))
+    for record in reading.errors.chain if not quotes else ():
+        outer = "\n".join(masked_text(line, masked_log) for line in message_lines(reading, record))
+        quotes += [quote for quote in _advice_in(outer) if quote not in quotes]
+    for quote in quotes[:MAX_QUOTES]:
+        advice.append(QuotedAdvice(text=quote, source="log"))
+        steps.append(NextStep(text=f"The message itself says: “{quote}”", command=_command_in(quote)))
+    return tuple(advice), tuple(steps)
+
+
+def is_advice(sentence: str) -> bool:
+    """Whether a sentence of an error message says what to do."""
+    if any(item.search(sentence) for item in _patterns("ignored")):
+        return False
+    return any(item.search(sentence) for item in _patterns("advice"))
+
+
+def legal_values(text: str) -> tuple[str, ...]:
+    """The values that a message lists as legal, in its order."""
+    found = CHOICES.search(text)
+    if found is None:
+        return ()
+    rest = _INPUT.sub("", text[found.end() :].partition("\n")[0])
+    inner = _LIST.search(rest)
+    if inner and inner.start() < 4:
+        rest = inner.group(1)
+    quoted = [next(filter(None, item.groups())) for item in _QUOTED.finditer(rest)]
+    if not quoted:
+        quoted = [item.group() for item in _BARE.finditer(rest.partition(")")[0].partition(". ")[0])]
+        quoted = [word for word in quoted if word not in _FILLER]
+    return tuple(dict.fromkeys(quoted))[:MAX_LEGAL_VALUES]
+
+
+def given_value(text: str) -> str | None:
+    """What was given where one of the legal values belongs."""
+    for item in _patterns("given"):
+        if found := item.search(text):
+            return str(found.group("given"))
+    return None
+
+
+def _correction(text: str, above: str) -> NextStep | None:
+    """The legal value that is most like the one that was given."""
+    values, given = legal_values(text), given_value(text)
+    if not given or given in values:
+        return None
+    meant = _nearest(given, values)
+    if meant is None:
+        return None
+    command = _set_argument(f"{above}\n{text}", meant)
+    return NextStep(text=f"“{given}” is not a legal value; “{meant}” is the nearest one.", command=command)
+
+
+def _correct_flag(text: str) -> NextStep | None:
+    """The flag that is most like one that vLLM does not know."""
+    found = _UNKNOWN.search(text)
+    flags = [word for word in found.group(1).split() if word.startswith("--")] if found else []
+    if not flags:
+        return None
+    given = flags[0].partition("=")[0]
+    known = advice_data()["flags"]["names"].split()
+    name = given[2:].replace("_", "-")
+    if name in known:
+        return NextStep(
+            text=f"{given} is a flag of vLLM 0.33: the release that runs is another one; ask it for its own.",
+            command="vllm --version; vllm serve --help=all | grep -e " + f"--{name}",
+        )
+    meant = _nearest(name, known)
+    if meant is None:
+        return None
+    return NextStep(
+        text=f"{given} is no flag of this release; --{meant} is the nearest one.",
+        command=f"vllm serve YOUR_ARGS --{meant}",
+    )
+
+
+def _nearest(given: str, values: Iterable[str]) -> str | None:
+    by_name = {value.lower(): value for value in values}
+    nearest = get_close_matches(given.lower(), list(by_name), 1, MIN_SIMILARITY)
+    return by_name[nearest[0]] if nearest else None
+
+
+def _set_argument(text: str, value: str) -> str:
+    """The command that sets the argument named in the message to a value; empty where none is named."""
+    if not _PLAIN_VALUE.match(value):
+        return ""
+    argument, field = _ARGUMENT.search(text), _FIELD.search(text)
+    if argument and field:
+        inner = json.dumps({field.group(2): value})
+        return f"vllm serve YOUR_ARGS {argument.group(1)} '{inner}'"
+    flag = argument.group(1) if argument else None
+    if field and flag is None:
+        flag = _flag(field.group(2))
+    return f"vllm serve YOUR_ARGS {flag} {value}" if flag else ""
+
+
+def _advice_in(text: str) -> Iterator[str]:
+    """Advice in a message; its first sentence states the error: it counts only with something to type."""
+    for at, sentence in enumerate(sentences(text)):
+        if is_advice(sentence) and (at or _command_in(sentence) or CHOICES.search(sentence)):
+            yield _cut(sentence)
+
+
+def _cut(sentence: str) -> str:
+    if len(sentence) <= MAX_QUOTE_CHARS:
+        return sentence
+    cut = sentence[:MAX_QUOTE_CHARS]
+    return cut[: max(cut.rfind(" "), MAX_QUOTE_CHARS // 2)].rstrip(" ,") + " …"
+
+
+def _command_in(quote: str) -> str:
+    """What the quote names as something to type."""
+    if found := _PIP.search(quote):
+        package = found.group(2)
+        return f"{found.group(1)} {package if _PLAIN_VALUE.match(package) else repr(package)}"
+    variables: Sequence[str] = _ASSIGNMENT.findall(quote)
+    if len(variables) == 1:
+        return f"{variables[0]} vllm serve YOUR_ARGS"
+    switch = _SWITCH.search(quote)
+    flag = _flag(switch.group(1)) if switch else None
+    return f"vllm serve YOUR_ARGS {flag}" if flag else ""
+
+
+def _flag(field: str) -> str | None:
+    """The flag of `vllm serve` that sets a field of a configuration."""
+    name = field.replace("_", "-")
+    return f"--{name}" if name in advice_data()["flags"]["names"].split() else None

@@ -1,0 +1,71 @@
+"""The lines, the sentences and the whole message of an error."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.extract.reader import read_log
+from app.knowledge.diagnosis.error_text import lines_above, message_lines, sentences, whole_message
+
+CORE = "(EngineCore pid=7) ERROR 03-14 09:26:40 [core.py:1] "
+
+
+def message_of(log: str) -> str:
+    reading = read_log(log)
+    cause = reading.errors.cause
+    assert cause is not None
+    return whole_message(reading, cause, cause.message, log)
+
+
+def test_a_message_ends_where_another_record_or_process_begins() -> None:
+    log = f"{CORE}ValueError: it is too much\n{CORE}Use less.\n(APIServer pid=1) INFO 03-14 09:26:41 [a.py:1] bye\n"
+
+    assert [line.text for line in message_lines(read_log(log))] == ["ValueError: it is too much", "Use less."]
+
+
+def test_the_lines_above_are_of_the_same_process() -> None:
+    log = f"{CORE}one\n(APIServer pid=1) two\n{CORE}ValueError: it is too much\n"
+
+    assert [line.text for line in lines_above(read_log(log))] == ["one"]
+
+
+def test_a_log_without_an_error_has_no_message() -> None:
+    reading = read_log("hello\n")
+
+    assert (message_lines(reading), lines_above(reading)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("It is. So do (e.g. `this`) or that.", ["It is.", "So do (e.g. `this`) or that."]),
+        ("ValueError: No.Please install it", ["No.", "Please install it"]),
+        ("Value error, too big [type=value_error, input_value=3, input_type=int]", ["too big"]),
+        ("No. Ask another.','type':'BadRequestError'", ["No.", "Ask another."]),
+        ("one\n  two", ["one", "two"]),
+    ],
+)
+def test_a_message_is_cut_into_sentences(text: str, wanted: list[str]) -> None:
+    assert list(sentences(text)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("log", "wanted"),
+    [
+        (
+            "ValueError: This backend is not valid here. Reason: ['head_size']",
+            "This backend is not valid here. Reason: ['head_size']",
+        ),
+        (
+            "ValueError: Unknown method of reading: x. Must be one of ['a', 'b']",
+            "Unknown method of reading: x.",
+        ),
+        ("KeyError: 'no parser of that name: x (chose from { a, b })'", "no parser of that name: x"),
+        (
+            "ValueError: it could not be read from one of:\nthe first,\nthe second.\nthe third",
+            "it could not be read from one of: the first, the second.",
+        ),
+    ],
+)
+def test_the_whole_message_holds_what_stands_behind_it_but_no_legal_values(log: str, wanted: str) -> None:
+    assert message_of(log) == wanted

@@ -1,0 +1,183 @@
+"""What an error message itself advises is quoted, and the nearest legal value is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.extract.reader import read_log
+from app.extract.redaction.redact import redact
+from app.extract.rules.patterns import pattern
+from app.knowledge.diagnosis.quoted_advice import (
+    MAX_QUOTE_CHARS,
+    advice_data,
+    given_value,
+    is_advice,
+    legal_values,
+    quoted_steps,
+)
+from app.knowledge.diagnosis.shapes import NextStep
+
+ROWS = [
+    pytest.param(row, id=f"{name}-{row['id']}")
+    for name in ("advice", "ignored", "given")
+    for row in advice_data()[name]
+]
+PYDANTIC = """\
+pydantic_core._pydantic_core.ValidationError: 1 validation error for {config}
+{field}
+  {message} [type={kind}, input_value={given}, input_type=str]
+    For further information visit https://errors.example.org/v/{kind}
+"""
+
+
+def steps(log: str) -> tuple[NextStep, ...]:
+    return quoted_steps(read_log(log), redact(log, private=True).text)[1]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_pattern_finds_its_hit_and_not_its_miss(row: dict[str, Any]) -> None:
+    rule = pattern(row["pattern"])
+
+    assert rule.search(row["hit"])
+    assert not rule.search(row["miss"])
+
+
+@pytest.mark.parametrize("row", advice_data()["advice"], ids=lambda row: row["id"])
+def test_a_hit_is_advice(row: dict[str, Any]) -> None:
+    assert is_advice(row["hit"])
+
+
+@pytest.mark.parametrize("row", advice_data()["ignored"], ids=lambda row: row["id"])
+def test_what_every_error_prints_is_no_advice(row: dict[str, Any]) -> None:
+    assert not is_advice(row["hit"])
+
+
+@pytest.mark.parametrize(
+    ("log", "quote", "command"),
+    [
+        (
+            (
+                "ValueError: To serve at least one request, 8.00 GiB KV cache is needed. Try increasing "
+                "`gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine."
+            ),
+            "Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine.",
+            "",
+        ),
+        (
+            "ImportError: the reader is missing. Please install fancy-reader with `pip install fancy-reader>=0.3`.",
+            "Please install fancy-reader with `pip install fancy-reader>=0.3`.",
+            "pip install 'fancy-reader>=0.3'",
+        ),
+        (
+            (
+                "RuntimeError: the length is over the limit. To allow it, set the env var "
+                "VLLM_ALLOW_LONG_MAX_MODEL_LEN=1."
+            ),
+            "To allow it, set the env var VLLM_ALLOW_LONG_MAX_MODEL_LEN=1.",
+            "VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 vllm serve YOUR_ARGS",
+        ),
+        (
+            (
+                "ValueError: the repository holds code of its own.\n"
+                "Please pass the argument `trust_remote_code=True` to allow it to be run."
+            ),
+            "Please pass the argument `trust_remote_code=True` to allow it to be run.",
+            "vllm serve YOUR_ARGS --trust-remote-code",
+        ),
+    ],
+)
+def test_advice_is_quoted_with_what_it_says_to_type(log: str, quote: str, command: str) -> None:
+    assert steps(log)[0] == NextStep(text=f"The message itself says: “{quote}”", command=command)
+
+
+def test_a_message_that_only_states_the_error_gives_none() -> None:
+    assert steps("ValueError: the sizes must be divisible by 8.") == ()
+    assert (
+        steps(
+            "RuntimeError: CUDA error: device-side assert triggered\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1"
+        )
+        == ()
+    )
+
+
+def test_a_log_without_an_error_gives_none() -> None:
+    assert steps("INFO 01-01 00:00:00 [a.py:1] Please install flashinfer for better performance.") == ()
+
+
+def test_a_mistyped_choice_is_set_right() -> None:
+    log = "vllm serve: error: argument --dtype: invalid choice: 'flaot16' (choose from 'auto', 'half', 'float16')"
+
+    assert steps(log)[0] == NextStep(
+        text="“flaot16” is not a legal value; “float16” is the nearest one.",
+        command="vllm serve YOUR_ARGS --dtype float16",
+    )
+
+
+def test_a_mistyped_field_of_a_configuration_is_set_right() -> None:
+    log = "vllm serve: error: argument --structured-outputs-config: " + PYDANTIC.format(
+        config="StructuredOutputsConfig",
+        field="backend",
+        message="Input should be 'auto', 'xgrammar' or 'guidance'",
+        kind="literal_error",
+        given="'xgramar'",
+    ).replace("pydantic_core._pydantic_core.ValidationError: ", "")
+
+    assert steps(log)[0].command == (
+        """vllm serve YOUR_ARGS --structured-outputs-config '{"backend": "xgrammar"}'"""
+    )
+
+
+def test_a_mistyped_flag_is_set_right() -> None:
+    assert steps("vllm: error: unrecognized arguments: --max-model-length 4096")[0] == NextStep(
+        text="--max-model-length is no flag of this release; --max-model-len is the nearest one.",
+        command="vllm serve YOUR_ARGS --max-model-len",
+    )
+
+
+def test_a_flag_of_another_release_is_not_called_mistyped() -> None:
+    assert "another one" in steps("vllm: error: unrecognized arguments: --kv-transfer-config {}")[0].text
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "given"),
+    [
+        ("invalid choice: 'x' (choose from 'a', 'b')", ("a", "b"), "x"),
+        ("invalid choice: x (choose from auto, half)", ("auto", "half"), "x"),
+        (
+            "Input should be 0, 1, 2 or 3 [type=enum, input_value=9, input_type=int]",
+            ("0", "1", "2", "3"),
+            "9",
+        ),
+        ("invalid tool call parser: h (chose from { hermes,mistral })", ("hermes", "mistral"), "h"),
+        ("Unknown quantization method: awq2. Must be one of ['awq', 'fp8'].", ("awq", "fp8"), "awq2"),
+        ("no choice here", (), None),
+    ],
+)
+def test_legal_values_and_what_was_given_are_read(
+    text: str, values: tuple[str, ...], given: str | None
+) -> None:
+    assert legal_values(text) == values
+    assert given_value(text) == given
+
+
+def test_a_long_quote_is_cut() -> None:
+    listed = ", ".join(f"'method-{number}'" for number in range(200))
+    quote = steps(f"ValueError: Unknown method: zzz. Must be one of [{listed}]")[0].text
+
+    assert len(quote) < MAX_QUOTE_CHARS + 40
+    assert quote.endswith(" …”")
+
+
+def test_a_secret_in_a_quote_is_masked() -> None:
+    secret = "hf_" + "aB3dE5fG7hJ9" * 3
+    log = f"OSError: the model is gated. Please pass HF_TOKEN={secret} to read it."
+
+    assert all(secret not in step.text + step.command for step in steps(log))
+
+
+def test_a_value_that_a_shell_would_run_is_never_put_into_a_command() -> None:
+    log = "error: argument --dtype: invalid choice: '$(reboot' (choose from 'auto', '$(reboot)')"
+
+    assert all("reboot" not in step.command for step in steps(log))
