@@ -13,7 +13,7 @@ from ipaddress import ip_network
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import ConfigError
@@ -44,126 +44,56 @@ class ApiKey(BaseModel):
     rate: str = KEY_RATE
 
 
-class Settings(BaseSettings):
-    """What an operator can choose; see the field descriptions, which the README repeats."""
+def _split(value: object) -> object:
+    """The parts of a comma-separated list, without blank ones."""
+    return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
-    model_config = SettingsConfigDict(
-        env_prefix="TRIAGE_", env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
-    )
 
-    database_url: str = Field(
-        "sqlite:///triage.db",
-        description="where everything is kept: sqlite:///FILE or postgresql+psycopg://…",
-    )
-    repo: Annotated[tuple[str, ...], NoDecode] = Field(
-        ("vllm-project/vllm",),
-        description="owner/name of the repositories to know, comma-separated; the first is the default",
-    )
-    github_token: SecretStr | None = Field(None, description="5,000 requests an hour in place of 60")
-    github_api_url: str = Field("https://api.github.com", description="GitHub's API origin")
-    webhook_secret: SecretStr | None = Field(
-        None, description="shared with GitHub, which signs its deliveries with it; without it none is taken"
-    )
-    admin_token: SecretStr | None = Field(
-        None, description="lets its holder judge which issues are the same; without it nobody may"
-    )
-    public_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="names by which others reach this server, comma-separated: /mcp answers to no other"
-    )
-    keep_days: int = Field(30, ge=1, le=3650, description="days a kept log stays")
-    rate_limit: str = Field(
-        "120/minute", description="requests of one client without an API key, per process; `off` for no limit"
-    )
-    api_keys: Annotated[tuple[ApiKey, ...], NoDecode] = Field(
-        (), description="name:key or name:key:1200/minute, comma-separated: clients that may ask more often"
-    )
-    trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="addresses or networks of proxies whose X-Forwarded-For is believed, comma-separated"
-    )
+def _none_if_blank(value: SecretStr | None) -> SecretStr | None:
+    stripped = value.get_secret_value().strip() if value else ""
+    return SecretStr(stripped) if stripped else None
 
-    @field_validator("github_token", "webhook_secret", "admin_token")
-    @classmethod
-    def _none_if_blank(cls, value: SecretStr | None) -> SecretStr | None:
-        stripped = value.get_secret_value().strip() if value else ""
-        return SecretStr(stripped) if stripped else None
 
-    @field_validator("database_url")
-    @classmethod
-    def _known_engine(cls, value: str) -> str:
-        if not value.startswith(("sqlite:///", "postgresql+psycopg://")):
-            raise ValueError("must begin with sqlite:/// or postgresql+psycopg://")
+def _secret(form: str, allowed: str) -> AfterValidator:
+    def check(value: SecretStr | None) -> SecretStr | None:
+        if value and not re.fullmatch(form, value.get_secret_value()):
+            raise ValueError(f"must be {allowed}")
         return value
 
-    @field_validator("repo", "public_hosts", "api_keys", "trusted_proxies", mode="before")
-    @classmethod
-    def _split(cls, value: object, info: ValidationInfo) -> object:
-        if not isinstance(value, str):
-            return value
-        parts = [part.strip() for part in value.split(",")]
-        kept = [part for part in parts if part or info.field_name == "repo"]
-        return tuple(map(_api_key, kept)) if info.field_name == "api_keys" else tuple(kept)
+    return AfterValidator(check)
 
-    @field_validator("repo")
-    @classmethod
-    def _repo_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if not value or not all(REPO_NAME.fullmatch(name) for name in value):
-            raise ValueError("must be owner/name, or several with commas between")
-        return tuple(dict.fromkeys(value))
 
-    @field_validator("github_token")
-    @classmethod
-    def _one_word(cls, value: SecretStr | None) -> SecretStr | None:
-        if value and not re.fullmatch(r"[\x21-\x7e]+", value.get_secret_value()):
-            raise ValueError("must be one word of printable ASCII")
-        return value
+def _known_engine(url: str) -> str:
+    if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
+        raise ValueError("must begin with sqlite:/// or postgresql+psycopg://")
+    return url
 
-    @field_validator("admin_token")
-    @classmethod
-    def _a_long_token(cls, value: SecretStr | None) -> SecretStr | None:
-        if value and not re.fullmatch(r"[\x21-\x7e]{8,500}", value.get_secret_value()):
-            raise ValueError("must be one word of 8 to 500 printable ASCII characters")
-        return value
 
-    @field_validator("public_hosts")
-    @classmethod
-    def _host_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        hosts = tuple(dict.fromkeys(host.lower() for host in value))
-        if not all(PUBLIC_HOST.fullmatch(host) for host in hosts):
-            raise ValueError("must be host names such as triage.example.org, comma-separated, without scheme")
-        return hosts
+def _repo_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names or not all(map(REPO_NAME.fullmatch, names)):
+        raise ValueError("must be owner/name, or several with commas between")
+    return tuple(dict.fromkeys(names))
 
-    @field_validator("rate_limit")
-    @classmethod
-    def _a_rate(cls, value: str) -> str:
-        return _rate(value)
 
-    @field_validator("api_keys")
-    @classmethod
-    def _names_once(cls, value: tuple[ApiKey, ...]) -> tuple[ApiKey, ...]:
-        if len({key.name for key in value}) < len(value):
-            raise ValueError("must not hold a name twice")
-        return value
+def _host_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    hosts = tuple(dict.fromkeys(map(str.lower, names)))
+    if not all(map(PUBLIC_HOST.fullmatch, hosts)):
+        raise ValueError("must be host names such as triage.example.org, comma-separated, without scheme")
+    return hosts
 
-    @field_validator("trusted_proxies")
-    @classmethod
-    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        try:
-            return tuple(str(ip_network(part, strict=False)) for part in value)
-        except ValueError:
-            raise ValueError("must be addresses or networks such as 10.0.0.0/8, comma-separated") from None
 
-    @field_validator("github_api_url")
-    @classmethod
-    def _api_origin(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError("must be an http:// or https:// address without query")
-        return value.rstrip("/")
+def _networks(parts: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(str(ip_network(part, strict=False)) for part in parts)
+    except ValueError:
+        raise ValueError("must be addresses or networks such as 10.0.0.0/8, comma-separated") from None
 
-    @property
-    def default_repo(self) -> str:
-        """The repository that short addresses such as `/issues/1` mean."""
-        return self.repo[0]
+
+def _api_origin(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("must be an http:// or https:// address without query")
+    return url.rstrip("/")
 
 
 def _rate(text: str) -> str:
@@ -171,6 +101,16 @@ def _rate(text: str) -> str:
     if rate != NO_LIMIT and not RATE.fullmatch(rate):
         raise ValueError("must be `off`, or a number per second, minute, hour or day such as 120/minute")
     return rate
+
+
+def _api_keys(value: object) -> object:
+    """The keys of a comma-separated list; values that are no text are left to their type."""
+    if not isinstance(value, str):
+        return value
+    keys = [_api_key(part.strip()) for part in value.split(",") if part.strip()]
+    if len({key.name for key in keys}) < len(keys):
+        raise ValueError("must not hold a name twice")
+    return tuple(keys)
 
 
 def _api_key(text: str) -> ApiKey:
@@ -181,6 +121,57 @@ def _api_key(text: str) -> ApiKey:
             "a key is 16 to 200 printable ASCII characters without comma and colon"
         )
     return ApiKey(name=found[1], key=SecretStr(found[2]), rate=_rate(found[3] or KEY_RATE))
+
+
+Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Secret = Annotated[SecretStr | None, AfterValidator(_none_if_blank)]
+
+
+class Settings(BaseSettings):
+    """What an operator can choose; see the field descriptions, which the README repeats."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="TRIAGE_", env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
+    )
+
+    database_url: Annotated[str, AfterValidator(_known_engine)] = Field(
+        "sqlite:///triage.db",
+        description="where everything is kept: sqlite:///FILE or postgresql+psycopg://…",
+    )
+    repo: Annotated[Words, AfterValidator(_repo_names)] = Field(
+        ("vllm-project/vllm",),
+        description="owner/name of the repositories to know, comma-separated; the first is the default",
+    )
+    github_token: Annotated[Secret, _secret(r"[\x21-\x7e]+", "one word of printable ASCII")] = Field(
+        None, description="5,000 requests an hour in place of 60"
+    )
+    github_api_url: Annotated[str, AfterValidator(_api_origin)] = Field(
+        "https://api.github.com", description="GitHub's API origin"
+    )
+    webhook_secret: Secret = Field(
+        None, description="shared with GitHub, which signs its deliveries with it; without it none is taken"
+    )
+    admin_token: Annotated[
+        Secret, _secret(r"[\x21-\x7e]{8,500}", "one word of 8 to 500 printable ASCII characters")
+    ] = Field(None, description="lets its holder judge which issues are the same; without it nobody may")
+    public_hosts: Annotated[Words, AfterValidator(_host_names)] = Field(
+        (), description="names by which others reach this server, comma-separated: /mcp answers to no other"
+    )
+    keep_days: int = Field(30, ge=1, le=3650, description="days a kept log stays")
+    rate_limit: Annotated[str, AfterValidator(_rate)] = Field(
+        "120/minute", description="requests of one client without an API key, per process; `off` for no limit"
+    )
+    api_keys: Annotated[tuple[ApiKey, ...], NoDecode, BeforeValidator(_api_keys)] = Field(
+        (), description="name:key or name:key:1200/minute, comma-separated: clients that may ask more often"
+    )
+    trusted_proxies: Annotated[Words, AfterValidator(_networks)] = Field(
+        (), description="addresses or networks of proxies whose X-Forwarded-For is believed, comma-separated"
+    )
+
+    @property
+    def default_repo(self) -> str:
+        """The repository that short addresses such as `/issues/1` mean."""
+        return self.repo[0]
 
 
 _METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"

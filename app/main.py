@@ -121,7 +121,6 @@ def create_app(
 
     app = FastAPI(
         title="vLLM Triage",
-        description="A vLLM crash log in; the known issue, what helps now and the state of the fix out.",
         version=__version__,
         lifespan=lifespan,
         docs_url=None,

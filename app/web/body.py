@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
@@ -95,14 +95,35 @@ def media_type_of(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def parse_model(model: type[Model], body: RawBody) -> Model:
-    """A body's fields as a model.
+def json_reader(
+    model: type[Model], limit_bytes: int, noun: str
+) -> Callable[[Request], Coroutine[Any, Any, Model]]:
+    """A dependency: a small JSON body as a model; `noun` is what a refusal calls it.
 
     Raises:
+        NotTextError: it is not sent as JSON, as which a form of another site cannot send it.
+        TooLargeError: over the limit.
         RequestValidationError: a field is at fault; and what `parse_body` raises.
     """
+
+    async def read(request: Request) -> Model:
+        if media_type_of(request) != JSON_TYPE:
+            raise NotTextError(f"Send the {noun} as {JSON_TYPE}.")
+        refusal = f"The {noun} is over the limit of {limit_bytes >> 10} KiB."
+        content = await read_limited(request, limit_bytes, refusal)
+        return validated(model, parse_body(RawBody(JSON_TYPE, content)))
+
+    return read
+
+
+def validated(model: type[Model], fields: Fields, *, strict: bool = True) -> Model:
+    """A body's fields as a model; `strict` where they come with JSON's own types.
+
+    Raises:
+        RequestValidationError: a field is missing, of another type or out of range.
+    """
     try:
-        return model.model_validate(parse_body(body), strict=True)
+        return model.model_validate(fields, strict=strict)
     except ValidationError as error:
         raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
 
@@ -197,25 +218,21 @@ def parse_body(body: RawBody) -> Fields:
 
 def _clean(fields: Fields) -> Fields:
     """The fields with clean texts; what `fields` holds is taken out of it, so that no log is held twice."""
-    cleaned: Fields = {}
-    for name in sorted(fields, key="log".__eq__):
-        value = fields.pop(name)
-        if isinstance(value, str) and name == "log":
-            check_is_text(value)
-            cleaned[name] = clean_log(value)
-        else:
-            cleaned[name] = clean_words(value) if isinstance(value, str) else value
-    return cleaned
+    return {name: _clean_value(name, fields.pop(name)) for name in sorted(fields, key="log".__eq__)}
+
+
+def _clean_value(name: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if name != "log":
+        return clean_words(value)
+    check_is_text(value)
+    return clean_log(value)
 
 
 def _parse_json(text: str) -> Fields:
     try:
-        value = json.loads(
-            text,
-            object_pairs_hook=_unique,
-            parse_constant=_no_constant,
-            parse_float=_number,
-        )
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_number)
     except MalformedError:
         raise
     except (ValueError, RecursionError):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import Depends, Query, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from app.extract.facts import Frozen
 from app.knowledge.diagnosis.diagnose import DiagnosedLog, diagnose_log
@@ -21,7 +20,7 @@ from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.web.answers.negotiate import ReplyDep
 from app.web.answers.openapi import api_router, diagnose_body, markdown_too, problems
 from app.web.answers.schemas import DiagnoseOptions, DiagnoseRequest
-from app.web.body import JSON_TYPE, RawBody, parse_body, read_form, read_json_or_text
+from app.web.body import JSON_TYPE, RawBody, parse_body, read_form, read_json_or_text, validated
 from app.web.deps import Services, ServicesDep
 from app.web.views.render import base_address, render_page, render_repo_page
 from app.web.views.version_line import match_stations
@@ -66,7 +65,7 @@ def diagnose_page(
 ) -> HTMLResponse:
     """The diagnosis of a pasted or uploaded log."""
     fields = {name: value for name, value in parse_body(body).items() if name in DiagnoseRequest.model_fields}
-    asked = validate_request(fields, strict=False)
+    asked = validated(DiagnoseRequest, fields, strict=False)
     found = ask(asked, services)
     return _page(
         services,
@@ -178,7 +177,7 @@ def post_diagnose(
     """
     fields = parse_body(body)
     if body.media_type == JSON_TYPE:
-        asked = validate_request(fields, strict=True)
+        asked = validated(DiagnoseRequest, fields)
     else:
         asked = DiagnoseRequest(log=fields["log"], **query.model_dump())
     found = ask(asked, services)
@@ -193,18 +192,6 @@ def post_diagnose(
 
     shape = KeptDiagnosis(**dict(found.diagnosis), kept=links) if links else found.diagnosis
     return reply(shape, markdown=markdown)
-
-
-def validate_request(fields: dict[str, Any], *, strict: bool) -> DiagnoseRequest:
-    """The request in a body's fields; `strict` where they come with JSON's own types.
-
-    Raises:
-        RequestValidationError: a field is missing, of another type or out of range.
-    """
-    try:
-        return DiagnoseRequest.model_validate(fields, strict=strict)
-    except ValidationError as error:
-        raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
 
 
 def ask(asked: DiagnoseRequest, services: Services) -> DiagnosedLog:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Depends, Path, Query, Request, Response
+from fastapi import Depends, Path, Query, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from app.errors import NotFoundError, NotTextError
+from app.errors import NotFoundError
 from app.extract.facts import Frozen
 from app.knowledge.cluster.judgements import Judgement, judge, judgements, undo
 from app.store.people.judgements import Verdict
 from app.web.answers.openapi import api_router, json_body, problems
 from app.web.answers.parameters import ChosenRepo, CursorText, RepoName, read_cursor, write_cursor
 from app.web.answers.schemas import NUMBER_MAX, IssueNumber, none_if_blank
-from app.web.body import JSON_TYPE, RawBody, media_type_of, parse_model, read_limited
+from app.web.body import json_reader
 from app.web.deps import ServicesDep, require_admin
 
 BODY_LIMIT_BYTES = 64 * 1024
@@ -40,12 +40,7 @@ class JudgementList(Frozen):
     next_cursor: str | None = None
 
 
-async def _read(request: Request, _admin: Annotated[None, Depends(require_admin)]) -> RawBody:
-    """The body of a request whose sender has proved to be the admin."""
-    if media_type_of(request) != JSON_TYPE:
-        raise NotTextError(f"Send the judgement as {JSON_TYPE}.")
-    refusal = f"The judgement is over the limit of {BODY_LIMIT_BYTES >> 10} KiB."
-    return RawBody(JSON_TYPE, await read_limited(request, BODY_LIMIT_BYTES, refusal))
+Sent = Annotated[JudgementRequest, Depends(json_reader(JudgementRequest, BODY_LIMIT_BYTES, "judgement"))]
 
 
 @router.post(
@@ -56,12 +51,10 @@ async def _read(request: Request, _admin: Annotated[None, Depends(require_admin)
     responses=problems(400, 401, 403, 404, 413, 415)
     | {200: {"model": Judgement, "description": "It was in force already."}},
     openapi_extra=json_body(JudgementRequest.model_json_schema()),
+    dependencies=[Depends(require_admin)],
 )
-def post_judgement(
-    body: Annotated[RawBody, Depends(_read)], services: ServicesDep, response: Response
-) -> Judgement:
+def post_judgement(asked: Sent, services: ServicesDep, response: Response) -> Judgement:
     """Put a judgement in force, in place of the pair's former one."""
-    asked = parse_model(JudgementRequest, body)
     repo = asked.repo or services.default_repo
     if repo not in services.settings.repo:
         raise NotFoundError(f"{repo} is not one of the repositories kept here.")

@@ -9,11 +9,11 @@ from fastapi import Depends, Request
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from app.errors import InputError, NotTextError
-from app.knowledge.issue.votes import SIGNALS, IssueVotes, Signal, Vote, vote
+from app.errors import InputError
+from app.knowledge.issue.votes import IssueVotes, Signal, Vote, vote
 from app.web.answers.openapi import api_router, json_body, problems
 from app.web.answers.parameters import Number, Repo, issue_routes
-from app.web.body import JSON_TYPE, RawBody, media_type_of, parse_model, read_limited
+from app.web.body import json_reader, read_limited
 from app.web.deps import ServicesDep
 from app.web.middleware.client import VisitorDep
 from app.web.middleware.origins import require_same_origin
@@ -39,27 +39,16 @@ class VoteRequest(BaseModel):
     value: Annotated[Vote, BeforeValidator(_no_flag)]
 
 
-async def _read(request: Request) -> bytes:
-    return await read_limited(request, BODY_BYTES, f"A vote is at most {BODY_BYTES >> 10} KiB.")
-
-
-async def _vote_request(request: Request, content: Annotated[bytes, Depends(_read)]) -> VoteRequest:
-    # A form of another site can send no JSON, so this type is also what keeps its votes out.
-    if media_type_of(request) != JSON_TYPE:
-        raise NotTextError(f"Send the vote as {JSON_TYPE}.")
-    return parse_model(VoteRequest, RawBody(JSON_TYPE, content))
-
-
-async def _form_vote(content: Annotated[bytes, Depends(_read)]) -> VoteRequest:
+async def _form_vote(request: Request) -> VoteRequest:
+    content = await read_limited(request, BODY_BYTES, f"A vote is at most {BODY_BYTES >> 10} KiB.")
     signal, _, value = dict(parse_qsl(content.decode("utf-8", "replace"))).get("vote", "").partition(":")
-    values: dict[str, Vote] = {"1": 1, "-1": -1, "0": 0}
-    known = next((name for name in SIGNALS if name == signal), None)
-    if known is None or value not in values:
-        raise InputError("vote: press one of the buttons below the issue.")
-    return VoteRequest(signal=known, value=values[value])
+    try:
+        return VoteRequest.model_validate({"signal": signal, "value": int(value)})
+    except ValueError:
+        raise InputError("vote: press one of the buttons below the issue.") from None
 
 
-JsonVote = Annotated[VoteRequest, Depends(_vote_request)]
+JsonVote = Annotated[VoteRequest, Depends(json_reader(VoteRequest, BODY_BYTES, "vote"))]
 FormVote = Annotated[VoteRequest, Depends(_form_vote)]
 
 

@@ -13,16 +13,15 @@ import hmac
 import json
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Literal
 
 import structlog
 from fastapi import Depends, Header, Request
 
 from app.errors import NotFoundError, NotTextError, TriageError
-from app.store.session import Store
 from app.web.answers.openapi import api_router, json_body, problems
 from app.web.answers.schemas import Taken
 from app.web.body import JSON_TYPE, MalformedError, media_type_of, read_limited
@@ -35,12 +34,8 @@ Outcome = Literal["stored", "seen", "ignored"]
 _LOG = structlog.get_logger(__name__)
 
 
-class TakeDelivery(Protocol):
-    """Stores what a delivery brings, as `ingest.webhook.take_delivery` does."""
-
-    def __call__(
-        self, store: Store, repos: Sequence[str], event: str, payload: Any, /, *, delivery_id: str
-    ) -> Outcome: ...
+TakeDelivery = Callable[..., Outcome]
+"""Stores what a delivery brings: `ingest.webhook.take_delivery`."""
 
 
 @dataclass(frozen=True, slots=True)
