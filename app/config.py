@@ -21,6 +21,7 @@ from app.errors import ConfigError
 LOG_LIMIT_BYTES = 10 * 1024 * 1024
 """Largest log accepted on any way in, in bytes of UTF-8 after decoding."""
 
+ENGINES = ("sqlite:///", "postgresql+psycopg://")
 REPO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 """`owner/name` as GitHub allows it."""
 
@@ -64,8 +65,8 @@ def _secret(form: str, allowed: str) -> AfterValidator:
 
 
 def _known_engine(url: str) -> str:
-    if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
-        raise ValueError("must begin with sqlite:/// or postgresql+psycopg://")
+    if not url.startswith(ENGINES):
+        raise ValueError(f"must begin with {' or '.join(ENGINES)}")
     return url
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, TextIO, Unpack
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, Unpack
 
 import typer
 
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from app.knowledge.issue.report import Report
 
 DiagnosisFormat = Literal["text", "json", "markdown"]
-ReportFormat = Literal["markdown", "json"]
-CommentFormat = Literal["markdown", "json"]
+TextFormat = Literal["markdown", "json"]
 VersionOption = Annotated[str | None, typer.Option(help="the vLLM version you run")]
 UrlOption = Annotated[str | None, typer.Option(help="ask this server in place of the own database")]
 
@@ -35,7 +35,7 @@ def extract(file: Annotated[str, typer.Argument(metavar="FILE|-")] = "-") -> Non
     from app.extract.jsonl import facts_lines
 
     failed = False
-    with _open_text(file) as lines:
+    with io.TextIOWrapper(_open(file), encoding="utf-8", errors="replace") as lines:
         for facts, fault in facts_lines(lines, "stdin" if file == "-" else file):
             if fault:
                 say(fault)
@@ -60,7 +60,7 @@ def diagnose(
     from app.knowledge.diagnosis.log_input import decode_log
     from app.knowledge.diagnosis.markdown import diagnosis_markdown
 
-    log = decode_log(_read_bytes(file))
+    log = decode_log(_read_log(file))
     repos = load_settings().repo
     answer = _diagnosis(url, log, repos=repos, vllm_version=vllm_version, gpu=gpu, model=model)
     shape = format_ or ("text" if sys.stdout.isatty() else "json")
@@ -79,13 +79,13 @@ def comment(
     event: Annotated[Path, typer.Option(metavar="FILE", help="the event of a workflow: GITHUB_EVENT_PATH")],
     url: UrlOption = None,
     format_: Annotated[
-        CommentFormat, typer.Option("--format", help="json: as GitHub's comment API takes it")
+        TextFormat, typer.Option("--format", help="json: as GitHub's comment API takes it")
     ] = "markdown",
 ) -> None:
     """One comment on an issue that was just opened, if it is a known one; otherwise nothing. Exit 0."""
     from app.knowledge.diagnosis.markdown import comment_markdown, read_event
 
-    issue = read_event(_read_bytes(str(event)).decode("utf-8", errors="replace"))
+    issue = read_event(_read_log(str(event)).decode("utf-8", errors="replace"))
     if issue is None:
         say("nothing to say: no opened issue that reports a failure")
         return
@@ -112,44 +112,34 @@ def _diagnosis(url: str | None, log: str, **question: Unpack[LogQuestion]) -> Di
     return ask(current_store(load_settings()), log, **question)
 
 
-def _read_bytes(file: str) -> bytes:
-    """The input, as it streams; refused as soon as it is over the limit."""
+def _open(file: str) -> BinaryIO:
     try:
-        if file == "-":
-            if sys.stdin.isatty():
-                say("paste the log, then end it with Ctrl-D on a line of its own")
-            return _read_limited(sys.stdin.buffer, "the log")
-        with Path(file).open("rb") as handle:
-            return _read_limited(handle, file)
+        return sys.stdin.buffer if file == "-" else Path(file).open("rb")
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror}") from None
 
 
-def _read_limited(handle: BinaryIO, name: str) -> bytes:
+def _read_log(file: str) -> bytes:
+    """The input, as it streams; refused as soon as it is over the limit."""
     data = bytearray()
     limit = LOG_LIMIT_BYTES
-    while chunk := handle.read(CHUNK_BYTES):
-        data += chunk
-        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            limit = 2 * LOG_LIMIT_BYTES  # two bytes a character; what it is as UTF-8 is looked at later
-        if len(data) > limit + len(codecs.BOM_UTF8):
-            allowed = LOG_LIMIT_BYTES // 1048576
-            raise TooLargeError(f"{name} is over the limit of {allowed} MiB: cut the start, keep the end")
+    if file == "-" and sys.stdin.isatty():
+        say("paste the log, then end it with Ctrl-D on a line of its own")
+    with _open(file) as handle:
+        while chunk := handle.read(CHUNK_BYTES):
+            data += chunk
+            if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                limit = 2 * LOG_LIMIT_BYTES  # two bytes a character; what it is as UTF-8 is looked at later
+            if len(data) > limit + len(codecs.BOM_UTF8):
+                name = "the log" if file == "-" else file
+                allowed = LOG_LIMIT_BYTES // 1048576
+                raise TooLargeError(f"{name} is over the limit of {allowed} MiB: cut the start, keep the end")
     return bytes(data)
-
-
-def _open_text(file: str) -> TextIO:
-    try:
-        if file == "-":
-            return sys.stdin
-        return Path(file).open(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise InputError(f"cannot read {file}: {error.strerror}") from None
 
 
 def report(
     issue: Annotated[str, typer.Argument(metavar="NUMBER|ISSUE-URL", help="which issue")],
-    format_: Annotated[ReportFormat, typer.Option("--format", help="how to answer")] = "markdown",
+    format_: Annotated[TextFormat, typer.Option("--format", help="how to answer")] = "markdown",
 ) -> None:
     """All that is known of one issue, fetched if not stored. Exit 1: not to be had; 2: not an issue."""
     from app.knowledge.issue.address import parse_issue_address

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from app.commands.database import current_store
-from app.config import REPO_NAME, Settings, load_settings
+from app.config import REPO_NAME, load_settings
 from app.errors import ConfigError
 from app.terminal.console import emit, say
 
@@ -77,32 +77,24 @@ def reextract(
 ) -> None:
     """Derive all facts, signatures and search terms again from the stored raw data, offline."""
     from app.knowledge.indexing.batches import rederive_all
+    from app.knowledge.indexing.diff import ReadingDiffs, diff_all, diffs_text
+    from app.store.schema import check_current
+    from app.store.session import open_store
     from app.terminal.progress import progress
 
     settings = load_settings()
     if diff:
-        _tell_diff(settings, examples=examples, format_=format_)
+        store = open_store(settings.database_url)
+        check_current(store)  # not migrated: nothing is to be written
+        diffs = {}
+        for repo in settings.repo:
+            with progress() as report:
+                diffs[repo] = diff_all(store, repo, report, examples=examples)
+        found = ReadingDiffs(repositories=diffs)
+        emit(found.model_dump_json(indent=2) if format_ == "json" else diffs_text(diffs))
         return
     store = current_store(settings)
     for repo in settings.repo:
         with progress() as report:
             result = rederive_all(store, repo, report)
         say(f"{repo}: {result.read} read again, {result.faults} could not be read")
-
-
-def _tell_diff(settings: Settings, *, examples: int, format_: DiffFormat) -> None:
-    from app.knowledge.indexing.diff import ReadingDiffs, diff_all, diffs_text
-    from app.store.schema import check_current
-    from app.store.session import open_store
-    from app.terminal.progress import progress
-
-    store = open_store(settings.database_url)
-    check_current(store)  # not migrated: nothing is to be written
-    diffs = {}
-    for repo in settings.repo:
-        with progress() as report:
-            diffs[repo] = diff_all(store, repo, report, examples=examples)
-    if format_ == "json":
-        emit(ReadingDiffs(repositories=diffs).model_dump_json(indent=2))
-    else:
-        emit(diffs_text(diffs))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from app.config import load_settings
+from app.config import ENGINES, load_settings
 from app.errors import ConfigError
 from app.terminal.console import emit, say
 
@@ -27,12 +28,8 @@ def backup(
     from app.store.session import open_store
     from app.terminal.progress import progress
 
-    store = open_store(load_settings().database_url)
-    try:
-        with progress() as report:
-            rows = back_up(store, path, report, force=force)
-    finally:
-        store.close()
+    with closing(open_store(load_settings().database_url)) as store, progress() as report:
+        rows = back_up(store, path, report, force=force)
     size = path.stat().st_size / (1 << 20)
     say(f"{path}: {sum(rows.values()):,} rows, {size:,.0f} MiB, checked")
 
@@ -63,20 +60,14 @@ def copy(
     from app.terminal.progress import progress
 
     for name, url in (("--from", source), ("--to", target)):
-        if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
-            raise ConfigError(f"{name} must begin with sqlite:/// or postgresql+psycopg://")
+        if not url.startswith(ENGINES):
+            raise ConfigError(f"{name} must begin with {' or '.join(ENGINES)}")
     file = sqlite_file(source)
     if file is not None and not file.exists():
         raise ConfigError(f"--from: there is no file {file}")
-    old, new = open_store(source), open_store(target)
-    try:
-        with progress() as report:
-            copied = copy_base(old, new, report)
-    finally:
-        old.close()
-        new.close()
-    rows = sum(copied.values())
-    say(f"{rows:,} rows in {len(copied)} tables are copied; row counts agree")
+    with closing(open_store(source)) as old, closing(open_store(target)) as new, progress() as report:
+        copied = copy_base(old, new, report)
+    say(f"{sum(copied.values()):,} rows in {len(copied)} tables are copied; row counts agree")
 
 
 def doctor(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from typing import Annotated
 
 import typer
 
-from app.config import Settings, load_settings
+from app.config import load_settings
 from app.errors import ConfigError
 from app.terminal.console import say
 
@@ -17,33 +18,27 @@ Port = Annotated[int, typer.Option(min=1, max=65535, help="port to listen on")]
 
 def up(host: Host = "127.0.0.1", port: Port = 8000) -> None:
     """Set up, load the starter cards, sync in the background, serve: the whole thing in one word."""
-    from app.server.run import check_port, serve
-
-    settings = load_settings()
-    check_port(host, port)
-    _prepare(settings)
-    if settings.github_token is None:
-        say("no TRIAGE_GITHUB_TOKEN: GitHub allows 60 requests an hour; with a token it is 5,000")
-    serve(settings, host=host, port=port, workers=1, sync_every_s=900.0, sync_now=True)
-
-
-def _prepare(settings: Settings) -> None:
     from app.knowledge.freshness import overview
     from app.knowledge.indexing.batches import load_starter_set
+    from app.server.run import check_port, serve
     from app.starter.cards import REPO as CARDS_REPO
     from app.store.schema import migrate as migrate_store
     from app.store.session import open_store
 
-    store = open_store(settings.database_url)
-    migrate_store(store)
-    if CARDS_REPO in settings.repo:
-        load_starter_set(store)
-    view = overview(store, settings.default_repo)
+    settings = load_settings()
+    check_port(host, port)
+    with closing(open_store(settings.database_url)) as store:
+        migrate_store(store)
+        if CARDS_REPO in settings.repo:
+            load_starter_set(store)
+        view = overview(store, settings.default_repo)
     if view.is_starter_only:
         say(f"the data is the starter set: {view.issues} known failures; a sync brings the rest")
     else:
         say(f"{view.issues} issues and {view.pulls} pull requests of {settings.default_repo} are stored")
-    store.close()
+    if settings.github_token is None:
+        say("no TRIAGE_GITHUB_TOKEN: GitHub allows 60 requests an hour; with a token it is 5,000")
+    serve(settings, host=host, port=port, workers=1, sync_every_s=900.0, sync_now=True)
 
 
 def serve(
@@ -86,7 +81,5 @@ def mcp() -> None:
     store = current_store(settings)
     if not overview(store, settings.default_repo).issues:
         say("nothing is stored yet: `triage up` loads the starter cards, `triage sync` the rest")
-    try:
+    with closing(store):
         build_server(Services(settings, store)).run("stdio")
-    finally:
-        store.close()

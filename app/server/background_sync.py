@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 import structlog
 
@@ -149,41 +149,28 @@ def outcome_line(result: SyncResult, store: Store, *, serving: bool = False) -> 
     return f"sync of {result.repo} stopped: {result.error.message}. What was fetched is stored; {figures}"
 
 
-def _stop_with_input() -> None:
-    """Interrupt the main thread when nobody holds the other end of the standard input any more."""
-
-    def watch() -> None:
-        with suppress(OSError):
-            while os.read(0, 1):
-                pass
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=watch, name="input", daemon=True).start()
-
-
 def main() -> None:
     """What `round_apart` starts: one round with the settings of the environment."""
     set_up_logging()
     os.nice(NICENESS)
+    threading.Thread(target=_interrupt_at_end_of_input, name="input", daemon=True).start()
     try:
-        _run()
+        settings = load_settings()
+        with closing(open_store(settings.database_url)) as store:
+            check_current(store)  # a newer program may have migrated it since the server began
+            sync_round(settings, store, threading.Event())
+    except TriageError as error:
+        say(f"the sync could not begin: {error.message}")
     except KeyboardInterrupt:
         _LOG.info("sync_stopped")
 
 
-def _run() -> None:
-    _stop_with_input()
-    try:
-        settings = load_settings()
-        store = open_store(settings.database_url)
-        check_current(store)  # a newer program may have migrated it since the server began
-    except TriageError as error:
-        say(f"the sync could not begin: {error.message}")
-        return
-    try:
-        sync_round(settings, store, threading.Event())
-    finally:
-        store.close()
+def _interrupt_at_end_of_input() -> None:
+    """Interrupt the main thread when nobody holds the other end of the standard input any more."""
+    with suppress(OSError):
+        while os.read(0, 1):
+            pass
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 if __name__ == "__main__":

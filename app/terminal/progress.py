@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import (
@@ -25,22 +25,13 @@ from rich.progress import (
 
 from app.terminal.console import say
 
+if TYPE_CHECKING:
+    from app.knowledge.indexing.batches import Progress as Stage
+    from app.store.backup.copy import CopyStep
+
 LINE_EVERY_S = 5.0
 WAITING = "waiting"
 """The stage that only announces a wait, in its note."""
-
-
-class StageReport(Protocol):
-    """One report of a long run, as `app.knowledge.indexing.batches.Progress` is."""
-
-    @property
-    def stage(self) -> str: ...
-    @property
-    def done(self) -> int: ...
-    @property
-    def total(self) -> int | None: ...
-    @property
-    def note(self) -> str: ...
 
 
 @contextmanager
@@ -49,7 +40,7 @@ def progress(
     *,
     now: Callable[[], float] = time.monotonic,
     console: Console | None = None,
-) -> Iterator[Callable[[StageReport], None]]:
+) -> Iterator[Callable[[Stage | CopyStep], None]]:
     """A report function; each note is printed once, and at once.
 
     Args:
@@ -58,13 +49,8 @@ def progress(
         console: where bars go; without one stderr, if that is a terminal.
     """
     console = console or Console(stderr=True, force_terminal=sys.stderr.isatty())
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[budget]}"),
-    )
+    words = TextColumn("{task.description}"), TextColumn("{task.fields[budget]}")
+    columns = words[0], BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), words[1]
     tasks: dict[str, TaskID] = {}
     notes: set[str] = set()
     last = now()
@@ -72,7 +58,7 @@ def progress(
         *columns, console=console, transient=True, disable=not console.is_terminal, get_time=now
     ) as bars:
 
-        def report(step: StageReport) -> None:
+        def report(step: Stage | CopyStep) -> None:
             nonlocal last
             if step.note and step.note not in notes:
                 notes.add(step.note)
@@ -82,8 +68,8 @@ def progress(
             if step.stage not in tasks:
                 tasks[step.stage] = bars.add_task(step.stage, total=None, budget="")
             left = budget()
-            words = f"{left:,} requests left" if left is not None else ""
-            bars.update(tasks[step.stage], completed=step.done, total=step.total, budget=words)
+            known = f"{left:,} requests left" if left is not None else ""
+            bars.update(tasks[step.stage], completed=step.done, total=step.total, budget=known)
             if bars.disable and now() - last >= LINE_EVERY_S:
                 last = now()
                 say(_line(next(task for task in bars.tasks if task.id == tasks[step.stage])))

@@ -121,7 +121,7 @@ PROBLEMS: dict[str, dict[str, str]] = tomllib.loads(
 
 def is_json_route(path: str) -> bool:
     """Whether programs, not people, read what this address answers."""
-    alone = {"/api", "/healthz", "/readyz", "/openapi.json"}
+    alone = {"/api", "/mcp", "/healthz", "/readyz", "/openapi.json"}
     return path.startswith(("/api/", "/webhooks/")) or path in alone
 
 

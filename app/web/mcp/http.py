@@ -12,13 +12,12 @@ from contextlib import asynccontextmanager
 
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.datastructures import MutableHeaders
-from starlette.responses import Response
+from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.web.answers.problems import PROBLEM_TYPE
-from app.web.answers.schemas import Problem
+from app.web.answers.problems import answer_problem
 from app.web.deps import Services
 from app.web.mcp.server import build_server
 
@@ -28,55 +27,38 @@ BODY_LIMIT_BYTES = 32 * 1024 * 1024
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 _REFUSALS = {
-    400: ("Malformed request", "Send one JSON-RPC message as application/json."),
-    403: ("Not allowed", "This origin is not allowed here; TRIAGE_PUBLIC_HOSTS names those that are."),
-    405: (
-        "Method not allowed",
-        "MCP is spoken here: send a POST. There are no sessions and no event stream.",
-    ),
-    406: ("Not acceptable", "Accept application/json and text/event-stream."),
-    413: ("Too large", f"A message may have {BODY_LIMIT_BYTES // 1048576} MiB. Cut the log's start."),
-    421: ("Not this host", "The server is not known by this name; TRIAGE_PUBLIC_HOSTS must hold it."),
+    400: "Send one JSON-RPC message as application/json.",
+    403: "This origin is not allowed here; TRIAGE_PUBLIC_HOSTS names those that are.",
+    405: "MCP is spoken here: send a POST. There are no sessions and no event stream.",
+    406: "Accept application/json and text/event-stream.",
+    413: f"A message may have {BODY_LIMIT_BYTES // 1048576} MiB. Cut the log's start.",
+    421: "The server is not known by this name; TRIAGE_PUBLIC_HOSTS must hold it.",
 }
 
 
 class McpDoor:
-    """ASGI endpoint: passes calls to the server that the lifespan opened, and words refusals as problems."""
+    """ASGI endpoint: passes calls to the opened server; its bare refusals become problems."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one call."""
         scope["route"] = ROUTE  # its template names the call in the metrics
-        if scope["method"] != "POST":
-            await _refusal(405, {"Allow": "POST"})(scope, receive, send)
-            return
-        speaker: ASGIApp = scope["app"].state.mcp
-        await speaker(scope, receive, _Worded(scope, receive, send))
+        refused = 0 if scope["method"] == "POST" else 405
 
+        async def send_unless_bare(message: Message) -> None:
+            nonlocal refused
+            if message["type"] == "http.response.start" and message["status"] in _REFUSALS:
+                is_bare = "json" not in Headers(raw=message["headers"]).get("content-type", "")
+                refused = message["status"] if is_bare else 0
+            if not refused:
+                await send(message)
 
-class _Worded:
-    """Sends what the library answers; its bare refusals in our words."""
-
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._scope, self._receive, self._send = scope, receive, send
-        self._is_done = False
-
-    async def __call__(self, message: Message) -> None:
-        if self._is_done:
-            return
-        is_refused = message["type"] == "http.response.start" and message["status"] in _REFUSALS
-        if is_refused and "json" not in MutableHeaders(scope=message).get("content-type", ""):
-            self._is_done = True
-            await _refusal(message["status"])(self._scope, self._receive, self._send)
-            return
-        await self._send(message)
-
-
-def _refusal(status: int, headers: dict[str, str] | None = None) -> Response:
-    title, detail = _REFUSALS[status]
-    problem = Problem(type="about:blank", title=title, status=status, detail=detail)
-    return Response(
-        problem.model_dump_json(exclude_none=True), status, headers=headers, media_type=PROBLEM_TYPE
-    )
+        if not refused:
+            speaker: ASGIApp = scope["app"].state.mcp
+            await speaker(scope, receive, send_unless_bare)
+        if refused:
+            headers = {"Allow": "POST"} if refused == 405 else None
+            answer = answer_problem(Request(scope), refused, _REFUSALS[refused], headers=headers)
+            await answer(scope, receive, send)
 
 
 ROUTE = Route(PATH, endpoint=McpDoor(), include_in_schema=False)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from mcp.types import CallToolResult, TextContent
+from mcp.types import CallToolResult
 from pydantic import BeforeValidator, Field
 
 from app.config import LOG_LIMIT_BYTES
@@ -37,19 +37,15 @@ from app.web.mcp.shapes import (
     DEFAULT_ANSWER_CHARS,
     MAX_ANSWER_CHARS,
     MIN_ANSWER_CHARS,
-    CauseShort,
     DiagnosisAnswer,
     FixAnswer,
-    FixShort,
     IssueHit,
     IssueShort,
     KnownAnswer,
     KnownShort,
     MatchShort,
     QuoteShort,
-    RemedyShort,
     SearchAnswer,
-    StepShort,
     ToolAnswer,
     fitted,
 )
@@ -58,6 +54,7 @@ MATCHES_MAX = 5
 REMEDIES_MAX = 8
 QUOTES_MAX = 12
 QUOTE_CHARS = 300
+FACTS = ("summary", "gpus", "models", "backends", "versions", "regression", "related")
 
 _VERSION = re.compile(r"v?[0-9A-Za-z][0-9A-Za-z.+_!-]{0,99}")
 _TEMPLATES: dict[type[ToolAnswer], str] = {
@@ -82,7 +79,7 @@ def _clean(value: Any) -> Any:
 
 
 def _log_text(value: Any) -> Any:
-    """A log without lone surrogates; its control characters are the log's reader's business."""
+    """A log without lone surrogates; its control characters are left to the reading of logs."""
     return without_surrogates(value) if isinstance(value, str) else value
 
 
@@ -156,22 +153,12 @@ class Tools:
         answer = DiagnosisAnswer.based_on(
             found,
             failure=found.failure.name if found.failure else "",
-            root_cause=CauseShort.based_on(found.root_cause) if found.root_cause else None,
-            workarounds=_short_remedies(found.workarounds),
-            matches=[
-                MatchShort.based_on(
-                    item,
-                    shared=item.why.shared,
-                    differs=item.why.differs,
-                    fix=FixShort.based_on(item.fix) if item.fix else None,
-                )
-                for item in found.matches[:MATCHES_MAX]
-            ],
-            next_steps=[StepShort.based_on(item) for item in found.next_steps],
+            workarounds=found.workarounds[:REMEDIES_MAX],
+            matches=[MatchShort.based_on(item, **dict(item.why)) for item in found.matches],
             issues=found.index.issues,
             as_of=found.index.as_of,
         )
-        return _result(answer, diagnosis_markdown(found), max_chars)
+        return fitted(answer, diagnosis_markdown(found), max_chars)
 
     def search_issues(
         self,
@@ -191,13 +178,8 @@ class Tools:
         diagnose_log.
         """
         known_version(version)
-        asked = IssueQuery(
-            q=query,
-            gpu=gpu,
-            model=model,
-            backend=backend,
-            vllm_version=version,
-        )
+        filters = {"gpu": gpu, "model": model, "backend": backend, "vllm_version": version}
+        asked = IssueQuery(q=query, **{name: value or None for name, value in filters.items()})
         if asked == IssueQuery(q=query) and not query.strip():
             raise InputError("query: give words to search by, or a gpu, model, backend or version.")
         page = self.services.cached(browse, self.services.default_repo, asked, limit=limit)
@@ -211,7 +193,7 @@ class Tools:
             for item in page.items
         ]
         answer = SearchAnswer.based_on(page, items=hits)
-        return _result(answer, answer_text(answer), max_chars)
+        return fitted(answer, answer_text(answer), max_chars)
 
     def get_issue(
         self, number: Number, repo: RepoName = None, max_chars: MaxChars = DEFAULT_ANSWER_CHARS
@@ -227,18 +209,15 @@ class Tools:
             found,
             failure_kind=facts.failure_kind if found.facts else None,
             error=facts.error.line if facts.error else "",
-            fix=FixShort.based_on(found.fix),
             workarounds=_remedies(found),
             cause=[item.text for item in facts.cause],
             quotes=[
                 QuoteShort.based_on(item, quote=item.quote[:QUOTE_CHARS])
                 for item in facts.evidence[:QUOTES_MAX]
             ],
-            **{name: getattr(facts, name) for name in ("summary", "gpus", "models", "backends", "versions")},
-            regression=facts.regression,
-            related=facts.related,
+            **{name: getattr(facts, name) for name in FACTS},
         )
-        return _result(answer, answer_text(answer), max_chars)
+        return fitted(answer, answer_text(answer), max_chars)
 
     def get_fix_status(
         self,
@@ -260,10 +239,8 @@ class Tools:
             vllm_version=version,
             versions_of=self.services.default_repo,
         )
-        answer = FixAnswer.based_on(
-            found, vllm_version=version, fix=FixShort.based_on(found.fix), workarounds=_remedies(found)
-        )
-        return _result(answer, answer_text(answer), max_chars)
+        answer = FixAnswer.based_on(found, vllm_version=version, workarounds=_remedies(found))
+        return fitted(answer, answer_text(answer), max_chars)
 
     def known_issues_of_version(
         self,
@@ -291,13 +268,7 @@ class Tools:
             for item in page.items
         ]
         answer = KnownAnswer.based_on(page, items=items)
-        return _result(answer, answer_text(answer), max_chars)
-
-
-def _result(answer: ToolAnswer, text: str, max_chars: int) -> CallToolResult:
-    short = fitted(answer, text, max_chars)
-    content = [TextContent(type="text", text=short.text)]
-    return CallToolResult(content=[*content], structured_content=short.data)
+        return fitted(answer, answer_text(answer), max_chars)
 
 
 def answer_text(answer: ToolAnswer) -> str:
@@ -305,15 +276,10 @@ def answer_text(answer: ToolAnswer) -> str:
     return render_markdown(_TEMPLATES[type(answer)], answer=answer)
 
 
-def _remedies(found: IssueAnswer) -> list[RemedyShort]:
-    return _short_remedies(remedies_of(found.facts, repo=found.repo, url=found.url)) if found.facts else []
-
-
-def _short_remedies(remedies: Sequence[Remedy]) -> list[RemedyShort]:
-    return [
-        RemedyShort.based_on(item, conditions=", ".join(item.conditions.words))
-        for item in remedies[:REMEDIES_MAX]
-    ]
+def _remedies(found: IssueAnswer) -> Sequence[Remedy]:
+    if found.facts is None:
+        return ()
+    return remedies_of(found.facts, repo=found.repo, url=found.url)[:REMEDIES_MAX]
 
 
 def issue_report(services: Services, repo: str | None, number: int) -> str:
