@@ -112,7 +112,7 @@ def create_app(
         current_default_thread_limiter().total_tokens = THREADS
         opened = store or open_store(settings.database_url)
         try:
-            with _at_work(app, opened, take, fetch) as services, _beside(opened, background):
+            with _at_work(app, opened, take, fetch, background) as services:
                 async with mcp_http.speaking(services) as app.state.mcp:
                     yield
         finally:
@@ -151,28 +151,27 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
 
 
 @contextmanager
-def _at_work(app: FastAPI, store: Store, take: TakeDelivery, fetch: FetchIssue) -> Iterator[Services]:
-    """The services over an open store, with all that the endpoints find in the application's state."""
+def _at_work(
+    app: FastAPI, store: Store, take: TakeDelivery, fetch: FetchIssue, background: Background | None
+) -> Iterator[Services]:
+    """The services over an open store, and all else that the endpoints find in the application's state.
+
+    Beside them one thread forgets what was kept too long, another runs `background`.
+    """
     state, settings = app.state, app.state.settings
     data_version = DataVersion(store.engine)
     state.services = Services(settings, store, AnswerCache(data_version.current), state.metrics.count_verdict)
     state.intake = Intake(partial(take, store, settings.repo))
     state.fetcher = Fetcher(partial(fetch, settings, store))
     state.metrics.watch(store, settings.repo, state.intake.waiting_bytes)
+    with suppress(StoreError):  # /readyz says what is wrong with it
+        forget_old(store)
     try:
-        yield state.services
+        with threads_beside(retention=partial(forget_regularly, store), background=background):
+            yield state.services
     finally:
         state.intake.close()
         data_version.close()
-
-
-@contextmanager
-def _beside(store: Store, background: Background | None) -> Iterator[None]:
-    """Threads beside the server: one forgets what was kept too long, another runs `background`."""
-    with suppress(StoreError):  # /readyz says what is wrong with it
-        forget_old(store)
-    with threads_beside(retention=partial(forget_regularly, store), background=background):
-        yield
 
 
 @contextmanager

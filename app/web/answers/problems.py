@@ -38,15 +38,13 @@ _DETAILS = {
 
 def install(app: FastAPI) -> None:
     """Let the handlers of this module answer for every exception."""
-    app.add_exception_handler(TriageError, _on_triage_error)
-    app.add_exception_handler(RequestValidationError, _on_validation_error)
-    app.add_exception_handler(HTTPException, _on_http_exception)
-    app.add_exception_handler(Exception, _on_unexpected)
+    app.exception_handler(TriageError)(_on_triage_error)
+    app.exception_handler(RequestValidationError)(_on_validation_error)
+    app.exception_handler(HTTPException)(_on_http_exception)
+    app.exception_handler(Exception)(_on_unexpected)
 
 
-def _on_triage_error(request: Request, error: Exception) -> Response:
-    if not isinstance(error, TriageError):
-        return _on_unexpected(request, error)
+def _on_triage_error(request: Request, error: TriageError) -> Response:
     kind = _TYPE_PREFIX + re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__.removesuffix("Error")).lower()
     detail, headers = error.message, None
     if isinstance(error, AdminTokenError):
@@ -61,9 +59,7 @@ def _on_triage_error(request: Request, error: Exception) -> Response:
     return answer_problem(request, error.status, detail, kind=kind, headers=headers)
 
 
-def _on_validation_error(request: Request, error: Exception) -> Response:
-    if not isinstance(error, RequestValidationError):
-        return _on_unexpected(request, error)
+def _on_validation_error(request: Request, error: RequestValidationError) -> Response:
     faults = field_faults(error.errors())
     if not is_json_route(request.url.path) and any(fault["loc"][0] == "path" for fault in error.errors()):
         return answer_problem(request, 404, _DETAILS[404])
@@ -83,9 +79,7 @@ def field_faults(errors: Sequence[Any]) -> list[FieldFault]:
     ]
 
 
-def _on_http_exception(request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):
-        return _on_unexpected(request, error)
+def _on_http_exception(request: Request, error: HTTPException) -> Response:
     status = error.status_code
     detail = _DETAILS.get(status) or f"{HTTPStatus(status).phrase}."
     headers = dict(error.headers or {})

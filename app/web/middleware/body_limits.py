@@ -14,13 +14,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.errors import TriageError
 
-BODY_TIMEOUT_S = 120.0
-"""For a whole body: 10 MiB at 85 KiB a second."""
-PAUSE_TIMEOUT_S = 20.0
-"""Between two parts of a body."""
-HELD_MAX_BYTES = 256 * 1024 * 1024
-"""Of all bodies of a worker together, from their first byte to the end of their answers."""
-
 
 class TooSlowError(TriageError):
     """A body did not arrive in time."""
@@ -36,11 +29,14 @@ class CrowdedError(TriageError):
 
 @dataclass(frozen=True, slots=True)
 class ReceivingLimits:
-    """Seconds and bytes; see the constants of this module."""
+    """How long a whole body may take (10 MiB at 85 KiB a second), and the time between two parts of it.
 
-    body_timeout_s: float = BODY_TIMEOUT_S
-    pause_timeout_s: float = PAUSE_TIMEOUT_S
-    held_max_bytes: int = HELD_MAX_BYTES
+    `held_max_bytes`: of all bodies of a worker together, from their first byte to the end of their answers.
+    """
+
+    body_timeout_s: float = 120.0
+    pause_timeout_s: float = 20.0
+    held_max_bytes: int = 256 * 1024 * 1024
 
 
 class LimitReceiving:

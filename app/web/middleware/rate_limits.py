@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from limits import RateLimitItem, parse
 from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -98,15 +99,10 @@ class LimitRequests:
 
     def _holder(self, scope: Scope) -> Holder | None:
         """Who holds the key that is sent; all are compared, so that the time reveals nothing."""
-        sent = b""
-        for name, value in scope["headers"]:
-            if name == b"x-api-key":
-                sent = value.strip()
-            elif name == b"authorization" and value[:7].lower() == b"bearer " and not sent:
-                sent = value[7:].strip()
-        if not sent:
-            return None
-        digest = _digest(sent)
+        headers = Headers(scope=scope)
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        sent = headers.get("x-api-key") or (token if kind.lower() == "bearer" else "")
+        digest = _digest(sent.strip().encode("latin-1"))
         found = [holder for holder in self._holders if hmac.compare_digest(digest, holder.digest)]
         return found[0] if found else None
 

@@ -38,12 +38,8 @@ class GuidePage:
 def guide_pages() -> dict[str, GuidePage]:
     """All pages by name, in the order of the contents list `index.md`."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in guide_dir().glob("*.md")}
-    order = ["index", *_linked_pages(texts["index"])]
+    order = ["index", *re.findall(r"\]\(([a-z-]+)\.md\)", texts["index"])]
     return {name: _render(name, texts[name]) for name in order}
-
-
-def _linked_pages(text: str) -> list[str]:
-    return re.findall(r"\]\(([a-z-]+)\.md\)", text)
 
 
 def _render(name: str, text: str) -> GuidePage:

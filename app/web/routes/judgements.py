@@ -20,7 +20,7 @@ from app.web.deps import ServicesDep, require_admin
 BODY_LIMIT_BYTES = 64 * 1024
 _KIND = "judgements"
 
-router = api_router("judgements", prefix="/api/v1/judgements")
+router = api_router("judgements", prefix="/api/v1/judgements", dependencies=[Depends(require_admin)])
 
 
 class JudgementRequest(BaseModel):
@@ -51,7 +51,6 @@ Sent = Annotated[JudgementRequest, Depends(json_reader(JudgementRequest, BODY_LI
     responses=problems(400, 401, 403, 404, 413, 415)
     | {200: {"model": Judgement, "description": "It was in force already."}},
     openapi_extra=json_body(JudgementRequest.model_json_schema()),
-    dependencies=[Depends(require_admin)],
 )
 def post_judgement(asked: Sent, services: ServicesDep, response: Response) -> Judgement:
     """Put a judgement in force, in place of the pair's former one."""
@@ -68,7 +67,6 @@ def post_judgement(asked: Sent, services: ServicesDep, response: Response) -> Ju
     operation_id="list_judgements",
     summary="The judgements in force, the newest first; with `ended=true` the whole audit trail",
     responses=problems(401, 403),
-    dependencies=[Depends(require_admin)],
 )
 def get_judgements(
     services: ServicesDep,
@@ -89,7 +87,6 @@ def get_judgements(
     operation_id="undo_judgement",
     summary="Take a judgement back; it stays in the audit trail",
     responses=problems(401, 403, 404),
-    dependencies=[Depends(require_admin)],
 )
 def delete_judgement(
     judgement_id: Annotated[int, Path(alias="id", ge=1, le=NUMBER_MAX)], services: ServicesDep

@@ -6,16 +6,13 @@ script of our own, so that nothing is loaded from elsewhere and the page needs n
 
 from __future__ import annotations
 
-from functools import lru_cache
-from importlib.util import find_spec
-from pathlib import Path
+from importlib.resources import files
 from typing import Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse
 
 from app import __version__
-from app.errors import ConfigError
 from app.knowledge.freshness import freshness
 from app.paths import static_dir
 from app.store.engine.sync_lock import sync_holder
@@ -37,19 +34,6 @@ _AGE = {"Cache-Control": "public, max-age=86400"}
 Asset = Literal["swagger-ui.css", "swagger-ui-bundle.js"]
 
 
-@lru_cache(maxsize=1)
-def assets_dir() -> Path:
-    """The folder of Swagger UI's files.
-
-    Raises:
-        ConfigError: the package that ships them is not installed.
-    """
-    found = find_spec("fastapi_offline")
-    if found is None or not found.submodule_search_locations:
-        raise ConfigError("fastapi-offline is not installed: it ships the files of /docs")
-    return Path(found.submodule_search_locations[0]) / "static"
-
-
 @router.get("/docs", include_in_schema=False)
 def docs() -> HTMLResponse:
     """The page."""
@@ -59,7 +43,8 @@ def docs() -> HTMLResponse:
 @router.get("/docs/{name}", include_in_schema=False)
 def asset(name: Asset) -> FileResponse:
     """A file of Swagger UI."""
-    return FileResponse(assets_dir() / name, media_type=_TYPES[name], headers=_AGE)
+    path = str(files("fastapi_offline") / "static" / name)
+    return FileResponse(path, media_type=_TYPES[name], headers=_AGE)
 
 
 @router.get("/healthz", operation_id="healthz", summary="The process answers")

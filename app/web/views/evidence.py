@@ -132,32 +132,9 @@ SHOWN_BYTES = 40_000
 
 LINK_REL = "nofollow ugc noopener"
 
-_TAGS = {
-    "a",
-    "blockquote",
-    "br",
-    "code",
-    "del",
-    "em",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "hr",
-    "li",
-    "ol",
-    "p",
-    "pre",
-    "s",
-    "strong",
-    "table",
-    "tbody",
-    "td",
-    "th",
-    "thead",
-    "tr",
-    "ul",
-}
+_WORDS = {"a", "br", "code", "del", "em", "s", "strong"}
+_BLOCKS = {"blockquote", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "ul"}
+_TABLES = {"table", "tbody", "td", "th", "thead", "tr"}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -225,7 +202,7 @@ def render_markdown(text: str) -> Markup:
         return Markup('<pre class="orig">{}</pre>').format(text[:TEXT_LIMIT])
     html = nh3.clean(
         _markdown().render(text),
-        tags=_TAGS,
+        tags=_WORDS | _BLOCKS | _TABLES,
         attributes={"a": {"href"}, "ol": {"start"}, "*": set()},
         attribute_filter=_absolute_only,
         url_schemes={"http", "https"},

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from app.extract.facts import FixState, Outcome, Regression
-from app.knowledge.fix.shapes import FixElsewhere, FixView
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.labels import FOR_YOU, plural
 
 THIN_SPACE = "\u2009"
@@ -37,28 +37,23 @@ _FIX_SIGNS: dict[FixState, tuple[str, str]] = {
 def fix_sign(fix: FixView | None) -> FixSign:
     """The sign of a fix state; without one it is unknown. "Fixed" names its pull request and release."""
     if fix is None:
-        return FixSign("q", "q", "Fix unknown")
-    if fix.elsewhere is not None and fix.elsewhere.state == "merged":
-        return FixSign(*_FIX_SIGNS[fix.state], _merged_elsewhere(fix.elsewhere))
-    by = f" by {fix.pr}" if fix.pr else ""
-    release = f", in {version(fix.released_in)}" if fix.released_in else ""
+        return FixSign(*_FIX_SIGNS["unknown"], "Fix unknown")
+    other = fix.elsewhere
+    if other is not None and other.state == "merged":
+        release = f"in {other.repo} {version(other.released_in)}" if other.released_in else "not released"
+        return FixSign(*_FIX_SIGNS[fix.state], f"Merged in {other.pr}, {release}")
     early = fix.earliest_possible
-    waits = f", {version(early)} at the earliest" if early else ", not released"
+    pull, by = (f", {fix.pr}", f" by {fix.pr}") if fix.pr else ("", "")
     words: dict[FixState, str] = {
-        "fixed": f"Fixed{by}{release}",
-        "merged_unreleased": f"Merged{', ' + fix.pr if fix.pr else ''}{waits}",
-        "in_progress": f"In progress{', ' + fix.pr if fix.pr else ''}",
+        "fixed": f"Fixed{by}" + (f", in {version(fix.released_in)}" if fix.released_in else ""),
+        "merged_unreleased": f"Merged{pull}, "
+        + (f"{version(early)} at the earliest" if early else "not released"),
+        "in_progress": f"In progress{pull}",
         "not_fixed": "Not fixed",
         "closed_unresolved": "Closed unresolved",
         "unknown": "Fix unknown",
     }
-    css, icon = _FIX_SIGNS[fix.state]
-    return FixSign(css, icon, words[fix.state])
-
-
-def _merged_elsewhere(other: FixElsewhere) -> str:
-    release = f", in {other.repo} {version(other.released_in)}" if other.released_in else ", not released"
-    return f"Merged in {other.pr}{release}"
+    return FixSign(*_FIX_SIGNS[fix.state], words[fix.state])
 
 
 def fix_advice(fix: FixView | None) -> str:

@@ -94,16 +94,15 @@ def _with_you(stations: list[Station], yours: str, regression: Regression) -> li
     if mine is None:
         return stations
     # a culprit has no version and a version that cannot be read has no order: both stay where they are
-    before = [
-        index
-        for index, station in enumerate(stations)
-        if (theirs := ordered(station.version)) is not None and theirs <= mine
-    ]
-    place = before[-1] + 1 if before else 0
-    first, fixed = ordered(regression.first_failing), ordered(regression.fixed_in)
+    places = [ordered(station.version) for station in stations]
+    place = max(
+        (at + 1 for at, theirs in enumerate(places) if theirs is not None and theirs <= mine), default=0
+    )
+    last, first, fixed = map(
+        ordered, (regression.last_working, regression.first_failing, regression.fixed_in)
+    )
     inside = first is not None and first <= mine and (fixed is None or mine < fixed)
     note = "inside the failing range" if inside else ""
-    last = ordered(regression.last_working)
     if last is not None and mine <= last:
         note = "before it began"
     elif fixed is not None and mine >= fixed:
