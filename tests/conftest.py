@@ -6,7 +6,7 @@ import math
 import os
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -134,12 +134,19 @@ def own_postgresql() -> Iterator[PostgreSQL]:
 
 
 @pytest.fixture(scope="session")
-def _migrated_postgresql(postgresql: PostgreSQL) -> str:
-    url = postgresql.new_database()
-    store = open_store(url)
+def _postgresql_template(postgresql: PostgreSQL) -> str:
+    """The name of a migrated database that nobody has open."""
+    store = open_store(postgresql.new_database())
     migrate(store)
     store.close()
-    return url
+    name = store.engine.url.database
+    assert name
+    return name
+
+
+@pytest.fixture(scope="session")
+def _migrated_postgresql(postgresql: PostgreSQL, _postgresql_template: str) -> str:
+    return postgresql.new_database(_postgresql_template)
 
 
 @pytest.fixture(scope="session")
@@ -149,6 +156,29 @@ def _migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     migrate(store)
     store.close()
     return path
+
+
+@pytest.fixture(scope="session")
+def new_store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Store]]:
+    """Makes a migrated, empty archive on an engine, for a base that several tests read and none changes."""
+    opened: list[Store] = []
+
+    def make(engine: str) -> Store:
+        if engine == "sqlite":
+            path = tmp_path_factory.mktemp("base") / "triage.db"
+            shutil.copyfile(request.getfixturevalue("_migrated_sqlite"), path)
+            url = f"sqlite:///{path}"
+        else:
+            template = request.getfixturevalue("_postgresql_template")
+            url = request.getfixturevalue("postgresql").new_database(template)
+        opened.append(open_store(url))
+        return opened[-1]
+
+    yield make
+    for store in opened:
+        store.close()
 
 
 def _empty(store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,11 +18,9 @@ import httpx
 import uvicorn
 
 from app.config import Settings
-from app.knowledge.indexing.batches import load_starter_set
 from app.main import create_app
-from app.store.schema import migrate
-from app.store.session import open_store
 from tests.loopback import free_port, wait_until
+from tests.starter_base import starter_file
 
 CRASH = """\
 (APIServer pid=412) INFO 06-03 03:12:44 [api_server.py:866] vLLM API server version 0.19.0
@@ -38,10 +37,7 @@ START_TIMEOUT_S = 60.0
 def starter_settings(folder: Path, **more: Any) -> Settings:
     """Settings over a migrated SQLite file with the starter cards in it."""
     settings = Settings(database_url=f"sqlite:///{folder}/triage.db", _env_file=None, **more)  # type: ignore[call-arg]
-    store = open_store(settings.database_url)
-    migrate(store)
-    load_starter_set(store)
-    store.close()
+    shutil.copyfile(starter_file(), folder / "triage.db")
     return settings
 
 

@@ -336,7 +336,6 @@ def test_a_serving_process_loads_no_learner() -> None:
 ACROSS = {
     "tests",
     "tests/bench",
-    "tests/match",
     "tests/browser",
     "tests/extract",
     "tests/ingest",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import sqlite3
@@ -17,44 +16,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.command import LIMIT, LOG, environment_of, one_line, triage, triage_process
 from tests.loopback import free_port
-
-LIMIT = 10 * 1024 * 1024
-
-LOG = """\
-(EngineCore_DP0 pid=71) ERROR 03-02 10:11:12 [core.py:866] EngineCore failed to start.
-(EngineCore_DP0 pid=71) ERROR 03-02 10:11:12 [core.py:866] Traceback (most recent call last):
-(EngineCore_DP0 pid=71) ERROR 03-02 10:11:12 [core.py:866]   File "/opt/venv/lib/python3.12/site-packages/vllm/v1/core/kv_cache_utils.py", line 700, in check_enough_kv_cache_memory
-(EngineCore_DP0 pid=71) ERROR 03-02 10:11:12 [core.py:866] ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.
-"""
-
-
-def triage(
-    *arguments: str | Path, folder: Path, given: bytes = b"", **settings: str
-) -> subprocess.CompletedProcess[bytes]:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("TRIAGE_")}
-    environment |= {"TRIAGE_GITHUB_API_URL": "http://127.0.0.1:9", **settings}
-    return subprocess.run(
-        [sys.executable, "-m", "app.cli", *map(str, arguments)],
-        cwd=folder,
-        env={**environment, "PYTHONPATH": str(Path(__file__).parents[1])},
-        input=given,
-        capture_output=True,
-        check=False,
-        timeout=120,
-    )
-
-
-def one_line(answer: subprocess.CompletedProcess[bytes]) -> str:
-    """What was said on stderr; it must be a single line without a traceback."""
-    text = answer.stderr.decode().strip()
-    assert "\n" not in text, text
-    assert "Traceback" not in text
-    return text
 
 
 def test_an_unknown_command_is_wrong_usage(tmp_path: Path) -> None:
-    answer = triage("frobnicate", folder=tmp_path)
+    answer = triage_process("frobnicate", folder=tmp_path)
     assert answer.returncode == 2
     assert b"frobnicate" in answer.stderr
 
@@ -235,7 +202,7 @@ def test_reextract_diff_of_an_older_base_says_to_migrate(tmp_path: Path) -> None
 
 
 def test_diagnose_answers_json_in_a_pipe_and_tells_by_its_exit_code(tmp_path: Path) -> None:
-    answer = triage("diagnose", "-", folder=tmp_path, given=LOG.encode())
+    answer = triage_process("diagnose", "-", folder=tmp_path, given=LOG.encode())
     found = json.loads(answer.stdout)
     assert answer.returncode == (0 if found["verdict"] in {"same", "likely"} else 3)
     assert found["root_cause"]["message"] == "No available memory for the cache blocks."
@@ -255,21 +222,17 @@ def test_a_server_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
     assert "does not answer" in one_line(answer)
 
 
-@pytest.fixture
-def started(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes], Path]]:
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, subprocess.Popen[bytes], Path]]:
     """`triage up` in an empty folder, with a GitHub that cannot be reached."""
+    folder = tmp_path_factory.mktemp("up")
     port = free_port()
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("TRIAGE_")}
-    environment |= {
-        "TRIAGE_GITHUB_API_URL": "http://127.0.0.1:9",
-        "PYTHONPATH": str(Path(__file__).parents[1]),
-    }
-    said = tmp_path / "said.txt"
+    said = folder / "said.txt"
     with said.open("wb") as errors:
         server = subprocess.Popen(
             [sys.executable, "-m", "app.cli", "up", "--port", str(port)],
-            cwd=tmp_path,
-            env=environment,
+            cwd=folder,
+            env=environment_of(),
             stderr=errors,
             stdout=subprocess.DEVNULL,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.test_cli import triage
+from tests.command import triage
 
 
 def test_an_empty_base_is_one_clear_line(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ PATHS = {
 }
 WIDTHS = (360, 768, 1280)
 EVERY_TIME = {("signature", 1280)}
-KNOWN_SHIFTS = {("issue", 768): 0.0125, ("regressions", 360): 0.0107, ("regressions-version", 360): 0.0107}
+KNOWN_SHIFTS = {("issue", 768): 0.0125}
 """Pages that still move a little where a line wraps once its last part arrives; the limit is 0.005, good is 0.1."""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_cli import one_line, triage
+from tests.command import one_line, triage
 
 REPO = "vllm-project/vllm"
 ROW = {

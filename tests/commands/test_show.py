@@ -9,8 +9,8 @@ import pytest
 
 from app.store.schema import migrate
 from app.store.session import open_store
+from tests.command import one_line, triage
 from tests.knowledge.made_week import WEEK, put_week
-from tests.test_cli import one_line, triage
 
 
 @pytest.fixture(scope="module")

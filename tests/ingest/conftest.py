@@ -29,11 +29,11 @@ MODES = pytest.mark.parametrize(
     [
         pytest.param([], "sqlite", id="numbered-sqlite", marks=pytest.mark.long),
         pytest.param(["--cursor"], "sqlite", id="cursor-sqlite"),
-        pytest.param(["--cursor"], "postgresql", id="cursor-postgresql"),
+        pytest.param(["--cursor"], "postgresql", id="cursor-postgresql", marks=pytest.mark.long),
         pytest.param([], "postgresql", id="numbered-postgresql", marks=pytest.mark.long),
     ],
 )
-"""How the simulator pages, and where it is stored. GitHub pages by cursor."""
+"""How the simulator pages, and where it is stored. GitHub pages by cursor; `tests/ingest/sync` runs on both engines."""
 API = "https://api.github.test"
 TOKEN = "ghs_notARealToken0123456789"
 START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -258,18 +258,22 @@ def shared_folder() -> Path:
     return Path(given) if given else Path(__file__).parents[2].parent / "shared"
 
 
-@pytest.fixture(scope="session")
-def simulator_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def make_simulator_data(made: Path, issues: int) -> Path:
+    """Fills a folder with what the simulator serves."""
     shared = shared_folder()
     if not (shared / "github-sim" / "make_data.py").exists():
         pytest.skip(f"the GitHub simulator is not in {shared} (set TRIAGE_SHARED)")
-    made = tmp_path_factory.mktemp("simdata")
     subprocess.run(
-        [sys.executable, str(shared / "github-sim" / "make_data.py"), str(made), "--issues", "700"],
+        [sys.executable, str(shared / "github-sim" / "make_data.py"), str(made), "--issues", str(issues)],
         check=True,
         capture_output=True,
     )
     return made
+
+
+@pytest.fixture(scope="session")
+def simulator_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_simulator_data(tmp_path_factory.mktemp("simdata"), 700)
 
 
 @pytest.fixture

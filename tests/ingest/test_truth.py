@@ -242,6 +242,9 @@ sys.exit(0 if result.complete else str(result.error))
 """
 
 
+@pytest.mark.parametrize(
+    "empty_url", [pytest.param("sqlite", marks=pytest.mark.long), "postgresql"], indirect=True
+)
 def test_two_syncs_at_once_lose_no_row(empty_url: str, tmp_path: Path, simulate: Callable[..., Any]) -> None:
     data = tmp_path / "data"
     script = shared_folder() / "github-sim" / "make_data.py"

@@ -24,9 +24,15 @@ from app.store.session import Store, open_store
 from app.web.routes.webhooks import BODY_LIMIT_BYTES
 from ingest.github.client import GitHubClient
 from ingest.sync.sync import sync
-from tests.ingest.conftest import REPO, TOKEN, Simulator
+from tests.ingest.conftest import REPO, TOKEN, Simulator, make_simulator_data
 
 SECRET = "the secret of this test"
+
+
+@pytest.fixture(scope="module")
+def simulator_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Few issues, as here all are really read."""
+    return make_simulator_data(tmp_path_factory.mktemp("few"), 60)
 
 
 @pytest.fixture

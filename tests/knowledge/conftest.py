@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -17,18 +18,19 @@ from tests.samples import REPO
 Keep = Callable[..., int]
 
 
+def keep_in(store: Store, *records: IssueRecord | CommentRecord | ReleaseRecord, repo: str = REPO) -> int:
+    """Stores and reads what it is given; returns the repository's key."""
+    issues = [item for item in records if isinstance(item, IssueRecord)]
+    with store.unit_of_work() as session:
+        repo_id = add_repository(session, repo)
+        save_issues(session, repo_id, issues)
+        save_comments(session, repo_id, [item for item in records if isinstance(item, CommentRecord)])
+        save_releases(session, repo_id, [item for item in records if isinstance(item, ReleaseRecord)])
+        derive_issues(session, repo_id, repo, [item.number for item in issues])
+    return repo_id
+
+
 @pytest.fixture
 def keep(store: Store) -> Keep:
-    """Stores and reads what it is given; returns the repository's key."""
-
-    def put(*records: IssueRecord | CommentRecord | ReleaseRecord, repo: str = REPO) -> int:
-        issues = [item for item in records if isinstance(item, IssueRecord)]
-        with store.unit_of_work() as session:
-            repo_id = add_repository(session, repo)
-            save_issues(session, repo_id, issues)
-            save_comments(session, repo_id, [item for item in records if isinstance(item, CommentRecord)])
-            save_releases(session, repo_id, [item for item in records if isinstance(item, ReleaseRecord)])
-            derive_issues(session, repo_id, repo, [item.number for item in issues])
-        return repo_id
-
-    return put
+    """`keep_in` the test's archive."""
+    return partial(keep_in, store)

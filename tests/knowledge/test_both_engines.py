@@ -12,13 +12,13 @@ import pytest
 from app.bench.cases import find_logs, load_pinned, read_texts
 from app.bench.rewrite import rewrite
 from app.knowledge.diagnosis.diagnose import diagnose
-from app.knowledge.indexing.batches import load_starter_set
 from app.paths import cards_dir
 from app.starter.cards import read_cards
 from app.store.backup.copy import copy_base
 from app.store.session import Store
 from ingest.importer import import_paths
 from tests.samples import REPO
+from tests.starter_base import put_cards
 
 TOP = 5
 LOGS = 100
@@ -41,7 +41,7 @@ def answers(store: Store, logs: Sequence[str]) -> list[Answer]:
 def test_both_engines_answer_the_logs_of_the_cards_alike(
     sqlite_store: Store, postgresql_store: Store
 ) -> None:
-    load_starter_set(sqlite_store)
+    put_cards(sqlite_store)
     copy_base(sqlite_store, postgresql_store)
     logs = [
         rewrite(card.log, card.number, "kubernetes") for card in read_cards(cards_dir())[::SHARE] if card.log

@@ -11,13 +11,14 @@ import pytest
 import time_machine
 
 from app.knowledge.freshness import STALE_AFTER, freshness, overview, status
-from app.knowledge.indexing.batches import load_starter_set
+from app.paths import cards_dir
 from app.store.engine.sync_lock import sync_lock
 from app.store.github.issues import add_repository
 from app.store.github.sync_state import begin_run, end_run, save_cursor
 from app.store.session import Store
 from tests.knowledge.conftest import Keep
 from tests.samples import EARLY, LATE, REPO, a_pull, a_release, an_issue, fenced, marlin_log
+from tests.starter_base import put_cards
 
 
 def run(store: Store, outcome: str, at=EARLY, repo: str = REPO, **figures) -> None:
@@ -119,14 +120,15 @@ def test_issues_and_pull_requests_are_counted(store: Store, keep: Keep) -> None:
 
 
 def test_a_base_of_cards_only_says_so(store: Store) -> None:
-    loaded = load_starter_set(store)
+    put_cards(store)
+    loaded = len(list(cards_dir().glob("*.toml")))
     found = overview(store, REPO)
 
     assert (found.is_starter_only, found.issues, found.from_cards) == (True, loaded, loaded)
 
 
 def test_a_base_with_a_real_issue_is_no_starter_set(store: Store, keep: Keep) -> None:
-    load_starter_set(store)
+    put_cards(store)
     keep(an_issue(1))
 
     assert overview(store, REPO).is_starter_only is False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import shutil
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,12 +14,11 @@ import pytest
 
 from app.extract.facts import Facts
 from app.knowledge.diagnosis.diagnose import diagnose
-from app.knowledge.indexing.batches import load_starter_set
 from app.paths import cards_dir
 from app.starter.cards import REPO, Card, CardError, card_facts, parse_card, read_card, read_cards
-from app.store.schema import migrate
 from app.store.session import Store, open_store
 from tests.rows import over_rows
+from tests.starter_base import starter_file
 
 CARDS = read_cards(cards_dir())
 LINES: dict[str, dict[str, str]] = tomllib.loads(
@@ -34,9 +34,9 @@ every_card = over_rows("card", CARDS, label=lambda card: str(card.number))
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """Nothing but the starter cards."""
-    store = open_store(f"sqlite:///{tmp_path_factory.mktemp('cards')}/triage.db")
-    migrate(store)
-    load_starter_set(store)
+    path = tmp_path_factory.mktemp("cards") / "triage.db"
+    shutil.copyfile(starter_file(), path)
+    store = open_store(f"sqlite:///{path}")
     yield store
     store.close()
 

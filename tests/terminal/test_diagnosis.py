@@ -16,7 +16,7 @@ import pytest
 from app.errors import ServerError, TriageError
 from app.remote import diagnose_remotely
 from app.terminal.diagnosis import WIDTH_MAX, print_diagnosis
-from tests.test_cli import LIMIT, LOG, one_line, triage
+from tests.command import LIMIT, LOG, one_line, triage
 from tests.web.conftest import SAME, UNKNOWN
 from tests.web.injections import INJECTIONS
 from tests.web.test_injections import DIAGNOSIS, with_text

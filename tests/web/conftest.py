@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -480,6 +481,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     module = metafunc.module.__name__.rpartition(".")[2]
     if "engine" in metafunc.fixturenames and module in ON_BOTH_ENGINES and not chosen:
         metafunc.parametrize("engine", ENGINES)
+
+
+ASK_MCP = {"test_fuzz", "test_origins", "test_rate_limits", "test_server", "test_service"}
+"""Modules that ask `/mcp`. To the others its server is not started: that takes most of an application's start."""
+
+
+@pytest.fixture(autouse=True)
+def _without_mcp(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.module.__name__.rpartition(".")[2] not in ASK_MCP:
+        monkeypatch.setattr("app.main.mcp_http.speaking", lambda _services: nullcontext())
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from app.store.people.judgements import save_judgement
 from app.store.session import Store
 from app.store.tables import VOTE
 from tests.knowledge.made_clusters import BODY, OLD, ONE, SOLE, TWO, facts_of, group, link, put, report, told
+from tests.rows import over_rows
 from tests.samples import EARLY, REPO, a_comment, a_pull, a_release
 
 DAY = timedelta(days=1)
@@ -71,7 +72,7 @@ def test_a_list_is_cut_into_parts(store: Store) -> None:
 
 
 @pytest.mark.usefixtures("stored")
-@pytest.mark.parametrize(
+@over_rows(
     ("asked", "found"),
     [
         ({"min_size": 2}, [ONE, TWO]),
@@ -116,7 +117,7 @@ def test_a_report_s_signature_leads_to_the_biggest_cluster_that_holds_it(store: 
 
 
 @pytest.mark.usefixtures("stored")
-@pytest.mark.parametrize("asked", ["s1-ffffffffffff", "", "x" * 90, "s1-\x00"])
+@over_rows("asked", ["s1-ffffffffffff", "", "x" * 90, "s1-\x00"])
 def test_an_unknown_id_is_not_found(store: Store, asked: str) -> None:
     with pytest.raises(NotFoundError, match="no signature"):
         current_id(store, REPO, asked)

@@ -16,12 +16,12 @@ from app.knowledge.diagnosis.excerpts import (
     marked_pieces,
 )
 from app.knowledge.diagnosis.shapes import MatchLine
-from app.knowledge.indexing.batches import load_starter_set
 from app.paths import cards_dir
 from app.starter.cards import read_cards
 from app.store.session import Store
 from tests.knowledge.conftest import Keep
 from tests.samples import FOREIGN_LOG, HEALTHY_LOG, REPO, a_comment, a_traceback, an_issue, fenced, marlin_log
+from tests.starter_base import put_cards
 
 LOG = marlin_log()
 
@@ -252,7 +252,7 @@ def test_an_unknown_number_has_no_lines(store: Store, keep: Keep) -> None:
 
 
 def test_what_only_a_card_tells_is_quoted_from_the_card_s_log(store: Store) -> None:
-    load_starter_set(store)
+    put_cards(store)
     with store.reading() as session:
         told = {
             card.number: (card.log.splitlines(), issue_excerpt(session, 1, card.number))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
+from app.errors import InputError
 from app.extract.facts import Regression
-from app.knowledge.diagnosis.markdown import diagnosis_markdown
+from app.knowledge.diagnosis.markdown import NewIssue, comment_markdown, diagnosis_markdown, read_event
 from app.knowledge.diagnosis.shapes import (
     Diagnosis,
     IndexState,
@@ -26,10 +26,12 @@ from app.knowledge.diagnosis.shapes import (
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.remedies import Remedy
 from app.knowledge.text.quoting import code, escape
-from tests.samples import REPO
+from tests.served import CRASH
+from tests.web.conftest import MATCHES, REPO, SAME, UNKNOWN, URL
+from tests.web.injections import INJECTIONS
+from tests.web.test_injections import DIAGNOSIS, shape, tokens, with_text
 
-URL = f"https://github.com/{REPO}/issues/39288"
-RENDER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+CARD_URL = f"https://github.com/{REPO}/issues/39288"
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -64,12 +66,12 @@ HOSTILE = [
 
 
 def a_diagnosis(text: str = "a thing", **more: Any) -> Diagnosis:
-    remedy = Remedy(action=f"x {text}", kind="flag", outcome="works", repo=REPO, number=39288, url=URL)
+    remedy = Remedy(action=f"x {text}", kind="flag", outcome="works", repo=REPO, number=39288, url=CARD_URL)
     match = Match(
         number=39288,
         repo=REPO,
         title=text,
-        url=URL,
+        url=CARD_URL,
         state="open",
         score=0.97,
         band="same",
@@ -94,20 +96,6 @@ def a_diagnosis(text: str = "a thing", **more: Any) -> Diagnosis:
         "index": IndexState(issues=15818, as_of=datetime(2026, 6, 3, 6, tzinfo=UTC)),
     }
     return Diagnosis(**{**told, **more})
-
-
-def tokens(text: str) -> list[Token]:
-    return [inner for token in RENDER.parse(text) for inner in (token, *(token.children or ()))]
-
-
-def shape(text: str) -> list[tuple[str, str]]:
-    """What the text makes: all tokens but words and code, with their targets."""
-    kept = [
-        token
-        for token in tokens(text)
-        if token.type not in {"text", "inline", "code_inline", "softbreak", "text_special"}
-    ]
-    return [(token.type, str(token.attrs.get("href", token.attrs.get("src", "")))) for token in kept]
 
 
 def words(text: str) -> str:
@@ -184,12 +172,12 @@ def test_a_remedy_tells_outcome_and_source() -> None:
         by="maintainer",
         repo=REPO,
         number=39288,
-        url=URL,
+        url=CARD_URL,
     )
 
     text = diagnosis_markdown(a_diagnosis(workarounds=(remedy,)))
 
-    assert f"\n- `--enforce-eager`: did not help, reported by the maintainer, [#39288]({URL})\n" in text
+    assert f"\n- `--enforce-eager`: did not help, reported by the maintainer, [#39288]({CARD_URL})\n" in text
 
 
 @pytest.mark.parametrize(
@@ -224,3 +212,104 @@ def test_without_the_issue_s_lines_there_are_no_blocks_of_code() -> None:
     empty = a_diagnosis().matches[0].model_copy(update={"excerpt": ()})
 
     assert "```" not in diagnosis_markdown(a_diagnosis(matches=(empty,)))
+
+
+# The comment on a newly opened issue
+
+
+BODY = f"It dies at start on an H100.\n\n```text\n{CRASH}```\n"
+
+
+def event(title: str = "[Bug]: it dies", body: str | None = BODY, **more: Any) -> str:
+    """What GitHub sends; `more` are further fields of the issue."""
+    issue = {"number": 77, "title": title, "body": body, "user": {"login": "someone"}, **more}
+    return json.dumps({"action": "opened", "issue": issue, "repository": {"full_name": REPO}, "sender": {}})
+
+
+def opened(**more: Any) -> NewIssue:
+    found = read_event(event(**more))
+    assert found is not None
+    return found
+
+
+def test_a_report_s_log_is_read_without_its_prose() -> None:
+    issue = opened()
+
+    assert issue.log.strip() == CRASH.strip()
+    assert (issue.number, issue.repo, issue.facts.gpus) == (77, REPO, ("H100",))
+    assert issue.vllm_version == "0.19.0"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param(event(pull_request={"url": "x"}), id="pull request"),
+        pytest.param(event(title="[Feature]: support a new model", body="Please add it."), id="no failure"),
+        pytest.param(event(title="", body=None), id="empty"),
+        pytest.param(event().replace('"opened"', '"labeled"'), id="another action"),
+    ],
+)
+def test_what_is_no_reported_failure_is_left_alone(told: str) -> None:
+    assert read_event(told) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "no json", "[]", "{}", '{"issue": 1}', "[" * 100_000, '{"issue": {"number": 1}}']
+)
+def test_what_is_no_event_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="GITHUB_EVENT_PATH"):
+        read_event(text)
+
+
+def test_a_known_issue_is_told_with_evidence_remedies_and_what_is_missing() -> None:
+    bare = SAME.model_copy(update={"environment": LogEnvironment()})
+    text = comment_markdown(opened(body=BODY.replace(" on an H100", "")), bare)
+
+    assert text.startswith("This looks like a known issue:")
+    assert f"[#39288]({URL}39288)" in text
+    assert "- `--moe-backend triton`: works" in text
+    assert "did not help" not in text
+    assert SAME.root_cause
+    assert SAME.root_cause.quote in text
+    assert "The report does not state the GPU and the model;" in text
+    assert "#42583" not in text  # a match that is only related
+
+
+def test_what_the_report_tells_is_not_asked_for() -> None:
+    assert "does not state" not in comment_markdown(opened(), SAME)
+
+
+def test_a_likely_match_is_told_as_one() -> None:
+    likely = SAME.model_copy(update={"verdict": "likely", "matches": MATCHES[1:]})
+
+    assert comment_markdown(opened(), likely).startswith("This may be a known issue:")
+
+
+@pytest.mark.parametrize(
+    "diagnosis",
+    [
+        UNKNOWN,
+        SAME.model_copy(update={"verdict": "related", "matches": MATCHES[2:]}),
+        SAME.model_copy(update={"matches": ()}),
+    ],
+)
+def test_nothing_is_said_of_what_is_at_most_related(diagnosis: Diagnosis) -> None:
+    assert comment_markdown(opened(), diagnosis) == ""
+
+
+@pytest.mark.parametrize("link", ["See #39288.", f"Same as {URL}39288?", f"Like {REPO}#30579"])
+def test_nothing_is_said_where_the_report_names_the_issue(link: str) -> None:
+    assert comment_markdown(opened(body=f"{BODY}\n{link}"), SAME) == ""
+
+
+def test_an_issue_is_not_its_own_duplicate() -> None:
+    assert comment_markdown(opened(number=39288), SAME) == ""
+
+
+@pytest.mark.parametrize("attack", INJECTIONS)
+def test_hostile_texts_change_nothing_of_the_comment_s_shape(attack: str) -> None:
+    issue = opened()
+    text = comment_markdown(issue, with_text(DIAGNOSIS, INJECTIONS[attack]))
+
+    assert shape(text) == shape(comment_markdown(issue, DIAGNOSIS))
+    assert not [token for token in tokens(text) if token.type == "text" and "@INTRUDER" in token.content]

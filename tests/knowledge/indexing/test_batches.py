@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from sqlalchemy import event, text
@@ -18,14 +20,18 @@ from app.knowledge.indexing import derive
 from app.knowledge.indexing.batches import Progress, load_starter_set, quiet, rederive_all
 from app.knowledge.indexing.derive import derive_issues
 from app.knowledge.indexing.diff import ReadingDiff, diff_all
+from app.paths import cards_dir
+from app.starter.cards import CardError
 from app.store.derived.readings import Reading, find_facts, find_kept_readings, save_readings, stale_numbers
 from app.store.github.comments import save_comments
-from app.store.github.issues import save_issues
+from app.store.github.counts import count_issues
+from app.store.github.issues import find_issue, find_repository, save_issues
 from app.store.records import LinkRecord
 from app.store.session import Store
 from app.store.tables import metadata
 from tests.knowledge.conftest import Keep
 from tests.samples import LATE, REPO, a_comment, a_pull, an_issue, fenced, marlin_log, rope_log
+from tests.starter_base import put_cards
 
 
 def differing(diff: ReadingDiff) -> dict[str, tuple[int, int, int]]:
@@ -50,7 +56,7 @@ def other_rules(monkeypatch: pytest.MonkeyPatch, change: Callable[[Facts], Facts
 
 
 def test_under_the_same_rules_nothing_would_change(store: Store, keep: Keep) -> None:
-    load_starter_set(store)
+    put_cards(store)
     keep(
         an_issue(
             1, title="[Bug]: on 2x A100", body=fenced("Same as #2, since 0.9.0. On vLLM 0.9.1.", marlin_log())
@@ -261,3 +267,73 @@ def test_many_that_read_the_same_issues_at_once_do_not_collide(store: Store, kee
         stale = stale_numbers(session, repo_id, RULES_VERSION)
     assert sorted(map(tuple, counts)) == sorted(map(tuple, postings))
     assert stale == []
+
+
+# The starter cards, loaded into an empty base
+
+
+CARDS = len(list(cards_dir().glob("*.toml")))
+
+
+def counts(store: Store) -> dict[str, int] | None:
+    with store.reading() as session:
+        repo_id = find_repository(session, REPO)
+        return None if repo_id is None else count_issues(session, repo_id)
+
+
+def test_an_empty_base_gets_all_cards(store: Store) -> None:
+    assert load_starter_set(store) == CARDS
+    assert counts(store) == {"issues": CARDS, "pulls": 0, "from_cards": CARDS}
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Path:
+    """A folder of two cards."""
+    folder = tmp_path / "few"
+    folder.mkdir()
+    for path in sorted(cards_dir().glob("*.toml"))[:2]:
+        shutil.copy(path, folder)
+    return folder
+
+
+def test_a_second_time_nothing_is_loaded(store: Store) -> None:
+    put_cards(store)
+
+    assert load_starter_set(store) == 0
+
+
+def test_a_base_that_holds_issues_gets_none(store: Store, keep: Keep) -> None:
+    keep(an_issue(1))
+
+    assert load_starter_set(store) == 0
+    assert counts(store) == {"issues": 1, "pulls": 0, "from_cards": 0}
+
+
+def test_a_base_of_pull_requests_only_gets_them(store: Store, keep: Keep, few: Path) -> None:
+    keep(a_pull(1))
+
+    assert load_starter_set(store, few) == 2
+
+
+def test_a_base_of_another_repository_gets_them(store: Store, keep: Keep, few: Path) -> None:
+    keep(an_issue(1), repo="other/engine")
+
+    assert load_starter_set(store, few) == 2
+
+
+def test_a_card_becomes_an_issue_that_says_where_it_is_from(store: Store) -> None:
+    put_cards(store)
+    with store.reading() as session:
+        issue = find_issue(session, 1, 39288)
+
+    assert issue is not None
+    assert (issue.origin, issue.url, issue.raw) == ("card", f"https://github.com/{REPO}/issues/39288", None)
+
+
+def test_one_faulty_card_keeps_all_out(store: Store, tmp_path: Path) -> None:
+    shutil.copytree(cards_dir(), tmp_path / "cards")
+    (tmp_path / "cards" / "1-broken.toml").write_text("number = 'one'")
+
+    with pytest.raises(CardError, match=r"^1-broken\.toml: "):
+        load_starter_set(store, tmp_path / "cards")
+    assert counts(store) is None

@@ -12,7 +12,7 @@ from app.extract.text.document import IssueText
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.indexing import derive
 from app.knowledge.indexing import derive as linking
-from app.knowledge.indexing.batches import load_starter_set, rederive_all
+from app.knowledge.indexing.batches import rederive_all
 from app.knowledge.indexing.derive import SIMILAR_MAX, DeriveResult, derive_issues
 from app.store.derived.links import find_similar
 from app.store.derived.readings import find_facts, links_from, stale_numbers
@@ -35,6 +35,7 @@ from tests.samples import (
     marlin_log,
     rope_log,
 )
+from tests.starter_base import put_cards
 
 CARD = 39288
 
@@ -165,7 +166,7 @@ def test_a_pull_request_is_never_a_match(store: Store, keep: Keep) -> None:
 
 @pytest.fixture
 def started(store: Store) -> Store:
-    load_starter_set(store)
+    put_cards(store)
     return store
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 from app.errors import InputError
 from app.knowledge.issue.browse import FACET_VALUES, IssuePage, IssueQuery, browse
 from app.store.session import Store
-from tests.knowledge.conftest import Keep
+from tests.conftest import ENGINES
+from tests.knowledge.conftest import Keep, keep_in
+from tests.rows import over_rows
 from tests.samples import EARLY, LATE, REPO, a_pull, an_issue, fenced, marlin_log, rope_log
 
 HUB = "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH"
@@ -23,9 +26,12 @@ def found(store: Store, **query: Any) -> list[int]:
     return [issue.number for issue in page.items]
 
 
-@pytest.fixture
-def base(store: Store, keep: Keep) -> Store:
-    keep(
+@pytest.fixture(scope="module", params=ENGINES)
+def base(request: pytest.FixtureRequest, new_store: Callable[[str], Store]) -> Store:
+    """Four issues and a pull request, to be read only."""
+    store = new_store(request.param)
+    keep_in(
+        store,
         an_issue(
             1,
             title="[Bug]: marlin refuses the weight",
@@ -50,7 +56,7 @@ def base(store: Store, keep: Keep) -> Store:
     return store
 
 
-@pytest.mark.parametrize(
+@over_rows(
     ("query", "numbers"),
     [
         ({}, [4, 3, 2, 1]),
@@ -82,10 +88,8 @@ def test_every_filter_must_hold(base: Store, query: dict[str, Any], numbers: lis
     assert found(base, **query) == numbers
 
 
-@pytest.mark.parametrize(
-    "name", ["gpu", "arch", "model", "backend", "error_type", "vllm_version", "label", "q"]
-)
-@pytest.mark.parametrize("value", ["zzz", "'; DROP TABLE issue; --", "%", "\x00", "🦙" * 40])
+@over_rows("name", ["gpu", "arch", "model", "backend", "error_type", "vllm_version", "label", "q"])
+@over_rows("value", ["zzz", "'; DROP TABLE issue; --", "%", "\x00", "🦙" * 40])
 def test_a_value_that_stands_nowhere_finds_nothing_and_is_no_error(
     base: Store, name: str, value: str
 ) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from app.errors import NotFoundError
 from app.extract.redaction.redact import BLOCK
-from app.knowledge.indexing.batches import load_starter_set
 from app.knowledge.issue.relations import Graph, issue_graph
 from app.knowledge.issue.stored import load_issue
 from app.knowledge.issue.view import ALIKE_MAX, ClusterLine, load_issue_page, view_issue
@@ -21,6 +20,7 @@ from app.store.session import Store
 from app.store.tables import metadata
 from tests.knowledge.conftest import Keep
 from tests.samples import LATE, REPO, a_comment, a_pull, a_release, an_issue, fenced, marlin_log
+from tests.starter_base import put_cards
 
 
 def _graph(store: Store) -> Graph:
@@ -154,7 +154,7 @@ def test_the_fix_is_seen_from_a_version(store: Store, keep: Keep) -> None:
 
 
 def test_a_card_s_log_is_shown_while_only_the_card_tells(store: Store) -> None:
-    load_starter_set(store)
+    put_cards(store)
     view = view_issue(store, REPO, 39288)
 
     assert view.origin == "card"
@@ -162,7 +162,7 @@ def test_a_card_s_log_is_shown_while_only_the_card_tells(store: Store) -> None:
 
 
 def test_github_s_text_is_shown_once_it_is_there(store: Store, keep: Keep) -> None:
-    load_starter_set(store)
+    put_cards(store)
     keep(an_issue(39288, body="GitHub's text"))
     view = view_issue(store, REPO, 39288)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from fastapi.testclient import TestClient
 
+from tests.rows import over_rows
 from tests.web.conftest import MATCHES, SAME, Room
 
 LOG = {"log": "RuntimeError: CUDA error: an illegal memory access was encountered"}
@@ -19,8 +20,8 @@ ROUTES = [
 ]
 
 
-@pytest.mark.parametrize("max_chars", [200, 350, 1000, 5000, 20_000])
-@pytest.mark.parametrize("path", ROUTES)
+@over_rows("max_chars", [200, 350, 1000, 5000, 20_000])
+@over_rows("path", ROUTES)
 def test_a_read_fits_its_budget(client: TestClient, path: str, max_chars: int) -> None:
     answer = client.get(path, params={"max_chars": max_chars})
 
@@ -29,8 +30,8 @@ def test_a_read_fits_its_budget(client: TestClient, path: str, max_chars: int) -
     assert answer.json()
 
 
-@pytest.mark.parametrize("max_chars", [200, 350, 1000, 5000, 20_000])
-@pytest.mark.parametrize("headers", [{}, MARKDOWN])
+@over_rows("max_chars", [200, 350, 1000, 5000, 20_000])
+@over_rows("headers", [{}, MARKDOWN])
 def test_a_diagnosis_fits_its_budget(
     client: TestClient, room: Room, headers: dict[str, str], max_chars: int
 ) -> None:
@@ -43,7 +44,7 @@ def test_a_diagnosis_fits_its_budget(
     assert ("truncated" in answer.text) is not bool(headers)
 
 
-@pytest.mark.parametrize("max_chars", ["199", "0", "-1", "1000001", "many", ""])
+@over_rows("max_chars", ["199", "0", "-1", "1000001", "many", ""])
 def test_a_budget_out_of_range_is_refused(client: TestClient, max_chars: str) -> None:
     answer = client.get("/api/v1/issues/39288", params={"max_chars": max_chars})
 
@@ -58,7 +59,7 @@ def test_without_a_budget_nothing_is_cut(client: TestClient) -> None:
     assert answer == client.get("/api/v1/issues/39288", params={"max_chars": 1_000_000}).json()
 
 
-@pytest.mark.parametrize(
+@over_rows(
     ("path", "headers"),
     [
         ("/api/v1/issues/39288", MARKDOWN),

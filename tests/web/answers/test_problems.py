@@ -8,12 +8,13 @@ from fastapi.testclient import TestClient
 from app.errors import SchemaError
 from app.web.headers import SECURITY_HEADERS
 from app.web.middleware.origins import OWN_REFERRER
+from tests.rows import over_rows
 from tests.web.conftest import Room
 
 LOG = {"log": "RuntimeError: it broke"}
 
 
-@pytest.mark.parametrize(
+@over_rows(
     ("method", "path", "status"),
     [
         ("GET", "/api/v1/nothing", 404),
@@ -32,7 +33,7 @@ def test_json_routes_fail_with_problem_json(client: TestClient, method: str, pat
     assert {"type", "title", "status", "detail"} <= set(answer.json())
 
 
-@pytest.mark.parametrize(
+@over_rows(
     ("method", "path", "status"),
     [
         ("GET", "/nothing", 404),
@@ -80,9 +81,7 @@ def test_what_was_sent_is_not_repeated(client: TestClient) -> None:
     assert answer.json()["errors"][0]["field"] == "limit"
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/issues/39288", "/api/v1/issues/39288", "/healthz", "/nothing", "/static/app.js"]
-)
+@over_rows("path", ["/", "/issues/39288", "/api/v1/issues/39288", "/healthz", "/nothing", "/static/app.js"])
 def test_every_answer_carries_the_security_headers(client: TestClient, path: str) -> None:
     answer = client.get(path)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app.web.middleware.client import ForwardedClient, Visitor, visitor_of
+from tests.rows import over_rows
 
 TRUSTED = ("10.0.0.0/8", "127.0.0.1", "fd00::/8")
 
@@ -34,7 +35,7 @@ def seen(peer: str | None, *headers: tuple[str, str], trusted: Any = TRUSTED) ->
 FORWARDED = "X-Forwarded-For"
 
 
-@pytest.mark.parametrize(
+@over_rows(
     ("peer", "chain", "client"),
     [
         ("203.0.113.9", None, "203.0.113.9"),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from fastapi.testclient import TestClient
 
+from tests.rows import over_rows
 from tests.web.conftest import ISSUE, Room
 
 ISSUE_ROUTE = "/api/v1/issues/39288"
@@ -21,7 +21,7 @@ READS = [
 ]
 
 
-@pytest.mark.parametrize("path", READS)
+@over_rows("path", READS)
 def test_a_read_is_tagged_and_not_sent_twice(client: TestClient, path: str) -> None:
     first = client.get(path)
     again = client.get(path, headers={"if-none-match": first.headers["etag"]})
@@ -60,7 +60,7 @@ def test_the_tag_is_the_same_with_and_without_compression(client: TestClient) ->
     assert plain.headers["etag"].startswith('W/"')
 
 
-@pytest.mark.parametrize("form", ["{0}", 'W/"x", {0}', "{1}", "*", '"a",{1} ,"b"', "  {0}  "])
+@over_rows("form", ["{0}", 'W/"x", {0}', "{1}", "*", '"a",{1} ,"b"', "  {0}  "])
 def test_tags_are_compared_weakly_and_in_lists(client: TestClient, form: str) -> None:
     tag = client.get(ISSUE_ROUTE).headers["etag"]
 
@@ -69,14 +69,14 @@ def test_tags_are_compared_weakly_and_in_lists(client: TestClient, form: str) ->
     assert answer.status_code == 304
 
 
-@pytest.mark.parametrize("form", ["", '"x"', "W/", '"', "x" * 5000, "{0}x", '"{0}"'])
+@over_rows("form", ["", '"x"', "W/", '"', "x" * 5000, "{0}x", '"{0}"'])
 def test_what_names_another_answer_is_no_match(client: TestClient, form: str) -> None:
     tag = client.get(ISSUE_ROUTE).headers["etag"]
 
     assert client.get(ISSUE_ROUTE, headers={"if-none-match": form.format(tag)}).status_code == 200
 
 
-@pytest.mark.parametrize("path", [*READS, "/healthz", "/static/app.js", "/"])
+@over_rows("path", [*READS, "/healthz", "/static/app.js", "/"])
 def test_head_tells_what_get_would(client: TestClient, path: str) -> None:
     plain = {"accept-encoding": "identity"}
     got, headed = client.get(path, headers=plain), client.head(path, headers=plain)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from fastapi.testclient import TestClient
 
+from tests.rows import over_rows
+
 ORIGIN = {"origin": "https://bot.example"}
 OPEN = [
     ("GET", "/api/v1/issues/39288"),
@@ -26,7 +28,7 @@ CLOSED = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path"), OPEN)
+@over_rows(("method", "path"), OPEN)
 def test_every_origin_may_read_without_credentials(client: TestClient, method: str, path: str) -> None:
     headers = client.request(method, path, headers=ORIGIN).headers
 
@@ -35,7 +37,7 @@ def test_every_origin_may_read_without_credentials(client: TestClient, method: s
     assert "access-control-allow-credentials" not in headers
 
 
-@pytest.mark.parametrize(("method", "path"), CLOSED)
+@over_rows(("method", "path"), CLOSED)
 def test_the_rest_says_nothing_to_other_origins(client: TestClient, method: str, path: str) -> None:
     assert "access-control-allow-origin" not in client.request(method, path, headers=ORIGIN).headers
 

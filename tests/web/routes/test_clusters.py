@@ -12,6 +12,7 @@ from app.knowledge.cluster.timeline import Timeline, timeline
 from app.render import make_environment
 from app.store.session import Store
 from tests.knowledge.made_clusters import BODY, OLD, ONE, SOLE, TWO, facts_of, group, link, put, report
+from tests.rows import over_rows
 from tests.samples import EARLY, REPO
 from tests.web.routes.test_home import HOSTILE, Page
 
@@ -74,7 +75,7 @@ def test_the_list_is_given_page_by_page(client: TestClient, sort: str) -> None:
 
 
 @pytest.mark.usefixtures("stored")
-@pytest.mark.parametrize(
+@over_rows(
     ("query", "found"),
     [
         ({"alive": "true"}, [ONE]),
@@ -146,7 +147,7 @@ def test_an_unknown_id_is_not_found(client: TestClient, asked: str) -> None:
     assert client.get(f"{PAGE}/{asked}").status_code == 404
 
 
-@pytest.mark.parametrize(
+@over_rows(
     "query",
     [
         "limit=0",
@@ -167,7 +168,7 @@ def test_what_the_list_does_not_know_is_refused(client: TestClient, query: str) 
 
 
 @pytest.mark.usefixtures("stored")
-@pytest.mark.parametrize(
+@over_rows(
     "path",
     [
         PAGE,

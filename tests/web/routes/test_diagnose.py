@@ -21,6 +21,7 @@ from app.knowledge.diagnosis import kept_logs
 from app.main import create_app
 from app.store.session import Store
 from app.web.answers.negotiate import wants_markdown
+from tests.rows import over_rows
 from tests.web.conftest import REPO, SAME, Room
 
 LOG = "RuntimeError: CUDA error: an illegal memory access was encountered"
@@ -98,7 +99,7 @@ def test_the_accept_header_is_weighed(accept: str, wanted: bool) -> None:
     assert wants_markdown(accept) is wanted
 
 
-@pytest.mark.parametrize(
+@over_rows(
     "fields",
     [
         {},
@@ -140,7 +141,7 @@ def test_query_parameters_out_of_range_are_422(client: TestClient, query: str) -
     assert_problem(client.post(f"/api/v1/diagnose?{query}", content=LOG, headers=TEXT), 422)
 
 
-@pytest.mark.parametrize(
+@over_rows(
     ("content", "headers", "status"),
     [
         (b"", TEXT, 422),
@@ -195,9 +196,7 @@ def test_an_issue_that_is_not_stored_is_404(client: TestClient, room: Room) -> N
     assert problem["type"] == "urn:vllm-triage:problem:not-found"
 
 
-@pytest.mark.parametrize(
-    "number", ["abc", "0", "-1", "1.5", "99999999999999999999", "9" * 5000, "%00", "1%20or"]
-)
+@over_rows("number", ["abc", "0", "-1", "1.5", "99999999999999999999", "9" * 5000, "%00", "1%20or"])
 def test_what_is_no_issue_number_is_a_problem(client: TestClient, number: str) -> None:
     assert_problem(client.get(f"/api/v1/issues/{number}"), 422)
 
@@ -368,7 +367,7 @@ def test_the_secret_itself_is_not_stored(client: TestClient, store: Store) -> No
     assert secret not in str(row)
 
 
-@pytest.mark.parametrize("key", ["0" * 32, "x", "A" * 32, "0" * 33, "%00", "é"])
+@over_rows("key", ["0" * 32, "x", "A" * 32, "0" * 33, "%00", "é"])
 def test_there_is_nothing_under_another_address(client: TestClient, key: str) -> None:
     assert client.get(f"/d/{key}").status_code == 404
 

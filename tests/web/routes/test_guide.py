@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from fastapi.testclient import TestClient
 
 from app.paths import guide_dir
 from app.web.routes.guide import guide_pages
+from tests.rows import over_rows
 
 NAMES = sorted(path.stem for path in guide_dir().glob("*.md"))
 
@@ -17,7 +17,7 @@ def test_the_contents_list_every_page() -> None:
     assert sorted(guide_pages()) == NAMES
 
 
-@pytest.mark.parametrize("name", NAMES)
+@over_rows("name", NAMES)
 def test_a_page_is_served_and_its_links_lead_somewhere(client: TestClient, name: str) -> None:
     answer = client.get("/guide" if name == "index" else f"/guide/{name}")
 

@@ -17,6 +17,7 @@ from app.store.github.issues import add_repository, save_issues
 from app.store.records import IssueRecord
 from app.store.session import Store
 from app.web.routes.issues import PAGE_ISSUES
+from tests.rows import over_rows
 from tests.samples import EARLY, an_issue, fenced, marlin_log, rope_log
 from tests.web.conftest import REPO, TestClient
 from tests.web.routes.test_home import HOSTILE, Page, assert_harmless, checked
@@ -94,7 +95,7 @@ def test_the_list_has_the_shape_of_all_lists(client: TestClient) -> None:
 
 
 @pytest.mark.usefixtures("three")
-@pytest.mark.parametrize(
+@over_rows(
     ("query", "numbers"),
     [
         ({}, [3, 2, 1]),
@@ -127,7 +128,7 @@ def test_facets_are_counted_on_request(client: TestClient) -> None:
     assert facets["state"] == [{"value": "open", "count": 2}, {"value": "closed", "count": 1}]
 
 
-@pytest.mark.parametrize(
+@over_rows(
     ("query", "field"),
     [
         ({"state": "ajar"}, "state"),
