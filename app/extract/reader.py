@@ -20,11 +20,23 @@ from app.extract.fields.gpus import find_gpus
 from app.extract.fields.models import find_models
 from app.extract.fields.settings import read_settings
 from app.extract.fields.versions import find_versions
+from app.extract.log.containers import plain_log
+from app.extract.log.course import REFUSED, Outcome, is_of_vllm
 from app.extract.log.error_lines import asserted
 from app.extract.log.lines import LogLine, read_lines
-from app.extract.log.outcome import Outcome, find_outcome, is_of_vllm
+from app.extract.log.messages import ONLY_WRAPPER, wrapper_rule
 from app.extract.log.process_stream import ErrorRecord
-from app.extract.log.root_cause import BESIDE, HINT, CauseChain, find_cause, read_errors, title_first
+from app.extract.log.root_cause import (
+    BESIDE,
+    DEATH,
+    ERROR_LINE,
+    HINT,
+    LOUD,
+    CauseChain,
+    find_cause,
+    read_errors,
+    title_first,
+)
 from app.extract.log.signature import make_signature
 from app.extract.log.tracebacks import find_errors, may_tell_errors, title_error
 from app.extract.prose.mentions import find_related
@@ -41,13 +53,15 @@ from app.extract.remedies.workarounds import find_workarounds
 from app.extract.text.blocks import read_document, read_log_document
 from app.extract.text.document import Document, IssueText, Line
 
-RULES_VERSION = "2026-11-21.5"
+RULES_VERSION = "2026-11-22.1"
 """Changes with every change of a rule; a stored reading of another version is read again."""
 
 MAX_ISSUE_CHARS = 400_000
 """What is read of a body or comment; GitHub's own limit is 65,536, imported files know none."""
 
 
+UNSIGNED = ("said.", ONLY_WRAPPER, ERROR_LINE, DEATH, REFUSED)
+"""The rules of causes that unlike failures share, or that nobody printed."""
 APPARENT = 0.4
 """How sure an error is of which only the outer words are known."""
 
@@ -82,10 +96,23 @@ class IssueReading:
 
 def read_log(log: str) -> LogReading:
     """Read a pasted log."""
+    log = plain_log(log)
     lines, errors = read_errors(log)
     surroundings = _surroundings(read_log_document(log, ()))  # they are read of the whole text
-    outcome = find_outcome(errors, lines)
-    return LogReading(log, errors, surroundings, _signatures(errors), lines, outcome, is_of_vllm(log))
+    errors = _of_this_run(errors)
+    return LogReading(log, errors, surroundings, _signatures(errors), lines, errors.outcome, is_of_vllm(log))
+
+
+def _of_this_run(errors: CauseChain) -> CauseChain:
+    """The errors of a whole log: what it survived is no cause, and a death or a refusal is one."""
+    if errors.outcome == "none":
+        return CauseChain(None)
+    found = errors.apparent
+    is_news = found is not None and (found.rule in {DEATH, REFUSED} or found.line.level in LOUD)
+    if errors.cause is not None or found is None or found.rule == ONLY_WRAPPER or not is_news:
+        return errors
+    wrappers = tuple(item for item in errors.wrappers if item[1] is not found.line)
+    return replace(errors, cause=found, wrappers=wrappers, apparent=None)
 
 
 def read_issue(issue: IssueText) -> IssueReading:
@@ -228,7 +255,9 @@ def _logged(document: Document, source: str) -> CauseChain:
     if not may_tell_errors(document.sources[source][:MAX_ISSUE_CHARS]):
         return CauseChain(None)
     lines = list(read_lines(_lines_of(document, source)))
-    return find_cause(find_errors(lines), lines)
+    found = find_cause(find_errors(lines), lines)
+    rule = wrapper_rule(f"{found.cause.type}: {found.cause.message}") if found.cause else None
+    return replace(found, cause=None) if rule is not None and rule.extra.get("asked") else found
 
 
 def _lines_of(document: Document, source: str) -> Iterator[Line]:
@@ -238,8 +267,8 @@ def _lines_of(document: Document, source: str) -> Iterator[Line]:
 
 
 def _signatures(errors: CauseChain) -> tuple[Signature, ...]:
-    """The signatures of the errors; of what people only name in a sentence there is none."""
-    if errors.cause is None or errors.cause.rule.startswith("said."):
+    """The signatures of the errors; of what unlike failures share there is none."""
+    if errors.cause is None or errors.cause.rule.startswith(UNSIGNED):
         return ()
     root = make_signature(errors.cause)
     others = [make_signature(item, "other") for item in errors.other]

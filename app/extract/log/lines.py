@@ -27,9 +27,11 @@ _OUTER = pattern(
     r"^(?:"
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*Z (?:stdout|stderr) [FP] ?"
     r"|\[\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*Z?\] ?(?:- )?"
-    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?(?: [\w.-]{1,60} >>)?(?:[ \t:|-]+|$)"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?"
+    r"(?: [\w.-]{1,60} >>| [\w.-]{1,63} [\w.@/-]{1,60}\[\d+\]:)?(?:[ \t]*[:|-]+[ \t]?|[ \t]|$)"
+    r"|\[?pod/[\w.-]{1,253}/[\w.-]{1,63}(?:\]|[ \t]) ?"
     r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,60} [\w.@-]{1,60}(?:\[\d+\])?: ?"
-    r"|[A-Za-z][\w.]{0,40}[-_][\w.-]{1,40} +\| ?"
+    r"|[A-Za-z][\w.]{0,40}(?:[-_][\w.-]{1,40} +| {2,})\| ?"
     r"|#\d+ \d+\.\d+ "
     r"|(?:\x1b|\^\[)?_bk;t=\d{9,16}\x07?"
     r"|[ \t\x{a0}]*[|│┃║](?:[ \t]|$)"
@@ -55,8 +57,10 @@ _LEVEL = pattern(
 _BRACKETED = pattern(
     r"^\[(INFO|WARNING|ERROR|DEBUG|CRITICAL)\](?: ?\[[\w. -]{1,60}\])*(?:[ \t]*>>>)?[ \t:-]*"
 )
-_RANK_LOGGER = pattern(r"^\[[EWIF]\d{3,4} [\d:.]+ [\w.]+:\d+\][ \t]?")
+_LETTERED = pattern(r"^\[?([EWIF])\d{4} \d\d:\d\d:[\d.]+ +(?:\d+ )?[\w./-]{1,120}:\d+\][ \t]?")
+"""The loggers of torch, NCCL's process groups and absl."""
 
+_LETTERS = {"E": "ERROR", "W": "WARNING", "I": "INFO", "F": "FATAL"}
 _INITIALS = "IWEDCF"
 _LEVELS = ("INFO", "WARN", "ERROR", "DEBUG", "CRITICAL", "FATAL")
 _CUT_MARKS = ('File "', "Traceback (most recent", "The above exception was", "During handling of")
@@ -104,7 +108,7 @@ def unwrap(line: str) -> tuple[str, str, str]:
     process, level, text = _logged(text)
     for _ in range(MAX_WRAPPINGS - bool(process) - bool(level)):
         head = text[:1] if text[:1] > " " else text.lstrip(" \t\xa0")[:1]
-        rule = _rule_for(head, text, process, level) if head else None
+        rule = _rule_for(head, text, level) if head else None
         found = rule.match(text) if rule is not None else None
         if found is None or found.end() == 0:
             break
@@ -113,8 +117,8 @@ def unwrap(line: str) -> tuple[str, str, str]:
             process = _process_of(found)
         elif rule in (_LEVEL, _BRACKETED):
             level = found.group(1)
-        elif rule is _RANK_LOGGER:
-            level = level or "ERROR"
+        elif rule is _LETTERED:
+            level = level or _LETTERS[found.group(1)]
     return text.removesuffix("^M"), process, level
 
 
@@ -150,18 +154,19 @@ def _level_in(prefix: str) -> str:
     return found.group(1) if found and found.end() == len(prefix) else ""
 
 
-def _rule_for(head: str, text: str, process: str, level: str) -> Any:
+def _rule_for(head: str, text: str, level: str) -> Any:
     """The pattern worth trying on a line, by how it begins: a match costs far more than this look."""
     if head == "(" or (head == "[" and "[rank" in text[:20]):
         return _PROCESS
+    mark = text[1:3] if head == "[" else text[:2]
+    if mark[:1] in _LETTERS and mark[1:].isdigit():
+        return _LETTERED
     if head == "[":
-        if process.startswith("rank") and text[1:2] in "EWIF":
-            return _RANK_LOGGER
         return _BRACKETED if not level and text[1:2] in "IWEDC" else _OUTER
     if head in "uIWEDCF" and not level and text.lstrip(" \tu").startswith(_LEVELS):
         return _LEVEL
     dated = text[3:4] == text[6:7] == " " or (head == "E" and "E   " in text[:8])
-    if head in "0123456789>|│┃║#_^`\x1b" or dated or "| " in text[:44]:
+    if head in "0123456789>|│┃║#_^`\x1b" or dated or "| " in text[:44] or head == "p":
         return _OUTER
     return None
 

@@ -43,13 +43,16 @@ _TRAILER = pattern(
 _ANSWERED = pattern(
     r"['\"]message['\"]: (?:'((?:[^'\\]|\\.){6,300})(?:'|$)|\"((?:[^\"\\]|\\.){6,400})(?:\"|$))"
 )
+_STATUS = pattern(r"^Error code: \d{3} - ([^{].{3,400})")
 _VALUE_ERROR = pattern(r"['\"]msg\\?['\"]: \\?['\"](?:Value error|Assertion failed), ([^'\"\\]{6,300})")
 _LOGGED_AT = pattern(r"^\[\d\d:\d\d:\d\d\] (?:[^\s:]{1,200}/)?([^\s:/]{1,80}:\d+): ")
 """A library's own log prefix within its message."""
 """A server's words in its client's error."""
 _SENTENCE = pattern(r"[.!?] +[A-Z`'\"]|(?:\w{3}|[\d'\"`)\]])[.!?] +(?:[a-z]\w*=|[a-z({\[<])|[.!?] - ")
 _ABBREVIATION = (" etc.", " resp.", " approx.", " vs.", " fig.", " cf.")
-_DUMP = pattern(r"[ :,(=]+(?:\{|\[[^\]]{40}|\w*Namespace\(|\w*Config\(|<[\w.]+ object at )")
+_DUMP = pattern(
+    r"[ :,(=]+(?:\{(?:[^'\"]|['\"]\w*['\"]:)|\[[^\]]{40}|\w*Namespace\(|\w*Config\(|<[\w.]+ object at )"
+)
 """Where a message begins to print a whole object."""
 _CLAUSE = pattern(r"[,;] | - | \(")
 _TYPED = pattern(r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception)): (\S.{0,400})")
@@ -81,6 +84,8 @@ def as_cause(record: ErrorRecord) -> ErrorRecord:
     if answered:
         told = _VALUE_ERROR.search(message)
         message = told.group(1) if told else next(group for group in answered.groups() if group)
+    elif found := _STATUS.match(message):
+        message = found.group(1)
     if message[:1] == "[" and (prefix := _LOGGED_AT.match(message)):
         message = message[prefix.end() :]
         place = prefix.group(1)
@@ -197,10 +202,12 @@ def quoted_error(rule: Rule, record: ErrorRecord) -> list[ErrorRecord]:
     return [as_cause(replace(record, type=kind or record.type, message=message, frames=()))]
 
 
-def wrapper_lines(lines: Sequence[LogLine], errors: Iterable[ErrorRecord]) -> list[tuple[str, LogLine]]:
+def wrapper_lines(
+    lines: Sequence[LogLine], errors: Iterable[ErrorRecord]
+) -> list[tuple[str, LogLine, Rule | None]]:
     """Wrapper lines that are no exception: plain lines of handlers, of the engine's own and of others."""
     known = {record.line.number: record for record in errors}
-    found = []
+    found: list[tuple[str, LogLine, Rule | None]] = []
     for line in _speaking(lines):
         text = line.text
         if line.number in known:
@@ -209,8 +216,8 @@ def wrapper_lines(lines: Sequence[LogLine], errors: Iterable[ErrorRecord]) -> li
             continue
         rule = wrapper_rule(text[:MAX_WRAPPER_CHARS])
         if rule is not None and not rule.extra.get("noise"):
-            found.append((_as_told(rule, text), line))
-    return found + list(_handlers(lines, set(known)))
+            found.append((_as_told(rule, text), line, rule))
+    return found + [(text, line, None) for text, line in _handlers(lines, set(known))]
 
 
 def _as_told(rule: Rule, text: str) -> str:

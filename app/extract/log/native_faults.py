@@ -10,10 +10,14 @@ from functools import lru_cache
 
 from app.extract.log.error_lines import MAX_MESSAGE_CHARS, is_change
 from app.extract.log.lines import LogLine
-from app.extract.log.process_stream import ErrorRecord
+from app.extract.log.process_stream import ErrorRecord, invalid_reason
 from app.extract.rules.patterns import escape, pattern
 from app.extract.rules.rules import Rule, RuleSet, load_rules
 
+ANSWER = "native.answer"
+"""The rule of what a server answers to a request."""
+_ANSWER_TYPE = pattern(r"""["']?type["']?[:=] ?["']([A-Za-z]\w{3,60})["']""")
+_ESCAPED = pattern(r"\\(.)")
 _LOGGED_AT = pattern(r" ([\w.+-]{3,60}\.cpp:\d{1,6})\]")
 
 
@@ -61,9 +65,12 @@ def find_fault(line: LogLine, rules: tuple[Rule, ...]) -> ErrorRecord | None:
             place = groups.get("frame")
             if place is None and rule.id == "native.watchdog" and (at := _LOGGED_AT.search(line.raw[:400])):
                 place = at.group(1)  # the watchdog's own check: there is no other place
+            kind, message = groups.get("type"), groups.get("message") or ""
+            if rule.id == ANSWER:
+                kind, message = _answered(line.text, groups)
             return ErrorRecord(
-                rule["type"] or groups.get("type"),
-                (groups.get("message") or "").strip()[:MAX_MESSAGE_CHARS],
+                rule["type"] or kind,
+                message.strip()[:MAX_MESSAGE_CHARS],
                 line,
                 native=True,
                 frame=place,
@@ -71,3 +78,14 @@ def find_fault(line: LogLine, rules: tuple[Rule, ...]) -> ErrorRecord | None:
                 weak=int(rule.extra.get("weak", 0)),
             )
     return None
+
+
+def _answered(text: str, groups: dict[str, str | None]) -> tuple[str | None, str]:
+    """Class and message of a server's answer; of a message over several lines the one with the reason."""
+    words = next((words for name, words in groups.items() if words and name != "type"), "")
+    first, *below = _ESCAPED.sub(
+        lambda found: "\n" if found.group(1) == "n" else found.group(1), words
+    ).split("\n")
+    reasons = filter(None, map(invalid_reason, below)) if "validation error" in first else iter(())
+    kind = _ANSWER_TYPE.search(text)
+    return kind.group(1) if kind else None, next(reasons, first)

@@ -19,8 +19,11 @@ Chain = Literal["", "caused_by", "during"]
 CUT = "traceback.cut"
 """The rule of a record that is only the place where a traceback was cut off."""
 _PYDANTIC = pattern(
-    r"^\s+(?:(?:Value error|Assertion failed), (.{3,400}?)(?: \[type=|$)|(.{3,400}?) \[type=)"
+    r"^\s+(?:(?:Value error|Assertion failed), (\S.{2,}?)|(\S.{2,}?) \[type=\w.*"
+    r"|\{'type': .*?'msg': '([^']{3,})'.*)(?: \[type=\w.*)?$"
 )
+_INVALID = pattern(r"\d validation errors? for \S{1,80}$")
+"""What pydantic prints above the reason."""
 _ANNOUNCING = ("message:", "error:", "errors:", "traceback):", "reason:", "because:")
 """Messages that only announce the next line; any other that ends in a colon is told in full."""
 _ANSWER = pattern(r"^\s*['\"](?:message|detail)['\"]: ?(?:'([^']{6,300})'|\"([^\"]{6,300})\")")
@@ -30,6 +33,8 @@ MIN_WORDS = 3
 MAX_BLANK_LINES = 3
 _MAX_ANSWER_LINES = 6
 """How far below its opening bracket a server's printed answer tells its message."""
+MAX_REASON_LINES = 40
+"""How far below an error of validation its first reason stands."""
 MAX_GAP = 4
 """How far below an error its own frames may begin."""
 _OUTERMOST = frozenset({"<module>", "_bootstrap", "_run_module_as_main"})
@@ -44,7 +49,8 @@ class ErrorRecord:
     """One error of a log: `frames` are outermost first, `frame` is one place as file:function or file:line.
 
     `chain` says how it follows the error before it. `weak`: 1 for what stands behind any error of a running
-    program, 2 for what only repeats or hints at one. `native`: no Python exception.
+    program, 2 for what only repeats or hints at one. `native`: no Python exception. `header`: the error's own
+    line, where its message stands below it.
     """
 
     type: str | None
@@ -56,6 +62,7 @@ class ErrorRecord:
     frame: str | None = None
     rule: str = "traceback.terminal"
     weak: int = 0
+    header: str = ""
 
 
 @dataclass(slots=True)
@@ -135,11 +142,22 @@ def add(stream: Stream, record: ErrorRecord) -> None:
         record = replace(record, frames=before.frames, chain=before.chain)
     stream.records.append(record)
     empty = record.message[-1:] in {"", ":"} or record.message.endswith(" - {")
-    empty = empty or (record.type or "").endswith("ValidationError")
+    empty = empty or _is_invalid(record)
     empty = empty or record.rule in _TOLD_BELOW
     stream.await_message = record if empty else None
     stream.frames, stream.chain, stream.open, stream.cut = [], "", False, None
     stream.below = False
+
+
+def _is_invalid(record: ErrorRecord) -> bool:
+    """Whether an error only says how many values are wrong; the lines below give the reasons."""
+    return (record.type or "").endswith("ValidationError") or _INVALID.search(record.message) is not None
+
+
+def invalid_reason(text: str) -> str:
+    """The reason that a line below an error of validation gives, or ""."""
+    found = _PYDANTIC.match(text) if text[:1].isspace() else None
+    return next(filter(None, found.groups())).strip()[:MAX_MESSAGE_CHARS] if found else ""
 
 
 def complete(stream: Stream, line: LogLine) -> bool:
@@ -147,14 +165,12 @@ def complete(stream: Stream, line: LogLine) -> bool:
     record = stream.await_message
     if record is None:
         return False
-    found = _PYDANTIC.match(line.text)
-    if found:
-        stream.records[-1] = replace(
-            record, message=(found.group(1) or found.group(2)).strip()[:MAX_MESSAGE_CHARS], line=line
-        )
+    message = invalid_reason(line.text)
+    if message:
+        stream.records[-1] = replace(record, message=message, line=line, header=record.message)
         stream.await_message = None
         return True
-    if (record.type or "").endswith("ValidationError") and line.number - record.line.number < 40:
+    if _is_invalid(record) and line.number - record.line.number < MAX_REASON_LINES:
         return False
     if record.message.endswith("{"):
         return _answered(stream, record, line)

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
+from app.extract.log.course import UNKNOWN_COURSE, Course, Fate, Outcome
 from app.extract.log.frames import is_plumbing, telling_frame
 from app.extract.log.lines import LogLine, read_numbered
 from app.extract.log.messages import (
@@ -31,6 +33,7 @@ from app.extract.log.process_stream import CUT, ErrorRecord
 from app.extract.log.sampling import telling_lines
 from app.extract.log.tracebacks import find_errors
 from app.extract.rules.patterns import pattern
+from app.extract.rules.rules import load_rules
 
 MAX_OTHER_ERRORS = 8
 MAX_CHAIN = 16
@@ -43,16 +46,27 @@ BESIDE = "traceback.beside"
 MIN_TITLE_WORDS = 3
 HINT = 2
 """How weak an error is that only hints at another."""
-_LOUD = frozenset({"ERROR", "CRITICAL", "FATAL"})
+DEATH = "death"
+"""The rule of a process's death, which is the cause where no error of its own is told."""
+KILLED = 1
+"""How weak the death of a process is that a signal ended: what follows is its consequence."""
+OPEN, DOUBTFUL, MISSING = 0, 1, 9
+"""Ranks of candidates: an error that nothing followed; a quiet one, or one behind a death; none at all."""
+RANKS: dict[Fate, int] = {"open": OPEN, "request": 2, "survived": 3, "stopping": 4}
+OUTCOMES: dict[int, Outcome] = {OPEN: "stopped", DOUBTFUL: "stopped", 2: "refused", 3: "none", 4: "none"}
+LOUD = frozenset({"ERROR", "CRITICAL", "FATAL"})
+_QUIET = frozenset({"INFO", "DEBUG", "WARNING", "WARN"})
 _PROGRAM_ERROR = pattern(r"^[ \t]*(?:[\w.-]{1,20} )?Error ?: ([A-Za-z'\"\[].{8,300})")
 _DOCKERFILE = pattern(r"^[ \t]*((?:[\w.-]*\.)?[Dd]ockerfile[\w.-]{0,60}:\d{1,5})[ \t]*$")
 _WORD = pattern(r"[\w.]{2,}")
+_POSITION = pattern(r"\b(?:line|column|char|position|byte|offset) \d+")
+_NAMED = pattern(r"['\"\x60(]\S{3,}['\"\x60)]|/\S+/\S+")
 _DIGITS = str.maketrans("", "", "0123456789")
 
 
 @dataclass(frozen=True, slots=True)
 class CauseChain:
-    """The cause, the lines that only wrap it, and further distinct errors.
+    """The cause, the lines that only wrap it, further distinct errors, and what became of the program.
 
     `chain` holds the errors that were raised on top of the cause, the nearest first: the inner error names
     the fault, an outer one often the file. `apparent` stands in for a cause that the log does not show;
@@ -65,48 +79,113 @@ class CauseChain:
     chain: tuple[ErrorRecord, ...] = ()
     apparent: ErrorRecord | None = None
     place: str | None = None
+    outcome: Outcome = "none"
 
 
-def find_cause(errors: Sequence[ErrorRecord], lines: Sequence[LogLine]) -> CauseChain:
-    """Sort a log's errors into cause, wrappers and others."""
-    wrappers: list[tuple[str, LogLine]] = []
-    candidates: list[tuple[tuple[int, ...], ErrorRecord]] = []
-    inner: list[ErrorRecord] = []
-    outer: list[ErrorRecord] = []
+@dataclass(slots=True)
+class _Parts:
+    """A log's errors by what they may be."""
+
+    candidates: list[int] = field(default_factory=list)
+    wrappers: list[tuple[str, LogLine]] = field(default_factory=list)
+    inner: list[ErrorRecord] = field(default_factory=list)
+    outer: list[ErrorRecord] = field(default_factory=list)
+    deaths: list[ErrorRecord] = field(default_factory=list)
+
+
+def find_cause(
+    errors: Sequence[ErrorRecord], lines: Sequence[LogLine], course: Course = UNKNOWN_COURSE
+) -> CauseChain:
+    """Sort a log's errors into cause, wrappers and others, and say what became of the program.
+
+    Args:
+        course: that of the lines if they are one log; excerpts that somebody put together have none.
+    """
     told = _of_the_failure([record for record in errors if record.rule != CUT])
-    for position, record in enumerate(told):
-        rule = wrapper_rule(f"{record.type or ''}: {record.message}")
-        if rule is not None:
-            if not rule.extra.get("noise"):
-                wrappers.append((record.message or record.line.text.strip(), record.line))
-                inner.extend(quoted_error(rule, record))
-            if not rule.extra.get("spoken"):
-                outer.append(record)
-            continue
-        if record.chain == "caused_by" and _previous_is_cause(told, position):
-            wrappers.append((record.message or record.line.text.strip(), record.line))
-            continue
-        placed = _with_outer_place(as_cause(record), told, position)
-        candidates.append((_order(record, told, position), placed))
-    candidates.sort(key=lambda item: item[0])
-    causes = in_words(_distinct([cause for _, cause in candidates] or inner))
-    causes = behind_nccl(with_message(causes))
-    causes, repeated = _apart(causes)
-    wrappers += repeated
-    wrappers += wrapper_lines(lines, told)
-    unique = {text: (text, line) for text, line in sorted(wrappers, key=lambda item: item[1].number)}
-    cause = _placed(causes[0], lines) if causes else None
+    parts = _sort(told, lines, course)
+    ranked = _ranked(told, parts, course)
+    rank = ranked[0][0] if ranked else MISSING
+    causes = in_words(_distinct([cause for _, cause in ranked]))
+    causes, repeated = _apart(behind_nccl(with_message(causes)))
+    wrappers = sorted((*parts.wrappers, *repeated), key=lambda item: item[1].number)
+    unique = {text: (text, line) for text, line in wrappers}
     place = next((telling_frame(record.frames) for record in errors if record.rule == CUT), None)
     # what announces a traceback that was cut tells nothing of its error; a build's last words still do
     plain = [item for item in unique.values() if not place or _is_hollow(item[0])]
+    apparent = None
+    if rank == DOUBTFUL and parts.deaths:
+        apparent = min(parts.deaths, key=lambda item: (item.weak, item.line.number))
+    elif rank == MISSING or (rank > DOUBTFUL and course.ended):
+        apparent = _apparent(parts, told, plain, lines, course)
+    cause = _placed(causes[0], lines) if causes and not apparent else None
+    others = causes[1:] if cause else causes
+    outcome = OUTCOMES[rank] if cause else "stopped"
+    refusal = course.refusal(lines) if outcome == "refused" or not (cause or apparent) else None
+    if refusal is not None and (cause is None or refusal.message.endswith(cause.message)):
+        cause, apparent, outcome = None, refusal, "refused"
+    chain = _raised_on_top(cause, told) if cause else ()
+    if cause is not None and chain and _leaves_to(chain[0], cause):
+        cause, chain = chain[0], (cause, *chain[1:])
     return CauseChain(
         cause,
         tuple(unique.values())[:MAX_WRAPPERS],
-        tuple(causes[1 : 1 + MAX_OTHER_ERRORS]),
-        _raised_on_top(cause, told) if cause else (),
-        apparent=None if cause else _apparent(outer, told, plain, lines),
-        place=place,
+        tuple(others[:MAX_OTHER_ERRORS]),
+        chain,
+        apparent,
+        place,
+        outcome if cause or apparent else "none",
     )
+
+
+def _sort(told: Sequence[ErrorRecord], lines: Sequence[LogLine], course: Course) -> _Parts:
+    """Which errors may be the cause, and which ones only report another."""
+    parts = _Parts()
+    for position, record in enumerate(told):
+        text = record.message or record.line.text.strip()
+        rule = wrapper_rule(f"{record.type or ''}: {record.message}")
+        if rule is not None and not rule.extra.get("asked"):
+            if not rule.extra.get("noise"):
+                parts.wrappers.append((text, record.line))
+                parts.inner.extend(quoted_error(rule, record))
+            if not rule.extra.get("spoken"):
+                parts.outer.append(record)
+            if rule.extra.get("death"):
+                parts.deaths.append(replace(as_cause(record), rule=DEATH, weak=rule["death"]))
+        elif record.chain == "caused_by" and _previous_is_cause(told, position):
+            parts.wrappers.append((text, record.line))
+        else:
+            parts.candidates.append(position)
+    for text, line, rule in wrapper_lines(lines, told):
+        parts.wrappers.append((text, line))
+        if rule is not None and rule.extra.get("death"):
+            parts.deaths.append(ErrorRecord(None, text, line, rule=DEATH, weak=rule["death"]))
+    parts.deaths = [death for death in parts.deaths if course.fate(death) == "open"]
+    return parts
+
+
+def _ranked(told: Sequence[ErrorRecord], parts: _Parts, course: Course) -> list[tuple[int, ErrorRecord]]:
+    """The candidates with their ranks, the likeliest cause first."""
+    faults = _ending_faults()
+    killed = [item.line.number for item in parts.deaths if item.weak == KILLED]
+    killed += [item.line.number for item in told if item.rule in faults]
+    end = min(killed, default=None)
+    keyed = []
+    for at in parts.candidates:
+        rank = RANKS[course.fate(told[at])]
+        quiet = told[at].line.level in _QUIET or (told[at].type or "").endswith("Warning")
+        if rank == OPEN and (quiet or (end is not None and told[at].line.number > end)):
+            rank = DOUBTFUL
+        keyed.append(((rank, *_order(told[at], told, at)), at))
+    found = [(key[0], _with_outer_place(as_cause(told[at]), told, at)) for key, at in sorted(keyed)]
+    if found and found[0][0] <= DOUBTFUL:
+        return found
+    return [*((OPEN, item) for item in parts.inner), *found]
+
+
+@lru_cache(maxsize=1)
+def _ending_faults() -> frozenset[str]:
+    """The rules of faults that end a process: what is printed behind them follows from them."""
+    return frozenset(rule.id for rule in load_rules("native") if rule.extra.get("ends"))
 
 
 def _raised_on_top(cause: ErrorRecord, errors: Sequence[ErrorRecord]) -> tuple[ErrorRecord, ...]:
@@ -114,7 +193,19 @@ def _raised_on_top(cause: ErrorRecord, errors: Sequence[ErrorRecord]) -> tuple[E
     after = [item for item in errors if item.line.process == cause.line.process]
     after = [item for item in after if item.line.number > cause.line.number][:MAX_CHAIN]
     chained = itertools.takewhile(lambda item: bool(item.chain), after)
-    return tuple(_distinct([as_cause(item) for item in chained]))
+    named = [item for item in chained if wrapper_rule(f"{item.type or ''}: {item.message}") is None]
+    return tuple(_distinct([as_cause(item) for item in named]))
+
+
+def _leaves_to(outer: ErrorRecord, inner: ErrorRecord) -> bool:
+    """Whether the inner error is a bare word or a position, and the outer one says of what."""
+    words = inner.message.strip("'\"").split()
+    if len(outer.message.split()) < MIN_TITLE_WORDS or not words:
+        return False
+    repeats = len(words) < MIN_TITLE_WORDS and " ".join(words) in outer.message
+    return repeats or (
+        _POSITION.search(inner.message) is not None and _NAMED.search(outer.message) is not None
+    )
 
 
 def _of_the_failure(errors: list[ErrorRecord]) -> list[ErrorRecord]:
@@ -136,7 +227,7 @@ def _is_beside(record: ErrorRecord) -> bool:
 def read_errors(log: str) -> tuple[tuple[LogLine, ...], CauseChain]:
     """The lines of a log, unwrapped, and its errors sorted into cause, wrappers and others."""
     lines = tuple(read_numbered(telling_lines(log)))
-    return lines, find_cause(find_errors(lines), lines)
+    return lines, find_cause(find_errors(lines), lines, Course(lines))
 
 
 def title_first(errors: CauseChain, title: str) -> CauseChain:
@@ -160,24 +251,29 @@ def _told_in(title: str, cause: ErrorRecord) -> bool:
 
 
 def _apparent(
-    outer: Sequence[ErrorRecord],
+    parts: _Parts,
     told: Sequence[ErrorRecord],
     wrappers: Sequence[tuple[str, LogLine]],
     lines: Sequence[LogLine],
+    course: Course,
 ) -> ErrorRecord | None:
-    """What stands for the cause where only wrappers tell: the innermost exception, else a plain line."""
+    """What stands for the cause where only wrappers tell: a death, the innermost exception, a plain line."""
+    if parts.deaths:
+        return min(parts.deaths, key=lambda item: (item.weak, item.line.number))
+    outer = [record for record in parts.outer if course.fate(record) == "open"]
     if outer:
         record = min(outer, key=_shown)
         cause = _with_outer_place(as_cause(record), told, told.index(record))
         return replace(cause, rule=ONLY_WRAPPER)
-    if wrappers:
-        text, line = min(wrappers, key=lambda item: (_is_hollow(item[0]), item[1].number))
+    open_lines = [item for item in wrappers if course.fate_of_line(item[1]) == "open"]
+    if open_lines:
+        text, line = min(open_lines, key=lambda item: (_is_hollow(item[0]), item[1].number))
         return ErrorRecord(None, first_sentence(text), line, rule=ONLY_WRAPPER)
     for line in lines:
-        loud = line.level in _LOUD and _is_news(line.text)
+        loud = line.level in LOUD and _is_news(line.text)
         found = None if loud or "rror" not in line.text else _PROGRAM_ERROR.match(line.text)
         message = line.text.strip() if loud else found.group(1) if found else ""
-        if message and wrapper_rule(message) is None:
+        if message and wrapper_rule(message) is None and course.fate_of_line(line) == "open":
             return ErrorRecord(None, first_sentence(message[:300]), line, rule=ERROR_LINE)
     return None
 
@@ -235,10 +331,8 @@ def _order(record: ErrorRecord, errors: Sequence[ErrorRecord], position: int) ->
     """Sort key of a candidate: what stands first is the cause."""
     backed = bool(record.frames) or record.native or _is_led_on(record, errors, position)
     later = record.chain == "during" and _previous_is_cause(errors, position)
-    told_quietly = record.line.level in {"INFO", "DEBUG", "WARNING", "WARN"}
-    quiet = told_quietly or (record.type or "").endswith("Warning")
     outside = bool(record.frames) and not record.native and not _met_vllm(errors, position)
-    return (quiet, record.weak, not backed, _process_depth(record), outside, later, record.line.number)
+    return (record.weak, not backed, _process_depth(record), outside, later, record.line.number)
 
 
 def _is_led_on(record: ErrorRecord, errors: Sequence[ErrorRecord], position: int) -> bool:

@@ -720,7 +720,7 @@ def test_a_title_that_tells_nothing_changes_no_order() -> None:
 
 
 def test_what_stands_for_a_cause_knows_that_it_only_wraps() -> None:
-    standing = read("ChildProcessError: worker died\n").apparent
+    standing = read("EngineDeadError: EngineCore encountered an issue.\n").apparent
 
     assert standing is not None
     assert standing.rule == ONLY_WRAPPER
@@ -735,5 +735,6 @@ def test_the_errors_raised_on_top_of_the_cause_are_its_chain() -> None:
         "OSError: /models/a.safetensors is no checkpoint\n"
     )
     found = read(log)
-    assert found.cause and found.cause.message == "'weights'"
+    assert found.cause
+    assert found.cause.message == "'weights'"
     assert [item.message for item in found.chain] == ["/models/a.safetensors is no checkpoint"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.extract.log.outcome import Outcome
+from app.extract.log.course import Outcome
 from app.extract.reader import read_log
 
 DIED = "ValueError: No tokenizer file found.\nRuntimeError: Engine core initialization failed.\n"

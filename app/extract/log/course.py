@@ -1,0 +1,154 @@
+"""The course of a run: which of a log's errors it survived, and what became of it.
+
+In: a log's lines. Out: a `Course`, which knows for each error whether the program went on behind it, whether
+only a request got it, or whether it came when the program was already told to stop. The marks are rules of
+`lists/course.toml`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from app.extract.log.lines import LogLine
+from app.extract.log.native_faults import ANSWER
+from app.extract.log.process_stream import ErrorRecord
+from app.extract.rules.patterns import pattern
+from app.extract.rules.rules import load_rules
+
+Outcome = Literal["stopped", "refused", "none"]
+"""stopped: a program ended, or did not come up, for the root cause.
+refused: only a request failed; the server answered it with an error and goes on.
+none: nothing failed."""
+
+Fate = Literal["open", "request", "survived", "stopping"]
+"""open: nothing is known to have followed the error. request: only a request got it. survived: the program
+went on behind it. stopping: the program was already asked to stop."""
+
+REQUEST_ERRORS = frozenset({"BadRequestError", "NotFoundError", "UnprocessableEntityError"})
+REFUSED = "course.answered"
+"""The rule of a refused request of which only the server's access log tells."""
+_TURNS = frozenset({"progress", "stopping"})
+NEAR_LINES = 300
+"""How far a process's words on its end stand from the error that ended it; tracebacks are long."""
+MIN_KNOWN_LINES = 20
+"""A shorter log need not name the program that printed it."""
+_VLLM = pattern(r"(?i)\bvllm\b|\((?:EngineCore|APIServer)\w* pid=")
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    number: int
+    role: str
+    process: str
+    text: str
+
+
+class Course:
+    """The marks along a log."""
+
+    def __init__(self, lines: Sequence[LogLine]) -> None:
+        self._marks = list(_marks(lines))
+        self._numbers = [mark.number for mark in self._marks]
+
+    @property
+    def ended(self) -> bool:
+        """Whether a process of the engine ended for an error."""
+        return any(mark.role == "end" for mark in self._marks)
+
+    def fate(self, record: ErrorRecord) -> Fate:
+        """What followed an error."""
+        library, _, kind = (record.type or "").rpartition(".")
+        if record.rule == ANSWER or (kind in REQUEST_ERRORS and not library.startswith("huggingface")):
+            return "request"
+        line = record.line
+        before = self._marks[: bisect_right(self._numbers, line.number - 1)]
+        if next((mark.role for mark in reversed(before) if mark.role in _TURNS), "") == "stopping":
+            return "stopping"
+        if record.frames and record.frames[0].function == "<module>":
+            return "open"  # the program itself ended with it
+        return self.fate_of_line(line)
+
+    def fate_of_line(self, line: LogLine) -> Fate:
+        """What followed a line that tells a failure."""
+        at = bisect_right(self._numbers, line.number)
+        for mark in reversed(self._marks[:at]):
+            if mark.number < line.number - NEAR_LINES:
+                break
+            if mark.role == "end" and mark.process == line.process:
+                return "open"
+        after = self._marks[at:]
+        end = next((mark.number for mark in after if mark.role == "end"), None)
+        inner = "Worker" in line.process or "EngineCore" in line.process or line.process.startswith("rank")
+        if inner and end is not None and end - line.number <= NEAR_LINES:
+            return "open"
+        for mark in after:
+            if mark.role == "end":
+                break
+            if mark.role == "progress":
+                return "request" if self._serves(line) else "survived"
+            if not inner and (mark.role == "answered" or (mark.role == "failed" and end is None)):
+                return "request"
+        return "open"
+
+    def _serves(self, line: LogLine) -> bool:
+        """Whether the server took requests when it printed a line."""
+        before = self._marks[: bisect_right(self._numbers, line.number)]
+        return any(mark.role in {"progress", "answered"} and "HTTP/" in mark.text for mark in before)
+
+    def refusal(self, lines: Sequence[LogLine]) -> ErrorRecord | None:
+        """The first request that was refused, as the access log tells it."""
+        mark = next((mark for mark in self._marks if mark.role in {"answered", "failed"}), None)
+        if mark is None:
+            return None
+        line = next(line for line in lines if line.number == mark.number)
+        return ErrorRecord(None, line.text[line.text.find('"') :].strip(), line, rule=REFUSED)
+
+
+def _marks(lines: Sequence[LogLine]) -> list[_Mark]:
+    """The marks of a log in its order: one look at the whole finds the lines that hold one."""
+    text = "\n".join(line.text for line in lines)
+    found: list[_Mark] = []
+    at, end = -1, 0
+    roles, table = _table()
+    for hit in table.finditer(text):
+        while end <= hit.start():
+            at += 1
+            end += len(lines[at].text) + 1
+        line = lines[at]
+        if not found or found[-1].number != line.number:
+            found.append(_Mark(line.number, roles[hit.lastindex - 1], line.process, hit.group()))
+    return found
+
+
+@lru_cache(maxsize=1)
+def _table() -> tuple[tuple[str, ...], Any]:
+    """The roles, and the marks of all but mentions as one pattern with a group each."""
+    rules = [rule for rule in load_rules("course") if rule["role"] != "mention"]
+    parts = "|".join(f"({rule.pattern.pattern})" for rule in rules)
+    return tuple(rule["role"] for rule in rules), pattern(parts, multiline=True)
+
+
+def is_of_vllm(log: str) -> bool | None:
+    """Whether vLLM printed a log, or a program that runs vLLM; None if the log is too short to know."""
+    if _VLLM.search(log):
+        return True
+    return False if log.count("\n") >= MIN_KNOWN_LINES else None
+
+
+@lru_cache(maxsize=1)
+def _mentions() -> Any:
+    rules = [rule for rule in load_rules("course") if rule["role"] == "mention"]
+    return pattern("|".join(f"(?:{rule.pattern.pattern})" for rule in rules))
+
+
+def is_mention(before: str) -> bool:
+    """Whether the words in front of an error's name only speak of such errors."""
+    return _mentions().search(before) is not None
+
+
+UNKNOWN_COURSE = Course(())
+"""That of lines of which nobody knows whether they are one log."""
