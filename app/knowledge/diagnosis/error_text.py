@@ -17,6 +17,8 @@ from app.extract.rules.patterns import pattern
 LINES_ABOVE, LINES_BELOW = 3, 12
 """How far around its line a message goes on: a list of what is not valid, a paragraph of advice."""
 MIN_MESSAGE_CHARS = 20
+MAX_MESSAGE_CHARS = 160
+"""A longer message is shown without the values that it lists as legal."""
 MAX_FRAGMENT_CHARS = 40
 """What is left of a sentence that names only legal values ("The", "Must be one of")."""
 FOUND_BY_CHARS = 60
@@ -28,6 +30,10 @@ CHOICES = pattern(
     r"(?:\w+ ){0,3}(?:belonging |are|is|:)|\b(?:supported|available|valid|options)(?:\w| )*:|not in \["
 )
 """What stands before a list of legal values."""
+ARGUMENT = pattern(r"argument (?:-{1,2}[\w-]+(?:, ?|/)){0,3}(--[a-z][\w-]*)")
+"""The argument whose value is not valid."""
+_FIELD = pattern(r"^\s*([a-z][\w.]{0,80})\s*$")
+_NEEDS_FIELD = pattern(r"^(?:Input should|Field required|Extra inputs|String should|List should)")
 _NEW_RECORD = pattern(
     r"^(?:Traceback \(most|The above exception|During handling|For further information| *File \"|raise )"
 )
@@ -37,6 +43,7 @@ _ABBREVIATIONS = ("e.g.", "i.e.", "etc.", "vs.", "cf.", "resp.")
 _TRAILER = pattern(
     r" ?\[type=[a-z_]+, input_value=|, input_type=|\\?['\"], ?\\?['\"](?:type|param|code|object)\b"
 )
+_CODE = pattern(r"^Error code: \d{3} - ")
 _LABEL = pattern(r"^['\"]?(?:[\w.]{1,80}(?:Error|Exception): ['\"]?)?(?:Value error, |Assertion failed, )?")
 _GOES_ON = pattern(r"(?:[:,(]|\b(?:the|a|an|of|to|in|from|with|and|or|for|by|be|is|are|that|at|on))$")
 
@@ -90,14 +97,14 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def whole_message(reading: LogReading, record: ErrorRecord, message: str, masked_log: str) -> str:
-    """A message with what its line says behind it; without the values that it lists as legal.
+    """A message with what its line says behind it; without the values that it lists as legal if it is long.
 
     `message` is that of the record, masked. A message that ends in the middle goes on in the next lines.
     """
     lines = message_lines(reading, record)
     first = masked_text(lines[0], masked_log)
     at = lines[0].text.find(record.message[:FOUND_BY_CHARS]) if record.message else -1
-    text = first[at:] if at >= 0 else message
+    text = _CODE.sub("", first[at:] if at >= 0 else message)
     if trailer := _TRAILER.search(text):
         text = text[: trailer.start()]
     for line in lines[1:]:
@@ -105,12 +112,23 @@ def whole_message(reading: LogReading, record: ErrorRecord, message: str, masked
             break
         text = f"{text.rstrip()} {masked_text(line, masked_log).strip()}"
     choices = CHOICES.search(text)
-    if choices and choices.start() >= MIN_MESSAGE_CHARS:
+    if choices and choices.start() >= MIN_MESSAGE_CHARS and len(text) > MAX_MESSAGE_CHARS:
         text = text[: choices.start()].rstrip(" ([{:;,")
         stop = text.rfind(". ")
         text = text[: stop + 1] if len(text) - stop < MAX_FRAGMENT_CHARS and stop > 0 else text
+    if _NEEDS_FIELD.match(text):
+        text = f"{_field_of(reading)}{text}"
     quotes = [mark for mark in "'\"" if text.startswith(mark) and text.count(mark) == 1]
     return (text.lstrip("".join(quotes)) if quotes else text).rstrip("! ") or message
+
+
+def _field_of(reading: LogReading) -> str:
+    """The argument and the field that a line of what is not valid belongs to, from the lines above it."""
+    above = lines_above(reading)
+    argument = ARGUMENT.search("\n".join(line.text for line in above))
+    field = _FIELD.match(above[-1].text) if above else None
+    named = [found.group(1) for found in (argument, field) if found]
+    return f"{' '.join(named)}: " if named else ""
 
 
 def _end_of(found: Any) -> int:

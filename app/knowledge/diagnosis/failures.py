@@ -13,6 +13,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal
 
+from app.extract.log.messages import wrapper_rule
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.reader import LogReading
 from app.extract.rules.patterns import pattern
@@ -30,7 +31,7 @@ _STARTING = pattern(
     r"|vllm serve|api_server|[Ff]ailed to start|initialization failed|create_engine_config"
     r"|Loading (?:model|safetensors|pt checkpoint)"
 )
-_SERVER = pattern(r"APIServer|api_server|vllm serve|API server|uvicorn|cli/serve\.py")
+_SERVER = pattern(r"APIServer|api_server|vllm serve|API server|uvicorn|cli/serve\.py|vllm: error")
 _CLIENT = pattern(r"vllm/benchmarks/|cli/(?:openai|benchmark\w*)[/.]|openai/_base_client")
 _ENGINE = pattern(r"EngineCore|Worker|LLM engine|vllm/(?:v1/)?(?:engine|worker|executor)/")
 
@@ -122,7 +123,8 @@ def _words_of(reading: LogReading) -> Iterator[str]:
     yield _own_words(errors.cause)
     yield _without_choices("\n".join(line.text for line in message_lines(reading)))
     for record in errors.chain:
-        yield _own_words(record)
+        if wrapper_rule(f"{record.type or ''}: {record.message}") is None:
+            yield _own_words(record)
 
 
 def _own_words(record: ErrorRecord) -> str:

@@ -36,10 +36,10 @@ def describe_failure(
     program: Program, outcome: RunOutcome, failure: Failure | None, error_type: str | None, message: str
 ) -> str:
     """`Server did not start (port in use): [Errno 98] Address already in use`; the message is cut nowhere."""
-    if program in {"client", "other"}:
-        scene = _SCENES[program]
-    elif outcome == "refused":
+    if outcome == "refused" and program != "other":
         scene = "The request was refused"
+    elif program in {"client", "other"}:
+        scene = _SCENES[program]
     else:
         scene = f"{_SCENES[program]} did not start" if outcome == "not_started" else "Engine stopped"
     message = " ".join(message.split())

@@ -7,6 +7,7 @@ argument.
 from __future__ import annotations
 
 import json
+import shlex
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
@@ -17,6 +18,7 @@ from typing import Any
 from app.extract.reader import LogReading
 from app.extract.rules.patterns import pattern
 from app.knowledge.diagnosis.error_text import (
+    ARGUMENT,
     CHOICES,
     lines_above,
     masked_text,
@@ -27,17 +29,16 @@ from app.knowledge.diagnosis.shapes import NextStep, QuotedAdvice
 
 MAX_QUOTES = 2
 MAX_QUOTE_CHARS = 320
-MIN_SIMILARITY = 0.6
+MIN_SIMILARITY, MIN_FLAG_SIMILARITY = 0.6, 0.8
 MAX_LEGAL_VALUES = 400
 
 _INPUT = pattern(r"\[type=[a-z_]+, input_value=.*$")
 _QUOTED = pattern(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`")
 _BARE = pattern(r"[\w./+-]*\w")
 _LIST = pattern(r"[\[({]([^\[\](){}]+)[\])}]?")
-_ARGUMENT = pattern(r"argument (?:-{1,2}[\w-]+(?:, ?|/)){0,3}(--[a-z][\w-]*)")
 _UNKNOWN = pattern(r"unrecognized arguments?:([^\n]+)")
 _FIELD = pattern(r"(?m)validation errors? for (\w+)\s*\n\s*([a-z]\w*(?:\.\w+)*)\s*$")
-_PIP = pattern(r"\b((?:uv )?pip3? install(?: -[-\w]+)*) ['\"]?([A-Za-z][\w\[\]>=<~!.,-]*[\w\]])")
+_PIP = pattern(r"\b((?:uv )?pip3? install(?: -[-\w]+)*) ['\"]?([A-Za-z-][\w\[\]>=<~!.,:/@+-]*[\w\]])")
 _PLAIN_VALUE = pattern(r"^[\w./+:-]+$")
 """What may stand in a command as it is."""
 _ASSIGNMENT = pattern(r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+=['\"]?[\w./:-]*\w)")
@@ -134,7 +135,7 @@ def _correct_flag(text: str) -> NextStep | None:
             text=f"{given} is a flag of vLLM 0.33: the release that runs is another one; ask it for its own.",
             command="vllm --version; vllm serve --help=all | grep -e " + f"--{name}",
         )
-    meant = _nearest(name, known)
+    meant = _nearest(name, known, MIN_FLAG_SIMILARITY)
     if meant is None:
         return None
     return NextStep(
@@ -143,9 +144,9 @@ def _correct_flag(text: str) -> NextStep | None:
     )
 
 
-def _nearest(given: str, values: Iterable[str]) -> str | None:
+def _nearest(given: str, values: Iterable[str], similarity: float = MIN_SIMILARITY) -> str | None:
     by_name = {value.lower(): value for value in values}
-    nearest = get_close_matches(given.lower(), list(by_name), 1, MIN_SIMILARITY)
+    nearest = get_close_matches(given.lower(), list(by_name), 1, similarity)
     return by_name[nearest[0]] if nearest else None
 
 
@@ -153,7 +154,7 @@ def _set_argument(text: str, value: str) -> str:
     """The command that sets the argument named in the message to a value; empty where none is named."""
     if not _PLAIN_VALUE.match(value):
         return ""
-    argument, field = _ARGUMENT.search(text), _FIELD.search(text)
+    argument, field = ARGUMENT.search(text), _FIELD.search(text)
     if argument and field:
         inner = json.dumps({field.group(2): value})
         return f"vllm serve YOUR_ARGS {argument.group(1)} '{inner}'"
@@ -181,7 +182,7 @@ def _command_in(quote: str) -> str:
     """What the quote names as something to type."""
     if found := _PIP.search(quote):
         package = found.group(2)
-        return f"{found.group(1)} {package if _PLAIN_VALUE.match(package) else repr(package)}"
+        return f"{found.group(1)} {shlex.quote(package)}"
     variables: Sequence[str] = _ASSIGNMENT.findall(quote)
     if len(variables) == 1:
         return f"{variables[0]} vllm serve YOUR_ARGS"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from app.extract.reader import read_log
@@ -57,10 +59,13 @@ def test_a_message_is_cut_into_sentences(text: str, wanted: list[str]) -> None:
             "This backend is not valid here. Reason: ['head_size']",
         ),
         (
-            "ValueError: Unknown method of reading: x. Must be one of ['a', 'b']",
+            "ValueError: Unknown method of reading: x. Must be one of [" + "'a', " * 40,
             "Unknown method of reading: x.",
         ),
-        ("KeyError: 'no parser of that name: x (chose from { a, b })'", "no parser of that name: x"),
+        (
+            "KeyError: 'no parser of that name: x (chose from { " + "a, " * 60 + "})'",
+            "no parser of that name: x",
+        ),
         (
             "ValueError: it could not be read from one of:\nthe first,\nthe second.\nthe third",
             "it could not be read from one of: the first, the second.",
@@ -69,3 +74,20 @@ def test_a_message_is_cut_into_sentences(text: str, wanted: list[str]) -> None:
 )
 def test_the_whole_message_holds_what_stands_behind_it_but_no_legal_values(log: str, wanted: str) -> None:
     assert message_of(log) == wanted
+
+
+def test_a_field_is_named_with_what_is_not_valid_of_it() -> None:
+    log = (
+        "vllm serve: error: argument --compilation-config: 1 validation error for CompilationConfig\n"
+        "mode\n  Input should be 0, 1 or 2 [type=enum, input_value=9, input_type=int]\n"
+    )
+    reading = read_log(log)
+    cause = reading.errors.cause
+    assert cause is not None
+    line = next(line for line in reading.lines if "Input should" in line.text)
+    cause = replace(cause, message="Input should be 0, 1 or 2", line=line)
+    reading = replace(reading, errors=replace(reading.errors, cause=cause))
+
+    assert whole_message(reading, cause, cause.message, log) == (
+        "--compilation-config mode: Input should be 0, 1 or 2"
+    )

@@ -181,3 +181,7 @@ def test_a_value_that_a_shell_would_run_is_never_put_into_a_command() -> None:
     log = "error: argument --dtype: invalid choice: '$(reboot' (choose from 'auto', '$(reboot)')"
 
     assert all("reboot" not in step.command for step in steps(log))
+
+
+def test_a_flag_that_is_like_none_is_not_set_right() -> None:
+    assert steps("vllm: error: unrecognized arguments: --guided-decoding-backend outlines") == ()
