@@ -31,7 +31,11 @@ went on behind it. stopping: the program was already asked to stop."""
 REQUEST_ERRORS = frozenset({"BadRequestError", "NotFoundError", "UnprocessableEntityError"})
 REFUSED = "course.answered"
 """The rule of a refused request of which only the server's access log tells."""
-_TURNS = frozenset({"progress", "stopping"})
+DEATH = "death"
+"""The rule of a process's death, which is the cause where no error of its own is told."""
+QUIET = frozenset({"INFO", "DEBUG", "WARNING", "WARN"})
+_TURNS = frozenset({"ready", "stopping"})
+_PROGRESS = frozenset({"ready", "progress", "done"})
 NEAR_LINES = 300
 """How far a process's words on its end stand from the error that ended it; tracebacks are long."""
 MIN_KNOWN_LINES = 20
@@ -64,16 +68,21 @@ class Course:
         library, _, kind = (record.type or "").rpartition(".")
         if record.rule == ANSWER or (kind in REQUEST_ERRORS and not library.startswith("huggingface")):
             return "request"
-        line = record.line
-        before = self._marks[: bisect_right(self._numbers, line.number - 1)]
-        if next((mark.role for mark in reversed(before) if mark.role in _TURNS), "") == "stopping":
-            return "stopping"
         if record.frames and record.frames[0].function == "<module>":
             return "open"  # the program itself ended with it
-        return self.fate_of_line(line)
+        if record.rule == DEATH and self._is_done(record.line.number):
+            return "stopping"
+        return self.fate_of_line(record.line)
+
+    def _is_done(self, number: int) -> bool:
+        """Whether a program had got what it wanted before a line, and nobody missed its engine behind it."""
+        done = any(mark.role == "done" and mark.number < number for mark in self._marks)
+        return done and not any(mark.role == "end" and mark.number > number for mark in self._marks)
 
     def fate_of_line(self, line: LogLine) -> Fate:
         """What followed a line that tells a failure."""
+        if self._is_stopping(line):
+            return "stopping"
         at = bisect_right(self._numbers, line.number)
         for mark in reversed(self._marks[:at]):
             if mark.number < line.number - NEAR_LINES:
@@ -88,23 +97,29 @@ class Course:
         for mark in after:
             if mark.role == "end":
                 break
-            if mark.role == "progress":
-                return "request" if self._serves(line) else "survived"
+            if mark.role in _PROGRESS:
+                return "request" if line.level not in QUIET and self._serves(line) else "survived"
             if not inner and (mark.role == "answered" or (mark.role == "failed" and end is None)):
                 return "request"
         return "open"
 
+    def _is_stopping(self, line: LogLine) -> bool:
+        """Whether the program had been asked to stop before a line."""
+        before = self._marks[: bisect_right(self._numbers, line.number - 1)]
+        return next((mark.role for mark in reversed(before) if mark.role in _TURNS), "") == "stopping"
+
     def _serves(self, line: LogLine) -> bool:
         """Whether the server took requests when it printed a line."""
         before = self._marks[: bisect_right(self._numbers, line.number)]
-        return any(mark.role in {"progress", "answered"} and "HTTP/" in mark.text for mark in before)
+        return any("HTTP/" in mark.text for mark in before)
 
     def refusal(self, lines: Sequence[LogLine]) -> ErrorRecord | None:
         """The first request that was refused, as the access log tells it."""
-        mark = next((mark for mark in self._marks if mark.role in {"answered", "failed"}), None)
-        if mark is None:
+        refused = {mark.number for mark in self._marks if mark.role in {"answered", "failed"}}
+        found = (line for line in lines if line.number in refused and not self._is_stopping(line))
+        line = next(found, None)
+        if line is None:
             return None
-        line = next(line for line in lines if line.number == mark.number)
         return ErrorRecord(None, line.text[line.text.find('"') :].strip(), line, rule=REFUSED)
 
 

@@ -45,6 +45,8 @@ _ANSWERED = pattern(
 )
 _STATUS = pattern(r"^Error code: \d{3} - ([^{].{3,400})")
 _VALUE_ERROR = pattern(r"['\"]msg\\?['\"]: \\?['\"](?:Value error|Assertion failed), ([^'\"\\]{6,300})")
+_ENFORCED = pattern(r"^\[enforce fail at \S{1,200}:\d+\] .{1,120}?\. (\S.{8,400})")
+"""A check of torch's core in front of the words for it."""
 _LOGGED_AT = pattern(r"^\[\d\d:\d\d:\d\d\] (?:[^\s:]{1,200}/)?([^\s:/]{1,80}:\d+): ")
 """A library's own log prefix within its message."""
 """A server's words in its client's error."""
@@ -86,6 +88,8 @@ def as_cause(record: ErrorRecord) -> ErrorRecord:
         message = told.group(1) if told else next(group for group in answered.groups() if group)
     elif found := _STATUS.match(message):
         message = found.group(1)
+    if message[:1] == "[" and (enforced := _ENFORCED.match(message)):
+        message = enforced.group(1)
     if message[:1] == "[" and (prefix := _LOGGED_AT.match(message)):
         message = message[prefix.end() :]
         place = prefix.group(1)

@@ -87,5 +87,5 @@ def _answered(text: str, groups: dict[str, str | None]) -> tuple[str | None, str
         lambda found: "\n" if found.group(1) == "n" else found.group(1), words
     ).split("\n")
     reasons = filter(None, map(invalid_reason, below)) if "validation error" in first else iter(())
-    kind = _ANSWER_TYPE.search(text)
-    return kind.group(1) if kind else None, next(reasons, first)
+    kinds = [found.group(1) for found in _ANSWER_TYPE.finditer(text)]
+    return kinds[-1] if kinds else None, next(reasons, first)

@@ -20,7 +20,7 @@ CUT = "traceback.cut"
 """The rule of a record that is only the place where a traceback was cut off."""
 _PYDANTIC = pattern(
     r"^\s+(?:(?:Value error|Assertion failed), (\S.{2,}?)|(\S.{2,}?) \[type=\w.*"
-    r"|\{'type': .*?'msg': '([^']{3,})'.*)(?: \[type=\w.*)?$"
+    r"|\{'type': .*?'msg': (?:'([^']{3,})'|\"(?:Value error, )?([^\"]{3,})\").*)(?: \[type=\w.*)?$"
 )
 _INVALID = pattern(r"\d validation errors? for \S{1,80}$")
 """What pydantic prints above the reason."""

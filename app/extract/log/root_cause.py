@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from app.extract.log.course import UNKNOWN_COURSE, Course, Fate, Outcome
+from app.extract.log.course import DEATH, QUIET, UNKNOWN_COURSE, Course, Fate, Outcome
 from app.extract.log.frames import is_plumbing, telling_frame
 from app.extract.log.lines import LogLine, read_numbered
 from app.extract.log.messages import (
@@ -46,8 +46,6 @@ BESIDE = "traceback.beside"
 MIN_TITLE_WORDS = 3
 HINT = 2
 """How weak an error is that only hints at another."""
-DEATH = "death"
-"""The rule of a process's death, which is the cause where no error of its own is told."""
 KILLED = 1
 """How weak the death of a process is that a signal ended: what follows is its consequence."""
 OPEN, DOUBTFUL, MISSING = 0, 1, 9
@@ -55,7 +53,6 @@ OPEN, DOUBTFUL, MISSING = 0, 1, 9
 RANKS: dict[Fate, int] = {"open": OPEN, "request": 2, "survived": 3, "stopping": 4}
 OUTCOMES: dict[int, Outcome] = {OPEN: "stopped", DOUBTFUL: "stopped", 2: "refused", 3: "none", 4: "none"}
 LOUD = frozenset({"ERROR", "CRITICAL", "FATAL"})
-_QUIET = frozenset({"INFO", "DEBUG", "WARNING", "WARN"})
 _PROGRAM_ERROR = pattern(r"^[ \t]*(?:[\w.-]{1,20} )?Error ?: ([A-Za-z'\"\[].{8,300})")
 _DOCKERFILE = pattern(r"^[ \t]*((?:[\w.-]*\.)?[Dd]ockerfile[\w.-]{0,60}:\d{1,5})[ \t]*$")
 _WORD = pattern(r"[\w.]{2,}")
@@ -111,7 +108,7 @@ def find_cause(
     unique = {text: (text, line) for text, line in wrappers}
     place = next((telling_frame(record.frames) for record in errors if record.rule == CUT), None)
     # what announces a traceback that was cut tells nothing of its error; a build's last words still do
-    plain = [item for item in unique.values() if not place or _is_hollow(item[0])]
+    plain = [item for item in unique.values() if not place or _is_rule(item[0], "hollow")]
     apparent = None
     if rank == DOUBTFUL and parts.deaths:
         apparent = min(parts.deaths, key=lambda item: (item.weak, item.line.number))
@@ -172,7 +169,7 @@ def _ranked(told: Sequence[ErrorRecord], parts: _Parts, course: Course) -> list[
     keyed = []
     for at in parts.candidates:
         rank = RANKS[course.fate(told[at])]
-        quiet = told[at].line.level in _QUIET or (told[at].type or "").endswith("Warning")
+        quiet = told[at].line.level in QUIET or (told[at].type or "").endswith("Warning")
         if rank == OPEN and (quiet or (end is not None and told[at].line.number > end)):
             rank = DOUBTFUL
         keyed.append(((rank, *_order(told[at], told, at)), at))
@@ -265,9 +262,13 @@ def _apparent(
         record = min(outer, key=_shown)
         cause = _with_outer_place(as_cause(record), told, told.index(record))
         return replace(cause, rule=ONLY_WRAPPER)
-    open_lines = [item for item in wrappers if course.fate_of_line(item[1]) == "open"]
+    open_lines = [
+        (text, line)
+        for text, line in wrappers
+        if course.fate_of_line(line) == "open" and not _is_rule(text, "death")
+    ]
     if open_lines:
-        text, line = min(open_lines, key=lambda item: (_is_hollow(item[0]), item[1].number))
+        text, line = min(open_lines, key=lambda item: (_is_rule(item[0], "hollow"), item[1].number))
         return ErrorRecord(None, first_sentence(text), line, rule=ONLY_WRAPPER)
     for line in lines:
         loud = line.level in LOUD and _is_news(line.text)
@@ -284,9 +285,10 @@ def _shown(record: ErrorRecord) -> tuple[int, ...]:
     return (not (noise and record.frames), noise, _process_depth(record))
 
 
-def _is_hollow(text: str) -> bool:
+def _is_rule(text: str, kind: str) -> bool:
+    """Whether a line is a wrapper's of a kind: `hollow`, or a `death`."""
     rule = wrapper_rule(text)
-    return rule is not None and bool(rule.extra.get("hollow"))
+    return rule is not None and kind in rule.extra
 
 
 def _is_news(text: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.extract.log.course import is_mention
+from app.extract.log.course import QUIET, is_mention
 from app.extract.log.error_lines import (
     bare_end,
     in_title,
@@ -52,8 +52,6 @@ _TEST = pattern(r"(?:^|[\s/])([\w.-]{1,100}\.py)::(?:[A-Z]\w{0,80}::)*(\w{1,160}
 """A test run's summary names file and test in front of the error."""
 _CALLS = ("The above exception was the direct cause", "During handling of the above exception")
 _STACKS = ("Stack (most recent call first)", "Current thread 0x", "At:")
-_QUIET = frozenset({"INFO", "DEBUG", "WARNING", "WARN"})
-"""Lines of these levels only speak of an error, unless its traceback stands above."""
 CODE = 2
 """How weak an error is that only its code tells."""
 
@@ -227,7 +225,7 @@ def _terminal(stream: Stream, line: LogLine) -> ErrorRecord | None:
     if line.level in {"ERROR", "CRITICAL", "FATAL"} or "Error: " in text or "Exception: " in text:
         told = inline(text)
         frames = tuple(stream.frames) if stream.open else ()
-        if told and not (line.level in _QUIET and not frames) and not is_mention(text.partition(told[0])[0]):
+        if told and (frames or line.level not in QUIET) and not is_mention(text.partition(told[0])[0]):
             place = _test_place(text)
             return ErrorRecord(*told, line, frames, stream.chain, frame=place, rule="traceback.inline")
     return None
