@@ -35,6 +35,7 @@ DEATH = "death"
 """The rule of a process's death, which is the cause where no error of its own is told."""
 QUIET = frozenset({"INFO", "DEBUG", "WARNING", "WARN"})
 _TURNS = frozenset({"ready", "stopping"})
+_REFUSED = frozenset({"answered", "failed"})
 _PROGRESS = frozenset({"ready", "progress", "done"})
 NEAR_LINES = 300
 """How far a process's words on its end stand from the error that ended it; tracebacks are long."""
@@ -84,11 +85,18 @@ class Course:
         if self._is_stopping(line):
             return "stopping"
         at = bisect_right(self._numbers, line.number)
-        for mark in reversed(self._marks[:at]):
-            if mark.number < line.number - NEAR_LINES:
-                break
-            if mark.role == "end" and mark.process == line.process:
-                return "open"
+        own = self._marks[at - 1] if at and self._numbers[at - 1] == line.number else None
+        if own is not None and own.role in _REFUSED and not self.ended:
+            return "request"
+        if any(
+            mark.role == "end" and mark.process == line.process and mark.number >= line.number - NEAR_LINES
+            for mark in self._marks[:at]
+        ):
+            return "open"
+        return self._behind(line, at)
+
+    def _behind(self, line: LogLine, at: int) -> Fate:
+        """What the marks behind a line tell of it."""
         after = self._marks[at:]
         end = next((mark.number for mark in after if mark.role == "end"), None)
         inner = "Worker" in line.process or "EngineCore" in line.process or line.process.startswith("rank")
@@ -115,7 +123,7 @@ class Course:
 
     def refusal(self, lines: Sequence[LogLine]) -> ErrorRecord | None:
         """The first request that was refused, as the access log tells it."""
-        refused = {mark.number for mark in self._marks if mark.role in {"answered", "failed"}}
+        refused = {mark.number for mark in self._marks if mark.role in _REFUSED}
         found = (line for line in lines if line.number in refused and not self._is_stopping(line))
         line = next(found, None)
         if line is None:

@@ -146,7 +146,7 @@ def _sort(told: Sequence[ErrorRecord], lines: Sequence[LogLine], course: Course)
                 parts.inner.extend(quoted_error(rule, record))
             if not rule.extra.get("spoken"):
                 parts.outer.append(record)
-            if rule.extra.get("death"):
+            if "death" in rule.extra:
                 parts.deaths.append(replace(as_cause(record), rule=DEATH, weak=rule["death"]))
         elif record.chain == "caused_by" and _previous_is_cause(told, position):
             parts.wrappers.append((text, record.line))
@@ -154,7 +154,7 @@ def _sort(told: Sequence[ErrorRecord], lines: Sequence[LogLine], course: Course)
             parts.candidates.append(position)
     for text, line, rule in wrapper_lines(lines, told):
         parts.wrappers.append((text, line))
-        if rule is not None and rule.extra.get("death"):
+        if rule is not None and "death" in rule.extra:
             parts.deaths.append(ErrorRecord(None, text, line, rule=DEATH, weak=rule["death"]))
     parts.deaths = [death for death in parts.deaths if course.fate(death) == "open"]
     return parts
@@ -163,7 +163,7 @@ def _sort(told: Sequence[ErrorRecord], lines: Sequence[LogLine], course: Course)
 def _ranked(told: Sequence[ErrorRecord], parts: _Parts, course: Course) -> list[tuple[int, ErrorRecord]]:
     """The candidates with their ranks, the likeliest cause first."""
     faults = _ending_faults()
-    killed = [item.line.number for item in parts.deaths if item.weak == KILLED]
+    killed = [item.line.number for item in parts.deaths if item.weak <= KILLED]
     killed += [item.line.number for item in told if item.rule in faults]
     end = min(killed, default=None)
     keyed = []

@@ -33,3 +33,83 @@ def test_the_outcome_of_a_log(log: str, outcome: Outcome) -> None:
 )
 def test_whether_vllm_printed_a_log(log: str, known: bool | None) -> None:
     assert read_log(log).is_vllm is known
+
+
+UP = "INFO:     Application startup complete.\n"
+ASKED = 'INFO:     10.0.0.1:4 - "POST /v1/completions HTTP/1.1" {}\n'
+TRACE = (
+    "ERROR 03-14 09:26:53 [serving_chat.py:200] Error in preprocessing prompt inputs\n"
+    "ERROR 03-14 09:26:53 [serving_chat.py:200] Traceback (most recent call last):\n"
+    'ERROR 03-14 09:26:53 [serving_chat.py:200]   File "/a/vllm/entrypoints/chat.py", line 3, in render\n'
+    "ERROR 03-14 09:26:53 [serving_chat.py:200] ValueError: no chat template\n"
+)
+KILLED = (
+    "(EngineCore pid=6) ERROR 03-14 09:26:54 [executor.py:3] Worker proc VllmWorker-0 died unexpectedly "
+    "(exit code: -9), shutting down executor.\n"
+)
+CANCELLED = (
+    "(EngineCore pid=6) ERROR 03-14 09:26:54 [core.py:9] EngineCore encountered a fatal error.\n"
+    "(EngineCore pid=6) ERROR 03-14 09:26:54 [core.py:9] Traceback (most recent call last):\n"
+    '(EngineCore pid=6) ERROR 03-14 09:26:54 [core.py:9]   File "/a/vllm/shm_broadcast.py", line 9, in read\n'
+    "(EngineCore pid=6) ERROR 03-14 09:26:54 [core.py:9] RuntimeError: {}\n"
+)
+ULIMIT = (
+    "WARNING 03-14 09:26:50 [utils.py:2] Found ulimit of 20000. This can cause fd limit errors like "
+    "`OSError: [Errno 24] Too many open files`.\n"
+)
+OUT_OF_MEMORY = (
+    "(Worker pid=7) ERROR 03-14 09:26:53 [worker.py:9] Traceback (most recent call last):\n"
+    '(Worker pid=7) ERROR 03-14 09:26:53 [worker.py:9]   File "/a/vllm/v1/worker.py", line 9, in run\n'
+    "(Worker pid=7) ERROR 03-14 09:26:53 [worker.py:9] ValueError: the shapes differ\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "outcome", "message"),
+    [
+        (ULIMIT + UP + ASKED.format("200 OK"), "none", ""),
+        (UP + TRACE + ASKED.format("400 Bad Request"), "refused", "no chat template"),
+        (UP + ASKED.format("404 Not Found"), "refused", '"POST /v1/completions HTTP/1.1" 404 Not Found'),
+        (
+            UP + KILLED + CANCELLED.format("cancelled"),
+            "stopped",
+            "Worker proc VllmWorker-0 died unexpectedly",
+        ),
+        (UP + OUT_OF_MEMORY + KILLED + CANCELLED.format("no peer"), "stopped", "the shapes differ"),
+        (UP + KILLED + CANCELLED.format("no peer"), "stopped", "Worker proc VllmWorker-0 died unexpectedly"),
+        (UP + "INFO:     Shutting down\n" + KILLED, "none", ""),
+        (TRACE, "stopped", "no chat template"),
+        ("INFO 1 failed\n" + TRACE + UP, "none", ""),
+    ],
+    ids=[
+        "a mention",
+        "a request's error",
+        "a refused request",
+        "a death before its consequence",
+        "an error before the death",
+        "an error behind the death",
+        "a death at shutdown",
+        "nothing behind it",
+        "survived at start",
+    ],
+)
+def test_an_error_is_read_by_what_follows_it(log: str, outcome: Outcome, message: str) -> None:
+    found = read_log(log)
+    assert found.outcome == outcome
+    assert (found.errors.cause.message if found.errors.cause else "").startswith(message)
+    assert message or found.errors.cause is None
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "Out of memory: Killed process 4711 (VLLM::Worker) total-vm:98304kB",
+        "ERROR 03-14 09:26:53 [x.py:1] Worker VllmWorkerProcess pid 29 died, exit code: -11",
+        "TimeoutError: RPC call to execute_model timed out.",
+        "WARNING 03-14 09:26:53 [core_client.py:8] [shutdown] MPClient: engine core exited unexpectedly",
+    ],
+)
+def test_a_death_alone_is_the_cause(log: str) -> None:
+    found = read_log(log)
+    assert found.errors.cause
+    assert found.signatures == ()

@@ -421,3 +421,38 @@ def test_a_title_s_error_is_read_without_what_is_said_of_it(
 ) -> None:
     found = title_error(title)
     assert (found and (found.type, found.message)) == wanted
+
+
+TOO_LONG = "the length is far too large " * 30
+CHOICES = ", ".join(["auto"] * 90)
+REASONS = (
+    (
+        f"""pydantic_core.ValidationError: 1 validation error for ModelConfig
+  Value error, {TOO_LONG}[type=value_error, input_value=1, input_type=int]""",
+        "the length is far too large",
+    ),
+    (
+        """vllm serve: error: argument --compilation-config/-cc: 1 validation error for CompilationConfig
+mode
+  Input should be 0, 1, 2 or 3 [type=enum, input_value=9, input_type=int]""",
+        "Input should be 0, 1, 2 or 3",
+    ),
+    (
+        f"vllm serve: error: argument --dtype: invalid choice: 'f8' (choose from {CHOICES})",
+        "argument --dtype: invalid choice: 'f8'",
+    ),
+    (
+        r"""{"error":{"message":"bad regex \"[a-\"\n  more","type":"BadRequestError","param":null,"code":400}}""",
+        'bad regex "[a-"',
+    ),
+    (
+        r"""{"error":{"message":"1 validation error:\n  {'type': 'missing', 'msg': 'Field required'}","code":400}}""",
+        "Field required",
+    ),
+)
+
+
+@pytest.mark.parametrize(("log", "wanted"), REASONS)
+def test_a_long_message_is_cut_and_never_lost(log: str, wanted: str) -> None:
+    (found,) = find_errors(read_lines(split_lines(log)))
+    assert found.message.startswith(wanted)
