@@ -15,12 +15,15 @@ from typing import Any
 
 import pytest
 
+from app.bench.cases import load_pinned
+from app.bench.real_logs import is_root_cause
 from app.extract.facts import Facts
 from app.extract.reader import read_issue, read_log
 from app.extract.text.document import CommentText, IssueText
 
 CASES = Path(__file__).parent / "cases"
-FOLDERS = sorted(path for path in CASES.iterdir() if path.is_dir())
+FOLDERS = sorted(path.parent for path in CASES.glob("*/issue.md"))
+HEALTHY = sorted((CASES / "healthy").glob("*.log"))
 MINIMUM: dict[str, float] = tomllib.loads((CASES / "minimum_scores.toml").read_text(encoding="utf-8"))
 REPORTER = "ada"
 
@@ -123,7 +126,21 @@ def scores() -> dict[str, Score]:
             score.found += len(wanted) - len(missed) + len(extra)
             score.misses += [f"{folder.name}: not found {item!r}" for item in sorted(missed)]
             score.misses += [f"{folder.name}: found {item!r}" for item in sorted(extra)]
+    counted["root_cause_of_real_logs"] = score_of_real_logs()
     return counted
+
+
+def score_of_real_logs() -> Score:
+    logs = [log for log in load_pinned().real_logs if not log.unseen]
+    score = Score(wanted=len(logs), found=len(logs))
+    for log in logs:
+        cause = read_log(log.log).errors.cause
+        message = (cause.message or cause.type or "") if cause else ""
+        if is_root_cause(log, message):
+            score.hits += 1
+        else:
+            score.misses.append(f"{log.id}: found {message[:120]!r}, not {log.error[:120]!r}")
+    return score
 
 
 @pytest.mark.parametrize("name", sorted(MINIMUM))
@@ -146,3 +163,8 @@ def test_the_root_cause_of_a_pasted_log_is_that_of_its_issue(folder: Path) -> No
     found = read_log((folder / "log.txt").read_text(encoding="utf-8")).errors.cause
     assert found is not None
     assert (plain(found.type), wanted["message"] in found.message) == (plain(wanted["type"]), True)
+
+
+@pytest.mark.parametrize("log", HEALTHY, ids=lambda log: log.stem)
+def test_a_healthy_run_has_no_root_cause(log: Path) -> None:
+    assert read_log(log.read_text(encoding="utf-8")).errors.cause is None

@@ -1,11 +1,12 @@
 """What is asked in the benchmark, and over which texts.
 
-Only facts are pinned (numbers, places, hashes); the texts come from the reader's own base. A case whose text
-is not stored, or not with the pinned hash, is left out and listed.
+Logs of servers that were made to fail are kept whole. Of an issue's log only facts are pinned (number, place,
+hash): the text comes from the reader's own base. A case whose text is not stored, or changed, is listed only.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,21 @@ from app.store.session import Store
 
 BATCH = 500
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class RealLog(Frozen):
+    """All that a server printed that was made to fail, and what is right for it."""
+
+    id: str
+    vllm_version: str
+    error: str
+    also_ok: tuple[str, ...] = ()
+    """Other messages that name the cause as well as `error` does."""
+    expected: tuple[int, ...] = ()
+    """Issues that report this failure, as far as is known; empty where nobody did."""
+    unseen: bool = False
+    """No rule and no weight was chosen by it."""
+    log: str
 
 
 class Rewrite(Frozen):
@@ -68,6 +84,7 @@ class Pinned:
     cases: Sequence[Case]
     questions: Sequence[Question]
     foreign: Sequence[Foreign]
+    real_logs: Sequence[RealLog] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +119,16 @@ def plain_lines(text: str) -> str:
 def load_pinned() -> Pinned:
     """All that this repository pins."""
     return Pinned(
-        _rows("cases.jsonl", Case), _rows("questions.jsonl", Question), _rows("foreign.jsonl", Foreign)
+        _rows("cases.jsonl", Case),
+        _rows("questions.jsonl", Question),
+        _rows("foreign.jsonl", Foreign),
+        [*_rows("real_logs.jsonl.gz", RealLog), *_rows("unseen_logs.jsonl.gz", RealLog)],
     )
 
 
 def _rows(name: str, shape: type[Row]) -> list[Row]:
-    lines = (files(__package__) / name).read_text(encoding="utf-8").split("\n")
+    packed = (files(__package__) / name).read_bytes()
+    lines = (gzip.decompress(packed) if name.endswith(".gz") else packed).decode().split("\n")
     return [shape.model_validate_json(line) for line in lines if line.strip()]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import get_args
 
 from app.bench.cases import load_pinned
-from app.bench.run import OURS, AnsweredQuery, BenchRun, Split, run
+from app.bench.run import OURS, AnsweredQuery, BenchQuery, BenchRun, Split, run
 from app.errors import InputError
 from app.knowledge.diagnosis.shapes import Band
 from app.knowledge.text.markdown import render_markdown
@@ -23,17 +23,12 @@ from app.store.session import Store
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 1.0)
 """Edges of the reliability table; finer where a promise is made."""
-RELIABILITY_SPLITS: tuple[Split, ...] = ("plain", "unknown", "foreign")
-"""One view of the base, with what it knows and what it does not: half and half."""
-SETS: dict[str, Callable[[AnsweredQuery], bool]] = {
-    "plain": lambda item: item.query.split == "plain",
-    "plain, other machine": lambda item: item.query.split == "plain" and item.query.form != "cascade",
-    "plain, server of today": lambda item: item.query.split == "plain" and item.query.form == "cascade",
-    "temporal": lambda item: item.query.split == "temporal",
-    "older twins": lambda item: item.query.split == "older twins",
-    "questions": lambda item: item.query.split == "question",
-    "questions, held out": lambda item: item.query.split == "question, held out",
-}
+CLAIMS: tuple[Band, ...] = ("same", "likely")
+REAL_LOGS: tuple[Split, ...] = ("real log", "real log, unseen")
+RELIABILITY_SPLITS: tuple[Split, ...] = (*REAL_LOGS, "paste", "foreign")
+"""What users may send: failures that are stored, such that nobody reported, and what is not vLLM's."""
+SETS = (*get_args(Split), "plain, other machine", "plain, server of today")
+"""What recall is measured over: the splits, and two kinds of rewritten logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +45,16 @@ class Recall:
     p50_ms: float = 0.0
     p95_ms: float = 0.0
     installed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RealLogShare:
+    """In how many of the answers to whole real logs that it is asked of a statement holds."""
+
+    split: Split
+    statement: str
+    hits: int
+    answers: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,7 @@ class BenchFigures:
     cases: int
     missing: tuple[int, ...]
     changed: tuple[int, ...]
+    real_logs: tuple[RealLogShare, ...]
     recall: tuple[Recall, ...]
     bands: tuple[BandShare, ...]
     reliability: tuple[Reliability, ...]
@@ -140,29 +146,35 @@ def figures_of(ran: BenchRun) -> BenchFigures:
         cases=len(ran.found.logs),
         missing=ran.found.missing,
         changed=ran.found.changed,
+        real_logs=tuple(_real_log_shares(ours)),
         recall=tuple(
             Recall(system, name, installed=False)
             if answers is None
-            else recall_of(system, name, list(filter(fits, answers)))
+            else recall_of(system, name, [item for item in answers if name in _sets_of(item.query)])
             for system, answers in ran.answers.items()
-            for name, fits in SETS.items()
+            for name in SETS
         ),
         bands=tuple(_bands(ours)),
         reliability=tuple(_reliability(ours)),
     )
 
 
+def _sets_of(query: BenchQuery) -> set[str]:
+    kind = "server of today" if query.form == "cascade" else "other machine"
+    return {query.split, f"{query.split}, {kind}"}
+
+
 def recall_of(system: str, split: str, answers: Sequence[AnsweredQuery]) -> Recall:
-    """Recall, mean reciprocal rank and latency over some queries."""
-    if not answers:
+    """Latency over some queries; recall and mean reciprocal rank over those to which an answer is known."""
+    ranks = [item.rank for item in answers if item.query.right]
+    if not ranks:
         return Recall(system, split)
-    ranks = [item.rank for item in answers]
     times = sorted(item.took_ms for item in answers)
     r1, r5, r10 = (_share([0 < rank <= k for rank in ranks]) for k in (1, 5, 10))
     return Recall(
         system,
         split,
-        len(answers),
+        len(ranks),
         r1,
         r5,
         r10,
@@ -170,6 +182,26 @@ def recall_of(system: str, split: str, answers: Sequence[AnsweredQuery]) -> Reca
         p50_ms=round(statistics.median(times), 1),
         p95_ms=round(times[int(0.95 * (len(times) - 1))], 1),
     )
+
+
+def _real_log_shares(answers: Sequence[AnsweredQuery]) -> Iterator[RealLogShare]:
+    for split in REAL_LOGS:
+        asked = [item for item in answers if item.query.split == split]
+        known, results = [i for i in asked if i.query.right], [i.result for i in asked if i.result]
+        statements: dict[str, list[bool]] = {
+            "the root cause is right": [result.root_cause for result in results],
+            "the headline names it": [result.headline for result in results],
+            "where a report is stored, one is first": [item.rank == 1 for item in known],
+            "…, one is among the first five": [0 < item.rank <= 5 for item in known],
+            "…, one is first as `same` or `likely`": [i.verdict in CLAIMS and i.rank == 1 for i in known],
+            "where none is stored, none is claimed": [
+                i.verdict not in CLAIMS for i in asked if not i.query.right
+            ],
+            "another failure is claimed": [i.verdict in CLAIMS and i.rank != 1 for i in asked],
+            "`unknown`, but a remedy is shown": [result.unrelated_remedy for result in results],
+        }
+        for statement, hits in statements.items():
+            yield RealLogShare(split, statement, sum(hits), len(hits))
 
 
 def _bands(answers: Sequence[AnsweredQuery]) -> Iterator[BandShare]:

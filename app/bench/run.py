@@ -1,7 +1,8 @@
 """Asks every system every query in every split.
 
-*plain* sees all issues; *temporal* only those older than the log's own issue was then; *unknown* neither that
-issue nor its known twins, so nothing is right; *older twins* only issues older than the log's own.
+*real log* is all that a server printed; *paste* is a log as it stands in an issue, which is hidden: the other
+reports of its failure are right. Rewritten logs see all issues (*plain*), only those no newer than their own
+(*temporal*), or neither their own nor its known twins, so that nothing is right (*unknown*).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.bench.baselines import baselines
-from app.bench.cases import Pinned, SearchText, StoredCases, find_logs, read_texts
+from app.bench.cases import Pinned, RealLog, SearchText, StoredCases, find_logs, read_texts
+from app.bench.real_logs import RealLogResult, check_answer
 from app.bench.rewrite import Form, rewrite
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.diagnosis.shapes import Band
@@ -25,17 +27,17 @@ WARM_UP = 3
 NOTHING: frozenset[int] = frozenset()
 
 Split = Literal[
+    "real log",
+    "real log, unseen",
+    "paste",
+    "question",
+    "question, held out",
     "plain",
     "temporal",
-    "older twins",
     "unknown",
     "unknown, temporal",
     "foreign",
-    "question",
-    "question, held out",
 ]
-KNOWN: tuple[Split, ...] = ("plain", "temporal", "older twins", "question", "question, held out")
-"""Splits in which something is right; a system without an "unknown" is asked these only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class BenchQuery:
     form: Form | None
     right: frozenset[int]
     hidden: frozenset[int] = NOTHING
+    real_log: RealLog | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ class AnsweredQuery:
     took_ms: float
     verdict: Band | None = None
     chance: float | None = None
+    result: RealLogResult | None = None
 
     @property
     def rank(self) -> int:
@@ -84,7 +88,7 @@ def run(store: Store, repo: str, pinned: Pinned, report: Callable[[str], None]) 
     texts = read_texts(store, repo)
     found = find_logs(texts, pinned.cases)
     queries = [*log_queries(texts, found), *other_queries(pinned)]
-    known = [query for query in queries if query.split in KNOWN]
+    known = [query for query in queries if query.right]  # the libraries know no "unknown"
 
     def ask(query: BenchQuery) -> AnsweredQuery:
         began = time.perf_counter()
@@ -92,7 +96,8 @@ def run(store: Store, repo: str, pinned: Pinned, report: Callable[[str], None]) 
         took_ms = (time.perf_counter() - began) * 1000
         numbers = tuple(match.number for match in answer.matches)
         chance = answer.matches[0].score if answer.matches else None
-        return AnsweredQuery(query, numbers, took_ms, answer.verdict, chance)
+        result = check_answer(query.real_log, answer) if query.real_log else None
+        return AnsweredQuery(query, numbers, took_ms, answer.verdict, chance, result)
 
     report(f"{OURS}: {len(queries)} queries over {len(texts)} issues")
     answers: dict[str, list[AnsweredQuery] | None] = {OURS: _ask_all(ask, queries)}
@@ -124,26 +129,28 @@ def _ask_all(
 
 
 def log_queries(texts: Sequence[SearchText], found: StoredCases) -> Iterator[BenchQuery]:
-    """The rewritten logs, in each split they fit."""
+    """The logs of stored issues: as pasted, and rewritten in each split they fit."""
     created = {text.number: text.created_at for text in texts}
     for case, log in found.logs:
         own, right = created[case.number], frozenset(case.right)
         newer = frozenset(number for number, day in created.items() if day > own)
-        not_older = frozenset(number for number, day in created.items() if day >= own)
+        if twins := right - {case.number}:
+            yield BenchQuery(log, "paste", None, twins, frozenset({case.number}))
         for way in case.rewrites:
             text = rewrite(log, way.seed, way.form)
             yield BenchQuery(text, "plain", way.form, right)
             yield BenchQuery(text, "temporal", way.form, right - newer, newer)
             yield BenchQuery(text, "unknown", way.form, NOTHING, right)
             yield BenchQuery(text, "unknown, temporal", way.form, NOTHING, right | newer)
-            if right - not_older:
-                yield BenchQuery(text, "older twins", way.form, right - not_older, not_older)
 
 
 def other_queries(pinned: Pinned) -> Iterator[BenchQuery]:
-    """Questions without a log, and texts behind which nothing stands."""
+    """Whole logs of real servers, questions without a log, and texts behind which nothing stands."""
+    for item in pinned.real_logs:
+        half: Split = "real log, unseen" if item.unseen else "real log"
+        yield BenchQuery(item.log, half, None, frozenset(item.expected), real_log=item)
     for question in pinned.questions:
         split: Split = "question, held out" if question.held_out else "question"
         yield BenchQuery(question.text, split, None, frozenset(question.right))
-    for item in pinned.foreign:
-        yield BenchQuery(item.text, "foreign", None, NOTHING)
+    for other in pinned.foreign:
+        yield BenchQuery(other.text, "foreign", None, NOTHING)

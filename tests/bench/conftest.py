@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from app.bench.cases import Case, Foreign, Pinned, Question, Rewrite, plain_lines
+from app.bench.cases import Case, Foreign, Pinned, Question, RealLog, Rewrite, plain_lines
 from app.knowledge.indexing.derive import derive_issues
 from app.store.github.issues import add_repository, save_issues
 from app.store.records import IssueRecord
@@ -15,6 +15,9 @@ from tests.benchmarks.choose import a_case as make_case
 from tests.benchmarks.choose import log_span
 from tests.samples import EARLY, FOREIGN_LOG, REPO, a_traceback, an_issue, fenced, marlin_log, rope_log
 
+MARLIN_ERROR = "Weight output_size_per_partition = 4544 is not divisible by min_thread_n = 64."
+NEW_ERROR = "the planner of today cannot be copied"
+NEW_LOG = a_traceback(f"TypeError: {NEW_ERROR}", "vllm/new/room.py:enter") + "\n"
 MARLIN = an_issue(11, title="[Bug]: AWQ model does not load", body=fenced("It fails.", marlin_log()))
 ROPE = an_issue(
     12,
@@ -58,6 +61,16 @@ def pinned() -> Pinned:
             Question(id="q2", text="twice as long until the first token", right=(14,), held_out=True),
         ],
         [Foreign(id="f1", text=FOREIGN_LOG, why="a web application")],
+        [
+            RealLog(
+                id="1.0-awq",
+                vllm_version="1.0",
+                error=MARLIN_ERROR,
+                expected=(11, 13),
+                log=marlin_log(pid=77),
+            ),
+            RealLog(id="1.0-new", vllm_version="1.0", error=NEW_ERROR, unseen=True, log=NEW_LOG),
+        ],
     )
 
 

@@ -16,7 +16,7 @@ from app.bench.run import OURS, AnsweredQuery, BenchQuery, BenchRun, log_queries
 from app.errors import InputError
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
-from tests.bench.conftest import MARLIN, a_case
+from tests.bench.conftest import MARLIN, TWIN, a_case
 from tests.samples import REPO, an_issue
 
 NOBODY: frozenset[int] = frozenset()
@@ -68,9 +68,24 @@ def test_an_unknown_query_sees_neither_its_issue_nor_its_twins(base: Store, pinn
     assert (asked.right, asked.hidden) == (NOBODY, {11, 13})
 
 
-def test_older_twins_are_asked_for_where_there_are_any(base: Store, pinned: Pinned) -> None:
-    assert queries(base, pinned, 13)["older twins", "whole"].right == {11}
-    assert ("older twins", "whole") not in queries(base, pinned, 11)
+def test_a_paste_is_asked_without_its_issue_where_others_report_the_same(base: Store, pinned: Pinned) -> None:
+    asked = queries(base, pinned, 13)["paste", None]
+
+    assert (asked.right, asked.hidden) == ({11}, {13})
+    assert asked.text in TWIN.body
+    assert ("paste", None) not in queries(base, pinned, 12)
+
+
+def test_whole_real_logs_are_asked_and_their_answers_checked(ran: BenchRun) -> None:
+    known, new = [item for item in ran.answers[OURS] or [] if item.query.real_log]
+
+    assert (known.query.split, new.query.split) == ("real log", "real log, unseen")
+    assert known.result is not None
+    assert known.result.root_cause
+    assert known.rank == 1
+    assert new.result is not None
+    assert new.result.root_cause
+    assert new.verdict == "unknown"
 
 
 def test_every_system_answers_and_hides_what_is_hidden(ran: BenchRun) -> None:
@@ -90,7 +105,7 @@ def test_a_known_log_is_found_and_a_foreign_text_is_not(ran: BenchRun) -> None:
 def test_libraries_are_not_asked_what_they_cannot_know(ran: BenchRun) -> None:
     splits = {item.query.split for name, asked in ran.answers.items() if name != OURS for item in asked or []}
 
-    assert splits == {"plain", "temporal", "older twins", "question", "question, held out"}
+    assert splits == {"real log", "paste", "plain", "temporal", "question", "question, held out"}
 
 
 def test_a_missing_library_is_a_row_that_says_so(
@@ -120,7 +135,7 @@ def test_pull_requests_are_no_documents(base: Store) -> None:
 def an_answer(
     *numbers: int, chance: float | None = None, right: int = 1, took_ms: float = 1.0
 ) -> AnsweredQuery:
-    query = BenchQuery("x", "plain", "whole", frozenset({right}), NOBODY)
+    query = BenchQuery("x", "paste", None, frozenset({right}), NOBODY)
     return AnsweredQuery(query, numbers, took_ms, "same", chance)
 
 
