@@ -220,11 +220,11 @@ def wrapper_lines(
             continue
         rule = wrapper_rule(text[:MAX_WRAPPER_CHARS])
         if rule is not None and not rule.extra.get("noise"):
-            found.append((_as_told(rule, text), line, rule))
+            found.append((as_told(rule, text), line, rule))
     return found + [(text, line, None) for text, line in _handlers(lines, set(known))]
 
 
-def _as_told(rule: Rule, text: str) -> str:
+def as_told(rule: Rule, text: str) -> str:
     """A wrapper's words: only those of its rule if these are a `part` of a line that tells other things."""
     if rule.extra.get("part"):
         hit = rule.pattern.search(text)

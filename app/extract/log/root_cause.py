@@ -20,6 +20,7 @@ from app.extract.log.lines import LogLine, read_numbered
 from app.extract.log.messages import (
     ONLY_WRAPPER,
     as_cause,
+    as_told,
     behind_nccl,
     called_from,
     first_sentence,
@@ -147,7 +148,9 @@ def _sort(told: Sequence[ErrorRecord], lines: Sequence[LogLine], course: Course)
             if not rule.extra.get("spoken"):
                 parts.outer.append(record)
             if "death" in rule.extra:
-                parts.deaths.append(replace(as_cause(record), rule=DEATH, weak=rule["death"]))
+                whole = as_cause(record)
+                death = replace(whole, message=as_told(rule, text)) if "part" in rule.extra else whole
+                parts.deaths.append(replace(death, rule=DEATH, weak=rule["death"]))
         elif record.chain == "caused_by" and _previous_is_cause(told, position):
             parts.wrappers.append((text, record.line))
         else:
