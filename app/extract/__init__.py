@@ -10,6 +10,9 @@ Vocabulary
     error       one exception, native fault or error line of a log, with the process that printed it.
     wrapper     an error that only reports another one: "Engine core initialization failed", "see the
                 stack trace above", whatever was raised `from` another error.
+    death       a process ended, and another one tells; the cause where no earlier error is told.
+    course      what a log shows of the run behind an error: it went on, only a request failed, it was
+                already asked to stop. An error that was survived is no cause.
     root cause  what is left when every wrapper is taken off, in the innermost process that reports an
                 error (worker before engine core before API server before client).
     apparent    the deepest wrapper, where a log holds nothing else. It is displayed, with low confidence,
@@ -34,7 +37,8 @@ Order of the steps
 
     1. text      `text/blocks.py` cuts the texts into a `Document`, also one that lost its line breaks;
                  `text/sentences.py` gives the sentences, `text/version_mentions.py` the versions in them.
-    2. log       `log/lines.py` takes the logger's prefix off each line, `log/process_stream.py` sorts
+    2. log       `log/containers.py` takes a log out of a platform's export, `log/course.py` reads what each error
+                 was followed by; `log/lines.py` takes the logger's prefix off each line, `log/process_stream.py` sorts
                  lines by process, `log/tracebacks.py` and `log/error_lines.py` find the errors,
                  `log/root_cause.py` decides between cause and wrappers, `log/signature.py` makes the
                  signature.
