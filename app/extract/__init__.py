@@ -37,11 +37,11 @@ Order of the steps
 
     1. text      `text/blocks.py` cuts the texts into a `Document`, also one that lost its line breaks;
                  `text/sentences.py` gives the sentences, `text/version_mentions.py` the versions in them.
-    2. log       `log/containers.py` takes a log out of a platform's export, `log/course.py` reads what each error
-                 was followed by; `log/lines.py` takes the logger's prefix off each line, `log/process_stream.py` sorts
-                 lines by process, `log/tracebacks.py` and `log/error_lines.py` find the errors,
-                 `log/root_cause.py` decides between cause and wrappers, `log/signature.py` makes the
-                 signature.
+    2. log       `log/containers.py` takes a log out of a platform's export, `log/lines.py` the logger's
+                 prefix off each line, `log/process_stream.py` sorts lines by process,
+                 `log/tracebacks.py` and `log/error_lines.py` find the errors, `log/course.py` reads what
+                 followed each, `log/root_cause.py` decides between cause and wrappers, and
+                 `log/signature.py` makes the signature.
     3. fields    one module for each: GPUs and their number, models, backends, versions, settings,
                  environment, and what kind of failure it is. Each asks its places in a fixed order and
                  takes the first that answers: what a log states beats what a traceback suggests, and both
