@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -48,16 +49,6 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True)
-class RealLogShare:
-    """In how many of the answers to whole real logs that it is asked of a statement holds."""
-
-    split: Split
-    statement: str
-    hits: int
-    answers: int
-
-
-@dataclass(frozen=True, slots=True)
 class BandShare:
     """How often a verdict was given in a split, and how often its first match was right."""
 
@@ -89,7 +80,8 @@ class BenchFigures:
     cases: int
     missing: tuple[int, ...]
     changed: tuple[int, ...]
-    real_logs: tuple[RealLogShare, ...]
+    real_logs: dict[str, dict[Split, tuple[int, int]]]
+    """By statement and split: in how many answers to whole real logs it holds, of how many."""
     recall: tuple[Recall, ...]
     bands: tuple[BandShare, ...]
     reliability: tuple[Reliability, ...]
@@ -146,7 +138,7 @@ def figures_of(ran: BenchRun) -> BenchFigures:
         cases=len(ran.found.logs),
         missing=ran.found.missing,
         changed=ran.found.changed,
-        real_logs=tuple(_real_log_shares(ours)),
+        real_logs=real_log_figures(ours),
         recall=tuple(
             Recall(system, name, installed=False)
             if answers is None
@@ -184,7 +176,9 @@ def recall_of(system: str, split: str, answers: Sequence[AnsweredQuery]) -> Reca
     )
 
 
-def _real_log_shares(answers: Sequence[AnsweredQuery]) -> Iterator[RealLogShare]:
+def real_log_figures(answers: Sequence[AnsweredQuery]) -> dict[str, dict[Split, tuple[int, int]]]:
+    """What holds of the answers to whole real logs."""
+    figures: dict[str, dict[Split, tuple[int, int]]] = {}
     for split in REAL_LOGS:
         asked = [item for item in answers if item.query.split == split]
         known, results = [i for i in asked if i.query.right], [i.result for i in asked if i.result]
@@ -201,7 +195,8 @@ def _real_log_shares(answers: Sequence[AnsweredQuery]) -> Iterator[RealLogShare]
             "`unknown`, but a remedy is shown": [result.unrelated_remedy for result in results],
         }
         for statement, hits in statements.items():
-            yield RealLogShare(split, statement, sum(hits), len(hits))
+            figures.setdefault(statement, {})[split] = sum(hits), len(hits)
+    return figures
 
 
 def _bands(answers: Sequence[AnsweredQuery]) -> Iterator[BandShare]:
@@ -234,7 +229,6 @@ def machine() -> str:
     processor = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.is_file():
-        lines = info.read_text(encoding="utf-8", errors="replace").splitlines()
-        names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-        processor = next(names, processor)
+        found = re.search(r"(?m)^model name\s*:(.+)", info.read_text(encoding="utf-8", errors="replace"))
+        processor = found[1].strip() if found else processor
     return f"{processor}, {cores} {'core' if cores == 1 else 'cores'}"

@@ -11,9 +11,10 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
-from app.bench.baselines import baselines
+from app.bench.baselines import Rank, baselines
 from app.bench.cases import Pinned, RealLog, SearchText, StoredCases, find_logs, read_texts
 from app.bench.real_logs import RealLogResult, check_answer
 from app.bench.rewrite import Form, rewrite
@@ -102,21 +103,16 @@ def run(store: Store, repo: str, pinned: Pinned, report: Callable[[str], None]) 
     report(f"{OURS}: {len(queries)} queries over {len(texts)} issues")
     answers: dict[str, list[AnsweredQuery] | None] = {OURS: _ask_all(ask, queries)}
     for name, build in baselines().items():
-        if build is None:
-            answers[name] = None
-            continue
-        report(f"{name}: {len(known)} queries")
-        rank = build(texts)
-
-        def ask_library(query: BenchQuery, rank: Callable[..., list[int]] = rank) -> AnsweredQuery:
-            began = time.perf_counter()
-            numbers = tuple(rank(query.text, query.hidden, LIMIT))
-            return AnsweredQuery(query, numbers, (time.perf_counter() - began) * 1000)
-
-        answers[name] = _ask_all(ask_library, known)
-        del rank, ask_library
+        report(f"{name}: {len(known) if build else 0} queries")
+        answers[name] = _ask_all(partial(_ask_library, build(texts)), known) if build else None
         gc.collect()  # an index takes as much memory as all texts: one at a time
     return BenchRun(len(texts), found, answers)
+
+
+def _ask_library(rank: Rank, query: BenchQuery) -> AnsweredQuery:
+    began = time.perf_counter()
+    numbers = tuple(rank(query.text, query.hidden, LIMIT))
+    return AnsweredQuery(query, numbers, (time.perf_counter() - began) * 1000)
 
 
 def _ask_all(

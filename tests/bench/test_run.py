@@ -87,6 +87,11 @@ def test_whole_real_logs_are_asked_and_their_answers_checked(ran: BenchRun) -> N
     assert new.result.root_cause
     assert new.verdict == "unknown"
 
+    figures = figures_of(ran).real_logs
+    assert figures["the root cause is right"] == {"real log": (1, 1), "real log, unseen": (1, 1)}
+    assert figures["where none is stored, none is claimed"]["real log, unseen"] == (1, 1)
+    assert figures["another failure is claimed"]["real log"] == (0, 1)
+
 
 def test_every_system_answers_and_hides_what_is_hidden(ran: BenchRun) -> None:
     for name, asked in ran.answers.items():
