@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import structlog
@@ -37,10 +38,10 @@ def environment_of(**settings: str) -> dict[str, str]:
 def triage(*arguments: str | Path, folder: Path, given: bytes = b"", **settings: str) -> Answer:
     """Run the command in this process: a start of Python for each would take most of the time."""
     opened: list[Store] = []
-    made = Store.__post_init__
+    made = Store.__init__
 
-    def note(store: Store) -> None:
-        made(store)
+    def note(store: Store, *parts: Any) -> None:
+        made(store, *parts)
         opened.append(store)
 
     streams = [io.TextIOWrapper(io.BytesIO(text), encoding="utf-8") for text in (given, b"", b"")]
@@ -51,7 +52,7 @@ def triage(*arguments: str | Path, folder: Path, given: bytes = b"", **settings:
         patch.multiple(
             sys, argv=["triage", *map(str, arguments)], **dict(zip(_STREAMS, streams, strict=True))
         ),
-        patch.object(Store, "__post_init__", note),
+        patch.object(Store, "__init__", note),
     ):
         try:
             cli.main()
