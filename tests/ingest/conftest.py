@@ -184,7 +184,9 @@ class FakeDerive:
 
     calls: list[list[int]] = field(default_factory=list)
 
-    def __call__(self, session: Any, repo_id: int, repo: str, numbers: Sequence[int], /) -> DeriveResult:
+    def __call__(
+        self, session: Any, repo_id: int, repo: str, numbers: Sequence[int], *_: Any
+    ) -> DeriveResult:
         self.calls.append(list(numbers))
         readings = [Reading(number, None) for number in numbers]
         save_readings(session, repo_id, readings, rules_version=RULES_VERSION)
@@ -230,6 +232,7 @@ def derive(monkeypatch: pytest.MonkeyPatch) -> FakeDerive:
     """Stands in for what reads the issues."""
     fake = FakeDerive()
     monkeypatch.setattr("app.knowledge.indexing.batches.derive_issues", fake)
+    monkeypatch.setattr("app.knowledge.indexing.readers.READ_APART_FROM", 10**9)
     return fake
 
 

@@ -80,7 +80,7 @@ def test_what_was_read_before_a_fault_stays_read(
 ) -> None:
     put(store, *map(an_issue, range(1, 251)))
 
-    def breaks(session: Any, repo_id: int, repo: str, numbers: Any, /) -> Any:
+    def breaks(session: Any, repo_id: int, repo: str, numbers: Any, *_: Any) -> Any:
         result = derive(session, repo_id, repo, numbers)
         if len(derive.calls) == 2:
             raise RuntimeError("broken rule book")

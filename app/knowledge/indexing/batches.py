@@ -13,6 +13,7 @@ from pathlib import Path
 from app.errors import NotFoundError
 from app.extract.reader import RULES_VERSION
 from app.knowledge.indexing.derive import DeriveResult, derive_issues
+from app.knowledge.indexing.readers import reading_apart
 from app.paths import cards_dir
 from app.starter.cards import REPO, Card, read_cards
 from app.store.derived.readings import stale_numbers
@@ -30,6 +31,8 @@ from app.store.session import Store
 
 BATCH = 100
 """Issues in one unit of work: long enough to spread its cost, short enough to let another writer in."""
+AHEAD = 3 * BATCH
+"""Issues that are being read while the first of them are stored."""
 
 _ALL = 2**31 - 1
 
@@ -99,17 +102,19 @@ def _derive_batches(
 ) -> DeriveResult:
     wanted = list(dict.fromkeys(numbers))
     total = DeriveResult()
-    for start in range(0, len(wanted), BATCH):
-        batch: Sequence[int] = wanted[start : start + BATCH]
-        with store.unit_of_work() as session:
-            # Rows that another process is storing now must be seen, or be stored after `read_at`.
-            take_turn(session)
-            repo_id = add_repository(session, repo)
-            if only_stale:
-                batch = stale_numbers(session, repo_id, RULES_VERSION, among=batch)
-            if batch:
-                total += derive_issues(session, repo_id, repo, batch)
-        report(Progress("facts", min(start + BATCH, len(wanted)), len(wanted)))
+    with reading_apart(len(wanted)) as readers:
+        for start in range(0, len(wanted), BATCH):
+            batch: Sequence[int] = wanted[start : start + BATCH]
+            with store.unit_of_work() as session:
+                # Rows that another process is storing now must be seen, or be stored after `read_at`.
+                take_turn(session)
+                repo_id = add_repository(session, repo)
+                readers.begin(session, repo_id, repo, wanted[start : start + AHEAD])
+                if only_stale:
+                    batch = stale_numbers(session, repo_id, RULES_VERSION, among=batch)
+                if batch:
+                    total += derive_issues(session, repo_id, repo, batch, readers.read)
+            report(Progress("facts", min(start + BATCH, len(wanted)), len(wanted)))
     return total
 
 

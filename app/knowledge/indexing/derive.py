@@ -8,7 +8,7 @@ change keeps its links, so a rebuild under the same rules changes nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -73,12 +73,33 @@ class StoredReading:
         return {**self.terms, **{(HEADING, term): 0 for term in self.heading}}
 
 
-def derive_issues(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> DeriveResult:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """All that an issue's reading depends on besides the rules."""
+
+    repo: str
+    issue: IssueRecord
+    comments: tuple[CommentRecord, ...] = ()
+    card: Card | None = None
+
+
+Read = Callable[[Sequence[Source]], Sequence[StoredReading]]
+"""Reads issues, in their order."""
+
+
+def read_sources(sources: Sequence[Source]) -> list[StoredReading]:
+    """What the rules read in these texts; depends on nothing else."""
+    return [_derive(source.issue, source.repo, source.comments, source.card) for source in sources]
+
+
+def derive_issues(
+    session: Session, repo_id: int, repo: str, numbers: Sequence[int], read: Read = read_sources
+) -> DeriveResult:
     """Read these issues anew and replace what is known of them."""
     # Texts that another process is storing now must be seen, or be stored after `read_at`; and of two that
     # replace what is known of the same issues one must see what the other did.
     take_turn(session)
-    found = read_stored(session, repo_id, repo, numbers)
+    found = read_stored(session, repo_id, repo, numbers, read)
     readings = [item.reading for item in found]
     save_readings(session, repo_id, readings, rules_version=RULES_VERSION)
     index_terms(session, repo_id, {item.reading.number: item.indexed for item in found})
@@ -91,18 +112,26 @@ def derive_issues(session: Session, repo_id: int, repo: str, numbers: Sequence[i
     return DeriveResult(len(readings), sum(reading.fault is not None for reading in readings))
 
 
-def read_stored(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> list[StoredReading]:
+def read_stored(
+    session: Session, repo_id: int, repo: str, numbers: Sequence[int], read: Read = read_sources
+) -> Sequence[StoredReading]:
     """What the rules read now in the stored texts of these issues; keeps nothing."""
+    found = read(find_sources(session, repo_id, repo, numbers))
+    for reading in (item.reading for item in found):
+        if reading.fault is not None:
+            log.warning("an issue could not be read", number=reading.number, fault=reading.fault)
+    return found
+
+
+def find_sources(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> list[Source]:
+    """The stored texts of these issues."""
     issues = find_issues(session, repo_id, numbers)
     comments = find_comments(session, repo_id, numbers)
     cards = {n: parse_card(text) for n, text in find_cards(session, repo_id, numbers).items()}
-    return [_derive(issue, repo, comments.get(issue.number, []), cards.get(issue.number)) for issue in issues]
-
-
-def issue_terms(session: Session, repo_id: int, repo: str, number: int) -> Terms:
-    """The search terms of a stored issue, as a query for others like it; empty if it cannot be read."""
-    found = read_stored(session, repo_id, repo, [number])
-    return found[0].terms if found else {}
+    return [
+        Source(repo, issue, tuple(comments.get(issue.number, ())), cards.get(issue.number))
+        for issue in issues
+    ]
 
 
 def _derive(
@@ -130,7 +159,6 @@ def _derive(
             tuple(heading.terms),
         )
     except Exception as error:  # a rule's fault must not stop the crawl; it is noted and counted
-        log.warning("an issue could not be read", number=issue.number, fault=type(error).__name__)
         return StoredReading(Reading(issue.number, None, fault=type(error).__name__), issue.title, {})
 
 

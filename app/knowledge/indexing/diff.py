@@ -15,8 +15,9 @@ from typing import Any, Literal
 from app.extract.facts import Facts, Frozen
 from app.extract.reader import RULES_VERSION
 from app.extract.redaction.redact import mask_secrets
-from app.knowledge.indexing.batches import BATCH, Progress, Report, quiet, stored_numbers
+from app.knowledge.indexing.batches import AHEAD, BATCH, Progress, Report, quiet, stored_numbers
 from app.knowledge.indexing.derive import read_stored
+from app.knowledge.indexing.readers import reading_apart
 from app.store.derived.readings import find_kept_readings
 from app.store.records import LinkRecord
 from app.store.session import Store
@@ -88,27 +89,30 @@ def diff_all(store: Store, repo: str, report: Report = quiet, *, examples: int =
     kept: defaultdict[tuple[str, Kind], list[ChangeExample]] = defaultdict(list)
     differing = done = 0
     numbers.reverse()
-    for start in range(0, len(numbers), BATCH):
-        batch = numbers[start : start + BATCH]
-        with store.reading() as session:
-            stored = find_kept_readings(session, repo_id, batch)
-            fresh = [item.reading for item in read_stored(session, repo_id, repo, list(stored))]
-        for reading in sorted(fresh, key=lambda item: -item.number):
-            old, facts = stored[reading.number], reading.facts
-            dumped = facts.model_dump(mode="json", exclude={"evidence"}) if facts else None
-            before = values_of(old.facts, old.links, old.fault)
-            after = values_of(dumped, reading.links, reading.fault)
-            rules[old.rules_version] += 1
-            differing += before != after
-            for name in before.keys() | after.keys():
-                counts[name].update({"before": name in before, "after": name in after})
-                example = change_of(reading.number, before.get(name), after.get(name))
-                if example is not None:
-                    counts[name][example.kind] += 1
-                    if len(kept[name, example.kind]) < examples:
-                        kept[name, example.kind].append(example)
-        done += len(batch)
-        report(Progress("comparing", done, len(numbers)))
+    with reading_apart(len(numbers)) as readers:
+        for start in range(0, len(numbers), BATCH):
+            batch = numbers[start : start + BATCH]
+            with store.reading() as session:
+                stored = find_kept_readings(session, repo_id, batch)
+                readers.begin(session, repo_id, repo, numbers[start : start + AHEAD])
+                found = read_stored(session, repo_id, repo, list(stored), readers.read)
+            fresh = [item.reading for item in found]
+            for reading in sorted(fresh, key=lambda item: -item.number):
+                old, facts = stored[reading.number], reading.facts
+                dumped = facts.model_dump(mode="json", exclude={"evidence"}) if facts else None
+                before = values_of(old.facts, old.links, old.fault)
+                after = values_of(dumped, reading.links, reading.fault)
+                rules[old.rules_version] += 1
+                differing += before != after
+                for name in before.keys() | after.keys():
+                    counts[name].update({"before": name in before, "after": name in after})
+                    example = change_of(reading.number, before.get(name), after.get(name))
+                    if example is not None:
+                        counts[name][example.kind] += 1
+                        if len(kept[name, example.kind]) < examples:
+                            kept[name, example.kind].append(example)
+            done += len(batch)
+            report(Progress("comparing", done, len(numbers)))
     return ReadingDiff(
         rules=RULES_VERSION,
         stored_rules=dict(sorted(rules.items())),

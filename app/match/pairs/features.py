@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,6 @@ from sqlmodel import Session
 
 from app.extract.facts import Facts
 from app.extract.log.signature import mask
-from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rule_set
 from app.match.search.terms import bare_title
 from app.store.derived.links import find_packed_features, save_packed_features
@@ -44,9 +44,10 @@ MIN_CLAIM_NORM, MIN_TEXT_NORM = 10.0, 15.0
 """Lighter bags are not stretched to unit length: "it fails" twice is no likeness."""
 MIN_STEM_CHARS = 4
 
-_WORD = pattern(r"[a-z][a-z0-9_]{1,59}|!!!+|[\x{4e00}-\x{9fff}]+")
-_NAME = pattern(r"[A-Za-z_][A-Za-z0-9_]*(?:[._-][A-Za-z0-9_]+)*")
-_CAMEL = pattern(r"[a-z][A-Z]")
+# By `re`, whose list of all words takes a tenth of the time; these patterns never go back in a text.
+_WORD = re.compile(r"[a-z][a-z0-9_]{1,59}|!!!+|[\u4e00-\u9fff]+")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[._-][A-Za-z0-9_]+)*")
+_INSIDE_NAME = re.compile(r"[a-z][A-Z]|[0-9]")
 _SETS = ("conditions", "title_conditions", "platforms", "families", "backends", "types")
 _RENAMED = {"AcceleratorError": "RuntimeError", "CUDA error": "RuntimeError", "HIP error": "RuntimeError"}
 """Error classes that were called otherwise in other years."""
@@ -182,9 +183,8 @@ def names_of(text: str) -> set[str]:
     """Names of code: with an underscore, a capital inside, or a digit."""
     return {
         name.lower()
-        for name in _NAME.findall(text)
-        if len(name) > MIN_STEM_CHARS - 1
-        and ("_" in name.strip("_") or any(c.isdigit() for c in name) or _CAMEL.search(name))
+        for name in set(_NAME.findall(text))
+        if len(name) > MIN_STEM_CHARS - 1 and ("_" in name.strip("_") or _INSIDE_NAME.search(name))
     }
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal
@@ -62,12 +62,21 @@ Channel = Literal["log", "prose", "both"]
 
 @dataclass(frozen=True, slots=True)
 class PairScore:
-    """How alike a pair is, and why."""
+    """How alike a pair is, and why.
+
+    `values` are its features, in the order of `PAIR_FEATURES`.
+    """
 
     score: float
     band: Band | None
     channel: Channel
-    reason: str
+    values: Sequence[float]
+    pair: tuple[PairFeatures, PairFeatures] = field(compare=False, repr=False)
+
+    @property
+    def reason(self) -> str:
+        """What speaks for the pair and what against it, in words."""
+        return _reason(dict(zip(PAIR_FEATURES, self.values, strict=True)), *self.pair)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +108,18 @@ def load_pair_weights() -> PairWeights:
 def score_pairs(one: PairFeatures, others: Sequence[PairFeatures]) -> list[PairScore]:
     """The likeness of one issue with each of the others, in their order."""
     table = pair_features(one, others)
-    messages = _overlaps(one, others, MESSAGE, MESSAGE)
+    messages = _overlaps(one, others, MESSAGE, MESSAGE).tolist()
+    shared = table[:, _SHARED].sum(axis=1).tolist()
+    rows = zip(chances_of(table), table.tolist(), messages, shared, others, strict=True)
     return [
         PairScore(
             chance,
-            band_of_score(chance) if row[_SHARED].sum() >= SHARED_LEAST else None,
+            band_of_score(chance) if share >= SHARED_LEAST else None,
             "prose" if message < LOG_FROM else "both" if row[_WORDS_AT] >= LOG_FROM else "log",
-            _reason(row, one, other),
+            row,
+            (one, other),
         )
-        for chance, row, message, other in zip(chances_of(table), table, messages, others, strict=True)
+        for chance, row, message, share, other in rows
     ]
 
 
@@ -214,9 +226,7 @@ def band_of_score(chance: float) -> Band | None:
     return "related" if chance >= weights.related_from else None
 
 
-def _reason(row: np.ndarray, one: PairFeatures, two: PairFeatures) -> str:
-    """What speaks for the pair and what against it, in words."""
-    values = dict(zip(PAIR_FEATURES, row.tolist(), strict=True))
+def _reason(values: Mapping[str, float], one: PairFeatures, two: PairFeatures) -> str:
     shared = [name.partition(".")[2].replace("_", " ") for name in sorted(one.conditions & two.conditions)]
     families = sorted(name.partition(".")[2].replace("_", "-") for name in one.families & two.families)
     parts = [

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, select
 from sqlmodel import Session
 
-from app.store.engine.connect import delete_with, sql_rows, take_turn, upsert
+from app.store.engine.connect import delete_with, run_many, sql_rows, take_turn, upsert
 from app.store.session import remembered
 from app.store.tables import POSTING, PROFILE, TERM
 
@@ -61,20 +61,18 @@ def index_terms(
     stored = find_profiles(session, [(repo_id, number) for number in wanted])
     change: Counter[int] = Counter()
     texts: dict[int, tuple[int, str]] = {}
-    added: list[dict[str, int]] = []
+    added: list[tuple[int, int, int]] = []
     for number, terms in wanted.items():
         old = set(stored[repo_id, number].ids.tolist()) if (repo_id, number) in stored else set()
         for key in terms.keys() - old:
-            added.append({"term_id": key, "repo_id": repo_id, "number": number})
+            added.append((key, repo_id, number))
             texts[key] = terms[key][0]
             change[key] += 1
         removed = old - terms.keys()
         change.subtract(removed)
         delete_with(session, repo_id, POSTING.c.term_id, removed, POSTING.c.number == number)
     _change_frequencies(session, change, texts)
-    if added:
-        added.sort(key=lambda row: row["term_id"])
-        session.connection().execute(insert(POSTING), added)
+    run_many(session, "INSERT INTO posting (term_id, repo_id, number) VALUES (?, ?, ?)", sorted(added))
     rows = [
         {"repo_id": repo_id, "number": number, "terms": _pack({k: v[1] for k, v in terms.items()})}
         for number, terms in wanted.items()
@@ -86,12 +84,12 @@ def _change_frequencies(
     session: Session, change: Mapping[int, int], texts: Mapping[int, tuple[int, str]]
 ) -> None:
     # In the order of the ids, so that two writers never wait for each other in a circle.
-    raised = [
-        {"id": key, "channel": texts[key][0], "text": texts[key][1], "df": change[key]}
-        for key in sorted(change)
-        if change[key] > 0
-    ]
-    upsert(session, TERM, raised, keys=("id",), add=("df",), keep=("channel", "text"))
+    raised = [(key, *texts[key], change[key]) for key in sorted(change) if change[key] > 0]
+    statement = (
+        "INSERT INTO term (id, channel, text, df) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (id) DO UPDATE SET df = term.df + excluded.df"
+    )
+    run_many(session, statement, raised)
     for key in sorted(key for key, by in change.items() if by < 0):
         lowered = TERM.update().where(TERM.c.id == key).values(df=TERM.c.df + change[key])
         session.connection().execute(lowered)

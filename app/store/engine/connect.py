@@ -247,29 +247,24 @@ def sql_rows(session: Session, query: str, *, times: Sequence[str] = (), **value
     return list(rows)
 
 
-def upsert(
-    session: Session,
-    table: Table,
-    rows: Sequence[Mapping[str, Any]],
-    *,
-    keys: Sequence[str],
-    add: Sequence[str] = (),
-    keep: Sequence[str] = (),
-) -> None:
-    """Insert rows, or update those whose `keys` exist already.
+def run_many(session: Session, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Run a statement in SQL that both engines understand for each of these rows, whose values are its "?".
 
-    Args:
-        add: columns whose new value is added to the stored one.
-        keep: columns an existing row keeps.
+    For many rows: the driver gets them as they are, without the cost of naming and converting each value.
     """
+    connection = session.connection()
+    if rows:
+        connection.exec_driver_sql(
+            statement if is_sqlite(connection) else statement.replace("?", "%s"), list(rows)
+        )
+
+
+def upsert(session: Session, table: Table, rows: Sequence[Mapping[str, Any]], *, keys: Sequence[str]) -> None:
+    """Insert rows, or update those whose `keys` exist already."""
     if not rows:
         return
     statement = _insert_into(session, table)
-    updates = {
-        name: table.c[name] + statement.excluded[name] if name in add else statement.excluded[name]
-        for name in rows[0]
-        if name not in keys and name not in keep
-    }
+    updates = {name: statement.excluded[name] for name in rows[0] if name not in keys}
     action = (
         statement.on_conflict_do_update(index_elements=keys, set_=updates)
         if updates

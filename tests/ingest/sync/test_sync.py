@@ -263,7 +263,7 @@ def test_a_run_killed_while_it_reads_is_read_to_the_end_by_the_next(
 ) -> None:
     fill(github, 450)
 
-    def dies(session: Any, repo_id: int, repo: str, batch: Any, /) -> Any:
+    def dies(session: Any, repo_id: int, repo: str, batch: Any, *_: Any) -> Any:
         if len(derive.calls) == 2:
             raise KeyboardInterrupt
         return derive(session, repo_id, repo, batch)

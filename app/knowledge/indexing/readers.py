@@ -1,0 +1,121 @@
+"""Reads issues ahead of their turn in processes of their own: one process writes, all cores read for it.
+
+A reading depends on the issue's texts and the rules only. What was read ahead is taken if the texts are still
+the same when the issue's turn comes; whatever is missing is read here. So what is stored depends neither on
+how many processes read nor on whether one of them dies.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import get_context, resource_tracker
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+
+import structlog
+from sqlmodel import Session
+
+from app.knowledge.indexing.derive import Source, StoredReading, find_sources, read_sources
+
+READ_APART_FROM = 300
+"""Fewer issues are read here sooner than processes are started."""
+READERS_MAX = 4
+"""More would wait for the process that writes."""
+PART = 10
+"""Issues that a process is given at once."""
+
+_LOG = structlog.get_logger(__name__)
+
+
+class Readers:
+    """Reads issues, with the processes at the other ends of `idle`, if there are any."""
+
+    def __init__(self, idle: SimpleQueue[Connection], threads: ThreadPoolExecutor | None = None) -> None:
+        self._idle = idle
+        self._threads = threads
+        self._begun: dict[int, tuple[Source, Future[list[StoredReading]], int]] = {}
+
+    def begin(self, session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> None:
+        """Have these issues read from now on, and no others."""
+        if self._threads is None:
+            return
+        self._begun = {number: self._begun[number] for number in numbers if number in self._begun}
+        new = [number for number in numbers if number not in self._begun]
+        sources = find_sources(session, repo_id, repo, new)
+        for start in range(0, len(sources), PART):
+            part = sources[start : start + PART]
+            future = self._threads.submit(self._read_apart, part)
+            self._begun |= {source.issue.number: (source, future, at) for at, source in enumerate(part)}
+
+    def read(self, sources: Sequence[Source]) -> list[StoredReading]:
+        """Read these issues: wait for those that were begun, do the others here."""
+        return [self._one(source) for source in sources]
+
+    def _one(self, source: Source) -> StoredReading:
+        if (begun := self._begun.pop(source.issue.number, None)) and begun[0] == source:
+            try:
+                return begun[1].result()[begun[2]]
+            except (EOFError, OSError):
+                if self._threads:
+                    _LOG.warning("a process that reads issues died: from now on they are read in this one")
+                self._threads = None
+        return read_sources([source])[0]
+
+    def _read_apart(self, sources: Sequence[Source]) -> list[StoredReading]:
+        connection = self._idle.get()
+        try:
+            connection.send(sources)
+            found: list[StoredReading] = connection.recv()
+            return found
+        finally:
+            self._idle.put(connection)
+
+
+@contextmanager
+def reading_apart(amount: int) -> Iterator[Readers]:
+    """Readers for so many issues. Their processes end with the `with`, and with this one, however it ends."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = min(cores, READERS_MAX) if amount >= READ_APART_FROM and cores > 1 else 0
+    idle: SimpleQueue[Connection] = SimpleQueue()
+    with ExitStack() as stack:
+        with suppress(OSError):  # no more processes are allowed
+            for _ in range(count):
+                idle.put(stack.enter_context(_process()))
+        if idle.empty():
+            yield Readers(idle)
+            return
+        threads = ThreadPoolExecutor(idle.qsize())
+        stack.callback(threads.shutdown, cancel_futures=True)
+        yield Readers(idle, threads)
+
+
+@contextmanager
+def _process() -> Iterator[Connection]:
+    """The connection to a new process that reads until this end of it is closed."""
+    # Not forked: this process may have threads, and holds connections to the base.
+    spawn = get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    process = spawn.Process(target=_serve, args=(theirs,), daemon=True)
+    # Ctrl-C reaches the whole group, and is for the process that writes.
+    resource_tracker.ensure_running()  # which would let it through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        theirs.close()
+    try:
+        yield ours
+    finally:
+        ours.close()
+        process.join()
+
+
+def _serve(connection: Connection) -> None:
+    with suppress(EOFError, OSError):
+        while True:
+            connection.send(read_sources(connection.recv()))
