@@ -3,18 +3,18 @@
     python -m app.train.log_ranking --database sqlite:///triage.db QUERIES.jsonl…
 
 A line of a query file: `{"query": log, "expected": [numbers], "exclude"?: [numbers], "weight"?: 1.0}`; a
-query that expects nothing teaches what "unknown" looks like. First the order is learned (logistic regression
-on differences between right and wrong candidates), of all by their words and of the first also by their
-facts; then the chance (logistic regression over the first ten); then the bands: the lowest thresholds at
-which, on folds that were not learned from, the first matches inside the band are right in 95 ("same") and 60
-("likely") of 100 and few queries that expect nothing get into it. All queries of one issue are in one fold.
+query that expects nothing teaches what "unknown" looks like. First the order is learned (logistic
+regression on differences between right and wrong candidates), then the chance (logistic regression over the
+first three), then the bands: the lowest thresholds at which, on folds that were not learned from, the first
+matches inside the band are right in 95 ("same") and 60 ("likely") of 100 and few queries that expect
+nothing get into it. All queries of one issue are in one fold.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,22 +25,19 @@ from sklearn.model_selection import GroupKFold
 
 from app.extract.reader import LogReading, read_log
 from app.match.search.agreement import UNKNOWN, Agreement, agreement_of
+from app.match.search.log_query import ask_log
 from app.match.search.log_search import Candidate, find_candidates
 from app.match.search.ranking import (
     FEATURES,
     ORDER_FEATURES,
-    REFINE_FEATURES,
-    REFINED,
     RankWeights,
+    Scored,
     features_of,
     load_weights,
-    order_candidates,
     order_features,
     rank_candidates,
-    refine_features,
     weighted,
 )
-from app.match.search.terms import terms_of, texts_of_log
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.search_index import Key
 from app.store.session import Store, open_store
@@ -60,8 +57,10 @@ RELATED_FALSE = 0.14
 FLOOR = 0.001
 FOLDS = 5
 ORDER_C, CHANCE_C = 0.01, 0.1
-MAX_RIGHT, MAX_WRONG = 3, 20
-"""Of a query's candidates, so many of each kind are compared."""
+MAX_RIGHT = 3
+"""Of a query's right candidates, so many are compared with all wrong ones."""
+LEARNED_FIRST = 3
+"""The chance is learned from so many first matches of each query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +75,7 @@ class LabelledQuery:
     weight: float
     agreements: Mapping[Key, Agreement]
     group: int
+    is_common: bool
 
     @property
     def is_known(self) -> bool:
@@ -99,13 +99,17 @@ def read_examples(store: Store, files: Sequence[Path]) -> list[LabelledQuery]:
         row = json.loads(line)
         excluded, expected = frozenset(row.get("exclude", ())), frozenset(row["expected"])
         reading = read_log(row["query"])
-        terms = terms_of(texts_of_log(reading.lines, reading.errors), reading.errors)
+        asked = ask_log(reading)
         with store.reading() as session:
-            found = find_candidates(session, terms, exclude=excluded)
+            found = find_candidates(session, asked, exclude=excluded)
         agreements = _agreements(store, reading, [item.key for item in found])
         group = min(expected | excluded, default=-len(examples) - 1)
         right = frozenset(item.key for item in found if item.key[1] in expected)
-        examples.append(LabelledQuery(tuple(found), right, float(row.get("weight", 1.0)), agreements, group))
+        examples.append(
+            LabelledQuery(
+                tuple(found), right, float(row.get("weight", 1.0)), agreements, group, asked.is_common
+            )
+        )
     return examples
 
 
@@ -119,15 +123,13 @@ def _agreements(store: Store, reading: LogReading, keys: Sequence[Key]) -> dict[
     return found
 
 
-def learn_order(
-    examples: Iterable[LabelledQuery], features: Callable[[LabelledQuery, Candidate], tuple[float, ...]]
-) -> tuple[float, ...]:
-    """RankWeights of the features: what sets a right candidate over a wrong one; none counts against."""
+def learn_order(examples: Iterable[LabelledQuery]) -> tuple[float, ...]:
+    """The weights of `ORDER_FEATURES`: what sets a right candidate over a wrong one; none counts against."""
     rows, weights = [], []
     for example in examples:
-        rated = [(features(example, item), item.key in example.right) for item in example.candidates]
+        rated = [(_ordered(example, item), item.key in example.right) for item in example.candidates]
         good = [row for row, right in rated if right][:MAX_RIGHT]
-        bad = [row for row, right in rated if not right][:MAX_WRONG]
+        bad = [row for row, right in rated if not right]
         for one in good:
             for other in bad:
                 rows.append(np.subtract(one, other))
@@ -158,29 +160,29 @@ def learn_chance(examples: Sequence[LabelledQuery], weights: RankWeights) -> tup
 
 
 def _rows(example: LabelledQuery, weights: RankWeights) -> Iterable[tuple[tuple[float, ...], bool]]:
-    ranked = [item.candidate for item in rank_candidates(example.candidates, example.agreements, weights)]
-    sums = [weighted(_refined(example, item), weights.refine) for item in ranked[:2]]
-    for position, candidate in enumerate(ranked[:REFINED]):
+    ranked = [item.candidate for item in _ranked(example, weights)]
+    sums = [weighted(_ordered(example, item), weights.order) for item in ranked[:2]]
+    for position, candidate in enumerate(ranked[:LEARNED_FIRST]):
         lead = sums[0] - sum(sums[1:]) if position == 0 else 0.0
         agreement = example.agreements.get(candidate.key, UNKNOWN)
-        yield features_of(candidate, agreement, lead), candidate.key in example.right
+        features = features_of(candidate, agreement, lead, is_common=example.is_common)
+        yield features, candidate.key in example.right
 
 
-def _refined(example: LabelledQuery, candidate: Candidate) -> tuple[float, ...]:
-    return refine_features(candidate, example.agreements.get(candidate.key, UNKNOWN))
+def _ranked(example: LabelledQuery, weights: RankWeights) -> list[Scored]:
+    return rank_candidates(example.candidates, example.agreements, weights, is_common=example.is_common)
+
+
+def _ordered(example: LabelledQuery, item: Candidate) -> tuple[float, ...]:
+    return order_features(item, example.agreements.get(item.key, UNKNOWN))
 
 
 def fit(examples: Sequence[LabelledQuery]) -> RankWeights:
-    """Both orders and the chance; the bands are set afterwards."""
-    order = learn_order(examples, lambda _, item: order_features(item))
+    """The order and the chance; the bands are set afterwards."""
+    order = learn_order(examples)
     unset = replace(load_weights(), order=order, same_from=1.0, likely_from=1.0, floor=FLOOR)
-    firsts = [
-        replace(example, candidates=tuple(order_candidates(example.candidates, unset)[:REFINED]))
-        for example in examples
-    ]
-    refined = replace(unset, refine=learn_order(firsts, _refined))
-    coefficients, intercept = learn_chance(examples, refined)
-    return replace(refined, coefficients=coefficients, intercept=intercept)
+    coefficients, intercept = learn_chance(examples, unset)
+    return replace(unset, coefficients=coefficients, intercept=intercept)
 
 
 def first_matches(examples: Sequence[LabelledQuery]) -> list[FirstMatch]:
@@ -190,7 +192,7 @@ def first_matches(examples: Sequence[LabelledQuery]) -> list[FirstMatch]:
     for learned, held in GroupKFold(FOLDS).split(examples, groups=groups):
         weights = fit([examples[i] for i in learned])
         for example in (examples[i] for i in held):
-            ranked = rank_candidates(example.candidates, example.agreements, weights)
+            ranked = _ranked(example, weights)
             best = ranked[0] if ranked else None
             is_right = best is not None and best.candidate.key in example.right
             found.append(FirstMatch(best.probability if best else 0.0, is_right, example.is_known))
@@ -240,7 +242,6 @@ def main() -> None:
         "learned": datetime.now(UTC).date().isoformat(),
         "queries": len(examples),
         "order": dict(zip(ORDER_FEATURES, weights.order, strict=True)),
-        "refine": dict(zip(REFINE_FEATURES, weights.refine, strict=True)),
         "coefficients": dict(zip(FEATURES, weights.coefficients, strict=True)),
         "intercept": weights.intercept,
         **limits,

@@ -44,7 +44,7 @@ from app.match.pairs.features import (
     words_of,
 )
 from app.match.pairs.score import AGAINST, PAIR_FEATURES, pair_features
-from app.match.search.terms import bare_title, terms_of, texts_of_log
+from app.match.search.terms import bare_title, line_texts, terms_of
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.github.issues import find_issues, find_repository, numbers_of
 from app.store.records import IssueRecord
@@ -166,7 +166,7 @@ def read_strangers(store: Store, repo: str, judged: frozenset[int]) -> np.ndarra
         drawn: list[list[int]] = []
         for issue in find_issues(session, repo_id, dice.sample(stored, min(STRANGERS, len(stored)))):
             lines, errors = read_errors(issue.body)
-            terms = terms_of([issue.title, *texts_of_log(lines)], errors)
+            terms = terms_of([issue.title, *line_texts(lines)], errors)
             found = find_neighbours(session, repo_id, issue.number, issue.title, terms).here[STRANGERS_FROM:]
             drawn += [[issue.number, dice.choice(found)[1]]] if found else []
     features = _features(store, repo, sorted({number for pair in drawn for number in pair}))

@@ -236,7 +236,10 @@ def _blocks(source: str, text: str, offset: int) -> Iterator[Block]:
         if _is_fence(line.text):
             marks_left -= 1
             yield from _close(source, text, offset, current)
+            behind = _behind_fence(line, fence)
             current, fence = _at_fence(line, fence, heading)
+            if behind is not None:
+                current = _Open("prose", [behind], heading, "")
             continue
         if fence and marks_left % 2 == 0 and _is_form_heading(line.text):
             fence = ""  # the marks that follow pair up without this one: it was never closed
@@ -271,6 +274,15 @@ def _at_fence(line: Line, fence: str, heading: str) -> tuple[_Open | None, str]:
         return None, "" if mark == fence else fence
     rest = line.text[opened.end() :].strip()
     return _Open("code", [line] if rest else [], heading, opened.group(1)), mark
+
+
+def _behind_fence(line: Line, fence: str) -> Line | None:
+    """The words behind a closing fence, as where line breaks were lost; a lone word is a language."""
+    found = _FENCE.match(line.text)
+    if not fence or line.text.strip(" \t>")[:3] != fence:
+        return None
+    rest = line.text[found.start(1) :].strip()
+    return Line(rest, line.end - len(line.text[found.start(1) :].lstrip()), line.end) if " " in rest else None
 
 
 def _is_form_heading(line: str) -> bool:

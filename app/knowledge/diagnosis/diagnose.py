@@ -43,6 +43,7 @@ from app.knowledge.fix.state import fix_states, is_vllm
 from app.knowledge.remedies import rank_remedies, remedies_of
 from app.knowledge.text.masking import masked_all
 from app.match.search.agreement import agreement_of
+from app.match.search.log_query import ask_log
 from app.match.search.log_search import find_candidates
 from app.match.search.question_search import find_answers
 from app.match.search.ranking import (
@@ -54,7 +55,7 @@ from app.match.search.ranking import (
     rank_prose,
 )
 from app.match.search.ranking import Band as MatchBand
-from app.match.search.terms import question_heading, terms_of, texts_of_log
+from app.match.search.terms import question_heading
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.search_index import Key
 from app.store.github.counts import find_stock
@@ -206,12 +207,12 @@ def _find_matches(
         scored = rank_prose(find_answers(session, reading.log, heading, repo_ids, exclude=exclude))[:limit]
         facts = _facts_of(session, [item.candidate.key for item in scored])
     else:
-        terms = terms_of(texts_of_log(reading.lines, reading.errors), reading.errors)
-        found = find_candidates(session, terms, repo_ids, exclude=exclude)
+        asked = ask_log(reading)
+        found = find_candidates(session, asked, repo_ids, exclude=exclude)
         first = order_candidates(found)[: max(limit, REFINED)]
         facts = _facts_of(session, [item.key for item in first])
         agreements = {item.key: agreement_of(reading, facts.get(item.key)) for item in first}
-        scored = rank_candidates(first, agreements)[:limit]
+        scored = rank_candidates(first, agreements, is_common=asked.is_common)[:limit]
     floor = load_weights().floor
     return [item for item in scored if item.probability >= floor], facts
 

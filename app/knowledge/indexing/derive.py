@@ -24,7 +24,7 @@ from app.knowledge.cluster.update import DUPLICATE, Change, traits_of, update_cl
 from app.match.pairs.candidates import find_neighbours
 from app.match.pairs.features import PairFeatures, build_features, load_features, save_features
 from app.match.pairs.score import PairScore, load_pair_weights, score_pairs
-from app.match.search.terms import HEADING, Terms, read_heading, terms_of, texts_of_log
+from app.match.search.terms import HEADING, Terms, line_texts, read_heading, terms_of
 from app.starter.cards import Card, card_facts, parse_card
 from app.store.derived.clusters import FailureTraits
 from app.store.derived.links import SIMILAR, Links, find_repositories, replace_similar
@@ -251,11 +251,11 @@ def _pull_links(issue: IssueRecord, repo: str) -> tuple[LinkRecord, ...]:
 def _terms(issue: IssueRecord, reading: IssueReading, card: Card | None) -> Terms:
     """Search terms of title, body and card; the errors are those the reading found."""
     body = read_lines(line for block in reading.document.of_source("body") for line in block.lines)
-    found = terms_of([issue.title, *texts_of_log(tuple(body))], reading.errors)
+    found = terms_of([issue.title, *line_texts(tuple(body))], reading.errors)
     if card is None or issue.origin == CARD:
         return found
     lines, errors = read_errors(card.log)
-    return Counter(found) | Counter(terms_of(texts_of_log(lines), errors))
+    return Counter(found) | Counter(terms_of(line_texts(lines), errors))
 
 
 SIMILAR_MAX = 20

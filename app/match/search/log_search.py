@@ -1,7 +1,7 @@
 """Which stored issues are worth a closer look: those that share the rarest terms with a log.
 
-In: the terms of a log. Out: the most promising issues with their BM25 score by channel, and the share of the
-query that each holds. The cost is bounded by `POSTINGS_MAX`, not by the corpus.
+In: the query that a log is. Out: the most promising issues with what each shares of every part of it, as BM25
+score and as share. The cost is bounded by `POSTINGS_MAX`, not by the corpus.
 """
 
 from __future__ import annotations
@@ -12,19 +12,28 @@ from dataclasses import dataclass
 import numpy as np
 from sqlmodel import Session
 
-from app.match.search.bm25 import Field, Query, affordable, find_overlap, heaviest_holders, weigh
-from app.match.search.terms import CHANNELS, ERROR, FRAME, SIGNATURE, TEXT, Terms
+from app.match.search.bm25 import Field, Query, find_overlap, heaviest_holders, weigh
+from app.match.search.log_query import PARTS, LogQuery, Part
+from app.match.search.terms import TEXT
 from app.store.derived.search_index import Key, Profile, find_postings, find_profiles
 
 FIELD = Field(k1=1.2, b=0.5)
-"""Of every channel; short reports tell as much as long ones."""
-POSTINGS_MAX = 2_000
-"""Rows read to find candidates. On 186 labelled logs 1,500 finds as many right issues as 40,000 does."""
-CANDIDATES = 40
-"""How many are looked at closely; with 30 as many of those logs have their issue among the first ten."""
-RAREST = {TEXT: 60, ERROR: 60, FRAME: 50, SIGNATURE: 8}
-"""How many of a channel's rarest terms are asked for."""
-SEED_WEIGHT = {TEXT: 0.5, ERROR: 1.5, FRAME: 1.0, SIGNATURE: 2.0}
+"""Of every part; short reports tell as much as long ones."""
+POSTINGS_MAX = 3_000
+"""Rows read to find candidates."""
+CANDIDATES = 50
+"""How many are looked at closely."""
+SEED_WEIGHTS: Mapping[Part, float] = {
+    "cause": 1.0,
+    "error": 1.0,
+    "title": 0.7,
+    "signature": 2.0,
+    "chain": 0.5,
+    "frames": 0.8,
+    "near": 0.4,
+    "context": 0.3,
+}
+"""What a nat of each part counts for when candidates are chosen."""
 SHARED_MAX = 12
 """A candidate's weightiest shared terms, kept to say why it is one."""
 RARE_DF, SCARCE_DF = 3, 20
@@ -33,25 +42,28 @@ others of its kind, which a sum over all words hides."""
 NO_SUCH_WORDS = 0.5
 """The share of words where the query has none of that kind."""
 
-_WIDTH = max(CHANNELS) + 1
 _COMMON, _RARE, _SCARCE = 0, 1, 2
 _KINDS = 3
-_SEED_WEIGHTS = np.array([SEED_WEIGHT.get(channel, 0.0) for channel in range(_WIDTH)])
+_WIDTH = len(PARTS)
+_SEEDS = np.array([SEED_WEIGHTS[part] for part in PARTS])
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An issue and how much of the query it holds, channel by channel, in nats of information.
+    """An issue and how much of the query it holds, part by part, in nats of information.
 
     Attributes:
+        shares: of each part's information the share that this issue holds; what no issue holds counts, too.
+        known_shares: the same of what any stored issue holds.
         shared: channel, text and weight of the weightiest shared terms.
-        rare, scarce: the share of the query's words that so few issues hold, known to any or not.
+        rare, scarce: the share of the query's words that so few issues hold.
         crowd: how many issues, missing from a small base, would share its part of the error as well.
     """
 
     key: Key
-    scores: Mapping[int, float]
-    shares: Mapping[int, float]
+    scores: Mapping[str, float]
+    shares: Mapping[str, float]
+    known_shares: Mapping[str, float]
     shared: Sequence[tuple[int, str, float]]
     rare: float = NO_SUCH_WORDS
     scarce: float = NO_SUCH_WORDS
@@ -60,62 +72,76 @@ class Candidate:
 
 def find_candidates(
     session: Session,
-    terms: Terms,
+    asked: LogQuery,
     repo_ids: Sequence[int] | None = None,
     *,
     exclude: Collection[Key | int] = frozenset(),
 ) -> list[Candidate]:
-    """The stored issues most like these terms, best first.
+    """The stored issues most like a log, in no telling order.
 
     Args:
         session: of the store.
-        terms: of the log.
+        asked: the log's terms.
         repo_ids: search these repositories only.
         exclude: issues that take no one's place, or numbers, whatever their repository.
     """
-    query = weigh(session, {term: (1.0, term[1]) for term in terms})
+    query = weigh(session, {term: (1.0, term[1]) for term in asked.parts})
     known = query.known()
     if not len(known.ids):
         return []
-    gains = known.weights * _SEED_WEIGHTS[known.channels]
-    rows = find_postings(session, _affordable(known))
+    whole = np.bincount(_parts_of(asked, query), query.weights, _WIDTH)
+    parts = _parts_of(asked, known)
+    gains = known.weights * _SEEDS[parts]
+    rows = find_postings(session, _affordable(known, gains))
     keys = heaviest_holders(rows, known.ids, gains, limit=CANDIDATES, repo_ids=repo_ids, exclude=exclude)
-    found = _score(find_profiles(session, keys), query, known)
-    return sorted(found, key=lambda item: (-sum(item.scores.values()), item.key))
+    return _score(find_profiles(session, keys), known, parts, whole)
 
 
-def _affordable(known: Query) -> list[int]:
-    """The rarest terms of each channel, as many as the budget of postings allows."""
-    frequencies = known.frequencies()
-    chosen = [key for channel, limit in RAREST.items() for key in known.rarest(channel)[:limit]]
-    return affordable(sorted(chosen, key=frequencies.__getitem__), frequencies, POSTINGS_MAX)
+def _parts_of(asked: LogQuery, known: Query) -> np.ndarray:
+    """The part of each term, as its place in PARTS."""
+    place = {part: at for at, part in enumerate(PARTS)}
+    terms = zip(known.channels.tolist(), known.texts, strict=True)
+    return np.array([place[asked.parts[term]] for term in terms], dtype=np.int64)
 
 
-def _score(profiles: Mapping[Key, Profile], query: Query, known: Query) -> list[Candidate]:
+def _affordable(known: Query, gains: np.ndarray) -> list[int]:
+    """The terms that tell most, as many as the budget of postings allows; one at least."""
+    order = np.argsort(-gains, kind="stable")
+    within = np.cumsum(known.held[order]) <= POSTINGS_MAX
+    within[0] = True
+    chosen: list[int] = known.ids[order[within]].tolist()
+    return chosen
+
+
+def _score(
+    profiles: Mapping[Key, Profile], known: Query, parts: np.ndarray, whole: np.ndarray
+) -> list[Candidate]:
     """What each profile shares with the query, of which `known` are the terms that any issue holds."""
     size = len(profiles)
     overlap = find_overlap(list(profiles.values()), known.ids)
     of, at = overlap.of, overlap.at
     lengths = np.array([profile.length for profile in profiles.values()])
     weights = known.weights[at]
-    cell = of * _WIDTH + known.channels[at]
-    factors = FIELD.saturation(overlap.counts, lengths[of])
-    scores = np.bincount(cell, weights * factors, size * _WIDTH).reshape(-1, _WIDTH).tolist()
+    cell = of * _WIDTH + parts[at]
+    factors = FIELD.saturation(np.maximum(overlap.counts, 1), lengths[of])
+    scores = np.bincount(cell, weights * factors, size * _WIDTH).reshape(-1, _WIDTH)
     covered = np.bincount(cell, weights, size * _WIDTH).reshape(-1, _WIDTH)
-    # A term never seen still belongs to the query: what no issue holds, no issue can cover.
-    shares = _share(covered, np.bincount(query.channels, query.weights, _WIDTH), 0.0).tolist()
-    counted = np.bincount(of * _KINDS + _rarities(known)[at], minlength=size * _KINDS).reshape(-1, _KINDS)
-    words = _share(counted, np.bincount(_rarities(query), minlength=_KINDS), NO_SUCH_WORDS).tolist()
+    shares = _share(covered, whole, 0.0)
+    known_shares = _share(covered, np.bincount(parts, known.weights, _WIDTH), 0.0)
+    rarities = _rarities(known)
+    counted = np.bincount(of * _KINDS + rarities[at], minlength=size * _KINDS).reshape(-1, _KINDS)
+    words = _share(counted, np.bincount(rarities, minlength=_KINDS), NO_SUCH_WORDS)
     crowds = _crowds(at, of, known, size)
     starts = np.searchsorted(of, np.arange(size + 1))
     return [
         Candidate(
             key,
-            {channel: scores[i][channel] for channel in CHANNELS},
-            {channel: shares[i][channel] for channel in CHANNELS},
+            dict(zip(PARTS, scores[i].tolist(), strict=True)),
+            dict(zip(PARTS, shares[i].tolist(), strict=True)),
+            dict(zip(PARTS, known_shares[i].tolist(), strict=True)),
             tuple(known.heaviest(at[starts[i] : starts[i + 1]])[:SHARED_MAX]),
-            words[i][_RARE],
-            words[i][_SCARCE],
+            float(words[i, _RARE]),
+            float(words[i, _SCARCE]),
             crowds[i],
         )
         for i, key in enumerate(profiles)

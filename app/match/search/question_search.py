@@ -15,7 +15,7 @@ from sqlmodel import Session
 
 from app.match.search.bm25 import Field, Query, affordable, find_overlap, heaviest_holders, weigh
 from app.match.search.log_search import Candidate
-from app.match.search.terms import CHANNELS, HEADING, TEXT, Heading, words_of
+from app.match.search.terms import HEADING, TEXT, Heading, words_of
 from app.store.derived.search_index import Key, Profile, find_postings, find_profiles
 
 WORD_WEIGHT, MEANING_WEIGHT, FACT_WEIGHT, TEXT_WEIGHT = 2.0, 1.0, 0.8, 0.7
@@ -94,12 +94,12 @@ def _score(profiles: Mapping[Key, Profile], known: Query, whole: float) -> list[
     by_text = np.bincount(of, weights * factors * ~in_heading, size).tolist()
     covered = np.bincount(of, weights * in_heading, size).tolist()
     starts = np.searchsorted(of, np.arange(size + 1))
-    none = dict.fromkeys(CHANNELS, 0.0)
     return [
         Candidate(
             key,
-            {**none, HEADING: by_heading[i], TEXT: by_text[i]},
-            {**none, HEADING: covered[i] / whole},
+            {"title": by_heading[i], "context": by_text[i]},
+            {"title": covered[i] / whole},
+            {},
             _shared(known, at[starts[i] : starts[i + 1]]),
         )
         for i, key in enumerate(profiles)

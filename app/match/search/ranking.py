@@ -2,8 +2,7 @@
 
 In: candidates with their shares of the query, and how far the facts of the first agree with the log's. Out:
 `Scored` candidates, best first. The weights are data (`weights.json`), learned by `app.train.log_ranking`
-from
-labelled logs and written with the date and the figures of the fit; nothing is fitted here.
+from labelled logs and written with the date and the figures of the fit; nothing is fitted here.
 """
 
 from __future__ import annotations
@@ -17,54 +16,41 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from app.match.search.agreement import UNKNOWN, Agreement
+from app.match.search.log_query import PARTS
 from app.match.search.log_search import Candidate
-from app.match.search.terms import CHANNELS, ERROR, FRAME, HEADING, TEXT
 from app.store.derived.search_index import Key
 
 Band = Literal["same", "likely", "related"]
 
-ORDER_FEATURES = (
-    "text_score",
-    "text_share",
-    "error_score",
-    "error_share",
-    "frame_score",
-    "frame_share",
-    "signature_score",
-    "signature_share",
-    "rare_words",
-    "scarce_words",
-)
-"""What puts candidates in order: for each channel how much is shared, and how much of the query that is; and
-the shares of words that few issues hold."""
-
 AGREEMENT_FEATURES = ("same_signature", "same_family", "same_architecture", "same_backend", "near_version")
 """What the facts of the log and of an issue say beside the words."""
 
-REFINE_FEATURES = (*ORDER_FEATURES, *AGREEMENT_FEATURES)
-"""What puts the first `REFINED` in order."""
+ORDER_FEATURES = (*PARTS, "rare_words", "scarce_words", *AGREEMENT_FEATURES)
+"""What puts candidates in order: of each part of the query the share that an issue holds, the shares of words
+that few issues hold, and the facts, which count once they are known."""
 
 REFINED = 10
 """So many of the first candidates are compared by their facts too, which must be read for that."""
 
 FEATURES = (
-    "frame_share",
-    "frames_nearly_all",
-    "error_and_frames",
-    "text_and_frames",
+    "specific",
+    "specific_cause",
+    "specific_cause_long",
+    "cause",
+    "frames",
     "rare_words",
     "scarce_words",
     "lead",
     "same_signature",
-    "same_family",
-    "same_architecture",
-    "same_backend",
+    "near_version",
 )
-"""What the chance is told by. `frames_nearly_all`: the frame share above `NEARLY_ALL`; `error_and_frames`,
-`text_and_frames`: products of two shares; `lead`: how far the first is ahead of the next. Few, since more of
-them fit the logs that were learned from better and all others worse."""
+"""What the chance is told by. `specific`: the cause's message is none that unlike faults share; `long`: the
+share of it above `MOST`, times what the shared words tell; `lead`: how far the first is ahead of the next. Few,
+since more of them fit the logs that were learned from better and all others worse."""
 
-NEARLY_ALL = 0.8
+MOST = 0.7
+LONG_NATS = 100.0
+"""What a message tells that is long and rare."""
 LEAD_SCALE = 4.0
 """A lead counts as ln(1 + `LEAD_SCALE` * lead): the first steps tell the most."""
 
@@ -94,10 +80,9 @@ class ProseWeights:
 
 @dataclass(frozen=True, slots=True)
 class RankWeights:
-    """Learned weights: a linear order, a finer one for the first, then a logistic curve over `FEATURES`."""
+    """Learned weights: a linear order over `ORDER_FEATURES`, then a logistic curve over `FEATURES`."""
 
     order: tuple[float, ...]
-    refine: tuple[float, ...]
     coefficients: tuple[float, ...]
     intercept: float
     same_from: float
@@ -113,7 +98,6 @@ def load_weights() -> RankWeights:
     data: dict[str, Any] = json.loads((files(__package__) / "weights.json").read_text(encoding="utf-8"))
     return RankWeights(
         tuple(data["order"][name] for name in ORDER_FEATURES),
-        tuple(data["refine"][name] for name in REFINE_FEATURES),
         tuple(data["coefficients"][name] for name in FEATURES),
         data["intercept"],
         data["same_from"],
@@ -129,20 +113,12 @@ def _prose_weights(data: dict[str, Any]) -> ProseWeights:
     return ProseWeights(coefficients, data["intercept"], data["likely_from"], data["related_from"])
 
 
-def order_features(candidate: Candidate) -> tuple[float, ...]:
-    """The features in the order of `ORDER_FEATURES`; scores as logarithms, shares from 0 to 1."""
-    told = tuple(
-        value
-        for channel in CHANNELS
-        for value in (math.log1p(candidate.scores[channel]), candidate.shares[channel])
-    )
-    return (*told, candidate.rare, candidate.scarce)
-
-
-def refine_features(candidate: Candidate, agreement: Agreement) -> tuple[float, ...]:
-    """The features in the order of `REFINE_FEATURES`."""
+def order_features(candidate: Candidate, agreement: Agreement = UNKNOWN) -> tuple[float, ...]:
+    """The features in the order of `ORDER_FEATURES`, shares from 0 to 1, agreements from -1 to 1."""
     return (
-        *order_features(candidate),
+        *(candidate.known_shares[part] for part in PARTS),
+        candidate.rare,
+        candidate.scarce,
         agreement.signature,
         agreement.family,
         agreement.architecture,
@@ -156,21 +132,30 @@ def weighted(features: Sequence[float], weights: Sequence[float]) -> float:
     return sum(weight * value for weight, value in zip(weights, features, strict=True))
 
 
-def features_of(candidate: Candidate, agreement: Agreement, lead: float) -> tuple[float, ...]:
-    """The features in the order of `FEATURES`; `lead`: its linear sum less that of the next."""
-    text, error, frame = (candidate.shares[channel] for channel in (TEXT, ERROR, FRAME))
+def features_of(
+    candidate: Candidate, agreement: Agreement, lead: float, *, is_common: bool
+) -> tuple[float, ...]:
+    """The features in the order of `FEATURES`.
+
+    Args:
+        lead: its linear sum less that of the next; 0 for all but the first.
+        is_common: the cause's message says little by itself.
+    """
+    specific = 0.0 if is_common else 1.0
+    cause, frames = candidate.shares["cause"], candidate.known_shares["frames"]
+    nearly_all = max(0.0, cause - MOST) / (1 - MOST)
+    length = min(math.log1p(candidate.scores["cause"]) / math.log(LONG_NATS), 1.2)
     return (
-        frame,
-        max(0.0, frame - NEARLY_ALL),
-        error * frame,
-        text * frame,
+        specific,
+        specific * cause,
+        specific * nearly_all * length,
+        cause,
+        frames,
         candidate.rare,
         candidate.scarce,
         math.log1p(LEAD_SCALE * max(lead, 0.0)),
         agreement.signature,
-        agreement.family,
-        agreement.architecture,
-        agreement.backend,
+        agreement.version,
     )
 
 
@@ -184,27 +169,32 @@ def rank_candidates(
     candidates: Iterable[Candidate],
     agreements: Mapping[Key, Agreement],
     weights: RankWeights | None = None,
+    *,
+    is_common: bool,
 ) -> list[Scored]:
     """Candidates as matches, best first, with probability and band; a lower one is never more probable.
 
     Args:
         agreements: of the first `REFINED` in the order of `order_candidates`; one that is missing is unknown.
+        is_common: the cause's message says little by itself.
     """
     used = weights or load_weights()
     ordered = order_candidates(candidates, used)
-    sums = [
-        weighted(refine_features(item, agreements.get(item.key, UNKNOWN)), used.refine)
-        for item in ordered[:REFINED]
-    ]
-    places = sorted(range(len(sums)), key=lambda at: -sums[at])
-    ranked = [ordered[at] for at in places] + ordered[REFINED:]
-    lead = sums[places[0]] - sums[places[1]] if len(places) > 1 else sum(sums)
-    if ranked:  # of a small base those are missing who would be near as well
-        lead /= math.sqrt(1 + ranked[0].crowd)
+    first, rest = ordered[:REFINED], ordered[REFINED:]
+    sums = {
+        item.key: weighted(order_features(item, agreements.get(item.key, UNKNOWN)), used.order)
+        for item in first
+    }
+    first.sort(key=lambda item: -sums[item.key])
+    top = [sums[item.key] for item in first[:2]]
+    lead = top[0] - sum(top[1:]) if top else 0.0
+    if first:  # of a small base those are missing who would be near as well
+        lead /= math.sqrt(1 + first[0].crowd)
     scored: list[Scored] = []
     ceiling = 1.0
-    for candidate in ranked:
-        features = features_of(candidate, agreements.get(candidate.key, UNKNOWN), 0.0 if scored else lead)
+    for candidate in (*first, *rest):
+        agreement = agreements.get(candidate.key, UNKNOWN)
+        features = features_of(candidate, agreement, 0.0 if scored else lead, is_common=is_common)
         chance = min(ceiling, _logistic(features, used.coefficients, used.intercept))
         scored.append(Scored(candidate, chance, band_of(chance, used)))
         ceiling = chance
@@ -228,7 +218,7 @@ def prose_features(ranked: Sequence[Candidate], position: int) -> tuple[float, .
     """The features of a ranked candidate in the order of `PROSE_FEATURES`."""
     mine, best = sum(ranked[position].scores.values()), sum(ranked[0].scores.values())
     behind = sum(ranked[position + 1].scores.values()) if position + 1 < len(ranked) else 0.0
-    share = ranked[position].shares.get(HEADING, 0.0)
+    share = ranked[position].shares.get("title", 0.0)
     return math.log1p(mine), share, (mine - behind) / best if best else 0.0
 
 

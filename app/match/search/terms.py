@@ -27,7 +27,6 @@ from app.extract.fields.gpu_names import architectures_of
 from app.extract.lists import load
 from app.extract.log.frames import is_plumbing
 from app.extract.log.lines import LogLine
-from app.extract.log.messages import wrapper_rule
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.root_cause import CauseChain
 from app.extract.log.signature import mask
@@ -131,18 +130,8 @@ MAX_TOKENS = 3_000
 MAX_TOKEN_CHARS = 60
 MIN_TOKEN_CHARS = 3
 
-TELLING_WORDS_LEAST = 30
-"""Distinct words that must remain before a log's common lines are left out."""
-
-LONG_LOG_LINES, EDGE_LINES, NEAR_LINES = 400, 50, 150
-"""A longer log is searched by its first and last lines and by those near its cause."""
-
-_ON_THE_WAY = pattern(
-    r"vllm/v1/engine/(?:core|core_client|utils|async_llm|llm_engine)\.py|vllm/v1/executor/"
-    r"|vllm/entrypoints/(?:cli|openai/api_server|launcher)|/bin/vllm|uvloop|contextlib\.py|asyncio/"
-    r"|multiprocessing/|concurrent/|runpy\.py|<frozen"
-)
 _WORD_TERMS = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) == "_")}
+_WORD_TERMS |= dict.fromkeys(map(ord, "\u00a0“”‘’«»„…–—•·→✅❌，。、：；！？（）「」《》【】"), " ")
 
 Terms = Mapping[tuple[int, str], int]
 
@@ -166,41 +155,6 @@ def terms_of(texts: Iterable[str], errors: CauseChain) -> Terms:
     return found
 
 
-def texts_of_log(lines: Sequence[LogLine], errors: CauseChain | None = None) -> Iterable[str]:
-    """The words of a log, line by line; where code stands on disk is left out.
-
-    Args:
-        errors: what was found in a pasted log. Where it holds wrappers only, the lines that every failing
-            server prints would drown the few others; so they are left out, if enough words remain.
-    """
-    if errors is not None and errors.cause is None and errors.wrappers:
-        telling = [_without_path(line.text) for line in _beside_wrappers(lines)]
-        if len(set(_tokens(telling))) >= TELLING_WORDS_LEAST:
-            return telling
-    return [_without_path(line.text) for line in _around_cause(lines, errors)]
-
-
-def _around_cause(lines: Sequence[LogLine], errors: CauseChain | None) -> Sequence[LogLine]:
-    """Of a long log its first lines, its last, and those around the cause: noise would drown the rest."""
-    if errors is None or errors.cause is None or len(lines) <= LONG_LOG_LINES:
-        return lines
-    hot = errors.cause.line.number
-    near = [line for line in lines[EDGE_LINES:-EDGE_LINES] if abs(line.number - hot) <= NEAR_LINES]
-    return [*lines[:EDGE_LINES], *near, *lines[-EDGE_LINES:]]
-
-
-def _beside_wrappers(lines: Sequence[LogLine]) -> Iterator[LogLine]:
-    """Lines that are neither wrappers nor frames on the way from a server to its engine."""
-    leads = False
-    for line in lines:
-        if 'File "' in line.text:
-            leads = _ON_THE_WAY.search(line.text) is not None
-        elif not line.text.startswith("    "):
-            leads = False
-        if not leads and wrapper_rule(line.text) is None:
-            yield line
-
-
 def error_terms(cause: ErrorRecord) -> Iterable[str]:
     """Masked words of an error line, alone and in pairs, and its type."""
     words = _tokens([mask(cause.message)])
@@ -221,6 +175,21 @@ def frame_terms(cause: ErrorRecord) -> Iterable[str]:
 def message_key(cause: ErrorRecord) -> str:
     """Type and masked message as one term."""
     return f"{cause.type or 'error'} | {mask(cause.message)}"[:300]
+
+
+def grams_of(texts: Iterable[str]) -> Iterable[str]:
+    """The words of texts and their neighbouring pairs, as the index holds them."""
+    return _grams(_tokens(texts))
+
+
+def stems_of(text: str) -> Iterable[str]:
+    """The stems of a text's words, as a heading holds them."""
+    return (term for term, _ in _words(text[:MAX_CHARS]))
+
+
+def line_texts(lines: Iterable[LogLine]) -> Iterable[str]:
+    """The words of lines; where code stands on disk is left out."""
+    return (_without_path(line.text) for line in lines)
 
 
 def words_of(text: str) -> list[str]:

@@ -1,0 +1,122 @@
+"""What a pasted log asks the index, part by part.
+
+In: the reading of a log. Out: terms, each in the most telling part that it stands in. The parts are kept
+apart because they are worth differently much, and because each is bounded: the length of a paste, the noise
+of its start and the frames that every failing server prints change nothing in what the cause is found by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from app.extract.log.lines import LogLine
+from app.extract.log.messages import wrapper_rule
+from app.extract.log.process_stream import ErrorRecord
+from app.extract.log.signature import mask
+from app.extract.log.usual_lines import is_usual
+from app.extract.reader import LogReading
+from app.extract.rules.patterns import pattern
+from app.extract.rules.rules import load_rule_set
+from app.match.search.terms import (
+    ERROR,
+    FRAME,
+    HEADING,
+    SIGNATURE,
+    TEXT,
+    error_terms,
+    frame_terms,
+    grams_of,
+    line_texts,
+    message_key,
+    stems_of,
+    words_of,
+)
+
+Part = Literal["cause", "error", "title", "signature", "chain", "frames", "near", "context"]
+PARTS: tuple[Part, ...] = get_args(Part)
+"""`cause`: words of the root message in a text; `error`: the same, masked, in an error line; `title`: its
+stems in a title; `signature`: type and masked message as one; `chain`: messages of the errors around it;
+`frames`; `near`: words of the code and lines right above the cause; `context`: the other lines that no
+healthy server prints. A term belongs to the first part that it stands in."""
+
+NEAR_LINES = 24
+"""Lines above a cause: the innermost eight frames of a traceback with their code."""
+SHORT_LOG_LINES = 150
+"""Of a longer log only loud lines are context, and those around the cause."""
+CONTEXT_LINES = 200
+_PLACEHOLDER = pattern(r"<\w+>")
+_PLACES = pattern(r"^\s*(?:File \"|Traceback \(most|[\^~]{3,}|$)")
+"""Lines of a traceback that hold no words of their own; frames are a part by themselves."""
+_QUIET = frozenset({"INFO", "DEBUG"})
+_LOUD = frozenset({"ERROR", "CRITICAL", "FATAL"})
+
+
+@dataclass(frozen=True, slots=True)
+class LogQuery:
+    """Terms by channel and text, each with its part.
+
+    `is_common`: unlike faults share the cause's message, so it says little by itself.
+    """
+
+    parts: Mapping[tuple[int, str], Part]
+    is_common: bool
+
+
+def ask_log(reading: LogReading) -> LogQuery:
+    """The query that a log is."""
+    errors = reading.errors
+    cause = errors.cause or errors.apparent
+    is_common = cause is None or bool(load_rule_set("common_errors").meeting(cause.message))
+    found: dict[tuple[int, str], Part] = {}
+    for part, channel, terms in _terms(reading, cause, is_common=is_common):
+        for term in terms:
+            found.setdefault((channel, term), part)
+    return LogQuery(found, is_common)
+
+
+def _terms(
+    reading: LogReading, cause: ErrorRecord | None, *, is_common: bool
+) -> Iterator[tuple[Part, int, Iterable[str]]]:
+    errors = reading.errors
+    chain = [*errors.chain, *errors.other]
+    if cause is not None:
+        yield "cause", TEXT, _own_words(cause.message)
+        yield "error", ERROR, error_terms(cause)
+        yield "title", HEADING, stems_of(f"{cause.type or ''}: {cause.message}")
+        yield "signature", SIGNATURE, [message_key(cause)]
+        own = tuple(frame for frame in cause.frames if "vllm" in frame.path) if is_common else cause.frames
+        yield "frames", FRAME, frame_terms(replace(cause, frames=own))
+    for item in chain:
+        yield "chain", ERROR, error_terms(item)
+        yield "chain", SIGNATURE, [message_key(item)]
+        yield "frames", FRAME, frame_terms(item)
+    outer = [] if cause is not None else [text for text, _ in errors.wrappers]
+    yield "chain", TEXT, grams_of([item.message for item in chain] + outer)
+    wrapping = {line.number for _, line in errors.wrappers}
+    near, around = _lines([line for line in reading.lines if line.number not in wrapping], cause)
+    yield "near", TEXT, grams_of(line_texts(near))
+    yield "context", TEXT, grams_of(line_texts(around))
+
+
+def _own_words(message: str) -> Iterator[str]:
+    """The words of a message without those that are one machine's: paths, hosts, ids."""
+    kept = set(words_of(_PLACEHOLDER.sub(" ", mask(message))))
+    return (gram for gram in grams_of([message]) if kept.issuperset(gram.split()))
+
+
+def _lines(
+    lines: Sequence[LogLine], cause: ErrorRecord | None
+) -> tuple[Sequence[LogLine], Sequence[LogLine]]:
+    """The lines right above the cause, and what else of the log is worth asking for."""
+    told = [line for line in lines if not _PLACES.match(line.text) and not is_usual(line)]
+    at = cause.line.number if cause is not None else 0
+    near = [line for line in told if at - NEAR_LINES <= line.number <= at]
+    rest = [line for line in told if not at - NEAR_LINES <= line.number <= at]
+    if len(lines) > SHORT_LOG_LINES:
+        rest = [line for line in rest if line.level in _LOUD and not line.text.startswith(" ")]
+        rest = [line for line in rest if wrapper_rule(line.text) is None]
+    else:
+        rest = [line for line in rest if line.level not in _QUIET]
+    return near, rest[:CONTEXT_LINES]
