@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from app.match.search.agreement import Agreement
+from app.match.search.log_query import PARTS
 from app.match.search.log_search import Candidate
-from app.match.search.ranking import ORDER_FEATURES, REFINE_FEATURES, rank_candidates
-from app.match.search.terms import CHANNELS
+from app.match.search.ranking import ORDER_FEATURES, rank_candidates
 from app.train.log_ranking import (
     LIKELY_LEAST,
     SAME_LEAST,
@@ -24,8 +24,8 @@ from app.train.log_ranking import (
 
 
 def a_candidate(number: int, share: float) -> Candidate:
-    scores, shares = dict.fromkeys(CHANNELS, 50 * share), dict.fromkeys(CHANNELS, share)
-    return Candidate((1, number), scores, shares, (), rare=share, scarce=share)
+    scores, shares = dict.fromkeys(PARTS, 50 * share), dict.fromkeys(PARTS, share)
+    return Candidate((1, number), scores, shares, shares, (), rare=share, scarce=share)
 
 
 def an_example(group: int, *, is_known: bool) -> LabelledQuery:
@@ -33,7 +33,8 @@ def an_example(group: int, *, is_known: bool) -> LabelledQuery:
     tops = (0.9, 0.35, 0.3, 0.25) if is_known else (0.4, 0.35, 0.3, 0.25)
     items = tuple(a_candidate(number, share - group % 7 / 100) for number, share in enumerate(tops, 1))
     right = frozenset({(1, 1)}) if is_known else frozenset[tuple[int, int]]()
-    return LabelledQuery(items, right, 1.0, {(1, 1): Agreement(signature=float(is_known))}, group)
+    agreements = {(1, 1): Agreement(signature=float(is_known))}
+    return LabelledQuery(items, right, 1.0, agreements, group, is_common=False)
 
 
 EXAMPLES = [an_example(group, is_known=group % 2 == 0) for group in range(40)]
@@ -47,14 +48,15 @@ def test_what_is_learned_puts_the_right_candidate_first() -> None:
     weights = fit(EXAMPLES)
 
     shuffled = replace(EXAMPLES[0], candidates=EXAMPLES[0].candidates[::-1])
-    assert rank_candidates(shuffled.candidates, shuffled.agreements, weights)[0].candidate.key == (1, 1)
+    ranked = rank_candidates(shuffled.candidates, shuffled.agreements, weights, is_common=False)
+    assert ranked[0].candidate.key == (1, 1)
 
 
 def test_no_feature_of_an_order_counts_against_a_candidate() -> None:
     weights = fit(EXAMPLES)
 
-    assert min(*weights.order, *weights.refine) >= 0
-    assert (len(weights.order), len(weights.refine)) == (len(ORDER_FEATURES), len(REFINE_FEATURES))
+    assert min(weights.order) >= 0
+    assert len(weights.order) == len(ORDER_FEATURES)
 
 
 def test_a_known_log_is_told_a_higher_chance_than_one_that_is_not() -> None:

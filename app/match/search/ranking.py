@@ -45,8 +45,8 @@ FEATURES = (
     "near_version",
 )
 """What the chance is told by. `specific`: the cause's message is none that unlike faults share; `long`: the
-share of it above `MOST`, times what the shared words tell; `lead`: how far the first is ahead of the next. Few,
-since more of them fit the logs that were learned from better and all others worse."""
+share of it above `MOST`, times what the shared words tell; `lead`: how far the first is ahead of the next.
+Few, since more of them fit the logs that were learned from better and all others worse."""
 
 MOST = 0.7
 LONG_NATS = 100.0

@@ -9,7 +9,8 @@ from sqlalchemy import text
 from sqlmodel import Session
 
 from app.match.search import log_search as candidates
-from app.match.search.log_search import CANDIDATES, find_candidates
+from app.match.search.log_query import LogQuery, Part
+from app.match.search.log_search import CANDIDATES, Candidate, find_candidates
 from app.match.search.terms import ERROR, FRAME, SIGNATURE, TEXT
 from app.store.derived.search_index import index_terms
 from app.store.github.issues import add_repository, save_issues
@@ -17,6 +18,8 @@ from app.store.session import Store, open_store
 from tests.samples import REPO, an_issue
 
 Terms = dict[tuple[int, str], int]
+
+PARTS: dict[int, Part] = {TEXT: "context", ERROR: "error", FRAME: "frames", SIGNATURE: "signature"}
 
 WORDS = ("common", "cuda", "graph", "weights")
 COMMON: Terms = {(TEXT, "common"): 1}
@@ -40,9 +43,19 @@ def by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.match.search.bm25.ISSUES", 0)
 
 
+def asked(terms: Terms) -> LogQuery:
+    return LogQuery({term: PARTS[term[0]] for term in terms}, is_common=False)
+
+
+def candidates_of(session: Session, terms: Terms, repo_ids: list[int] | None = None) -> list[Candidate]:
+    """The candidates, those that share most first."""
+    found = find_candidates(session, asked(terms), repo_ids)
+    return sorted(found, key=lambda item: (-sum(item.scores.values()), item.key))
+
+
 def found(store: Store, terms: Terms, repo_ids: list[int] | None = None) -> list[tuple[int, int]]:
     with store.reading() as session:
-        return [item.key for item in find_candidates(session, terms, repo_ids)]
+        return [item.key for item in candidates_of(session, terms, repo_ids)]
 
 
 def test_an_empty_base_has_no_candidates(store: Store) -> None:
@@ -66,7 +79,7 @@ def test_an_excluded_issue_takes_no_one_s_place(store: Store, monkeypatch: pytes
     repo_id = fill(store, dict.fromkeys((1, 2, 3, 4), COMMON))
 
     with store.reading() as session:
-        keys = [item.key for item in find_candidates(session, COMMON, exclude={1, 2})]
+        keys = [item.key for item in find_candidates(session, asked(COMMON), exclude={1, 2})]
 
     assert keys == [(repo_id, 3), (repo_id, 4)]
 
@@ -81,7 +94,7 @@ def test_a_new_issue_is_found_within_the_unit_of_work_that_stores_it(store: Stor
     with store.unit_of_work() as session:
         repo_id = put(session, {7: COMMON})
 
-        assert [item.key for item in find_candidates(session, COMMON)] == [(repo_id, 7)]
+        assert [item.key for item in candidates_of(session, COMMON)] == [(repo_id, 7)]
 
 
 def test_a_new_issue_is_found_by_another_process_once_it_is_stored(store: Store) -> None:
@@ -141,24 +154,20 @@ def test_only_asked_repositories_are_searched(store: Store) -> None:
     assert found(store, COMMON, []) == []
 
 
-def test_shares_are_told_for_each_channel(store: Store) -> None:
+def test_each_part_of_the_query_has_its_share(store: Store) -> None:
     fill(store, {1: {(ERROR, "a"): 1, (FRAME, "f"): 1}, 2: {(ERROR, "b"): 1}})
     with store.reading() as session:
-        [item, _] = find_candidates(session, {(ERROR, "a"): 1, (ERROR, "b"): 1, (FRAME, "f"): 1})
+        [item, _] = candidates_of(session, {(ERROR, "a"): 1, (ERROR, "b"): 1, (FRAME, "f"): 1})
 
-    assert {channel: round(share, 6) for channel, share in item.shares.items()} == {
-        TEXT: 0,
-        ERROR: 0.5,
-        FRAME: 1,
-        SIGNATURE: 0,
-    }
+    shares = {part: round(share, 6) for part, share in item.shares.items() if share}
+    assert shares == {"error": 0.5, "frames": 1}
 
 
 def test_a_term_that_no_issue_holds_lowers_the_share(store: Store) -> None:
     fill(store, {1: {(ERROR, "a"): 1}, 2: {(ERROR, "a"): 1}})
     with store.reading() as session:
         shares = [
-            find_candidates(session, terms)[0].shares[ERROR]
+            candidates_of(session, terms)[0].shares["error"]
             for terms in ({(ERROR, "a"): 1}, {(ERROR, "a"): 1, (ERROR, "never seen"): 1})
         ]
 
@@ -166,10 +175,18 @@ def test_a_term_that_no_issue_holds_lowers_the_share(store: Store) -> None:
     assert 0 < shares[1] < 0.5
 
 
+def test_a_term_that_no_issue_holds_leaves_the_known_share_as_it_is(store: Store) -> None:
+    fill(store, {1: {(ERROR, "a"): 1}})
+    with store.reading() as session:
+        [item] = candidates_of(session, {(ERROR, "a"): 1, (ERROR, "never seen"): 1})
+
+    assert item.known_shares["error"] == 1
+
+
 def test_shared_terms_are_told_the_weightiest_first(store: Store) -> None:
     fill(store, {1: {(TEXT, "common"): 1, (ERROR, "rare"): 1}, 2: COMMON, 3: COMMON})
     with store.reading() as session:
-        best = find_candidates(session, {(TEXT, "common"): 1, (ERROR, "rare"): 1})[0]
+        best = candidates_of(session, {(TEXT, "common"): 1, (ERROR, "rare"): 1})[0]
 
     assert [(channel, term) for channel, term, _ in best.shared] == [(ERROR, "rare"), (TEXT, "common")]
 
@@ -180,6 +197,7 @@ def test_no_more_candidates_than_the_limit_are_weighed(store: Store) -> None:
     assert len(found(store, COMMON)) == CANDIDATES
 
 
+@pytest.mark.usefixtures("by_itself")
 def test_very_common_terms_are_not_read_when_the_budget_is_spent(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,14 +233,14 @@ def test_both_engines_rank_alike(
                 session.connection().execute(text(f"DELETE FROM {table}"))  # noqa: S608
             put(session, stored)
         with store.reading() as session:
-            answers.append(find_candidates(session, query))
+            answers.append(candidates_of(session, query))
 
     assert answers[0] == answers[1]
 
 
 def rarities(store: Store, terms: Terms) -> dict[int, tuple[float, float]]:
     with store.reading() as session:
-        return {item.key[1]: (item.rare, item.scarce) for item in find_candidates(session, terms)}
+        return {item.key[1]: (item.rare, item.scarce) for item in candidates_of(session, terms)}
 
 
 @pytest.mark.usefixtures("by_itself")
@@ -242,10 +260,10 @@ def test_words_that_few_issues_hold_are_told_apart(store: Store, monkeypatch: py
 
 
 @pytest.mark.usefixtures("by_itself")
-def test_a_rare_word_that_no_issue_holds_lowers_the_share_of_rare_words(store: Store) -> None:
+def test_a_rare_word_that_no_issue_holds_counts_against_none(store: Store) -> None:
     fill(store, {1: {(TEXT, "weights"): 1}})
 
-    assert rarities(store, {(TEXT, "weights"): 1, (TEXT, "never seen"): 1})[1][0] == 0.5
+    assert rarities(store, {(TEXT, "weights"): 1, (TEXT, "never seen"): 1})[1][0] == 1.0
 
 
 def test_without_rare_words_neither_much_nor_little_is_told(store: Store) -> None:
@@ -263,10 +281,10 @@ def test_in_a_small_base_the_missing_who_would_share_the_error_are_told(store: S
             3: {(TEXT, "memory"): 1},
         },
     )
-    asked: Terms = {(ERROR, "memory"): 1, (ERROR, "quokkapouch"): 1, (TEXT, "memory"): 1}
+    query: Terms = {(ERROR, "memory"): 1, (ERROR, "quokkapouch"): 1, (TEXT, "memory"): 1}
 
     with store.reading() as session:
-        crowds = {item.key[1]: item.crowd for item in find_candidates(session, asked)}
+        crowds = {item.key[1]: item.crowd for item in candidates_of(session, query)}
 
     assert crowds[1] > 100
     assert crowds[2] == crowds[3] == 0
@@ -277,4 +295,4 @@ def test_in_a_full_base_nobody_is_missing(store: Store) -> None:
     fill(store, {1: {(ERROR, "memory"): 1}})
 
     with store.reading() as session:
-        assert [item.crowd for item in find_candidates(session, {(ERROR, "memory"): 1})] == [0]
+        assert [item.crowd for item in candidates_of(session, {(ERROR, "memory"): 1})] == [0]

@@ -104,7 +104,7 @@ def test_what_is_shared_is_told_in_the_words_of_the_question(store: Store) -> No
 def test_one_word_covers_little_of_a_question(store: Store) -> None:
     keep(store, {**FILLER, 1: ("whisper", "x")})
 
-    assert ask(store, "whisper")[0].shares[HEADING] < 0.6
+    assert ask(store, "whisper")[0].shares["title"] < 0.6
 
 
 def test_the_rarest_terms_are_looked_up_within_the_budget(

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.match.search.agreement import UNKNOWN, Agreement
+from app.match.search.log_query import PARTS
 from app.match.search.log_search import Candidate
 from app.match.search.ranking import (
     FEATURES,
     ORDER_FEATURES,
     PROSE_FEATURES,
-    REFINE_FEATURES,
     REFINED,
     ProseWeights,
     RankWeights,
@@ -27,25 +27,29 @@ from app.match.search.ranking import (
     prose_features,
     rank_candidates,
     rank_prose,
-    refine_features,
     weighted,
 )
-from app.match.search.terms import CHANNELS, ERROR, FRAME, HEADING, SIGNATURE, TEXT
 
 PROSE = ProseWeights((1.0, 1.0, 1.0), -3.0, 0.6, 0.3)
-ORDER, REFINE, CHANCE = ((1.0,) * len(names) for names in (ORDER_FEATURES, REFINE_FEATURES, FEATURES))
-PLAIN = RankWeights(ORDER, REFINE, CHANCE, -2.0, 0.8, 0.4, 0.2, 0.02, PROSE)
+ORDER, CHANCE = ((1.0,) * len(names) for names in (ORDER_FEATURES, FEATURES))
+PLAIN = RankWeights(ORDER, CHANCE, -2.0, 0.8, 0.4, 0.2, 0.02, PROSE)
 
 
 def a_candidate(number: int, score: float = 1.0, share: float = 0.5) -> Candidate:
-    return Candidate((1, number), dict.fromkeys(CHANNELS, score), dict.fromkeys(CHANNELS, share), ())
+    shares = dict.fromkeys(PARTS, share)
+    return Candidate((1, number), dict.fromkeys(PARTS, score), shares, shares, ())
 
 
 def ranked(
-    items: list[Candidate], weights: RankWeights | None = None, **agreements: Agreement
+    items: list[Candidate],
+    weights: RankWeights | None = None,
+    *,
+    is_common: bool = False,
+    **agreements: Agreement,
 ) -> list[Scored]:
     """The candidates in order; agreements are named after the issue: `n7`."""
-    return rank_candidates(items, {(1, int(name[1:])): one for name, one in agreements.items()}, weights)
+    facts = {(1, int(name[1:])): one for name, one in agreements.items()}
+    return rank_candidates(items, facts, weights, is_common=is_common)
 
 
 candidates = st.lists(
@@ -58,7 +62,7 @@ candidates = st.lists(
 def test_the_shipped_weights_fit_the_features() -> None:
     weights = load_weights()
 
-    assert (len(weights.order), len(weights.refine)) == (len(ORDER_FEATURES), len(REFINE_FEATURES))
+    assert len(weights.order) == len(ORDER_FEATURES)
     assert len(weights.coefficients) == len(FEATURES)
     assert len(weights.prose.coefficients) == len(PROSE_FEATURES)
 
@@ -93,16 +97,13 @@ def test_a_lead_over_the_next_raises_the_best() -> None:
     assert ranked(alone, PLAIN)[0].probability > ranked(contested, PLAIN)[0].probability
 
 
-def test_the_ranking_is_a_weighted_sum_of_scores_and_shares() -> None:
-    nothing = dict.fromkeys(CHANNELS, 0.0)
-    zero = replace(a_candidate(1), scores=nothing, shares=nothing, rare=0.0, scarce=0.0)
-    shares = {TEXT: 0.1, ERROR: 0.2, FRAME: 0.3, SIGNATURE: 0.4}
-    each = {"text": 1, "error": 10, "frame": 100, "signature": 1000, "rare": 10_000, "scarce": 100_000}
-    weights = [each[name.partition("_")[0]] for name in ORDER_FEATURES]
-    full = replace(zero, shares=shares, rare=0.5, scarce=0.6)
+def test_the_ranking_is_a_weighted_sum_of_known_shares() -> None:
+    zero = replace(a_candidate(1, 0, 0.0), rare=0.0, scarce=0.0)
+    full = replace(zero, known_shares={part: (at + 1) / 10 for at, part in enumerate(PARTS)}, rare=0.9)
+    weights = [10.0**at for at in range(len(ORDER_FEATURES))]
 
     assert weighted(order_features(zero), weights) == 0
-    assert weighted(order_features(full), weights) == pytest.approx(65432.1)
+    assert weighted(order_features(full), weights) == pytest.approx(98765432.1)
 
 
 def test_of_equals_the_lower_number_comes_first() -> None:
@@ -126,24 +127,19 @@ def test_facts_move_no_candidate_up_among_the_first() -> None:
     assert ranked(items, PLAIN, n99=Agreement(1.0, 1.0, 1.0, 1.0, 1.0))[-1].candidate.key[1] == 99
 
 
-def test_a_model_of_another_family_lowers_the_chance() -> None:
-    item = a_candidate(1, 9.0, 0.6)
+def test_a_message_that_unlike_faults_share_is_no_reason_to_be_sure() -> None:
+    message_alone = replace(a_candidate(1, 60, 0.0), shares={**dict.fromkeys(PARTS, 0.0), "cause": 1.0})
 
-    chances = [ranked([item], n1=Agreement(family=value))[0].probability for value in (-1.0, 0.0, 1.0)]
+    chances = [ranked([message_alone], is_common=common)[0].probability for common in (True, False)]
 
-    assert chances == sorted(set(chances))
+    assert chances[0] < load_weights().likely_from
+    assert chances[0] < chances[1]
 
 
 def test_who_holds_the_rare_words_comes_first() -> None:
     common, rare = a_candidate(1, 9.0), replace(a_candidate(2, 9.0), rare=1.0, scarce=1.0)
 
     assert [item.candidate.key[1] for item in ranked([common, rare])] == [2, 1]
-
-
-def test_a_log_whose_rare_words_stand_nowhere_is_not_known() -> None:
-    frames = replace(a_candidate(1, 40, 0.9), rare=0.0, scarce=0.1)
-
-    assert ranked([frames])[0].probability < load_weights().likely_from
 
 
 def test_a_lead_over_those_that_are_missing_tells_less() -> None:
@@ -153,14 +149,14 @@ def test_a_lead_over_those_that_are_missing_tells_less() -> None:
 
 
 def test_a_question_is_ordered_by_heading_and_text_together() -> None:
-    text = replace(a_candidate(1, 0), scores={TEXT: 5.0, HEADING: 1.0})
-    both = replace(a_candidate(2, 0), scores={TEXT: 4.0, HEADING: 3.0})
+    text = replace(a_candidate(1, 0), scores={"context": 5.0, "title": 1.0})
+    both = replace(a_candidate(2, 0), scores={"context": 4.0, "title": 3.0})
 
     assert [item.candidate.key[1] for item in rank_prose([text, both], PLAIN)] == [2, 1]
 
 
 def test_a_question_whose_heading_is_covered_is_surer() -> None:
-    shares = (replace(a_candidate(1, 3.0), shares={HEADING: share}) for share in (0.2, 0.8))
+    shares = (replace(a_candidate(1, 3.0), shares={"title": share}) for share in (0.2, 0.8))
 
     low, high = (rank_prose([item], PLAIN)[0].probability for item in shares)
 
@@ -178,27 +174,32 @@ def test_the_lead_of_a_question_is_a_share_of_its_best_score() -> None:
 
 
 def test_features_stand_in_the_order_of_their_names() -> None:
-    item = replace(
-        a_candidate(1, 0), shares={TEXT: 0.1, ERROR: 0.2, FRAME: 0.9, SIGNATURE: 0.4}, rare=0.6, scarce=0.7
-    )
-    told = Agreement(signature=1.0, family=0.5, architecture=-1.0, backend=0.25, version=0.125)
-    named = dict(zip(FEATURES, features_of(item, told, 0.0), strict=True))
-    refined = dict(zip(REFINE_FEATURES, refine_features(item, told), strict=True))
+    shares = {**dict.fromkeys(PARTS, 0.0), "cause": 0.85, "frames": 0.9}
+    scores = {**dict.fromkeys(PARTS, 0.0), "cause": 99.0}
+    item = Candidate((1, 1), scores, shares, shares, (), rare=0.6, scarce=0.7)
+    facts = Agreement(signature=1.0, family=0.5, version=0.125)
+    named = dict(zip(FEATURES, features_of(item, facts, 0.0, is_common=False), strict=True))
+    common = dict(zip(FEATURES, features_of(item, facts, 0.0, is_common=True), strict=True))
+    ordered = dict(zip(ORDER_FEATURES, order_features(item, facts), strict=True))
 
-    assert (named["frame_share"], named["rare_words"], named["scarce_words"]) == (0.9, 0.6, 0.7)
-    assert (named["error_and_frames"], named["text_and_frames"]) == pytest.approx((0.18, 0.09))
-    assert named["frames_nearly_all"] == pytest.approx(0.1)
-    assert [named[f"same_{name}"] for name in ("signature", "family", "architecture", "backend")] == [
-        1.0,
-        0.5,
-        -1.0,
-        0.25,
+    assert [named[name] for name in ("cause", "frames", "rare_words", "scarce_words")] == [
+        0.85,
+        0.9,
+        0.6,
+        0.7,
     ]
-    assert [refined[name] for name in ("text_share", "same_family", "near_version")] == [0.1, 0.5, 0.125]
+    assert (named["specific"], named["specific_cause"]) == (1.0, 0.85)
+    assert named["specific_cause_long"] == pytest.approx(0.5)
+    assert (common["specific"], common["specific_cause"], common["specific_cause_long"]) == (0, 0, 0)
+    assert (named["same_signature"], named["near_version"]) == (1.0, 0.125)
+    assert [ordered[name] for name in ("cause", "same_family", "near_version")] == [0.85, 0.5, 0.125]
 
 
 def test_a_lead_tells_less_the_longer_it_is() -> None:
-    leads = [features_of(a_candidate(1), UNKNOWN, lead)[FEATURES.index("lead")] for lead in (0.0, 1.0, 2.0)]
+    leads = [
+        features_of(a_candidate(1), UNKNOWN, lead, is_common=False)[FEATURES.index("lead")]
+        for lead in (0.0, 1.0, 2.0)
+    ]
 
     assert leads[0] == 0
     assert 0 < leads[2] - leads[1] < leads[1]

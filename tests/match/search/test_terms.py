@@ -20,10 +20,10 @@ from app.match.search.terms import (
     Terms,
     error_terms,
     frame_terms,
+    line_texts,
     message_key,
     read_heading,
     terms_of,
-    texts_of_log,
 )
 
 
@@ -93,7 +93,7 @@ THERE = LOG.format(site="/home/jane/miniconda3/lib/python3.10/site-packages", li
 
 def terms(log: str) -> Terms:
     lines, errors = read_errors(log)
-    return terms_of(texts_of_log(lines), errors)
+    return terms_of(line_texts(lines), errors)
 
 
 def of_channel(found: Terms, channel: int) -> list[str]:

@@ -1,0 +1,83 @@
+"""What of a log is asked, part by part."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.extract.reader import read_log
+from app.extract.rules.rules import load_rule_set
+from app.match.search.log_query import LogQuery, ask_log
+from app.match.search.terms import ERROR, FRAME, HEADING, TEXT
+
+START = """\
+(APIServer pid=7) INFO 11-22 13:54:37 [api_server.py:500] vLLM API server version 0.32.0
+(APIServer pid=7) WARNING 11-22 13:54:37 [system_utils.py:255] Found ulimit of 1024 and failed to raise it.
+"""
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "/opt/venv/lib/python3.12/site-packages/vllm/lora/peft_helper.py", line 99, in validate_legal
+    raise ValueError(f"{' '.join(error_msg)}")
+ValueError: LoRA rank 64 is greater than max_lora_rank 16 of /srv/adapters/blue.
+"""
+
+
+def asked(log: str) -> LogQuery:
+    return ask_log(read_log(log))
+
+
+def part_of(query: LogQuery, channel: int, text: str) -> str | None:
+    return query.parts.get((channel, text))
+
+
+def test_the_words_of_the_cause_are_a_part_of_their_own() -> None:
+    query = asked(START + TRACEBACK)
+
+    assert part_of(query, TEXT, "lora rank") == "cause"
+    assert part_of(query, ERROR, "type:ValueError") == "error"
+    assert part_of(query, HEADING, "lora") == "title"
+    assert part_of(query, FRAME, "peft_helper.py:validate_legal") == "frames"
+    assert part_of(query, TEXT, "error_msg") == "near"
+
+
+def test_the_length_of_a_log_changes_nothing_in_what_its_cause_asks() -> None:
+    noise = "".join(
+        f"(APIServer pid=7) INFO 11-22 13:54:{at % 60:02} [x.py:1] Step {at} of the warm-up\n"
+        for at in range(300)
+    )
+    short, long = asked(TRACEBACK), asked(START + noise + TRACEBACK)
+
+    assert [
+        {term for term, name in query.parts.items() if name in {"cause", "error", "title", "frames"}}
+        for query in (short, long)
+    ] == [{term for term, name in short.parts.items() if name in {"cause", "error", "title", "frames"}}] * 2
+    assert part_of(long, TEXT, "step") is None
+
+
+def test_one_machine_s_own_words_are_not_the_cause_s() -> None:
+    query = asked(TRACEBACK)
+
+    assert part_of(query, TEXT, "adapters") != "cause"
+
+
+@pytest.mark.parametrize(
+    ("message", "is_common"),
+    [
+        ("ValueError: LoRA rank 64 is greater than max_lora_rank 16.", False),
+        ("ConnectionRefusedError: [Errno 111] Connection refused", True),
+        ("IndexError: list index out of range", True),
+        ("KeyError: 'url'", True),
+        ("ValueError: Unknown quantization method: int3", False),
+    ],
+)
+def test_messages_that_unlike_faults_share_are_known(message: str, is_common: bool) -> None:
+    assert asked(message).is_common == is_common
+
+
+def test_a_log_without_a_cause_says_little_by_itself() -> None:
+    assert asked("INFO:     Started server process [7]").is_common
+
+
+def test_rules_of_common_errors_are_told_apart_by_name() -> None:
+    rules = load_rule_set("common_errors").rules
+
+    assert len({rule.id for rule in rules}) == len(rules)
