@@ -25,7 +25,7 @@ from app.train.log_ranking import (
 
 def a_candidate(number: int, share: float) -> Candidate:
     scores, shares = dict.fromkeys(PARTS, 50 * share), dict.fromkeys(PARTS, share)
-    return Candidate((1, number), scores, shares, shares, (), rare=share, scarce=share)
+    return Candidate((1, number), scores, shares, shares, share, (), rare=share, scarce=share)
 
 
 def an_example(group: int, *, is_known: bool) -> LabelledQuery:

@@ -110,7 +110,7 @@ def _lines(
     lines: Sequence[LogLine], cause: ErrorRecord | None
 ) -> tuple[Sequence[LogLine], Sequence[LogLine]]:
     """The lines right above the cause, and what else of the log is worth asking for."""
-    told = [line for line in lines if not _PLACES.match(line.text) and not is_usual(line)]
+    told = [line for line in lines if (cause is None or not _PLACES.match(line.text)) and not is_usual(line)]
     at = cause.line.number if cause is not None else 0
     near = [line for line in told if at - NEAR_LINES <= line.number <= at and line.level not in _QUIET]
     rest = [line for line in told if not at - NEAR_LINES <= line.number <= at]

@@ -55,6 +55,7 @@ class Candidate:
     Attributes:
         shares: of each part's information the share that this issue holds; what no issue holds counts, too.
         known_shares: the same of what any stored issue holds.
+        share: the same of all parts together.
         shared: channel, text and weight of the weightiest shared terms.
         rare, scarce: the share of the query's words that so few issues hold.
         crowd: how many issues, missing from a small base, would share its part of the error as well.
@@ -64,6 +65,7 @@ class Candidate:
     scores: Mapping[str, float]
     shares: Mapping[str, float]
     known_shares: Mapping[str, float]
+    share: float
     shared: Sequence[tuple[int, str, float]]
     rare: float = NO_SUCH_WORDS
     scarce: float = NO_SUCH_WORDS
@@ -128,6 +130,7 @@ def _score(
     covered = np.bincount(cell, weights, size * _WIDTH).reshape(-1, _WIDTH)
     shares = _share(covered, whole, 0.0)
     known_shares = _share(covered, np.bincount(parts, known.weights, _WIDTH), 0.0)
+    all_shares = (covered.sum(axis=1) / whole.sum()).tolist()
     rarities = _rarities(known)
     counted = np.bincount(of * _KINDS + rarities[at], minlength=size * _KINDS).reshape(-1, _KINDS)
     words = _share(counted, np.bincount(rarities, minlength=_KINDS), NO_SUCH_WORDS)
@@ -139,6 +142,7 @@ def _score(
             dict(zip(PARTS, scores[i].tolist(), strict=True)),
             dict(zip(PARTS, shares[i].tolist(), strict=True)),
             dict(zip(PARTS, known_shares[i].tolist(), strict=True)),
+            all_shares[i],
             tuple(known.heaviest(at[starts[i] : starts[i + 1]])[:SHARED_MAX]),
             float(words[i, _RARE]),
             float(words[i, _SCARCE]),

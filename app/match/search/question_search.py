@@ -100,6 +100,7 @@ def _score(profiles: Mapping[Key, Profile], known: Query, whole: float) -> list[
             {"title": by_heading[i], "context": by_text[i]},
             {"title": covered[i] / whole},
             {},
+            0.0,
             _shared(known, at[starts[i] : starts[i + 1]]),
         )
         for i, key in enumerate(profiles)

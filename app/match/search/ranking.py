@@ -38,6 +38,7 @@ FEATURES = (
     "specific_cause_long",
     "cause",
     "frames",
+    "share",
     "rare_words",
     "scarce_words",
     "lead",
@@ -46,7 +47,8 @@ FEATURES = (
 )
 """What the chance is told by. `specific`: the cause's message is none that unlike faults share; `long`: the
 share of it above `MOST`, times what the shared words tell; `lead`: how far the first is ahead of the next.
-Few, since more of them fit the logs that were learned from better and all others worse."""
+`share`: of all that the log asks for. Few, since more of them fit the logs that were learned from better
+and all others worse."""
 
 MOST = 0.7
 LONG_NATS = 100.0
@@ -151,6 +153,7 @@ def features_of(
         specific * nearly_all * length,
         cause,
         frames,
+        candidate.share,
         candidate.rare,
         candidate.scarce,
         math.log1p(LEAD_SCALE * max(lead, 0.0)),

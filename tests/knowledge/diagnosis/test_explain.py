@@ -22,7 +22,7 @@ NAMED = "INFO 04-01 12:00:00 [api_server.py:1] non-default args: {'model': 'Qwen
 
 def a_candidate(*frames: str) -> Candidate:
     zero = dict.fromkeys(CHANNELS, 1.0)
-    return Candidate((1, 7), zero, zero, zero, tuple((FRAME, text, 5.0) for text in frames))
+    return Candidate((1, 7), zero, zero, zero, 0.0, tuple((FRAME, text, 5.0) for text in frames))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,9 @@ THEIRS = Facts(number=1, error=ErrorFact(type="ValueError", message="no"))
 
 def shared(*terms: tuple[int, str]) -> Candidate:
     scores = dict.fromkeys(CHANNELS, 1.0)
-    return Candidate((1, 1), scores, scores, scores, tuple((channel, text, 1.0) for channel, text in terms))
+    return Candidate(
+        (1, 1), scores, scores, scores, 0.0, tuple((channel, text, 1.0) for channel, text in terms)
+    )
 
 
 def why(

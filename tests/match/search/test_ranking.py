@@ -37,7 +37,7 @@ PLAIN = RankWeights(ORDER, CHANCE, -2.0, 0.8, 0.4, 0.2, 0.02, PROSE)
 
 def a_candidate(number: int, score: float = 1.0, share: float = 0.5) -> Candidate:
     shares = dict.fromkeys(PARTS, share)
-    return Candidate((1, number), dict.fromkeys(PARTS, score), shares, shares, ())
+    return Candidate((1, number), dict.fromkeys(PARTS, score), shares, shares, share, ())
 
 
 def ranked(
@@ -176,7 +176,7 @@ def test_the_lead_of_a_question_is_a_share_of_its_best_score() -> None:
 def test_features_stand_in_the_order_of_their_names() -> None:
     shares = {**dict.fromkeys(PARTS, 0.0), "cause": 0.85, "frames": 0.9}
     scores = {**dict.fromkeys(PARTS, 0.0), "cause": 99.0}
-    item = Candidate((1, 1), scores, shares, shares, (), rare=0.6, scarce=0.7)
+    item = Candidate((1, 1), scores, shares, shares, 0.8, (), rare=0.6, scarce=0.7)
     facts = Agreement(signature=1.0, family=0.5, version=0.125)
     named = dict(zip(FEATURES, features_of(item, facts, 0.0, is_common=False), strict=True))
     common = dict(zip(FEATURES, features_of(item, facts, 0.0, is_common=True), strict=True))
@@ -188,6 +188,7 @@ def test_features_stand_in_the_order_of_their_names() -> None:
         0.6,
         0.7,
     ]
+    assert named["share"] == 0.8
     assert (named["specific"], named["specific_cause"]) == (1.0, 0.85)
     assert named["specific_cause_long"] == pytest.approx(0.5)
     assert (common["specific"], common["specific_cause"], common["specific_cause_long"]) == (0, 0, 0)
