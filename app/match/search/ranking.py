@@ -36,23 +36,28 @@ FEATURES = (
     "specific",
     "specific_cause",
     "specific_cause_long",
-    "cause",
+    "specific_known_long",
     "frames",
     "share",
+    "common_near",
+    "common_frames",
+    "common_share",
     "rare_words",
     "scarce_words",
     "lead",
     "same_signature",
     "near_version",
 )
-"""What the chance is told by. `specific`: the cause's message is none that unlike faults share; `long`: the
-share of it above `MOST`, times what the shared words tell; `lead`: how far the first is ahead of the next.
-`share`: of all that the log asks for. Few, since more of them fit the logs that were learned from better
-and all others worse."""
+"""What the chance is told by. `specific`: the cause's message is none that unlike faults share, `common`:
+it is; `long`: the share of it above `MOST`, times what the shared words tell, with (`cause`) or without
+(`known`) the words that no issue holds; `share`: of all that the log asks for; `lead`: how far the first is
+ahead of the next. Few, since more of them fit the logs that were learned from better and all others
+worse."""
 
 MOST = 0.7
 LONG_NATS = 100.0
-"""What a message tells that is long and rare."""
+"""What a message tells that is long and rare; one that tells more counts as `MOST_LENGTH` of it at most."""
+MOST_LENGTH = 1.2
 LEAD_SCALE = 4.0
 """A lead counts as ln(1 + `LEAD_SCALE` * lead): the first steps tell the most."""
 
@@ -143,23 +148,29 @@ def features_of(
         lead: its linear sum less that of the next; 0 for all but the first.
         is_common: the cause's message says little by itself.
     """
-    specific = 0.0 if is_common else 1.0
+    specific, common = (0.0, 1.0) if is_common else (1.0, 0.0)
     cause, frames = candidate.shares["cause"], candidate.known_shares["frames"]
-    nearly_all = max(0.0, cause - MOST) / (1 - MOST)
-    length = min(math.log1p(candidate.scores["cause"]) / math.log(LONG_NATS), 1.2)
+    length = min(math.log1p(candidate.scores["cause"]) / math.log(LONG_NATS), MOST_LENGTH)
     return (
         specific,
         specific * cause,
-        specific * nearly_all * length,
-        cause,
+        specific * _nearly_all(cause) * length,
+        specific * _nearly_all(candidate.known_shares["cause"]) * length,
         frames,
         candidate.share,
+        common * candidate.shares["near"],
+        common * frames,
+        common * candidate.share,
         candidate.rare,
         candidate.scarce,
         math.log1p(LEAD_SCALE * max(lead, 0.0)),
         agreement.signature,
         agreement.version,
     )
+
+
+def _nearly_all(share: float) -> float:
+    return max(0.0, share - MOST) / (1 - MOST)
 
 
 def order_candidates(candidates: Iterable[Candidate], weights: RankWeights | None = None) -> list[Candidate]:

@@ -192,6 +192,7 @@ def test_features_stand_in_the_order_of_their_names() -> None:
     assert (named["specific"], named["specific_cause"]) == (1.0, 0.85)
     assert named["specific_cause_long"] == pytest.approx(0.5)
     assert (common["specific"], common["specific_cause"], common["specific_cause_long"]) == (0, 0, 0)
+    assert (common["common_frames"], named["common_frames"]) == (0.9, 0)
     assert (named["same_signature"], named["near_version"]) == (1.0, 0.125)
     assert [ordered[name] for name in ("cause", "same_family", "near_version")] == [0.85, 0.5, 0.125]
 
