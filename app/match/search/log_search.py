@@ -45,6 +45,7 @@ NO_SUCH_WORDS = 0.5
 _COMMON, _RARE, _SCARCE = 0, 1, 2
 _KINDS = 3
 _WIDTH = len(PARTS)
+_OF_THE_TEXT = [at for at, part in enumerate(PARTS) if part != "title"]
 _SEEDS = np.array([SEED_WEIGHTS[part] for part in PARTS])
 
 
@@ -55,7 +56,7 @@ class Candidate:
     Attributes:
         shares: of each part's information the share that this issue holds; what no issue holds counts, too.
         known_shares: the same of what any stored issue holds.
-        share: the same of all parts together.
+        share: the same of all parts together, but for the title, which says it otherwise.
         shared: channel, text and weight of the weightiest shared terms.
         rare, scarce: the share of the query's words that so few issues hold.
         crowd: how many issues, missing from a small base, would share its part of the error as well.
@@ -130,7 +131,7 @@ def _score(
     covered = np.bincount(cell, weights, size * _WIDTH).reshape(-1, _WIDTH)
     shares = _share(covered, whole, 0.0)
     known_shares = _share(covered, np.bincount(parts, known.weights, _WIDTH), 0.0)
-    all_shares = (covered.sum(axis=1) / whole.sum()).tolist()
+    all_shares = (covered[:, _OF_THE_TEXT].sum(axis=1) / max(whole[_OF_THE_TEXT].sum(), 1e-9)).tolist()
     rarities = _rarities(known)
     counted = np.bincount(of * _KINDS + rarities[at], minlength=size * _KINDS).reshape(-1, _KINDS)
     words = _share(counted, np.bincount(rarities, minlength=_KINDS), NO_SUCH_WORDS)

@@ -35,24 +35,19 @@ REFINED = 10
 FEATURES = (
     "specific",
     "specific_cause",
-    "specific_cause_long",
-    "specific_known_long",
-    "frames",
-    "share",
-    "common_near",
+    "specific_long",
     "common_frames",
     "common_share",
+    "everything",
     "rare_words",
-    "scarce_words",
     "lead",
     "same_signature",
-    "near_version",
 )
 """What the chance is told by. `specific`: the cause's message is none that unlike faults share, `common`:
-it is; `long`: the share of it above `MOST`, times what the shared words tell, with (`cause`) or without
-(`known`) the words that no issue holds; `share`: of all that the log asks for; `lead`: how far the first is
-ahead of the next. Few, since more of them fit the logs that were learned from better and all others
-worse."""
+it is; `cause`: the share of its words; `long`: the share above `MOST` of those words that any issue holds,
+times what the shared ones tell; `share`: of all that the log asks for, `everything`: the same above `MOST`;
+`lead`: how far the first is ahead of the next. Few, since more of them fit the logs that were learned from
+better and all others worse."""
 
 MOST = 0.7
 LONG_NATS = 100.0
@@ -149,27 +144,23 @@ def features_of(
         is_common: the cause's message says little by itself.
     """
     specific, common = (0.0, 1.0) if is_common else (1.0, 0.0)
-    cause, frames = candidate.shares["cause"], candidate.known_shares["frames"]
+    cause = candidate.shares["cause"]
     length = min(math.log1p(candidate.scores["cause"]) / math.log(LONG_NATS), MOST_LENGTH)
     return (
         specific,
         specific * cause,
-        specific * _nearly_all(cause) * length,
-        specific * _nearly_all(candidate.known_shares["cause"]) * length,
-        frames,
-        candidate.share,
-        common * candidate.shares["near"],
-        common * frames,
+        specific * _above_most(candidate.known_shares["cause"]) * length,
+        common * candidate.known_shares["frames"],
         common * candidate.share,
+        _above_most(candidate.share),
         candidate.rare,
-        candidate.scarce,
         math.log1p(LEAD_SCALE * max(lead, 0.0)),
         agreement.signature,
-        agreement.version,
     )
 
 
-def _nearly_all(share: float) -> float:
+def _above_most(share: float) -> float:
+    """How far a share is above `MOST`, from 0 to 1."""
     return max(0.0, share - MOST) / (1 - MOST)
 
 

@@ -188,11 +188,11 @@ def test_features_stand_in_the_order_of_their_names() -> None:
         0.6,
         0.7,
     ]
-    assert named["share"] == 0.8
+    assert named["everything"] == pytest.approx(1 / 3)
     assert (named["specific"], named["specific_cause"]) == (1.0, 0.85)
-    assert named["specific_cause_long"] == pytest.approx(0.5)
-    assert (common["specific"], common["specific_cause"], common["specific_cause_long"]) == (0, 0, 0)
-    assert (common["common_frames"], named["common_frames"]) == (0.9, 0)
+    assert named["specific_long"] == pytest.approx(0.5)
+    assert (common["specific"], common["specific_cause"], common["specific_long"]) == (0, 0, 0)
+    assert (common["common_frames"], common["common_share"], named["common_share"]) == (0.9, 0.8, 0)
     assert (named["same_signature"], named["near_version"]) == (1.0, 0.125)
     assert [ordered[name] for name in ("cause", "same_family", "near_version")] == [0.85, 0.5, 0.125]
 
