@@ -68,7 +68,8 @@ def ask_log(reading: LogReading) -> LogQuery:
     """The query that a log is."""
     errors = reading.errors
     cause = errors.cause or errors.apparent
-    is_common = cause is None or bool(load_rule_set("common_errors").meeting(cause.message))
+    message = cause.message if cause is not None else ""
+    is_common = not message or bool(load_rule_set("common_errors").meeting(message))
     found: dict[tuple[int, str], Part] = {}
     for part, channel, terms in _terms(reading, cause, is_common=is_common):
         for term in terms:

@@ -66,6 +66,7 @@ def test_one_machine_s_own_words_are_not_the_cause_s() -> None:
         ("ConnectionRefusedError: [Errno 111] Connection refused", True),
         ("IndexError: list index out of range", True),
         ("KeyError: 'url'", True),
+        ('Traceback (most recent call last):\n  File "a.py", line 1, in f\nAssertionError', True),
         ("ValueError: Unknown quantization method: int3", False),
     ],
 )
