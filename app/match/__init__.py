@@ -9,7 +9,9 @@ Vocabulary
     profile    all terms of one issue with their counts, packed into one row.
     df         in how many issues a term stands. What a term tells is its idf, in nats: the rarer, the more.
     candidate  an issue that shares enough rare terms with the query to be looked at closely.
-    score      BM25, summed by channel; a share is the part of the query's information that an issue holds.
+    part       of a log's query: its cause, the errors around it, frames, the lines near, the rest. A term
+               belongs to one part only, and each part is bounded, so that a paste's length does not matter.
+    score      BM25, summed by part; a share is the part of the query's information that an issue holds.
     agreement  how far the facts of both fit: model family, GPU architecture, backend, version.
     chance     the score of a match that users see, from 0 to 1: a calibrated probability that it is the same
                failure.
@@ -19,14 +21,15 @@ Vocabulary
     cluster    the issues that ties, duplicates and people's judgements join: one failure.
 
 The steps from a log to its matches (`search/`)
-    1. `terms.py`       the terms of the log; of a long one those near the cause, without usual lines.
-    2. `bm25.py`        how rare each term is (a small base borrows the counts of a full one), which terms
-                        are rare enough for their postings to be read, and which issues hold most of them.
-    3. `log_search.py`  forty candidates with scores and shares. A question in words goes to
-                        `question_search.py` instead, where titles and facts count; the words of the search
-                        box to `word_search.py`, which asks for issues that hold all of them.
+    1. `log_query.py`   the terms of the log, part by part; lines that healthy servers print are left out.
+    2. `bm25.py`        how rare each term is (a small base borrows the counts of a full one), and which
+                        issues hold the terms that tell most.
+    3. `log_search.py`  fifty candidates with their scores and shares of each part. A question in words goes
+                        to `question_search.py` instead, where titles and facts count; the words of the
+                        search box to `word_search.py`, which asks for issues that hold all of them.
     4. `agreement.py`   the facts of the first ten, compared with the log's.
-    5. `ranking.py`     order, chance and band, by the learned weights of `weights.json`.
+    5. `ranking.py`     order, chance and band, by the learned weights of `weights.json`. A message that
+                        unlike faults share (`common_errors.toml`) is no reason to be sure.
     What the search costs is bounded by the postings it may read, not by the number of stored issues.
 
 The steps from a new issue to its cluster (`pairs/`, then `clusters/`)
@@ -39,13 +42,14 @@ The steps from a new issue to its cluster (`pairs/`, then `clusters/`)
 
 How to add a search field
     Give it a number beside the channels in `search/terms.py` and let `terms_of` yield its terms. For logs,
-    name it in CHANNELS, RAREST and SEED_WEIGHT of `search/log_search.py` (for questions, in POSTINGS_MAX and
-    with a `Field`, whose k1, b and mean length say how counts and lengths are taken). `triage reextract`
-    writes the new postings. Two features of its own, score and share, go into ORDER_FEATURES.
+    name a part in PARTS of `search/log_query.py`, yield its terms there, and give it a SEED_WEIGHT in
+    `search/log_search.py` (for questions, name it in POSTINGS_MAX and with a `Field`, whose k1, b and mean
+    length say how counts and lengths are taken). `triage reextract` writes the new postings. The part's share
+    is an ORDER_FEATURE by itself.
 
 How to add a feature and learn the weights again
-    Name it in FEATURES (the chance), ORDER_FEATURES or AGREEMENT_FEATURES of `search/ranking.py` and give its
-    value at the same place of `features_of`, `order_features` or `refine_features`. Then
+    Name it in FEATURES (the chance) or ORDER_FEATURES of `search/ranking.py` and give its value at the same
+    place of `features_of` or `order_features`. Then
     `python -m app.train.log_ranking --database URL QUERIES.jsonl` learns order, chance and bands from logs
     whose right answers are known, prints what the bands are worth on queries it did not learn from, and
     writes `weights.json`. `app.train.question_ranking` does the same for questions, `app.train.pair_score`
