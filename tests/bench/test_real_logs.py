@@ -10,7 +10,7 @@ import pytest
 from app.bench.cases import RealLog, load_pinned
 from app.bench.real_logs import check_answer, is_root_cause
 from app.knowledge.diagnosis.shapes import Diagnosis, IndexState, LogEnvironment, RootCause
-from tests.benchmarks.real_logs import choose, pack, read_folder
+from tests.benchmarks.real_logs import choose, failure_of, pack, read_folder
 
 LOG = RealLog(
     id="0.32.0-lora-rank64",
@@ -89,10 +89,13 @@ def test_of_each_failure_so_many_releases_are_packed_and_no_log_that_names_the_m
     assert pack(chosen) == pack(choose(logs, releases=1))
 
 
-def test_the_real_logs_are_many_failures_of_many_releases() -> None:
-    logs = [log for log in load_pinned().real_logs if not log.unseen]
+def test_the_real_logs_are_many_failures_of_many_releases_and_the_unseen_ones_are_others() -> None:
+    logs = load_pinned().real_logs
+    halves = [[log for log in logs if log.unseen is unseen] for unseen in (False, True)]
+    known, unseen = ({failure_of(log) for log in half} for half in halves)
 
-    assert len({log.id.removeprefix(f"{log.vllm_version}-") for log in logs}) >= 60
-    assert len({log.vllm_version for log in logs}) >= 5
-    assert sum(bool(log.expected) for log in logs) >= 30
-    assert len(choose(load_pinned().real_logs, releases=99)) == len(load_pinned().real_logs)
+    assert min(len(known), len(unseen)) >= 60
+    assert not known & unseen
+    assert all(len({log.vllm_version for log in half}) >= 5 for half in halves)
+    assert sum(bool(log.expected) for log in halves[0]) >= 30
+    assert len(choose(logs, releases=99)) == len(logs)
