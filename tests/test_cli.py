@@ -167,7 +167,7 @@ def test_reextract_diff_tells_each_field_and_writes_nothing(reread: Path) -> Non
     before = dump_of(reread)
     answer = triage("reextract", "--diff", folder=reread)
     assert answer.returncode == 0
-    assert "  ~ #7      L4 -> A100" in answer.stdout.decode().splitlines()
+    assert "~ gpus #7 L4 -> A100" in answer.stdout.decode().splitlines()
     assert dump_of(reread) == before
 
 

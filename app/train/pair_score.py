@@ -167,7 +167,8 @@ def read_strangers(store: Store, repo: str, judged: frozenset[int]) -> np.ndarra
         for issue in find_issues(session, repo_id, dice.sample(stored, min(STRANGERS, len(stored)))):
             lines, errors = read_errors(issue.body)
             terms = terms_of([issue.title, *line_texts(lines)], errors)
-            found = find_neighbours(session, repo_id, issue.number, issue.title, terms).here[STRANGERS_FROM:]
+            asked = {issue.number: (issue.title, terms)}
+            found = find_neighbours(session, repo_id, asked)[issue.number].here[STRANGERS_FROM:]
             drawn += [[issue.number, dice.choice(found)[1]]] if found else []
     features = _features(store, repo, sorted({number for pair in drawn for number in pair}))
     rows = [pair_features(features[a], [features[b]])[0] for a, b in drawn if a in features and b in features]

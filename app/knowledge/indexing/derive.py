@@ -275,10 +275,11 @@ def link_issues(session: Session, repo_id: int, repo: str, issues: Iterable[Stor
     read = {item.reading.number: item for item in issues}
     features = {number: item.features for number, item in read.items() if item.features is not None}
     wanted: dict[int, list[Key]] = {}
-    for number in sorted(save_features(session, repo_id, features, version=load_pair_weights().version)):
-        item = read[number]
-        near = find_neighbours(session, repo_id, number, item.title, item.terms)
-        related = item.reading.facts.related if item.reading.facts else ()
+    changed = sorted(save_features(session, repo_id, features, version=load_pair_weights().version))
+    asked_by = {number: (read[number].title, read[number].terms) for number in changed}
+    for number, near in find_neighbours(session, repo_id, asked_by).items():
+        facts = read[number].reading.facts
+        related = facts.related if facts else ()
         named = ((repo_id, other) for other in related if other != number)
         wanted[number] = list(dict.fromkeys([*near.here, *named, *near.across]))
     if not wanted:

@@ -7,6 +7,7 @@ repositories that share words of its error. Cost is bounded by `TERMS` and `POST
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
 
@@ -46,23 +47,38 @@ class Neighbours:
     across: tuple[Key, ...] = ()
 
 
-def find_neighbours(session: Session, repo_id: int, number: int, title: str, terms: Terms) -> Neighbours:
-    """The issues that share most with an indexed issue, without itself; those of others share its error."""
-    asked = _choose(title, terms)
-    frequencies = {key: df for key, df in find_frequencies(session, list(asked)).items() if df > ALONE}
-    rarest = sorted(frequencies, key=lambda key: (frequencies[key], key))
-    chosen = affordable(rarest, frequencies, POSTINGS_MAX)
-    if not chosen:
-        return Neighbours()
-    ids = np.array(sorted(chosen), dtype=np.int64)
-    gains = np.array([asked[key] * math.log1p(YARDSTICK / frequencies[key]) for key in ids.tolist()])
-    rows = find_postings(session, chosen)
-    own = rows[(rows[:, 1] == repo_id) & (rows[:, 2] != number)]
-    errors = [term_id(*term) for term in terms if term[0] in ERROR_CHANNELS]
-    others = rows[(rows[:, 1] != repo_id) & np.isin(rows[:, 0], np.array(errors, dtype=np.int64))]
-    here = heaviest_holders(own, ids, gains, limit=NEIGHBOURS)
-    across = heaviest_holders(others, ids, gains, limit=NEIGHBOURS_ACROSS)
-    return Neighbours(tuple(here), tuple(across))
+def find_neighbours(
+    session: Session, repo_id: int, issues: Mapping[int, tuple[str, Terms]]
+) -> dict[int, Neighbours]:
+    """For each of these indexed issues those that share most with it; those of others share its error.
+
+    Args:
+        issues: number to title and search terms.
+    """
+    seeds = {number: _choose(*item) for number, item in issues.items()}
+    stored = find_frequencies(session, sorted(set().union(*seeds.values())))
+    frequencies = {key: df for key, df in stored.items() if df > ALONE}
+    chosen: dict[int, list[int]] = {}
+    for number, asked in seeds.items():
+        rarest = sorted(asked.keys() & frequencies.keys(), key=lambda key: (frequencies[key], key))
+        chosen[number] = sorted(affordable(rarest, frequencies, POSTINGS_MAX))
+    # Issues that are read together share terms: each is asked for once.
+    rows = find_postings(session, sorted(set().union(*chosen.values())))
+    found: dict[int, Neighbours] = {}
+    for number, keys in chosen.items():
+        ids = np.array(keys, dtype=np.int64)
+        gains = np.array(
+            [seeds[number][key] * math.log1p(YARDSTICK / frequencies[key]) for key in keys], dtype=float
+        )
+        starts, ends = (np.searchsorted(rows[:, 0], ids, side=side).tolist() for side in ("left", "right"))
+        mine = np.concatenate([rows[:0], *(rows[start:end] for start, end in zip(starts, ends, strict=True))])
+        own = mine[(mine[:, 1] == repo_id) & (mine[:, 2] != number)]
+        errors = [term_id(*term) for term in issues[number][1] if term[0] in ERROR_CHANNELS]
+        others = mine[(mine[:, 1] != repo_id) & np.isin(mine[:, 0], np.array(errors, dtype=np.int64))]
+        here = heaviest_holders(own, ids, gains, limit=NEIGHBOURS)
+        across = heaviest_holders(others, ids, gains, limit=NEIGHBOURS_ACROSS)
+        found[number] = Neighbours(tuple(here), tuple(across))
+    return found
 
 
 def _choose(title: str, terms: Terms) -> dict[int, float]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from importlib.resources import files
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 from zlib import crc32
 
@@ -266,10 +266,10 @@ def unpack_features(packed: bytes) -> PairFeatures:
     """The features that `pack_features` packed."""
     line, _, rest = packed.partition(b"\n")
     head = json.loads(line)
-    ends = np.cumsum(head["sizes"])
-    ids = np.frombuffer(rest, dtype="<u4", count=int(ends[-1])).astype("<i8")
+    ends = [0, *accumulate(head["sizes"])]
+    ids = np.frombuffer(rest, dtype="<u4", count=ends[-1]).astype("<i8")
     weights = np.frombuffer(rest, dtype="<f4", offset=4 * len(ids))
-    parts = zip(np.split(ids, ends[:-1]), np.split(weights, ends[:-1]), strict=True)
-    bags = {name: Bag(*part) for name, part in zip(BAGS, parts, strict=True)}
+    places = zip(BAGS, pairwise(ends), strict=True)
+    bags = {name: Bag(ids[start:end], weights[start:end]) for name, (start, end) in places}
     sets = {name: frozenset(head[name]) for name in _SETS}
     return PairFeatures(day=head["day"], commonness=head["commonness"], bags=bags, **sets)

@@ -208,8 +208,8 @@ def _sums(
         return np.zeros(len(others))
     flat = np.concatenate([bag.ids for bag in bags])
     at = np.minimum(np.searchsorted(ids, flat), len(ids) - 1)
-    here = ids[at] == flat
-    of = np.repeat(np.arange(len(bags)), [len(bag.ids) for bag in bags])[here]
+    here = np.flatnonzero(ids[at] == flat)
+    of = np.searchsorted(np.cumsum([len(bag.ids) for bag in bags]), here, side="right")
     gains = weights[at[here]].astype(float)
     if multiply:
         gains *= np.concatenate([bag.weights for bag in bags])[here]
