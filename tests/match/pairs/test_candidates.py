@@ -17,7 +17,7 @@ def found(store: Store, number: int, title: str, terms: Terms) -> list[int]:
     with store.unit_of_work() as session:
         repo_id = add_repository(session, REPO)
     with store.reading() as session:
-        keys = find_neighbours(session, repo_id, number, title, terms).here
+        keys = find_neighbours(session, repo_id, {number: (title, terms)})[number].here
         return [number for _, number in keys]
 
 
