@@ -47,12 +47,12 @@ LIKELY_PRECISION = 0.60
 SAME_FALSE, LIKELY_FALSE = 0.02, 0.05
 """Shares of the queries that expect nothing that may get into `same`, and into `same` or `likely`. Some of
 them have an answer that nobody noted, so none would be too strict."""
-SAME_LEAST = 0.80
-LIKELY_LEAST = 0.50
+SAME_LEAST = 0.88
+LIKELY_LEAST = 0.68
 """A chance is not called `same` or `likely` below these, whatever the folds say."""
 BAND_LEAST = 10
 """A band's precision is not judged on fewer queries."""
-RELATED_FALSE = 0.14
+RELATED_FALSE = 0.08
 """The same for an answer that is not `unknown`."""
 FLOOR = 0.001
 FOLDS = 5

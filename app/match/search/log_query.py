@@ -87,18 +87,31 @@ def _terms(
         yield "error", ERROR, error_terms(cause)
         yield "title", HEADING, stems_of(f"{cause.type or ''}: {cause.message}")
         yield "signature", SIGNATURE, [message_key(cause)]
-        own = tuple(frame for frame in cause.frames if "vllm" in frame.path) if is_common else cause.frames
-        yield "frames", FRAME, frame_terms(replace(cause, frames=own))
+        yield "frames", FRAME, _frames(cause, is_common=is_common)
     for item in chain:
         yield "chain", ERROR, error_terms(item)
         yield "chain", SIGNATURE, [message_key(item)]
-        yield "frames", FRAME, frame_terms(item)
+        yield "frames", FRAME, _frames(item, is_common=is_common)
     outer = [] if cause is not None else [text for text, _ in errors.wrappers]
     yield "chain", TEXT, grams_of([item.message for item in chain] + outer)
     wrapping = {line.number for _, line in errors.wrappers}
     near, around = _lines([line for line in reading.lines if line.number not in wrapping], cause)
     yield "near", TEXT, grams_of(line_texts(near))
     yield "context", TEXT, grams_of(line_texts(around))
+
+
+def _frames(error: ErrorRecord, *, is_common: bool) -> Iterable[str]:
+    """The frames of an error; of a message that unlike faults share without those of libraries."""
+    if not is_common or not error.frames:
+        return frame_terms(error)
+    own = tuple(frame for frame in error.frames if not _is_library(frame.path))
+    return frame_terms(replace(error, frames=own)) if own else ()
+
+
+def _is_library(path: str) -> bool:
+    """Whether code is an installed package's or Python's, other than vLLM's."""
+    _, installed, package = path.rpartition("-packages/")
+    return not package.startswith("vllm/") if installed else "/lib/python3" in path
 
 
 def _own_words(message: str) -> Iterator[str]:
