@@ -85,7 +85,7 @@ def test_whole_real_logs_are_asked_and_their_answers_checked(ran: BenchRun) -> N
     assert known.rank == 1
     assert new.result is not None
     assert new.result.root_cause
-    assert new.verdict == "unknown"
+    assert new.verdict in {"related", "unknown"}
 
     figures = figures_of(ran).real_logs
     assert figures["the root cause is right"] == {"real log": (1, 1), "real log, unseen": (1, 1)}

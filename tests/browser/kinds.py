@@ -15,8 +15,10 @@ Way = Callable[[Watched], None]
 
 LOGS = {
     "same": CRASH,
-    "likely": marlin_log(start=MARLIN_START),
-    "related": marlin_log(),
+    "likely": marlin_log(start=MARLIN_START)
+    .replace("ValueError", "RuntimeError")
+    .replace("verify_", "check_"),
+    "related": marlin_log().replace("min_thread_n = 64.", "min_thread_n = 64 of the kernel."),
     "unknown": STRANGE_LOG,
 }
 """A log for each verdict."""

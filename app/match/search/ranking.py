@@ -50,6 +50,8 @@ times what the shared ones tell; `share`: of all that the log asks for, `everyth
 better and all others worse."""
 
 MOST = 0.7
+ENOUGH = 0.6
+"""The share of a message, words that no issue holds included, from which on the known words count in full."""
 LONG_NATS = 100.0
 """What a message tells that is long and rare; one that tells more counts as `MOST_LENGTH` of it at most."""
 MOST_LENGTH = 1.2
@@ -149,7 +151,7 @@ def features_of(
     return (
         specific,
         specific * cause,
-        specific * _above_most(candidate.known_shares["cause"]) * length,
+        specific * _above_most(candidate.known_shares["cause"]) * min(1.0, cause / ENOUGH) * length,
         common * candidate.known_shares["frames"],
         common * candidate.share,
         _above_most(candidate.share),
