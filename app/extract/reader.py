@@ -23,14 +23,13 @@ from app.extract.fields.versions import find_versions
 from app.extract.log.containers import plain_log
 from app.extract.log.course import DEATH, REFUSED, Outcome, is_of_vllm
 from app.extract.log.error_lines import asserted
-from app.extract.log.lines import LogLine, read_lines
+from app.extract.log.lines import LOUD, LogLine, read_lines
 from app.extract.log.messages import ONLY_WRAPPER, wrapper_rule
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.root_cause import (
     BESIDE,
     ERROR_LINE,
     HINT,
-    LOUD,
     CauseChain,
     find_cause,
     read_errors,

@@ -12,9 +12,9 @@ import argparse
 from pathlib import Path
 
 from app.extract.lists import read_lines
-from app.extract.log.lines import read_numbered
+from app.extract.log.lines import LOUD, read_numbered
 from app.extract.log.sampling import telling_lines
-from app.extract.log.usual_lines import LOUD, shape_of
+from app.extract.log.usual_lines import shape_of
 
 LEAST_WORDS = 2
 """A shape of fewer plain words would fit anything."""

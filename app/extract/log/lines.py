@@ -22,6 +22,9 @@ MAX_WRAPPINGS = 6
 MAX_PREFIX_CHARS = 160
 """What vLLM's logger prints before a message is shorter."""
 
+LOUD = frozenset({"ERROR", "CRITICAL", "FATAL"})
+"""The levels of a line that is logged as an error."""
+
 _COLOUR = pattern(r"(?:\x1b|\^\[|\\x1b|\\033)?\[\d{0,3}(?:;\d{1,3})*m|\x1b\[[0-9;?]*[A-Za-z]")
 _OUTER = pattern(
     r"^(?:"

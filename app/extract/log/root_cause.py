@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from app.extract.log.course import DEATH, QUIET, UNKNOWN_COURSE, Course, Fate, Outcome
 from app.extract.log.frames import is_plumbing, telling_frame
-from app.extract.log.lines import LogLine, read_numbered
+from app.extract.log.lines import LOUD, LogLine, read_numbered
 from app.extract.log.messages import (
     ONLY_WRAPPER,
     as_cause,
@@ -53,7 +53,6 @@ OPEN, DOUBTFUL, MISSING = 0, 1, 9
 """Ranks of candidates: an error that nothing followed; a quiet one, or one behind a death; none at all."""
 RANKS: dict[Fate, int] = {"open": OPEN, "request": 2, "survived": 3, "stopping": 4}
 OUTCOMES: dict[int, Outcome] = {OPEN: "stopped", DOUBTFUL: "stopped", 2: "refused", 3: "none", 4: "none"}
-LOUD = frozenset({"ERROR", "CRITICAL", "FATAL"})
 _PROGRAM_ERROR = pattern(r"^[ \t]*(?:[\w.-]{1,20} )?Error ?: ([A-Za-z'\"\[].{8,300})")
 _DOCKERFILE = pattern(r"^[ \t]*((?:[\w.-]*\.)?[Dd]ockerfile[\w.-]{0,60}:\d{1,5})[ \t]*$")
 _WORD = pattern(r"[\w.]{2,}")

@@ -20,7 +20,7 @@ from app.extract.log.error_lines import (
     terminal,
 )
 from app.extract.log.frames import PYTHON, Frame, join_frames, other_frame, pytest_place, stack_frame
-from app.extract.log.lines import LogLine
+from app.extract.log.lines import LOUD, LogLine
 from app.extract.log.native_faults import FaultRules, fault_rules, find_fault, is_guarded
 from app.extract.log.process_stream import (
     ErrorRecord,
@@ -222,7 +222,7 @@ def _terminal(stream: Stream, line: LogLine) -> ErrorRecord | None:
         if kind.endswith(("Warning", "Exit")) and not stream.open:
             return None
         return ErrorRecord(kind, own_words(kind, message or ""), line, tuple(stream.frames), stream.chain)
-    if line.level in {"ERROR", "CRITICAL", "FATAL"} or "Error: " in text or "Exception: " in text:
+    if line.level in LOUD or "Error: " in text or "Exception: " in text:
         told = inline(text)
         frames = tuple(stream.frames) if stream.open else ()
         if told and (frames or line.level not in QUIET) and not is_mention(text.partition(told[0])[0]):
@@ -239,7 +239,7 @@ def _test_place(text: str) -> str | None:
 
 def _shown_error(line: LogLine) -> ErrorRecord | None:
     """An error that a handler logs as Python shows the object: behind any error that is printed itself."""
-    if line.level not in {"ERROR", "CRITICAL", "FATAL"} or line.text[-2:-1] not in {"'", '"'}:
+    if line.level not in LOUD or line.text[-2:-1] not in {"'", '"'}:
         return None
     found = _SHOWN.match(line.text)
     if found is None:

@@ -10,11 +10,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from app.extract.lists import read_lines
-from app.extract.log.lines import LogLine
+from app.extract.log.lines import LOUD, LogLine
 
 SHAPE_WORDS = 8
 MAX_WORD_CHARS = 30
-LOUD = frozenset({"ERROR", "CRITICAL", "FATAL"})
 
 
 def is_usual(line: LogLine) -> bool:

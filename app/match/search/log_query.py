@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from app.extract.log.lines import LogLine
+from app.extract.log.lines import LOUD, LogLine
 from app.extract.log.messages import wrapper_rule
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.signature import mask
@@ -50,7 +50,6 @@ _PLACEHOLDER = pattern(r"<\w+>")
 _PLACES = pattern(r"^\s*(?:File \"|Traceback \(most|[\^~]{3,}|$)")
 """Lines of a traceback that hold no words of their own; frames are a part by themselves."""
 _QUIET = frozenset({"INFO", "DEBUG"})
-_LOUD = frozenset({"ERROR", "CRITICAL", "FATAL"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +123,12 @@ def _lines(
     lines: Sequence[LogLine], cause: ErrorRecord | None
 ) -> tuple[Sequence[LogLine], Sequence[LogLine]]:
     """The lines right above the cause, and what else of the log is worth asking for."""
-    told = [line for line in lines if (cause is None or not _PLACES.match(line.text)) and not is_usual(line)]
+    kept = [line for line in lines if (cause is None or not _PLACES.match(line.text)) and not is_usual(line)]
     at = cause.line.number if cause is not None else 0
-    near = [line for line in told if at - NEAR_LINES <= line.number <= at and line.level not in _QUIET]
-    rest = [line for line in told if not at - NEAR_LINES <= line.number <= at]
+    near = [line for line in kept if at - NEAR_LINES <= line.number <= at and line.level not in _QUIET]
+    rest = [line for line in kept if not at - NEAR_LINES <= line.number <= at]
     if len(lines) > SHORT_LOG_LINES:
-        rest = [line for line in rest if line.level in _LOUD and not line.text.startswith(" ")]
+        rest = [line for line in rest if line.level in LOUD and not line.text.startswith(" ")]
         rest = [line for line in rest if wrapper_rule(line.text) is None]
     else:
         rest = [line for line in rest if line.level not in _QUIET]

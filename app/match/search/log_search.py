@@ -80,7 +80,7 @@ def find_candidates(
     *,
     exclude: Collection[Key | int] = frozenset(),
 ) -> list[Candidate]:
-    """The stored issues most like a log, in no telling order.
+    """The stored issues most like a log, in no particular order.
 
     Args:
         session: of the store.
@@ -92,18 +92,18 @@ def find_candidates(
     known = query.known()
     if not len(known.ids):
         return []
-    whole = np.bincount(_parts_of(asked, query), query.weights, _WIDTH)
-    parts = _parts_of(asked, known)
+    all_parts = _parts_of(asked, query)
+    whole, parts = np.bincount(all_parts, query.weights, _WIDTH), all_parts[query.held > 0]
     gains = known.weights * _SEEDS[parts]
     rows = find_postings(session, _affordable(known, gains))
     keys = heaviest_holders(rows, known.ids, gains, limit=CANDIDATES, repo_ids=repo_ids, exclude=exclude)
     return _score(find_profiles(session, keys), known, parts, whole)
 
 
-def _parts_of(asked: LogQuery, known: Query) -> np.ndarray:
+def _parts_of(asked: LogQuery, query: Query) -> np.ndarray:
     """The part of each term, as its place in PARTS."""
     place = {part: at for at, part in enumerate(PARTS)}
-    terms = zip(known.channels.tolist(), known.texts, strict=True)
+    terms = zip(query.channels.tolist(), query.texts, strict=True)
     return np.array([place[asked.parts[term]] for term in terms], dtype=np.int64)
 
 

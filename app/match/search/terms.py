@@ -123,7 +123,6 @@ def stem_of(word: str) -> str:
 
 
 TEXT, ERROR, FRAME, SIGNATURE = 1, 2, 3, 4
-CHANNELS = (TEXT, ERROR, FRAME, SIGNATURE)
 
 MAX_TOKENS = 3_000
 """Tokens of one text; a longer one keeps its head and its tail, where start-up and failure stand."""

@@ -11,8 +11,9 @@ from app.extract.facts import ErrorFact, Facts
 from app.extract.reader import read_log
 from app.knowledge.diagnosis.explain import LATE, MAX_PHRASES, WRAPPED, explain, why_not_same
 from app.knowledge.diagnosis.shapes import Why
+from app.match.search.log_query import PARTS
 from app.match.search.log_search import Candidate
-from app.match.search.terms import CHANNELS, ERROR, FRAME, TEXT
+from app.match.search.terms import ERROR, FRAME, TEXT
 from tests.samples import marlin_log
 
 LATE_LOG = "RuntimeError: CUDA error: an illegal memory access was encountered"
@@ -21,7 +22,7 @@ NAMED = "INFO 04-01 12:00:00 [api_server.py:1] non-default args: {'model': 'Qwen
 
 
 def a_candidate(*frames: str) -> Candidate:
-    zero = dict.fromkeys(CHANNELS, 1.0)
+    zero = dict.fromkeys(PARTS, 1.0)
     return Candidate((1, 7), zero, zero, zero, 0.0, tuple((FRAME, text, 5.0) for text in frames))
 
 
@@ -72,7 +73,7 @@ THEIRS = Facts(number=1, error=ErrorFact(type="ValueError", message="no"))
 
 
 def shared(*terms: tuple[int, str]) -> Candidate:
-    scores = dict.fromkeys(CHANNELS, 1.0)
+    scores = dict.fromkeys(PARTS, 1.0)
     return Candidate(
         (1, 1), scores, scores, scores, 0.0, tuple((channel, text, 1.0) for channel, text in terms)
     )
