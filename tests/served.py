@@ -70,7 +70,7 @@ def serving(base: str, *options: str, **environment: str) -> Iterator[tuple[subp
     process = subprocess.Popen(
         [sys.executable, "-m", "app.cli", "serve", "--port", str(port), *options],
         cwd=Path(__file__).parents[1],
-        env=kept | {"TRIAGE_DATABASE_URL": base} | environment,
+        env=kept | {"TRIAGE_DATABASE_URL": base, "TRIAGE_RATE_LIMIT": "off"} | environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

@@ -80,7 +80,6 @@ FENCES = {
     "fastapi": {"app.web", "app.main", "app.server"},
     "starlette": {"app.web", "app.main"},
     "jinja2": {"app.render", "app.knowledge.text.markdown", "app.web.views.render"},
-    "limits": {"app.web.middleware.rate_limits", "app.web.routes.report"},
     "prometheus_client": {"app.web.middleware.metrics"},
     "mcp": {"app.web.mcp"},
     "typer": {"app.cli", "app.commands"},

@@ -27,7 +27,8 @@ def test_limits_keys_and_proxies_are_read_from_the_environment(monkeypatch: pyte
     assert settings.trusted_proxies == ("10.1.2.3/32", "10.0.0.0/8", "fd00::/8")
 
 
-def test_without_them_there_is_a_limit_no_key_and_no_trusted_proxy() -> None:
+def test_without_them_there_is_a_limit_no_key_and_no_trusted_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRIAGE_RATE_LIMIT")
     settings = load_settings()
 
     assert (settings.rate_limit, settings.api_keys, settings.trusted_proxies) == ("120/minute", (), ())

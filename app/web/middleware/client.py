@@ -8,7 +8,6 @@ are not trusted are ignored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Annotated, Any, cast
 
@@ -21,19 +20,6 @@ _CLIENT_PREFIX_BITS = 64
 _LOCAL = "local"
 _PROXY = "triage.proxy"
 """In the scope: the trusted proxy that the connection came from."""
-_FORWARDING = {b"x-forwarded-for", b"forwarded", b"x-real-ip"}
-
-
-@dataclass(frozen=True, slots=True)
-class Visitor:
-    """One client.
-
-    `key` is the same for all requests of a client: its IPv4 address, or the /64 of its IPv6 address.
-    `is_local`: it runs on this machine, and nothing says that it only passes on what others ask.
-    """
-
-    key: str
-    is_local: bool
 
 
 class ForwardedClient:
@@ -57,24 +43,21 @@ class ForwardedClient:
         await self._proxies(cast("Any", scope), cast("Any", receive), cast("Any", send))
 
 
-def visitor_of(scope: Scope) -> Visitor:
-    """The client of a request, as `ForwardedClient` left it; the proxy where it names no address.
+def client_of(scope: Scope) -> str:
+    """The client as `ForwardedClient` left it: its IPv4 address, or the /64 of its IPv6 address.
 
-    A peer on this machine that forwards others' requests without being trusted is one client like any other:
-    all behind it share its key. A peer without an address (a Unix socket) is on this machine.
+    A peer that forwards others' requests without being trusted, or without naming them, is one client, on
+    this machine too. So are all peers without an address (a Unix socket).
     """
-    address = _address_of(scope) or _address(scope.get(_PROXY, ""))
-    is_here = address is None or address.is_loopback
-    is_forwarding = any(name in _FORWARDING for name, _ in scope["headers"])
-    return Visitor(_key(address), is_here and (_PROXY in scope or not is_forwarding))
+    return _key(_address_of(scope) or _address(scope.get(_PROXY, "")))
 
 
-async def visitor(request: Request) -> Visitor:
+async def client(request: Request) -> str:
     """The client of a request; an endpoint takes it as a dependency."""
-    return visitor_of(request.scope)
+    return client_of(request.scope)
 
 
-VisitorDep = Annotated[Visitor, Depends(visitor)]
+ClientDep = Annotated[str, Depends(client)]
 
 
 def _address_of(scope: Scope) -> IPv4Address | IPv6Address | None:

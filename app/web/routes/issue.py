@@ -17,7 +17,7 @@ from app.web.answers.openapi import api_router, markdown_too, problems
 from app.web.answers.parameters import Number, Repo, Version, issue_routes
 from app.web.answers.schemas import NUMBER_MAX, IssueDocument, RelatedList, issue_document
 from app.web.deps import Services, ServicesDep
-from app.web.middleware.client import VisitorDep
+from app.web.middleware.client import ClientDep
 from app.web.middleware.origins import OWN_REFERRER
 from app.web.views.evidence import Citations
 from app.web.views.pictures import draw
@@ -104,7 +104,7 @@ def issue_page(
     repo: Repo,
     number: Number,
     services: ServicesDep,
-    visitor: VisitorDep,
+    client: ClientDep,
     vllm_version: Version = None,
 ) -> Response:
     """The page of one issue."""
@@ -115,7 +115,7 @@ def issue_page(
             services.store,
             repo,
             number,
-            client=visitor.key,
+            client=client,
             vllm_version=vllm_version,
             versions_of=services.default_repo,
         )

@@ -6,16 +6,13 @@ Fetches spend the operator's GitHub budget: one issue at a time, and a limited n
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Annotated
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Depends, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from limits import parse_many
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
 
 from app.config import Settings
 from app.errors import (
@@ -36,11 +33,12 @@ from app.web.answers.openapi import api_router, markdown_too, problems
 from app.web.answers.parameters import Number, Repo, Version, issue_routes
 from app.web.body import read_limited
 from app.web.deps import Services, ServicesDep
+from app.web.middleware.rate_limits import Rate, RateWindows
 from app.web.views.pictures import draw
 from app.web.views.render import api_address, render_repo_page
 from app.web.views.version_line import report_stations
 
-RATES = "6/minute; 60/hour"
+RATES = (Rate(6, 60), Rate(60, 3600))
 
 FetchIssue = Callable[[Settings, Store, str, int], bool]
 """Fetches and stores an issue of a repository; False if GitHub does not have it."""
@@ -57,13 +55,13 @@ class Fetcher:
 
     Args:
         fetch: fetches one; given repository and number.
-        rates: how many in which time, as `limits` writes it.
+        rates: how many in which time.
     """
 
-    def __init__(self, fetch: Callable[[str, int], bool], rates: str = RATES) -> None:
+    def __init__(self, fetch: Callable[[str, int], bool], rates: Sequence[Rate] = RATES) -> None:
         self._fetch = fetch
-        self._rates = parse_many(rates)
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._rates = rates
+        self._windows = RateWindows()
         self._turn = threading.Lock()
 
     def fetch(self, repo: str, number: int) -> bool:
@@ -77,10 +75,11 @@ class Fetcher:
             raise RateLimitError("Another issue is being fetched just now. Try again in a few seconds.")
         try:
             for rate in self._rates:
-                if not self._limiter.hit(rate):
+                left, wait_s = self._windows.hit(rate)
+                if left < 0:
                     raise RateLimitError(
-                        f"This server fetches at most {rate.amount} issues a {rate.GRANULARITY.name}. Try "
-                        "again later, or run `triage report` on your own machine."
+                        f"This server fetches at most {rate.amount} issues in {rate.span_s} seconds. Try "
+                        f"again in {wait_s}, or run `triage report` on your own machine."
                     )
             return self._fetch(repo, number)
         finally:

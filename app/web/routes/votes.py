@@ -15,7 +15,7 @@ from app.web.answers.openapi import api_router, json_body, problems
 from app.web.answers.parameters import Number, Repo, issue_routes
 from app.web.body import json_reader, read_limited
 from app.web.deps import ServicesDep
-from app.web.middleware.client import VisitorDep
+from app.web.middleware.client import ClientDep
 from app.web.middleware.origins import require_same_origin
 from app.web.views.render import page_address
 
@@ -62,20 +62,20 @@ FormVote = Annotated[VoteRequest, Depends(_form_vote)]
     openapi_extra=json_body(VoteRequest.model_json_schema()),
 )
 def post_vote(
-    repo: Repo, number: Number, services: ServicesDep, sent: JsonVote, visitor: VisitorDep
+    repo: Repo, number: Number, services: ServicesDep, sent: JsonVote, client: ClientDep
 ) -> IssueVotes:
     """Vote on a stored issue, one vote for each visitor and signal; the answer counts all votes.
 
     Visitors are distinguished by their address, of which a keyed hash is kept.
     """
-    return vote(services.store, repo, number, sent.signal, sent.value, client=visitor.key)
+    return vote(services.store, repo, number, sent.signal, sent.value, client=client)
 
 
 @issue_routes(router, "/votes", methods=("POST",), dependencies=[Depends(require_same_origin)])
 def send_vote(
-    repo: Repo, number: Number, services: ServicesDep, sent: FormVote, visitor: VisitorDep
+    repo: Repo, number: Number, services: ServicesDep, sent: FormVote, client: ClientDep
 ) -> RedirectResponse:
     """The button below an issue."""
-    vote(services.store, repo, number, sent.signal, sent.value, client=visitor.key)
+    vote(services.store, repo, number, sent.signal, sent.value, client=client)
     address = page_address(repo, number, services.default_repo)
     return RedirectResponse(f"{address}#vote", status_code=303)
