@@ -53,7 +53,7 @@ class RateWindows:
         self._open: dict[tuple[str, ...], tuple[float, int]] = {}
 
     def hit(self, rate: Rate, *key: str) -> tuple[int, int]:
-        """Count one: how many are left after it, -1 if it is one too many; and seconds until all are again."""
+        """Count one: how many are left after it, -1 for one too many; and seconds until all are again."""
         name, now = (str(rate.span_s), *key), time.monotonic()
         ends_at, hits = self._open.get(name, (now, 0))
         if ends_at <= now:
