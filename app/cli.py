@@ -12,6 +12,7 @@ import typer
 
 from app import __version__
 from app.commands import ask, data, maintain, serve, show
+from app.config import isolate_children
 from app.errors import TriageError
 from app.terminal.console import emit, say, set_up_logging
 
@@ -63,6 +64,7 @@ def _main(
 
 def main() -> NoReturn:
     """Entry point: every refusal is one line on stderr and a fitting exit code."""
+    isolate_children()
     set_up_logging()
     try:
         app()

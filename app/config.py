@@ -189,6 +189,14 @@ def share_metrics(folder: str) -> None:
     os.environ[_METRICS_FOLDER] = folder
 
 
+def isolate_children() -> None:
+    """Let every Python that is started from now on leave the working folder out of what it imports from.
+
+    Without it a file there, such as `app/__init__.py` or `random.py`, runs in place of ours or Python's own.
+    """
+    os.environ["PYTHONSAFEPATH"] = "1"
+
+
 def load_settings() -> Settings:
     """Read the environment once.
 

@@ -51,7 +51,7 @@ from ingest.github.client import GitHubClient
 from ingest.one_issue import fetch_with_links
 from ingest.webhook import take_delivery
 
-Background = Callable[[threading.Event], None]
+Background = Callable[[threading.Event], object]
 
 THREADS = 3
 """Requests worked on at a time by one process. More only take turns on the interpreter's lock, so that all of

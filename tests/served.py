@@ -62,6 +62,14 @@ def served(settings: Settings) -> Iterator[str]:
         thread.join(START_TIMEOUT_S)
 
 
+def answers(port: int) -> bool:
+    """Whether a server on the loopback answers."""
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=5, trust_env=False).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
 @contextmanager
 def serving(base: str, *options: str, **environment: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """The process of `triage serve`, which answers, and its port."""
@@ -76,17 +84,12 @@ def serving(base: str, *options: str, **environment: str) -> Iterator[tuple[subp
         start_new_session=True,
     )
 
-    def answers() -> bool:
+    def is_up() -> bool:
         assert process.poll() is None, "it did not start"
-        try:
-            return (
-                httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=5, trust_env=False).status_code == 200
-            )
-        except httpx.HTTPError:
-            return False
+        return answers(port)
 
     try:
-        wait_until(answers, "it did not answer", START_TIMEOUT_S)
+        wait_until(is_up, "it did not answer", START_TIMEOUT_S)
         yield process, port
     finally:
         if process.poll() is None:

@@ -17,10 +17,12 @@ from contextlib import closing, contextmanager, suppress
 import structlog
 
 from app.config import Settings, load_settings
-from app.errors import TriageError, UnreachableError
+from app.errors import StoreError, TriageError, UnreachableError
 from app.knowledge.freshness import overview
 from app.knowledge.operations.retention import forget_old
 from app.store.engine.sync_lock import sync_holder, sync_lock
+from app.store.github.issues import add_repository
+from app.store.github.sync_state import begin_run, end_run
 from app.store.schema import check_current
 from app.store.session import Store, open_store
 from app.terminal.console import say, set_up_logging
@@ -37,7 +39,7 @@ LOOK_EVERY_S = 0.2
 STOP_TIMEOUT_S = 5.0
 NICENESS = 10
 
-Background = Callable[[threading.Event], None]
+Background = Callable[[threading.Event], object]
 """Runs until the event is set."""
 
 _LOG = structlog.get_logger(__name__)
@@ -80,14 +82,17 @@ def background_sync(one_round: Background, every_s: float | None) -> Background:
     return run
 
 
-def sync_round(settings: Settings, store: Store, stop: threading.Event) -> None:
-    """Sync every repository, unless another process does just now. Nothing that fails stops the server."""
+def sync_round(settings: Settings, store: Store, stop: threading.Event) -> bool:
+    """Sync every repository, unless another process does just now. Nothing that fails stops the server.
+
+    Returns whether all went as it should, a refusal of GitHub included, which each repository's run notes.
+    """
     try:
         with sync_lock(store.engine) as held:
             if not held:
                 holder = sync_holder(store.engine) or "just ended"
                 say(f"this round is left to the sync that is running ({holder})")
-                return
+                return True
             for repo in settings.repo:
                 if not stop.is_set():
                     sync_quietly(settings, store, repo)
@@ -96,13 +101,16 @@ def sync_round(settings: Settings, store: Store, stop: threading.Event) -> None:
         say(f"the sync could not begin: {error.message}")
     except Exception:  # noqa: BLE001  a fault of the program in one round; the next may go well
         _LOG.exception("sync_round_failed")
+    else:
+        return True
+    return False
 
 
-def round_apart(stop: threading.Event) -> None:
+def round_apart(settings: Settings, stop: threading.Event) -> None:
     """One round in a process of its own, of low priority: reading issues must not slow down answers.
 
     It is out of reach of signals to the server's group, and ends when its standard input does: the server
-    stops it, or is dead.
+    stops it, or is dead. One that fails is noted in the base, so that all pages and `/readyz` tell it.
     """
     try:
         child = subprocess.Popen(
@@ -119,6 +127,20 @@ def round_apart(stop: threading.Event) -> None:
                     child.wait(STOP_TIMEOUT_S)
                 except subprocess.TimeoutExpired:
                     child.kill()
+    if child.returncode and not stop.is_set():
+        _note_death(settings, child.returncode)
+
+
+def _note_death(settings: Settings, code: int) -> None:
+    fault = f"its process ended with code {code}, and its log says why"
+    say(f"the background sync failed: {fault}")
+    with (
+        suppress(StoreError),
+        closing(open_store(settings.database_url)) as store,
+        store.unit_of_work() as session,
+    ):
+        run_id = begin_run(session, add_repository(session, settings.default_repo))
+        end_run(session, run_id, outcome="failed", fault=fault)
 
 
 def sync_quietly(settings: Settings, store: Store, repo: str) -> None:
@@ -158,9 +180,10 @@ def main() -> None:
         settings = load_settings()
         with closing(open_store(settings.database_url)) as store:
             check_current(store)  # a newer program may have migrated it since the server began
-            sync_round(settings, store, threading.Event())
+            sys.exit(not sync_round(settings, store, threading.Event()))
     except TriageError as error:
         say(f"the sync could not begin: {error.message}")
+        sys.exit(error.exit_code)
     except KeyboardInterrupt:
         _LOG.info("sync_stopped")
 

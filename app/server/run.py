@@ -10,6 +10,7 @@ import errno
 import socket
 import tempfile
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -62,7 +63,7 @@ def serve(
     store = open_store(settings.database_url)
     check_current(store)
     wants_sync = sync_now or sync_every_s is not None
-    background = background_sync(round_apart, sync_every_s) if wants_sync else None
+    background = background_sync(partial(round_apart, settings), sync_every_s) if wants_sync else None
     options: dict[str, Any] = {
         "host": host,
         "port": port,

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from functools import partial
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
-from app.config import Settings
+from app.config import Settings, isolate_children
 from app.errors import GitHubError, StoreError
+from app.knowledge.freshness import overview
 from app.server import background_sync as syncing
-from app.server.background_sync import background_sync, sync_round, turn_to_sync
+from app.server.background_sync import background_sync, round_apart, sync_round, turn_to_sync
 from app.store.engine.sync_lock import sync_lock
 from app.store.session import Store
+from tests.command import environment_of
+from tests.loopback import free_port, wait_until
+from tests.served import answers, starter_settings
 
 REPOS = ("acme/engine", "acme/second")
 
@@ -147,3 +156,71 @@ def test_a_sync_by_hand_alone_says_nothing(store: Store, capsys: pytest.CaptureF
         assert not other
 
     assert capsys.readouterr().err == ""
+
+
+def test_a_sync_process_that_dies_is_told_by_every_page(
+    sqlite_store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    dying = tmp_path / "python"
+    dying.write_text("#!/bin/sh\nexit 3\n")
+    dying.chmod(0o755)
+    monkeypatch.setattr("app.server.background_sync.sys.executable", str(dying))
+    url = str(sqlite_store.engine.url)
+
+    round_apart(settings.model_copy(update={"database_url": url}), threading.Event())
+
+    told = overview(sqlite_store, REPOS[0]).last_run
+    assert told is not None
+    assert (told.outcome, told.was_cut_short) == ("failed", True)
+
+
+@pytest.fixture
+def hostile_folder(tmp_path: Path) -> Path:
+    """A folder with modules of other people, which leave a file named `ran`."""
+    folder = tmp_path / "work"
+    for path in ("app/__init__.py", "app/server/__init__.py", "random.py", "tempfile.py", "selectors.py"):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(f"open({str(folder / 'ran')!r}, 'w')\nraise SystemExit(9)\n")
+    return folder
+
+
+def test_the_sync_runs_nothing_of_the_working_folder(
+    hostile_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    settings = starter_settings(tmp_path)
+    monkeypatch.chdir(hostile_folder)
+    environment = environment_of(TRIAGE_DATABASE_URL=f"sqlite:///{tmp_path}/none.db")
+    with patch.dict(os.environ, environment, clear=True):
+        isolate_children()
+
+        round_apart(settings, threading.Event())
+
+    assert not (hostile_folder / "ran").exists()
+    assert "the database's schema is older" in capfd.readouterr().err
+
+
+@pytest.mark.long
+def test_neither_do_the_workers(hostile_folder: Path, tmp_path: Path) -> None:
+    base, port = starter_settings(tmp_path).database_url, free_port()
+    script, errors = tmp_path / "bin" / "triage", tmp_path / "errors"
+    script.parent.mkdir()
+    script.write_text("from app.cli import main\nif __name__ == '__main__':\n    main()\n")
+    with errors.open("wb") as written:
+        process = subprocess.Popen(
+            [sys.executable, script, "serve", "--workers", "2", "--sync-every", "1s", "--port", str(port)],
+            cwd=hostile_folder,
+            env=environment_of(TRIAGE_DATABASE_URL=base),
+            stdout=subprocess.DEVNULL,
+            stderr=written,
+        )
+    try:
+        wait_until(lambda: "GitHub could not be reached" in errors.read_text(), "no sync began", 60)
+        wait_until(lambda: answers(port), "no worker answers", 60)
+    finally:
+        process.terminate()
+        process.wait(60)
+
+    assert not (hostile_folder / "ran").exists()
