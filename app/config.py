@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -94,7 +94,16 @@ def _api_origin(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
         raise ValueError("must be an http:// or https:// address without query")
+    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+        raise ValueError("must be an https:// address: the token goes there")
     return url.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _rate(text: str) -> str:
@@ -204,10 +213,18 @@ def load_settings() -> Settings:
         ConfigError: a variable has a wrong value; all faulty ones are named.
     """
     try:
-        return Settings()
+        settings = Settings()
     except ValidationError as error:
         faults = "; ".join(
             f"TRIAGE_{str(fault['loc'][0]).upper()}: {fault['msg'].removeprefix('Value error, ')}"
             for fault in error.errors(include_input=False, include_url=False)
         )
         raise ConfigError(f"wrong setting: {faults}") from None
+    given = {name.upper() for name in os.environ}
+    is_from_file = "github_api_url" in settings.model_fields_set and "TRIAGE_GITHUB_API_URL" not in given
+    if settings.github_token and "TRIAGE_GITHUB_TOKEN" in given and is_from_file:
+        raise ConfigError(
+            "TRIAGE_GITHUB_API_URL stands in the file .env, the token in the environment: set both in one "
+            "place, or a folder could have the token sent anywhere"
+        )
+    return settings

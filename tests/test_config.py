@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from app.config import load_settings
@@ -66,3 +68,61 @@ def test_a_wrong_value_is_named_and_not_repeated(
     assert "must" in caught.value.message
     assert KEY not in caught.value.message
     assert "secret" not in caught.value.message
+
+
+TOKEN = "ghp_a_token_of_ours"
+
+
+@pytest.mark.parametrize(
+    ("in_environment", "in_file", "asked"),
+    [
+        (["TOKEN"], ["API_URL"], None),
+        (["token"], ["API_URL"], None),
+        (["TOKEN", "API_URL"], [], "https://ghe.example.org/api/v3"),
+        ([], ["TOKEN", "API_URL"], "https://ghe.example.org/api/v3"),
+        (["API_URL"], ["TOKEN"], "https://ghe.example.org/api/v3"),
+        ([], ["API_URL"], "https://ghe.example.org/api/v3"),
+        (["TOKEN"], [], "https://api.github.com"),
+    ],
+)
+def test_a_file_in_the_working_folder_cannot_send_the_token_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    in_environment: list[str],
+    in_file: list[str],
+    asked: str | None,
+) -> None:
+    values = {"TOKEN": TOKEN, "API_URL": "https://ghe.example.org/api/v3", "token": TOKEN}
+    for name in in_environment:
+        monkeypatch.setenv(f"TRIAGE_GITHUB_{name}", values[name])
+    (tmp_path / ".env").write_text("".join(f"TRIAGE_GITHUB_{name}={values[name]}\n" for name in in_file))
+    monkeypatch.chdir(tmp_path)
+
+    if asked is None:
+        with pytest.raises(ConfigError, match="in one place"):
+            load_settings()
+    else:
+        assert load_settings().github_api_url == asked
+
+
+@pytest.mark.parametrize(
+    ("url", "is_taken"),
+    [
+        ("http://127.0.0.1:9", True),
+        ("http://[::1]:9", True),
+        ("http://localhost:9", True),
+        ("https://ghe.example.org", True),
+        ("http://ghe.example.org", False),
+        ("http://10.0.0.1", False),
+        ("http://127.0.0.1.example.org", False),
+    ],
+)
+def test_a_token_goes_over_tls_unless_it_stays_on_this_machine(
+    monkeypatch: pytest.MonkeyPatch, url: str, is_taken: bool
+) -> None:
+    monkeypatch.setenv("TRIAGE_GITHUB_API_URL", url)
+    if is_taken:
+        assert load_settings().github_api_url == url
+    else:
+        with pytest.raises(ConfigError, match="https"):
+            load_settings()
