@@ -67,15 +67,24 @@ def test_nginx_takes_the_site(tmp_path: Path) -> None:
     # No certificate, perhaps no IPv6, and no right to the low ports: `nginx -t` opens them.
     site = re.sub(r"^ *(ssl_certificate|listen \[::\]).*\n", "", site, flags=re.MULTILINE)
     (tmp_path / "site.conf").write_text(
-        re.sub(r"listen (80|443)", r"listen 127.0.0.1:18\1", site), encoding="utf-8"
+        re.sub(r"listen (80|443)", r"listen 127.0.0.1:18\1", site).replace("/var/log/nginx", str(tmp_path)),
+        encoding="utf-8",
     )
     folders = "".join(f"{name}_temp_path {tmp_path}/{name};" for name in ("client_body", "proxy"))
     (tmp_path / "nginx.conf").write_text(
         f"pid {tmp_path}/pid; error_log {tmp_path}/error.log; events {{}}\n"
-        f"http {{ access_log off; {folders} include {tmp_path}/site.conf; }}\n",
+        f"http {{ {folders} include {tmp_path}/site.conf; }}\n",
         encoding="utf-8",
     )
     accepts(tool("nginx"), "-t", "-q", "-c", tmp_path / "nginx.conf", "-e", tmp_path / "error.log")
+
+
+def test_no_proxy_logs_the_address_of_a_kept_log() -> None:
+    site = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
+    written = re.findall(r"^log_format \w+ (.+);", site, re.MULTILINE)
+    assert re.findall(r"\$\w*(?:request\b|uri|referer)\w*", written[0]) == ["$logged_uri"]
+    assert re.findall(r"access_log .*?(\w+);", site) == ["off", "triage"]
+    assert "request>uri regexp ^/d/.+ /d/-" in (DEPLOY / "Caddyfile").read_text(encoding="utf-8")
 
 
 def test_caddy_takes_its_file() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.config import LOG_LIMIT_BYTES, Settings
+from app.errors import StoreError
 from app.main import create_app
 from app.store.schema import migrate
 from app.store.session import open_store
@@ -56,7 +57,7 @@ def desk(folder: Path) -> Iterator[TestClient]:
 def said(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> Said:
     """Tells what the program has printed and logged so far, at the finest level."""
     caplog.set_level(logging.DEBUG)
-    for client in ("httpx", "httpcore"):  # the test's own browser, no part of the program
+    for client in ("httpx", "httpx2", "httpcore"):  # the test's own browser, no part of the program
         caplog.set_level(logging.WARNING, client)
 
     def read() -> str:
@@ -169,3 +170,24 @@ def test_a_failure_inside_is_logged_without_the_log(
 
     assert answer.status_code == 500
     assert_gone(secret, answer.text, said())
+
+
+def test_neither_id_nor_secret_of_a_kept_log_is_logged(
+    desk: TestClient, monkeypatch: pytest.MonkeyPatch, said: Said
+) -> None:
+    kept = desk.post("/api/v1/diagnose", json={"log": CRASH, "keep": True}).json()["kept"]
+    asked = [desk.get(kept["url"]), desk.get(kept["delete_url"])]
+
+    def fail(*_args: object) -> None:
+        raise StoreError("the database cannot be read")
+
+    monkeypatch.setattr("app.web.routes.diagnose.view_kept_log", fail)
+    monkeypatch.setattr("app.web.routes.diagnose.forget_log", fail)
+    asked += [desk.get(kept["url"]), desk.get(kept["delete_url"]), desk.post(kept["delete_url"])]
+
+    words = said()
+    assert [answer.status_code for answer in asked] == [200, 200, 503, 503, 503]
+    assert "store_unusable" in words
+    _, _, key, _, secret = kept["delete_url"].split("/")
+    assert_gone(key, words)
+    assert_gone(secret, words)

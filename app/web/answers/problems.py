@@ -45,17 +45,18 @@ def install(app: FastAPI) -> None:
 
 
 def _on_triage_error(request: Request, error: TriageError) -> Response:
+    # An address may hold the id of a kept log, even its secret: the request's own line names the route.
     kind = _TYPE_PREFIX + re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__.removesuffix("Error")).lower()
     detail, headers = error.message, None
     if isinstance(error, AdminTokenError):
         headers = CHALLENGE
     if error.status == 503:
         headers = {"Retry-After": _RETRY_AFTER_S}
-        _LOG.error("store_unusable", path=request.url.path, reason=error.message)
+        _LOG.error("store_unusable", reason=error.message)
     if isinstance(error, StoreError) and not isinstance(error, SchemaError):
         detail = _DETAILS[503]  # the engine's own words may name hosts and users
     if error.status >= 500 and not isinstance(error, StoreError):
-        _LOG.error("request_failed", path=request.url.path, reason=error.message)
+        _LOG.error("request_failed", reason=error.message)
     return answer_problem(request, error.status, detail, kind=kind, headers=headers)
 
 
