@@ -291,7 +291,8 @@ JUDGEMENT = Table(
     Index("ix_judgement_repo_id_b", "repo_id", "b"),
 )
 
-# A redacted log its owner chose to keep; `delete_key` is the hash of the delete link's secret.
+# A redacted log its owner chose to keep; `delete_key` is the hash of the delete link's secret, `owner` a
+# keyed hash of the client's address, `size` the bytes of log and answer.
 KEPT_LOG = Table(
     "kept_log",
     metadata,
@@ -301,6 +302,9 @@ KEPT_LOG = Table(
     _known("answer", JsonType),
     _known("kept_at", UtcDateTime),
     _known("expires_at", UtcDateTime, index=True),
+    Column("owner", String(64)),
+    Column("size", Integer),
+    Index("ix_kept_log_owner", "owner", "size"),
 )
 
 # How far one stream of one repository is stored.

@@ -7,11 +7,15 @@ may delete it.
 from __future__ import annotations
 
 import hashlib
+import hmac
+import json
 import re
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from sqlmodel import Session
 
 from app.errors import NotFoundError, TriageError
 from app.knowledge.diagnosis.diagnose import DiagnosedLog
@@ -19,27 +23,32 @@ from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.store.people.kept_logs import (
     KeptLogRecord,
     add_kept_log,
-    count_kept_logs,
     delete_kept_log,
     find_kept_log,
     purge_kept_logs,
+    sum_kept_logs,
 )
+from app.store.people.votes import make_secret
 from app.store.session import Store
 
-KEPT_CHARS = 1_000_000
-"""What is kept of a log; of a longer one its start and its end."""
-KEPT_HEAD_CHARS = 300_000
+KEPT_BYTES = 1_000_000
+"""What is kept of a masked log, in UTF-8; of a longer one its start and its end."""
+KEPT_HEAD_BYTES = 300_000
 KEPT_LOGS_MAX = 5_000
-"""With the largest logs some 5 GiB."""
+KEPT_TOTAL_BYTES = 5 << 30
+CLIENT_SHARE = 50
+"""A client may hold the 50th part of the places, and of the bytes, that are still free: 98 logs of an empty
+store, and fewer the fuller it is, so that who holds many is refused while others find room."""
 
+_KEY = "kept_logs"
 _ID = re.compile(r"[0-9a-f]{32}")
 _GONE = "There is no log at this address; its time may be over, or somebody deleted it."
 
 
 class NoRoomError(TriageError):
-    """As many logs are kept as may be."""
+    """This client keeps as many logs as it may."""
 
-    status = 503
+    status = 429
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,33 +74,51 @@ class KeptLog:
     expires_at: datetime
 
 
-def keep_log(store: Store, found: DiagnosedLog, *, days: int, yours: str | None = None) -> Kept:
+def keep_log(store: Store, found: DiagnosedLog, *, client: str, days: int, yours: str | None = None) -> Kept:
     """Keep a log, its answer and the caller's version for some days; delete those whose time is over.
 
+    Args:
+        client: counts for its share; it is hashed at once.
+
     Raises:
-        NoRoomError: too many are kept already.
+        NoRoomError: the client keeps too many already.
     """
     now = datetime.now(UTC)
     kept = Kept(secrets.token_hex(16), secrets.token_hex(16), now + timedelta(days=days))
-    record = KeptLogRecord(
-        id=kept.id,
-        delete_key=_hash(kept.delete_secret),
-        log=_shortened(found.masked_log),
-        answer={
-            "diagnosis": found.diagnosis.model_dump(mode="json"),
-            "excerpt": [line.model_dump() for line in found.excerpt],
-            "line_count": count_lines(found.masked_log),
-            "yours": yours,
-        },
-        kept_at=now,
-        expires_at=kept.expires_at,
-    )
+    log = _shortened(found.masked_log)
+    answer = {
+        "diagnosis": found.diagnosis.model_dump(mode="json"),
+        "excerpt": [line.model_dump() for line in found.excerpt],
+        "line_count": count_lines(found.masked_log),
+        "yours": yours,
+    }
     with store.unit_of_work() as session:
         purge_kept_logs(session, now)
-        if count_kept_logs(session) >= KEPT_LOGS_MAX:
-            raise NoRoomError("No more logs can be kept just now. Send this one without keeping it.")
+        owner = hmac.new(make_secret(session, _KEY), client.encode(), "sha256").hexdigest()
+        record = KeptLogRecord(
+            id=kept.id,
+            delete_key=_hash(kept.delete_secret),
+            log=log,
+            answer=answer,
+            kept_at=now,
+            expires_at=kept.expires_at,
+            owner=owner,
+            size=len(log.encode()) + len(json.dumps(answer)),
+        )
+        _check_share(session, record)
         add_kept_log(session, record)
     return kept
+
+
+def _check_share(session: Session, record: KeptLogRecord) -> None:
+    logs, size = sum_kept_logs(session)
+    own_logs, own_size = sum_kept_logs(session, record.owner)
+    most_logs = (KEPT_LOGS_MAX - logs) / CLIENT_SHARE
+    most_bytes = (KEPT_TOTAL_BYTES - size) / CLIENT_SHARE
+    if own_logs >= most_logs or own_size + (record.size or 0) > most_bytes:
+        raise NoRoomError(
+            "No more logs of yours can be kept. Delete one, or send this one without keeping it."
+        )
 
 
 def view_kept_log(store: Store, key: str) -> KeptLog:
@@ -146,12 +173,16 @@ def _hash(secret: str) -> str:
 
 
 def _shortened(log: str) -> str:
-    """The start and the end of a long log, in whole lines where there are some."""
-    if len(log) <= KEPT_CHARS:
+    """The start and the end of a long log, in whole lines where there are some.
+
+    It is masked already: half of a key would not be recognised as one.
+    """
+    content = log.encode()
+    if len(content) <= KEPT_BYTES:
         return log
-    head = log[:KEPT_HEAD_CHARS]
+    head = content[:KEPT_HEAD_BYTES].decode(errors="ignore")
     head = head[: head.rfind("\n") + 1] or head
-    tail = log[-(KEPT_CHARS - KEPT_HEAD_CHARS) :]
+    tail = content[-(KEPT_BYTES - KEPT_HEAD_BYTES) :].decode(errors="ignore")
     tail = tail[tail.find("\n") + 1 :] or tail
     between = log.count("\n") - head.count("\n") - tail.count("\n")
     return f"{head}\n[… {between:,} lines are not kept …]\n\n{tail}"

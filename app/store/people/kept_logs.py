@@ -16,7 +16,7 @@ _LOG = KEPT_LOG.c
 
 @dataclass(frozen=True, slots=True)
 class KeptLogRecord:
-    """A kept log; `delete_key` is the hash of the secret in the delete link."""
+    """A kept log; `delete_key` is the hash of the secret in the delete link, `owner` that of the client."""
 
     id: str
     delete_key: str
@@ -24,6 +24,8 @@ class KeptLogRecord:
     answer: dict[str, Any]
     kept_at: datetime
     expires_at: datetime
+    owner: str | None = None
+    size: int | None = None
 
 
 def add_kept_log(session: Session, record: KeptLogRecord) -> None:
@@ -46,6 +48,14 @@ def delete_kept_log(session: Session, key: str, delete_key: str) -> bool:
 def purge_kept_logs(session: Session, now: datetime) -> int:
     """Delete the logs whose time is over; how many they were."""
     return session.connection().execute(delete(KEPT_LOG).where(_LOG.expires_at <= now)).rowcount
+
+
+def sum_kept_logs(session: Session, owner: str | None = None) -> tuple[int, int]:
+    """How many logs are kept, by all or one owner, and their bytes."""
+    query = select(func.count(), func.coalesce(func.sum(_LOG.size), 0)).select_from(KEPT_LOG)
+    query = query if owner is None else query.where(_LOG.owner == owner)
+    count, size = session.connection().execute(query).one()
+    return count, int(size)
 
 
 def count_kept_logs(session: Session, *, expired_before: datetime | None = None) -> int:

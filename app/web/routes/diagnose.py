@@ -22,6 +22,7 @@ from app.web.answers.openapi import api_router, diagnose_body, markdown_too, pro
 from app.web.answers.schemas import DiagnoseOptions, DiagnoseRequest
 from app.web.body import JSON_TYPE, RawBody, parse_body, read_form, read_json_or_text, validated
 from app.web.deps import Services, ServicesDep
+from app.web.middleware.client import ClientDep
 from app.web.views.render import base_address, render_page, render_repo_page
 from app.web.views.version_line import match_stations
 
@@ -44,11 +45,14 @@ class KeptDiagnosis(Diagnosis):
     kept: KeptLinks
 
 
-def keep_answer(services: Services, asked: DiagnoseRequest, found: DiagnosedLog) -> KeptLinks | None:
+def keep_answer(
+    services: Services, asked: DiagnoseRequest, found: DiagnosedLog, client: str
+) -> KeptLinks | None:
     """Keep a log and its answer, if its owner asks for it."""
     if not asked.keep:
         return None
-    kept = keep_log(services.store, found, days=services.settings.keep_days, yours=asked.vllm_version)
+    days = services.settings.keep_days
+    kept = keep_log(services.store, found, client=client, days=days, yours=asked.vllm_version)
     url = f"/d/{kept.id}"
     return KeptLinks(url=url, delete_url=f"{url}/delete/{kept.delete_secret}", expires_at=kept.expires_at)
 
@@ -61,7 +65,10 @@ def diagnose_form() -> RedirectResponse:
 
 @router.post("/diagnose", include_in_schema=False)
 def diagnose_page(
-    request: Request, body: Annotated[RawBody, Depends(read_form)], services: ServicesDep
+    request: Request,
+    body: Annotated[RawBody, Depends(read_form)],
+    services: ServicesDep,
+    client: ClientDep,
 ) -> HTMLResponse:
     """The diagnosis of a pasted or uploaded log."""
     fields = {name: value for name, value in parse_body(body).items() if name in DiagnoseRequest.model_fields}
@@ -75,7 +82,7 @@ def diagnose_page(
         headers={"Cache-Control": "no-store"},
         line_count=count_lines(found.masked_log),
         curl=curl_command(request, asked.vllm_version),
-        links=keep_answer(services, asked, found),
+        links=keep_answer(services, asked, found, client),
     )
 
 
@@ -165,6 +172,7 @@ def post_diagnose(
     body: Annotated[RawBody, Depends(read_json_or_text)],
     query: Annotated[DiagnoseOptions, Query(description="with a text/plain body")],
     services: ServicesDep,
+    client: ClientDep,
 ) -> Response:
     """Find the known failure behind a crash log, what helps now, and whether a release fixes it.
 
@@ -181,7 +189,7 @@ def post_diagnose(
     else:
         asked = DiagnoseRequest(log=fields["log"], **query.model_dump())
     found = ask(asked, services)
-    links = keep_answer(services, asked, found)
+    links = keep_answer(services, asked, found, client)
 
     def markdown() -> str:
         text = diagnosis_markdown(found.diagnosis)

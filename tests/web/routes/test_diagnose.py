@@ -19,6 +19,7 @@ from app.config import LOG_LIMIT_BYTES, Settings
 from app.errors import NotFoundError, StoreError
 from app.knowledge.diagnosis import kept_logs
 from app.main import create_app
+from app.store.people.kept_logs import sum_kept_logs
 from app.store.session import Store
 from app.web.answers.negotiate import wants_markdown
 from tests.rows import over_rows
@@ -396,15 +397,35 @@ def test_of_a_long_log_start_and_end_are_kept(client: TestClient) -> None:
     assert "line 0 of" in page
     assert "line 59999 of" in page
     assert "lines are not kept" in page
-    assert len(page) < 1.1 * kept_logs.KEPT_CHARS
+    assert len(page) < 1.1 * kept_logs.KEPT_BYTES
 
 
-def test_no_more_logs_are_kept_than_there_is_room_for(
-    client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
+def test_of_a_log_of_long_signs_no_more_bytes_are_kept(client: TestClient, store: Store) -> None:
+    keep(client, "🦙 and 龙\n" * 300_000)
+
+    with store.reading() as session:
+        assert sum_kept_logs(session)[1] < 1.1 * kept_logs.KEPT_BYTES
+
+
+@pytest.mark.parametrize(("name", "most"), [("KEPT_LOGS_MAX", 102), ("KEPT_TOTAL_BYTES", 500_000)])
+def test_a_client_that_keeps_its_share_is_refused_and_others_are_not(
+    settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch, name: str, most: int
 ) -> None:
-    monkeypatch.setattr(kept_logs, "KEPT_LOGS_MAX", 1)
-    keep(client)
-    refused = client.post("/api/v1/diagnose", json={"log": LOG_KEPT, "keep": True})
+    monkeypatch.setattr(kept_logs, name, most)
+    asked = settings.model_copy(update={"trusted_proxies": ("127.0.0.1",)})
+    with TestClient(create_app(asked, store), client=("127.0.0.1", 1)) as client:
 
-    assert (refused.status_code, rows(store)) == (503, 1)
-    assert "without keeping it" in refused.json()["detail"]
+        def keep_as(address: str) -> tuple[int, str]:
+            document = {"log": LOG_KEPT, "keep": True}
+            headers = {"x-forwarded-for": address}
+            answer = client.post("/api/v1/diagnose", json=document, headers=headers)
+            return answer.status_code, answer.text
+
+        mine = [keep_as("203.0.113.1") for _ in range(9)]
+        others = [keep_as(f"203.0.113.{at}")[0] for at in (2, 3)]
+
+    kept = [status for status, _ in mine].count(200)
+    assert 1 <= kept < 9
+    assert mine[-1][0] == 429
+    assert "without keeping it" in mine[-1][1]
+    assert others == [200, 200]
