@@ -46,9 +46,13 @@ def desk(folder: Path) -> Iterator[TestClient]:
     settings = Settings(database_url=f"sqlite:///{folder}/triage.db", repo=(REPO,), _env_file=None)  # type: ignore[call-arg]
     store = open_store(settings.database_url)
     migrate(store)
-    with TestClient(
-        create_app(settings, store), raise_server_exceptions=False, follow_redirects=False
-    ) as opened:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        TestClient(
+            create_app(settings, store), raise_server_exceptions=False, follow_redirects=False
+        ) as opened,
+    ):
+        patch.setattr("app.knowledge.diagnosis.kept_logs.CLIENT_SHARE", 1)
         yield opened
     store.close()
 
