@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from app.errors import SchemaError, StoreError
 from app.paths import migrations_dir
 from app.store.engine.errors import explain
+from app.store.engine.sqlite_file import close_to_others, sqlite_file
 from app.store.session import Store
 
 
@@ -49,6 +50,9 @@ def migrate(store: Store, revision: str = "head") -> str:
         StoreError: the database cannot be written.
     """
     check_not_newer(store)
+    file = sqlite_file(str(store.engine.url))
+    if file is not None:
+        close_to_others(file)
     config = _config()
     try:
         with store.engine.execution_options(writes=True).begin() as connection:

@@ -15,6 +15,7 @@ from sqlmodel import Session
 from app.errors import StoreError
 from app.store.engine.connect import is_sqlite, open_engine, reader_of, writer_of
 from app.store.engine.errors import explain
+from app.store.engine.sqlite_file import empty_log, sqlite_file
 
 Answer = TypeVar("Answer")
 _REMEMBERED = "remembered"
@@ -55,6 +56,12 @@ class Store:
                     session.commit()  # a rollback would make the driver forget the statements it prepared
         except (DBAPIError, PoolTimeoutError) as error:
             raise StoreError(f"the database cannot be read: {explain(error)}") from error
+
+    def leave_no_trace(self) -> None:
+        """Have what was deleted gone from SQLite's files too; PostgreSQL does so as it vacuums."""
+        file = sqlite_file(str(self.engine.url))
+        if file is not None:
+            empty_log(file)
 
     def close(self) -> None:
         """Give all connections back."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+import traceback
 
 import structlog
 
@@ -18,10 +20,25 @@ def emit(text: str) -> None:
     sys.stdout.flush()
 
 
-def _form() -> list[structlog.typing.Processor]:
+def where_raised(exc_info: structlog.typing.ExcInfo) -> str:
+    """The frames and the kind of an exception: its words and its variables may hold a caller's text."""
+    return f"{''.join(traceback.format_tb(exc_info[2]))}{exc_info[0].__name__}"
+
+
+class WithoutWords(logging.Filter):
+    """Has a library's record of an exception written so; formatters keep what stands there already."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let every record pass."""
+        if record.exc_info and record.exc_info[0] is not None:
+            record.exc_text = where_raised(record.exc_info)
+        return True
+
+
+def _form() -> structlog.typing.Processor:
     if sys.stderr.isatty():
-        return [structlog.dev.ConsoleRenderer()]
-    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
+        return structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    return structlog.processors.JSONRenderer(ensure_ascii=False)
 
 
 def set_up_logging() -> None:
@@ -31,8 +48,11 @@ def set_up_logging() -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *_form(),
+            structlog.processors.ExceptionRenderer(where_raised),
+            _form(),
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
+    server = logging.getLogger("uvicorn.error")  # whose own set-up leaves filters alone
+    server.filters = [WithoutWords()]

@@ -160,6 +160,7 @@ def forget_log(store: Store, key: str, delete_secret: str) -> None:
     with store.unit_of_work() as session:
         if not delete_kept_log(session, key, _hash(delete_secret)):
             raise NotFoundError(_GONE)
+    store.leave_no_trace()
 
 
 def count_lines(log: str) -> int:

@@ -33,11 +33,13 @@ class Forgotten:
 def forget_old(store: Store) -> Forgotten:
     """Delete what is past its time."""
     with store.unit_of_work() as session:
-        return Forgotten(
+        forgotten = Forgotten(
             kept_logs=purge_kept_logs(session, datetime.now(UTC)),
             deliveries=purge_deliveries(session),
             sync_runs=purge_runs(session),
         )
+    store.leave_no_trace()
+    return forgotten
 
 
 def forget_regularly(store: Store, stop: threading.Event, every_s: float = EVERY_S) -> None:

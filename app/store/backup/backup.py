@@ -16,12 +16,9 @@ from pathlib import Path
 
 from app.errors import StoreError
 from app.store.backup.copy import NOT_COPIED, Report, copy_base, copy_rows, find_filled, no_report
-from app.store.engine.sqlite_file import alone_with, opened_file, sqlite_file
+from app.store.engine.sqlite_file import OWNER_ONLY, alone_with, opened_file, sqlite_file
 from app.store.schema import current_revision, migrate
 from app.store.session import Store, open_store
-
-OWNER_ONLY = 0o600
-"""A backup holds the logs that people kept."""
 
 
 @dataclass(frozen=True, slots=True)

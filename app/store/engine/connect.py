@@ -11,6 +11,7 @@ import os
 import socket
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from sqlmodel import Session
 
 from app.errors import StoreError
 from app.store.engine.errors import explain
+from app.store.engine.sqlite_file import OWNER_ONLY
 from app.store.tables import UtcDateTime
 
 SQLITE_MINIMUM = (3, 40, 0)
@@ -151,6 +153,9 @@ def _open_sqlite(database_url: str, file: str | None) -> Engine:
             parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"cannot make the folder {parent}: {error.strerror}") from None
+        if not file.startswith("file:"):
+            with suppress(OSError):  # SQLite says what is wrong; its log gets the same rights
+                os.close(os.open(file, os.O_CREAT, OWNER_ONLY))
     engine = create_engine(database_url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
@@ -272,6 +277,20 @@ def upsert(session: Session, table: Table, rows: Sequence[Mapping[str, Any]], *,
     )
     for start in range(0, len(rows), ROWS_PER_STATEMENT):
         session.connection().execute(action, list(rows[start : start + ROWS_PER_STATEMENT]))
+
+
+@contextmanager
+def erasing(session: Session) -> Iterator[Connection]:
+    """The connection; what the body writes or deletes leaves nothing of its rows in free space of the file.
+
+    For all writers of a table that holds what people may delete: SQLite moves rows as it writes others.
+    """
+    connection = session.connection()
+    if is_sqlite(connection):
+        connection.exec_driver_sql("PRAGMA secure_delete=ON")
+    yield connection
+    if is_sqlite(connection):
+        connection.exec_driver_sql("PRAGMA secure_delete=OFF")
 
 
 def take_turn(session: Session) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy.engine import make_url
@@ -13,6 +13,9 @@ from sqlalchemy.exc import ArgumentError
 from app.errors import StoreError
 from app.store.engine.errors import explain
 
+OWNER_ONLY = 0o600
+"""A base holds the logs that people kept, and the key of their votes."""
+CHECKPOINT_WAIT_MS = 500
 ALONE_WAIT_S = 1.0
 """A connection that is just being closed is waited for."""
 
@@ -26,6 +29,24 @@ def sqlite_file(url: str) -> Path | None:
     if named.get_backend_name() != "sqlite" or not named.database or named.database == ":memory:":
         return None
     return Path(named.database.removeprefix("file:"))
+
+
+def close_to_others(path: Path) -> None:
+    """Let nobody but its owner read or write a base, its log included."""
+    for rest in ("", "-wal", "-shm"):
+        with suppress(OSError):
+            path.with_name(path.name + rest).chmod(OWNER_ONLY)
+
+
+def empty_log(path: Path) -> None:
+    """Write the log beside a base into it and empty it, so that it holds no more what was deleted.
+
+    Where somebody reads or writes for too long the next time will do it.
+    """
+    address = f"{path.absolute().as_uri()}?mode=rw"
+    with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as connection:
+        connection.execute(f"PRAGMA busy_timeout={CHECKPOINT_WAIT_MS}")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 @contextmanager

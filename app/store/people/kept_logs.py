@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import delete, func, insert, select
 from sqlmodel import Session
 
+from app.store.engine.connect import erasing
 from app.store.tables import KEPT_LOG
 
 _LOG = KEPT_LOG.c
@@ -30,7 +31,8 @@ class KeptLogRecord:
 
 def add_kept_log(session: Session, record: KeptLogRecord) -> None:
     """Keep a log under an id that is new."""
-    session.connection().execute(insert(KEPT_LOG).values(**asdict(record)))
+    with erasing(session) as connection:
+        connection.execute(insert(KEPT_LOG).values(**asdict(record)))
 
 
 def find_kept_log(session: Session, key: str, now: datetime) -> KeptLogRecord | None:
@@ -42,12 +44,14 @@ def find_kept_log(session: Session, key: str, now: datetime) -> KeptLogRecord | 
 def delete_kept_log(session: Session, key: str, delete_key: str) -> bool:
     """Delete the log under this id if the hash is that of its delete link; whether there was one."""
     is_it = (_LOG.id == key) & (_LOG.delete_key == delete_key)
-    return session.connection().execute(delete(KEPT_LOG).where(is_it)).rowcount > 0
+    with erasing(session) as connection:
+        return connection.execute(delete(KEPT_LOG).where(is_it)).rowcount > 0
 
 
 def purge_kept_logs(session: Session, now: datetime) -> int:
     """Delete the logs whose time is over; how many they were."""
-    return session.connection().execute(delete(KEPT_LOG).where(_LOG.expires_at <= now)).rowcount
+    with erasing(session) as connection:
+        return connection.execute(delete(KEPT_LOG).where(_LOG.expires_at <= now)).rowcount
 
 
 def sum_kept_logs(session: Session, owner: str | None = None) -> tuple[int, int]:

@@ -7,12 +7,13 @@ here: a page of another site must not reach a server on somebody's own machine t
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -34,6 +35,10 @@ _REFUSALS = {
     413: f"A message may have {BODY_LIMIT_BYTES // 1048576} MiB. Cut the log's start.",
     421: "The server is not known by this name; TRIAGE_PUBLIC_HOSTS must hold it.",
 }
+
+
+_REPEATING = frozenset({"Validation error", "Parse error", "Unknown resource", "Unknown prompt"})
+"""How messages of the library begin that go on with the caller's own words."""
 
 
 class McpDoor:
@@ -75,7 +80,45 @@ async def speaking(services: Services) -> AsyncIterator[ASGIApp]:
         transport_security=allowed(services.settings.public_hosts),
     )
     async with server.session_manager.run():
-        yield StreamableHTTPASGIApp(server.session_manager)
+        yield _PlainErrors(StreamableHTTPASGIApp(server.session_manager))
+
+
+class _PlainErrors:
+    """ASGI: the library's errors without what the caller sent, which may be a line of a log."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the call on; its answer is one JSON document."""
+        start: Message | None = None
+
+        async def send_plain(message: Message) -> None:
+            nonlocal start
+            if message["type"] == "http.response.start":
+                start = message
+                return
+            if start is not None:
+                message = {**message, "body": _without_input(message.get("body", b""))}
+                MutableHeaders(scope=start)["Content-Length"] = str(len(message["body"]))
+                await send(start)
+                start = None
+            await send(message)
+
+        await self._app(scope, receive, send_plain)
+
+
+def _without_input(content: bytes) -> bytes:
+    if b'"error":{' not in content:  # in a text its quotes would be escaped
+        return content
+    answer = json.loads(content)
+    if "error" not in answer:  # a schema has such a field
+        return content
+    answer["error"].pop("data", None)
+    noun, is_cut, _ = answer["error"]["message"].partition(": ")
+    if is_cut and noun in _REPEATING:
+        answer["error"]["message"] = f"{noun}."
+    return json.dumps(answer).encode()
 
 
 def allowed(public_hosts: Sequence[str]) -> TransportSecuritySettings:

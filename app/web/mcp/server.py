@@ -62,7 +62,7 @@ class TriageServer(MCPServer[Any]):
                 raise ToolError(_one_line(cause)) from cause
             if is_broken:
                 raise UnexpectedToolError("The tool failed on this call; the fault is in its log.") from cause
-            raise
+            raise ToolError("There is no such tool: tools/list names them.") from None
 
     async def read_resource(self, uri: Any, context: Any = None) -> Iterable[Any] | InputRequiredResult:
         """Read a resource.

@@ -433,3 +433,29 @@ def test_calls_are_counted_under_their_route(url: str) -> None:
     assert (
         'triage_requests_total{route="/mcp",status="200"}' in httpx.get(url.replace("/mcp", "/metrics")).text
     )
+
+
+SENT = "A-Line-Of-A-Log"
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tools/call", {"name": SENT, "arguments": {}}),
+        ("tools/call", {"name": "diagnose_log", "arguments": {"log": [SENT], SENT: 1}}),
+        ("tools/call", {"name": [SENT]}),
+        ("resources/read", {"uri": f"vllm-triage://issues/{SENT}"}),
+        ("resources/read", {"uri": f"vllm-triage://repos/{SENT}/{SENT}/issues/1"}),
+        ("resources/read", {"uri": f"other://{SENT}"}),
+        ("prompts/get", {"name": SENT}),
+        (SENT, {SENT: SENT}),
+        ([SENT], {}),
+    ],
+)
+def test_no_refusal_repeats_what_was_sent(url: str, method: Any, params: dict[str, Any]) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    answer = httpx.post(url, json=message, headers=HEADERS, trust_env=False)
+
+    assert "rror" in answer.text
+    assert SENT not in answer.text
+    assert int(answer.headers["content-length"]) == len(answer.content)
