@@ -167,6 +167,10 @@ class Settings(BaseSettings):
     public_hosts: Annotated[Words, AfterValidator(_host_names)] = Field(
         (), description="names by which others reach this server, comma-separated: /mcp answers to no other"
     )
+    cross_origin: bool | None = Field(
+        None,
+        description="whether pages of any site may read answers; where not set, with public hosts only",
+    )
     keep_days: int = Field(30, ge=1, le=3650, description="days a kept log stays")
     rate_limit: Annotated[str, AfterValidator(_rate)] = Field(
         "120/minute", description="requests of one client without an API key, per process; `off` for no limit"
@@ -177,6 +181,11 @@ class Settings(BaseSettings):
     trusted_proxies: Annotated[Words, AfterValidator(_networks)] = Field(
         (), description="addresses or networks of proxies whose X-Forwarded-For is believed, comma-separated"
     )
+
+    @property
+    def is_cross_origin(self) -> bool:
+        """Whether pages of any site may read answers, and so carry those of a closed network out of it."""
+        return bool(self.public_hosts) if self.cross_origin is None else self.cross_origin
 
     @property
     def default_repo(self) -> str:

@@ -143,7 +143,8 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
     app.add_middleware(ConditionalReads)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=COMPRESSION)
     app.add_middleware(LimitRequests, anonymous=settings.rate_limit, keys=settings.api_keys)
-    app.add_middleware(CrossOrigin)
+    if settings.is_cross_origin:
+        app.add_middleware(CrossOrigin)
     app.add_middleware(ForwardedClient, trusted=settings.trusted_proxies)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(LimitReceiving)

@@ -1,8 +1,8 @@
 """What pages of other origins may do here.
 
-They may read public answers and diagnose, never with credentials. Judgements, votes, deliveries and pages are
-left to their own origin. A form counts only if one of our own pages sent it: a browser says which origin a
-form comes from, in `Sec-Fetch-Site` or `Origin`; a program that is no browser sends neither.
+Where the service is public they may read answers and diagnose, never with credentials. Judgements, votes,
+deliveries and pages are left to their own origin. A form counts only if one of our own pages sent it: a
+browser says which origin a form comes from, in `Sec-Fetch-Site` or `Origin`; other programs send neither.
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from fastapi.testclient import TestClient
 
+from app.config import Settings
+from app.main import create_app
+from app.store.session import Store
 from tests.rows import over_rows
 
 ORIGIN = {"origin": "https://bot.example"}
@@ -26,6 +29,30 @@ CLOSED = [
     ("POST", "/mcp"),
     ("GET", "/metrics"),
 ]
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return settings.model_copy(update={"public_hosts": ("testserver",)})
+
+
+@pytest.mark.parametrize(
+    ("public", "chosen", "is_open"),
+    [
+        ((), None, False),
+        ((), True, True),
+        (("triage.example.org",), None, True),
+        (("triage.example.org",), False, False),
+    ],
+)
+def test_other_origins_read_a_public_service_only(
+    settings: Settings, store: Store, public: tuple[str, ...], chosen: bool | None, is_open: bool
+) -> None:
+    asked = settings.model_copy(update={"public_hosts": public, "cross_origin": chosen})
+    with TestClient(create_app(asked, store)) as client:
+        headers = client.get("/api/v1/regressions", headers=ORIGIN).headers
+
+    assert ("access-control-allow-origin" in headers) is is_open
 
 
 @over_rows(("method", "path"), OPEN)

@@ -230,7 +230,7 @@ def test_counting_costs_little() -> None:
 
 
 def test_the_application_refuses_with_a_problem_and_with_a_page(settings: Settings, store: Store) -> None:
-    tight = settings.model_copy(update={"rate_limit": "1/minute"})
+    tight = settings.model_copy(update={"rate_limit": "1/minute", "cross_origin": True})
     with TestClient(create_app(tight, store), client=(PEER, 1)) as client:
         assert client.get("/api/v1/regressions").headers["ratelimit"].startswith('"anonymous";r=0;t=')
         refused = client.get("/api/v1/regressions", headers={"origin": "https://bot.example"})
