@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 
 from anyio.to_thread import current_default_thread_limiter
@@ -20,7 +21,7 @@ from app.paths import static_dir
 from app.store.engine.data_version import DataVersion
 from app.store.session import Store, open_store
 from app.web.answers import openapi, problems
-from app.web.deps import AnswerCache, Services
+from app.web.deps import WRITE_WAIT_S, AnswerCache, Services
 from app.web.headers import SecurityHeaders
 from app.web.mcp import http as mcp_http
 from app.web.middleware import metrics
@@ -30,6 +31,7 @@ from app.web.middleware.conditional import ConditionalReads
 from app.web.middleware.origins import CrossOrigin
 from app.web.middleware.rate_limits import LimitRequests
 from app.web.middleware.request_log import WatchRequests
+from app.web.middleware.turns import TakeTurns
 from app.web.routes import (
     clusters,
     diagnose,
@@ -145,9 +147,10 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
     app.add_middleware(LimitRequests, anonymous=settings.rate_limit, keys=settings.api_keys)
     if settings.is_cross_origin:
         app.add_middleware(CrossOrigin)
-    app.add_middleware(ForwardedClient, trusted=settings.trusted_proxies)
-    app.add_middleware(SecurityHeaders)
+    app.add_middleware(TakeTurns)
     app.add_middleware(LimitReceiving)
+    app.add_middleware(SecurityHeaders)
+    app.add_middleware(ForwardedClient, trusted=settings.trusted_proxies)
     app.add_middleware(WatchRequests, metrics=app.state.metrics)
 
 
@@ -161,7 +164,10 @@ def _at_work(
     """
     state, settings = app.state, app.state.settings
     data_version = DataVersion(store.engine)
-    state.services = Services(settings, store, AnswerCache(data_version.current), state.metrics.count_verdict)
+    impatient = replace(store, write_wait_s=WRITE_WAIT_S)
+    state.services = Services(
+        settings, impatient, AnswerCache(data_version.current), state.metrics.count_verdict
+    )
     state.intake = Intake(partial(take, store, settings.repo))
     state.fetcher = Fetcher(partial(fetch, settings, store))
     state.metrics.watch(store, settings.repo, state.intake.waiting_bytes)

@@ -14,6 +14,7 @@ from sqlmodel import Session
 
 from app.errors import StoreError
 from app.store.engine.connect import is_sqlite, open_engine, reader_of, writer_of
+from app.store.engine.data_version import Kind, note_change
 from app.store.engine.errors import explain
 from app.store.engine.sqlite_file import empty_log, sqlite_file
 
@@ -23,20 +24,29 @@ _REMEMBERED = "remembered"
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """An open archive; safe to share between threads. Close it when done."""
+    """An open archive; safe to share between threads. Close it when done.
+
+    `write_wait_s` is how long a writer waits for another one; see `writer_of`.
+    """
 
     engine: Engine
+    write_wait_s: float | None = None
 
     @contextmanager
-    def unit_of_work(self) -> Iterator[Session]:
+    def unit_of_work(self, *, changes: Kind | None = "content") -> Iterator[Session]:
         """A session that may write; all of it is committed at the end, or none of it.
+
+        Args:
+            changes: what answers that are kept must be asked for anew; see `DataVersion`.
 
         Raises:
             StoreError: the database refused (locked for too long, disk full, gone).
         """
         try:
-            with Session(writer_of(self.engine), expire_on_commit=False) as session:
+            with Session(writer_of(self.engine, self.write_wait_s), expire_on_commit=False) as session:
                 yield session
+                if changes is not None and session.in_transaction():
+                    note_change(session, changes)
                 session.commit()
         except (DBAPIError, PoolTimeoutError) as error:
             raise StoreError(f"the database refused: {explain(error)}") from error

@@ -44,7 +44,9 @@ BODY_LIMIT_BYTES = {
 
 _FIELD_COUNT_MAX = 20
 _STEP = 1 << 20
-"""Bytes of a urlencoded form that are decoded at a time."""
+"""How much of a body is looked at at a time, where more would need many times its size."""
+PARTS_MAX = 100_000
+_PARTS = ",[{"
 
 Fields = dict[str, Any]
 Model = TypeVar("Model", bound=BaseModel)
@@ -230,7 +232,27 @@ def _clean_value(name: str, value: Any) -> Any:
     return clean_log(value)
 
 
+def check_structure(text: str) -> None:
+    """Refuse JSON of more parts than any caller has to send, before any are made of it.
+
+    Raises:
+        MalformedError: too many objects, lists and entries.
+    """
+    if sum(map(text.count, _PARTS)) <= PARTS_MAX:  # those in strings too
+        return
+    parts, rest, is_inside = 0, "", False
+    for start in range(0, len(text), _STEP):
+        step = (rest + text[start : start + _STEP]).replace("\\\\", "").replace('\\"', "")
+        rest = "\\" * step.endswith("\\")
+        pieces = step.removesuffix(rest).split('"')
+        parts += sum(piece.count(part) for piece in pieces[is_inside::2] for part in _PARTS)
+        is_inside ^= len(pieces) % 2 == 0
+    if parts > PARTS_MAX:
+        raise MalformedError(f"The JSON has over {PARTS_MAX:,} entries.")
+
+
 def _parse_json(text: str) -> Fields:
+    check_structure(text)
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_number)
     except MalformedError:

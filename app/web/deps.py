@@ -6,41 +6,57 @@ import hmac
 import math
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast
 
+from anyio import CapacityLimiter, fail_after
+from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from app.config import Settings
-from app.errors import TriageError
+from app.errors import StoreError, TriageError
+from app.knowledge.cluster.view import view_cluster
 from app.knowledge.freshness import Overview, overview
+from app.store.engine.data_version import Kind
 from app.store.session import Store
 
 Asked = ParamSpec("Asked")
 Found = TypeVar("Found")
 
+CONTENT: tuple[Kind, ...] = ("content",)
 ENTRIES_MAX = 256
 """Kept answers; some tens of megabytes of the largest."""
 OVERVIEW_AGE_MAX_S = 60.0
+WRITERS = 4
+WRITE_WAIT_S = 2.0
+"""How long who writes waits for one of so many threads, and then for the lock that all processes share."""
 
 
 class AnswerCache:
     """The answers of one process over one store; the one that was not asked for longest goes first.
 
     Args:
-        data_version: gives a token that changes with every commit, see `app.store.engine.data_version`.
+        data_version: gives a token of the data as it is, see `app.store.engine.data_version`.
         entries_max: how many answers are kept, those of former versions included.
     """
 
-    def __init__(self, data_version: Callable[[], str], *, entries_max: int = ENTRIES_MAX) -> None:
+    def __init__(self, data_version: Callable[..., str], *, entries_max: int = ENTRIES_MAX) -> None:
         self._data_version = data_version
         self._ask = lru_cache(entries_max)(_ask)
 
-    def answer(self, question: partial[Found], *, max_age_s: float = math.inf) -> Found:
-        """What the question answers; its function and arguments, which must be hashable, are the key."""
-        when = self._data_version(), time.monotonic() // max_age_s
+    def answer(
+        self, question: partial[Found], *, kinds: tuple[Kind, ...] = CONTENT, max_age_s: float = math.inf
+    ) -> Found:
+        """What the question answers; its function and arguments, which must be hashable, are the key.
+
+        Args:
+            question: a function and its arguments.
+            kinds: of the data that the answer depends on.
+            max_age_s: how old it may be.
+        """
+        when = self._data_version(*kinds), time.monotonic() // max_age_s
         named = tuple(sorted(question.keywords.items()))
         found: Found = self._ask(when, question.func, question.args, named)
         return found
@@ -62,6 +78,7 @@ class Services:
     store: Store
     cache: AnswerCache | None = None
     count_verdict: Callable[[str], None] = lambda _verdict: None
+    writers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(WRITERS))
 
     @property
     def default_repo(self) -> str:
@@ -74,13 +91,33 @@ class Services:
         *args: Asked.args,
         **options: Asked.kwargs,
     ) -> Found:
-        """What `question` answers over the store, kept until anything is written.
+        """What `question` answers over the store, kept until what it depends on is written.
 
         The answer must depend on nothing but the arguments, which are hashable, and the store.
         """
         if self.cache is None:
             return question(self.store, *args, **options)
-        return self.cache.answer(partial(question, self.store, *args, **options))
+        kinds = ("content", "votes") if question is view_cluster else CONTENT
+        return self.cache.answer(partial(question, self.store, *args, **options), kinds=kinds)
+
+    async def write(
+        self, work: Callable[Concatenate[Store, Asked], Found], *args: Asked.args, **options: Asked.kwargs
+    ) -> Found:
+        """What `work` answers; writers wait for each other in threads of their own, and not for long.
+
+        Raises:
+            StoreError: it cannot be written, or too many wait for that; and what `work` raises.
+        """
+        thread = CapacityLimiter(1)
+        try:
+            with fail_after(WRITE_WAIT_S):
+                await self.writers.acquire_on_behalf_of(thread)
+        except TimeoutError:
+            raise StoreError("other writers wait already") from None
+        try:
+            return await run_sync(partial(work, self.store, *args, **options), limiter=thread)
+        finally:
+            self.writers.release_on_behalf_of(thread)
 
     def overview(self, repo: str) -> Overview:
         """The repository's overview; it states how old the data is, so it is kept for a minute at most."""

@@ -56,7 +56,7 @@ class Asked:
     def __init__(self, **options: Any) -> None:
         self.version = 0
         self.asked: list[Any] = []
-        self.cache = AnswerCache(lambda: str(self.version), **options)
+        self.cache = AnswerCache(lambda *_kinds: str(self.version), **options)
 
     def __call__(self, repo: str, max_age_s: float = 60.0, **named: Any) -> Any:
         return self.cache.answer(partial(self._answer, STORE, repo, **named), max_age_s=max_age_s)

@@ -92,7 +92,7 @@ def keep_log(store: Store, found: DiagnosedLog, *, client: str, days: int, yours
         "line_count": count_lines(found.masked_log),
         "yours": yours,
     }
-    with store.unit_of_work() as session:
+    with store.unit_of_work(changes=None) as session:
         purge_kept_logs(session, now)
         owner = hmac.new(make_secret(session, _KEY), client.encode(), "sha256").hexdigest()
         record = KeptLogRecord(
@@ -157,7 +157,7 @@ def forget_log(store: Store, key: str, delete_secret: str) -> None:
     Raises:
         NotFoundError: there is none, or the secret is not that of its delete link.
     """
-    with store.unit_of_work() as session:
+    with store.unit_of_work(changes=None) as session:
         if not delete_kept_log(session, key, _hash(delete_secret)):
             raise NotFoundError(_GONE)
     store.leave_no_trace()

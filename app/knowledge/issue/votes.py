@@ -44,7 +44,7 @@ def vote(store: Store, repo: str, number: int, signal: Signal, value: Vote, *, c
     Raises:
         NotFoundError: the issue is not stored.
     """
-    with store.unit_of_work() as session:
+    with store.unit_of_work(changes="votes") as session:
         repo_id, _ = get_issue(session, repo, number)
         visitor = _visitor(make_secret(session, _KEY), repo, number, client)
         save_vote(session, repo_id, number, signal, visitor, value)

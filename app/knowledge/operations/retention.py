@@ -32,7 +32,7 @@ class Forgotten:
 
 def forget_old(store: Store) -> Forgotten:
     """Delete what is past its time."""
-    with store.unit_of_work() as session:
+    with store.unit_of_work(changes=None) as session:
         forgotten = Forgotten(
             kept_logs=purge_kept_logs(session, datetime.now(UTC)),
             deliveries=purge_deliveries(session),

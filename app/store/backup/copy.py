@@ -83,7 +83,7 @@ def copy_rows(
     source: Store, target: Store, report: Report = no_report, *, replacing: bool = False
 ) -> dict[str, int]:
     """As `copy_base`, for two bases of one schema, whichever it is, that nobody else writes to."""
-    with source.reading() as reading, target.unit_of_work() as writing:
+    with source.reading() as reading, target.unit_of_work(changes=None) as writing:
         old, new = reading.connection(), writing.connection()
         tables = tables_in(old)
         names = [table.name for table in tables]

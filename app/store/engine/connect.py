@@ -106,6 +106,7 @@ def _open_postgresql(url: URL) -> Engine:
         raise StoreError("TRIAGE_DATABASE_URL names an engine that is not known") from None
     if engine.dialect.name == "postgresql":
         event.listen(engine, "connect", _set_up_postgresql)
+        event.listen(engine, "begin", _begin_postgresql)
     return engine
 
 
@@ -116,6 +117,12 @@ def _set_up_postgresql(connection: Any, _record: Any) -> None:
 
     for dumper in (Int8Dumper, Int8BinaryDumper):
         connection.adapters.register_dumper(int, dumper)
+
+
+def _begin_postgresql(connection: Connection) -> None:
+    wait_s = connection.get_execution_options().get("write_wait_s")
+    if wait_s is not None:
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{wait_s * 1000:.0f}ms'")
 
 
 def own_name() -> str:
@@ -138,9 +145,13 @@ def reader_of(engine: Engine) -> Engine:
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
-def writer_of(engine: Engine) -> Engine:
-    """The engine for those who write: on SQLite they begin as a writer, and wait for their turn at once."""
-    return engine.execution_options(writes=True)
+def writer_of(engine: Engine, wait_s: float | None = None) -> Engine:
+    """The engine for those who write: on SQLite they begin as a writer, and wait for their turn at once.
+
+    Args:
+        wait_s: how long for another writer; without it as long as a program does that nobody waits for.
+    """
+    return engine.execution_options(writes=True, write_wait_s=wait_s)
 
 
 def _open_sqlite(database_url: str, file: str | None) -> Engine:
@@ -188,8 +199,14 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     # A writer that upgrades from a read lock cannot wait for another writer; it must begin as one.
-    writes = connection.get_execution_options().get("writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    options = connection.get_execution_options()
+    if not options.get("writes", False):
+        connection.exec_driver_sql("BEGIN")
+        return
+    wait_s = options.get("write_wait_s")
+    wait_ms = BUSY_TIMEOUT_MS if wait_s is None else min(round(wait_s * 1000), BUSY_TIMEOUT_MS)
+    connection.exec_driver_sql(f"PRAGMA busy_timeout={wait_ms}")
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def rows_in_parts(

@@ -1,8 +1,7 @@
-"""Whether anything was written to a base since it was last asked, answered in microseconds.
+"""Whether data of a kind was written to a base since it was last asked, answered in microseconds.
 
-For those who keep an answer for as long as the data is the same. On SQLite it is `PRAGMA data_version` of
-one connection that never writes (https://www.sqlite.org/pragma.html#pragma_data_version); on PostgreSQL the
-present snapshot, which every transaction that writes moves on and none that only reads.
+For those who keep an answer for as long as the data is the same: each transaction that writes puts a new
+random token in place of the former one of its kind.
 """
 
 from __future__ import annotations
@@ -10,14 +9,28 @@ from __future__ import annotations
 import sqlite3
 import threading
 from contextlib import suppress
+from secrets import token_bytes
+from typing import Literal
 
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlmodel import Session
 
 from app.errors import StoreError
-from app.store.engine.connect import is_sqlite
+from app.store.engine.connect import is_sqlite, upsert
 from app.store.engine.errors import explain
+from app.store.tables import SECRET
+
+Kind = Literal["content", "votes"]
+"""What comes from GitHub, judgements included; and what visitors vote, which few answers depend on."""
+_NAME = "data of kind "
+_QUERY = f"SELECT name, value FROM secret WHERE name LIKE '{_NAME}%' ORDER BY name"  # noqa: S608
+
+
+def note_change(session: Session, kind: Kind) -> None:
+    """Data of this kind is another once the session commits."""
+    upsert(session, SECRET, [{"name": _NAME + kind, "value": token_bytes(8)}], keys=("name",))
 
 
 class DataVersion:
@@ -28,12 +41,16 @@ class DataVersion:
         self._guard = threading.Lock()
         self._connection: Connection | None = None
 
-    def current(self) -> str:
-        """A token that changes with every commit.
+    def current(self, *kinds: Kind) -> str:
+        """A token that changes with every commit of data of these kinds.
 
         Raises:
             StoreError: the database cannot be read.
         """
+        tokens = self._tokens()
+        return " ".join(tokens.get(kind, "") for kind in kinds)
+
+    def _tokens(self) -> dict[str, str]:
         with suppress(DBAPIError, sqlite3.Error), self._guard:
             return self._ask()
         self.close()  # the server was restarted, perhaps: once more over a new connection
@@ -50,10 +67,12 @@ class DataVersion:
                 connection, self._connection = self._connection, None
                 connection.close()
 
-    def _ask(self) -> str:
+    def _ask(self) -> dict[str, str]:
         if self._connection is None:
             self._connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         if is_sqlite(self._engine):  # past the layer that would begin a transaction, whose view stays
             driver = self._connection.connection.driver_connection
-            return str(driver.execute("PRAGMA data_version").fetchone()[0]) if driver is not None else ""
-        return str(self._connection.execute(text("SELECT pg_current_snapshot()::text")).scalar())
+            rows = driver.execute(_QUERY).fetchall() if driver is not None else []
+        else:
+            rows = self._connection.execute(text(_QUERY)).fetchall()
+        return {name.removeprefix(_NAME): bytes(value).hex() for name, value in rows}

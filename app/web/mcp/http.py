@@ -13,12 +13,14 @@ from contextlib import asynccontextmanager
 
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.web.answers.problems import answer_problem
+from app.web.body import MalformedError, check_structure, read_limited
 from app.web.deps import Services
 from app.web.mcp.server import build_server
 
@@ -41,6 +43,20 @@ _REPEATING = frozenset({"Validation error", "Parse error", "Unknown resource", "
 """How messages of the library begin that go on with the caller's own words."""
 
 
+def _check(content: bytes) -> None:
+    """Refuse what the library, which parses it on the event loop, would make too much of.
+
+    Raises:
+        MalformedError: it is not UTF-8, or has too many parts.
+    """
+    try:
+        check_structure(content.decode())
+    except UnicodeDecodeError:
+        raise MalformedError("A message is UTF-8.") from None
+    if b"\0" in content:  # the library's parser takes it for UTF-16, in which quotes stand elsewhere
+        raise MalformedError("A message is UTF-8.")
+
+
 class McpDoor:
     """ASGI endpoint: passes calls to the opened server; its bare refusals become problems."""
 
@@ -58,8 +74,20 @@ class McpDoor:
                 await send(message)
 
         if not refused:
+            content: bytes | None
+            content = await read_limited(Request(scope, receive), BODY_LIMIT_BYTES, _REFUSALS[413])
+            await run_in_threadpool(_check, content)
+
+            async def receive_again() -> Message:
+                nonlocal content
+                if content is None:
+                    return await receive()
+                message = {"type": "http.request", "body": content, "more_body": False}
+                content = None
+                return message
+
             speaker: ASGIApp = scope["app"].state.mcp
-            await speaker(scope, receive, send_unless_bare)
+            await speaker(scope, receive_again, send_unless_bare)
         if refused:
             headers = {"Allow": "POST"} if refused == 405 else None
             answer = answer_problem(Request(scope), refused, _REFUSALS[refused], headers=headers)

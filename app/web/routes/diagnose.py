@@ -153,9 +153,9 @@ def ask_to_delete(key: str, secret: str, services: ServicesDep) -> HTMLResponse:
 
 
 @router.post("/d/{key}/delete/{secret}", include_in_schema=False)
-def delete(key: str, secret: str, services: ServicesDep) -> HTMLResponse:
+async def delete(key: str, secret: str, services: ServicesDep) -> HTMLResponse:
     """Delete a kept log."""
-    forget_log(services.store, key, secret)
+    await services.write(forget_log, key, secret)
     return render_page("kept_delete.html", headers=HEADERS, kept=None, action="", is_gone=True)
 
 

@@ -52,12 +52,12 @@ Sent = Annotated[JudgementRequest, Depends(json_reader(JudgementRequest, BODY_LI
     | {200: {"model": Judgement, "description": "It was in force already."}},
     openapi_extra=json_body(JudgementRequest.model_json_schema()),
 )
-def post_judgement(asked: Sent, services: ServicesDep, response: Response) -> Judgement:
+async def post_judgement(asked: Sent, services: ServicesDep, response: Response) -> Judgement:
     """Put a judgement in force, in place of the pair's former one."""
     repo = asked.repo or services.default_repo
     if repo not in services.settings.repo:
         raise NotFoundError(f"{repo} is not one of the repositories kept here.")
-    judgement, is_new = judge(services.store, repo, asked.a, asked.b, asked.verdict, asked.note)
+    judgement, is_new = await services.write(judge, repo, asked.a, asked.b, asked.verdict, asked.note)
     response.status_code = 201 if is_new else 200
     return judgement
 
@@ -88,8 +88,8 @@ def get_judgements(
     summary="Take a judgement back; it stays in the audit trail",
     responses=problems(401, 403, 404),
 )
-def delete_judgement(
+async def delete_judgement(
     judgement_id: Annotated[int, Path(alias="id", ge=1, le=NUMBER_MAX)], services: ServicesDep
 ) -> Judgement:
     """The judgement as it ended; undoing it again changes nothing."""
-    return undo(services.store, services.settings.repo, judgement_id)
+    return await services.write(undo, services.settings.repo, judgement_id)

@@ -48,8 +48,8 @@ def asset(name: Asset) -> FileResponse:
 
 
 @router.get("/healthz", operation_id="healthz", summary="The process answers")
-def healthz() -> Alive:
-    """Alive; looks at nothing else."""
+async def healthz() -> Alive:
+    """Alive; looks at nothing else, and waits for no thread."""
     return Alive(version=__version__)
 
 

@@ -61,21 +61,21 @@ FormVote = Annotated[VoteRequest, Depends(_form_vote)]
     responses=problems(400, 404, 413, 415),
     openapi_extra=json_body(VoteRequest.model_json_schema()),
 )
-def post_vote(
+async def post_vote(
     repo: Repo, number: Number, services: ServicesDep, sent: JsonVote, client: ClientDep
 ) -> IssueVotes:
     """Vote on a stored issue, one vote for each visitor and signal; the answer counts all votes.
 
     Visitors are distinguished by their address, of which a keyed hash is kept.
     """
-    return vote(services.store, repo, number, sent.signal, sent.value, client=client)
+    return await services.write(vote, repo, number, sent.signal, sent.value, client=client)
 
 
 @issue_routes(router, "/votes", methods=("POST",), dependencies=[Depends(require_same_origin)])
-def send_vote(
+async def send_vote(
     repo: Repo, number: Number, services: ServicesDep, sent: FormVote, client: ClientDep
 ) -> RedirectResponse:
     """The button below an issue."""
-    vote(services.store, repo, number, sent.signal, sent.value, client=client)
+    await services.write(vote, repo, number, sent.signal, sent.value, client=client)
     address = page_address(repo, number, services.default_repo)
     return RedirectResponse(f"{address}#vote", status_code=303)

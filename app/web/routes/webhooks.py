@@ -24,7 +24,7 @@ from fastapi import Depends, Header, Request
 from app.errors import NotFoundError, NotTextError, TriageError
 from app.web.answers.openapi import api_router, json_body, problems
 from app.web.answers.schemas import Taken
-from app.web.body import JSON_TYPE, MalformedError, media_type_of, read_limited
+from app.web.body import JSON_TYPE, MalformedError, check_structure, media_type_of, read_limited
 
 WAITING_MAX_BYTES = 100 * 1024 * 1024
 """Deliveries that wait for the database; thousands of the usual size."""
@@ -95,7 +95,9 @@ class Intake:
 
     def _work(self, delivery: Delivery) -> Outcome:
         try:
-            payload = json.loads(delivery.body)
+            text = delivery.body.decode()
+            check_structure(text)
+            payload = json.loads(text)
         except (ValueError, RecursionError):
             raise MalformedError("The delivery is not valid JSON.") from None
         return self._take(delivery.event, payload, delivery_id=delivery.id)

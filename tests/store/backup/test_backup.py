@@ -148,7 +148,7 @@ def test_an_old_base_is_backed_up_and_comes_back_in_the_newest_schema(
 ) -> None:
     old = open_store(empty_url)
     migrate(old, "20261122_seen_and_deliveries")
-    with old.unit_of_work() as session:
+    with old.unit_of_work(changes=None) as session:
         add_repository(session, "a/b")
     back_up(old, path)
     old.close()
@@ -182,7 +182,7 @@ def test_a_base_on_postgresql_with_rows_is_kept_unless_told_so(postgresql_store:
     fill(postgresql_store)
     first = contents(postgresql_store)
     back_up(postgresql_store, path)
-    with postgresql_store.unit_of_work() as session:
+    with postgresql_store.unit_of_work(changes=None) as session:
         save_issues(session, 1, [an_issue(999)])
     later, url = contents(postgresql_store), str(postgresql_store.engine.url)
     postgresql_store.close()

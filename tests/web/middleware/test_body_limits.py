@@ -10,7 +10,7 @@ import pytest
 
 from app.web.middleware.body_limits import CrowdedError, LimitReceiving, ReceivingLimits, TooSlowError
 
-POST = {"type": "http", "headers": [(b"content-length", b"9")]}
+POST = {"type": "http", "headers": [(b"content-length", b"9")], "client": ("192.0.2.1", 1)}
 
 
 async def reads_all(_scope: Any, receive: Any, _send: Any) -> None:
@@ -80,3 +80,36 @@ def test_waiting_for_a_client_to_hang_up_has_no_limit() -> None:
 def test_a_request_without_a_body_is_not_timed() -> None:
     limits = ReceivingLimits(pause_timeout_s=0.01)
     ask(LimitReceiving(reads_all, limits), receiving([b""], pause_s=0.05), {"type": "http", "headers": []})
+
+
+def test_one_client_holds_its_share_and_others_theirs() -> None:
+    limit = LimitReceiving(reads_all, ReceivingLimits(held_max_bytes=30, share_bytes=10))
+    with pytest.raises(CrowdedError):
+        ask(limit, receiving([b"x" * 6, b"x" * 6]))
+
+    async def both() -> None:
+        first = limit(POST, receiving([b"x" * 6, b"x"], pause_s=0.05), no_send)
+        other = limit({**POST, "client": ("192.0.2.2", 1)}, receiving([b"x" * 9], pause_s=0.05), no_send)
+        await asyncio.gather(first, other)
+
+    asyncio.run(both())
+
+
+def test_when_all_is_full_the_oldest_body_of_who_holds_most_goes() -> None:
+    async def run() -> list[Any]:
+        limit = LimitReceiving(reads_all, ReceivingLimits(held_max_bytes=20, share_bytes=16))
+
+        def sending(client: str, *parts: bytes, pause_s: float) -> Any:
+            scope = {**POST, "client": (client, 1)}
+            return limit(scope, receiving(parts, pause_s=pause_s), no_send)
+
+        return await asyncio.gather(
+            sending("192.0.2.1", b"x" * 7, b"x", pause_s=0.05),
+            sending("192.0.2.1", b"x" * 7, b"x", pause_s=0.06),
+            sending("192.0.2.2", b"x" * 9, pause_s=0.08),
+            return_exceptions=True,
+        )
+
+    oldest, newer, other = asyncio.run(run())
+    assert isinstance(oldest, CrowdedError)
+    assert (newer, other) == (None, None)
