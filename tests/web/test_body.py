@@ -20,9 +20,11 @@ from app.web.body import (
     FORM_TYPE,
     JSON_TYPE,
     MULTIPART_TYPE,
+    PARTS_MAX,
     TEXT_TYPE,
     MalformedError,
     RawBody,
+    check_structure,
     parse_body,
     read_form,
 )
@@ -242,3 +244,21 @@ def test_the_bytes_of_a_field_are_decoded_as_those_of_a_file() -> None:
     for charset in ("", "; charset=utf-8"):
         read = sent_form(f"{MULTIPART_TYPE}; boundary=xx{charset}", part + log + b"\r\n--xx--\r\n")
         assert read == {"log": "ERROR: naïve"}
+
+
+@pytest.mark.parametrize("part", ["[],", "{},", '"",', "0,"])
+def test_json_of_too_many_parts_is_refused_before_it_is_parsed(part: str) -> None:
+    with pytest.raises(MalformedError, match="entries"):
+        check_structure('{"log":"x","a":[' + part * (PARTS_MAX + 1) + "0]}")
+
+
+@pytest.mark.parametrize("padding", range(4))
+def test_marks_in_strings_are_no_parts_wherever_a_step_ends(
+    padding: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.web.body._STEP", 7)
+    monkeypatch.setattr("app.web.body.PARTS_MAX", 5)
+    value = {"log": " " * padding + '\\"[,{\\\\' * 9 + "\n", "b": '"', "c": ",\\"}
+    check_structure(json.dumps(value))
+    with pytest.raises(MalformedError):
+        check_structure(json.dumps({**value, "d": [1, 2, 3]}))

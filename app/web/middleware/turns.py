@@ -1,4 +1,4 @@
-"""Who is worked for: a few requests of one client at a time, so that others find a free thread.
+"""Who is worked for: one request of a client at a time, so that others find a free thread.
 
 A request takes its turn once its body is here, and gives it back as its answer starts. More requests of the
 client wait for each other, up to a limit; nobody else waits for them.
@@ -19,8 +19,8 @@ from app.web.middleware.body_limits import has_body
 from app.web.middleware.client import client_of
 
 AT_ONCE = 1
-"""Of one client, in one process: fewer than there are threads."""
-WAITING_MAX = 60
+"""Of one client, in one process: two would only take turns on the interpreter's lock, and keep others from it."""
+WAITING_MAX = 200
 """More than a browser or a script asks at a time."""
 FREE = frozenset({"/healthz"})
 _DETAIL = f"{WAITING_MAX} of your requests wait for an answer already. Wait for them first."

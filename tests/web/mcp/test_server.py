@@ -459,3 +459,10 @@ def test_no_refusal_repeats_what_was_sent(url: str, method: Any, params: dict[st
     assert "rror" in answer.text
     assert SENT not in answer.text
     assert int(answer.headers["content-length"]) == len(answer.content)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
+def test_a_message_of_too_many_parts_is_refused_before_it_is_parsed(url: str, encoding: str) -> None:
+    arguments = '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"a":[' + "[]," * 100_001 + "[]]}}"
+    answer = httpx.post(url, content=arguments.encode(encoding), headers=HEADERS, trust_env=False)
+    assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json")

@@ -42,7 +42,7 @@ class Room:
 
 async def started(*asking: Any) -> list[asyncio.Task[None]]:
     tasks = [asyncio.create_task(each) for each in asking]
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.02)
     return tasks
 
 

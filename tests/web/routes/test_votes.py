@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -11,6 +14,7 @@ from app.config import Settings
 from app.main import create_app
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
+from app.web.deps import WRITE_WAIT_S
 from tests.samples import an_issue
 from tests.web.conftest import REPO, TestClient
 from tests.web.routes.test_home import checked
@@ -229,3 +233,33 @@ def test_votes_are_described(client: TestClient) -> None:
     assert {"400", "404", "413", "415", "422", "503"} <= set(
         paths["/api/v1/issues/{number}/votes"]["post"]["responses"]
     )
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_while_another_program_writes_votes_are_refused_soon_and_health_and_reads_go_on(
+    client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.store.engine.connect.BUSY_TIMEOUT_MS", 500)
+    assert vote(client).status_code == 200
+    holder = sqlite3.connect(str(store.engine.url.database), isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    began = time.monotonic()
+    with ThreadPoolExecutor(6) as voters:
+        votes = [voters.submit(vote, client, who=f"192.0.2.{n}") for n in range(6)]
+        reads = [client.get(path).status_code for path in ("/healthz", "/api/v1/issues/1")]
+        is_quick = time.monotonic() - began < 0.5
+        refused = [voted.result() for voted in votes]
+    holder.close()
+    assert (reads, is_quick) == ([200, 200], True)
+    assert {answer.status_code for answer in refused} == {503}
+    assert time.monotonic() - began < 2 * WRITE_WAIT_S
+    assert vote(client, who="192.0.2.9").status_code == 200
+
+
+def test_a_vote_leaves_remembered_lists(client: TestClient) -> None:
+    cache = client.app.state.services.cache  # type: ignore[attr-defined]
+    client.get("/issues")
+    before = cache._ask.cache_info().misses
+    vote(client)
+    client.get("/issues")
+    assert cache._ask.cache_info().misses == before
