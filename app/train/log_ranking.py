@@ -2,12 +2,14 @@
 
     python -m app.train.log_ranking --database sqlite:///triage.db QUERIES.jsonl…
 
-A line of a query file: `{"query": log, "expected": [numbers], "exclude"?: [numbers], "weight"?: 1.0}`; a
-query that expects nothing teaches what "unknown" looks like. First the order is learned (logistic
-regression on differences between right and wrong candidates), then the chance (logistic regression over the
-first three), then the bands: the lowest thresholds at which, on folds that were not learned from, the first
-matches inside the band are right in 97 ("same") and 60 ("likely") of 100 and few queries that expect
-nothing get into it. All queries of one issue are in one fold.
+A line of a query file: `{"query": log, "expected": [numbers], "exclude"?: [numbers], "weight"?: 1.0,
+"group"?: name}`; a query that expects nothing teaches what "unknown" looks like, and so does a log of a known
+failure whose issues are excluded. First the order is learned (logistic regression on differences between
+right and wrong candidates), then the chance (logistic regression over the first three), then the bands: the
+lowest thresholds at which, on folds that were not learned from, the first matches inside the band are right
+in 97 ("same") and 60 ("likely") of 100 and few false ones get into it, by weight. All queries of a group (of
+one issue, where none is named) are in one fold, and nothing is learned from another with the same answer:
+logs of several releases show one failure, and a failure that was learned from is no unseen one.
 """
 
 from __future__ import annotations
@@ -24,10 +26,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
 from app.extract.reader import LogReading, read_log
-from app.match.search.agreement import UNKNOWN, Agreement, agreement_of
+from app.match.search.agreement import UNKNOWN, Agreement, find_agreements
 from app.match.search.log_query import ask_log
 from app.match.search.log_search import Candidate, find_candidates
 from app.match.search.ranking import (
+    AGAINST,
     FEATURES,
     ORDER_FEATURES,
     RankWeights,
@@ -44,19 +47,16 @@ from app.store.session import Store, open_store
 
 SAME_PRECISION = 0.97
 LIKELY_PRECISION = 0.60
-SAME_FALSE, LIKELY_FALSE = 0.02, 0.05
-"""Shares of the queries that expect nothing that may get into `same`, and into `same` or `likely`. Some of
-them have an answer that nobody noted, so none would be too strict."""
-SAME_LEAST = 0.88
-LIKELY_LEAST = 0.68
-"""A chance is not called `same` or `likely` below these, whatever the folds say."""
+SAME_FALSE, LIKELY_FALSE = 0.005, 0.02
+"""Shares of the answers, by weight, that may be falsely `same`, and falsely one of the two. Some of them are
+right though nobody noted it, so none would be too strict."""
 BAND_LEAST = 10
 """A band's precision is not judged on fewer queries."""
 RELATED_FALSE = 0.08
 """The same for an answer that is not `unknown`."""
 FLOOR = 0.001
 FOLDS = 5
-ORDER_C, CHANCE_C = 0.01, 0.1
+ORDER_C, CHANCE_C = 0.2, 0.03
 MAX_RIGHT = 3
 """Of a query's right candidates, so many are compared with all wrong ones."""
 LEARNED_FIRST = 3
@@ -67,14 +67,14 @@ LEARNED_FIRST = 3
 class LabelledQuery:
     """A query's candidates, which of them are right, and how the facts of each agree with the query's.
 
-    `group` is a number that all queries of one issue have in common.
+    `group` is what all queries of one failure have in common.
     """
 
     candidates: tuple[Candidate, ...]
     right: frozenset[Key]
     weight: float
     agreements: Mapping[Key, Agreement]
-    group: int
+    group: str
     is_common: bool
 
     @property
@@ -90,6 +90,7 @@ class FirstMatch:
     chance: float
     is_right: bool
     is_known: bool
+    weight: float = 1.0
 
 
 def read_examples(store: Store, files: Sequence[Path]) -> list[LabelledQuery]:
@@ -103,7 +104,7 @@ def read_examples(store: Store, files: Sequence[Path]) -> list[LabelledQuery]:
         with store.reading() as session:
             found = find_candidates(session, asked, exclude=excluded)
         agreements = _agreements(store, reading, [item.key for item in found])
-        group = min(expected | excluded, default=-len(examples) - 1)
+        group = str(row.get("group") or min(expected | excluded, default=-len(examples) - 1))
         right = frozenset(item.key for item in found if item.key[1] in expected)
         examples.append(
             LabelledQuery(
@@ -119,7 +120,8 @@ def _agreements(store: Store, reading: LogReading, keys: Sequence[Key]) -> dict[
         mine = [number for repo, number in keys if repo == repo_id]
         with store.reading() as session:
             facts = find_facts_without_evidence(session, repo_id, mine)
-        found |= {(repo_id, number): agreement_of(reading, facts.get(number)) for number in mine}
+            known = {(repo_id, number): own for number, own in facts.items()}
+            found |= find_agreements(session, reading, known)
     return found
 
 
@@ -150,13 +152,19 @@ def learn_chance(examples: Sequence[LabelledQuery], weights: RankWeights) -> tup
             rows.append(row)
             labels.append(right)
             importance.append(example.weight)
-    table = np.array(rows)
+    signs = np.array([-1.0 if name in AGAINST else 1.0 for name in FEATURES])
+    table = np.array(rows) * signs
     mean, spread = table.mean(axis=0), table.std(axis=0) + 1e-9
     model = LogisticRegression(C=CHANCE_C, max_iter=5000)
-    model.fit((table - mean) / spread, labels, sample_weight=importance)
+    used = np.ones(len(FEATURES), dtype=bool)
+    while True:  # what a few logs teach the wrong way round is left out, the most wrong first
+        model.fit((table - mean) / spread * used, labels, sample_weight=importance)
+        if model.coef_[0].min() >= 0:
+            break
+        used[model.coef_[0].argmin()] = False
     coefficients = model.coef_[0] / spread
     intercept = float(model.intercept_[0] - (coefficients * mean).sum())
-    return tuple(coefficients.round(5).tolist()), round(intercept, 5)
+    return tuple((coefficients * signs).round(5).tolist()), round(intercept, 5)
 
 
 def _rows(example: LabelledQuery, weights: RankWeights) -> Iterable[tuple[tuple[float, ...], bool]]:
@@ -190,12 +198,14 @@ def first_matches(examples: Sequence[LabelledQuery]) -> list[FirstMatch]:
     found: list[FirstMatch] = []
     groups = [example.group for example in examples]
     for learned, held in GroupKFold(FOLDS).split(examples, groups=groups):
-        weights = fit([examples[i] for i in learned])
+        answers = frozenset().union(*(examples[i].right for i in held))
+        weights = fit([examples[i] for i in learned if not examples[i].right & answers])
         for example in (examples[i] for i in held):
             ranked = _ranked(example, weights)
             best = ranked[0] if ranked else None
             is_right = best is not None and best.candidate.key in example.right
-            found.append(FirstMatch(best.probability if best else 0.0, is_right, example.is_known))
+            chance = best.probability if best else 0.0
+            found.append(FirstMatch(chance, is_right, example.is_known, example.weight))
     return found
 
 
@@ -211,15 +221,20 @@ def threshold(firsts: Sequence[FirstMatch], precision: float, below: float = 1.1
 
 
 def above_all_but(firsts: Sequence[FirstMatch], share: float) -> float:
-    """The chance that no more than this share of the queries that expect nothing reaches."""
-    chances = sorted((item.chance for item in firsts if not item.is_known), reverse=True)
-    return round(chances[int(share * len(chances))] + 0.0001, 4) if chances else 0.0
+    """The lowest chance from which on at most this share of all, by weight, is a false first match."""
+    wrong = sorted((item for item in firsts if not item.is_right), key=lambda item: -item.chance)
+    left = share * sum(item.weight for item in firsts)
+    for item in wrong:
+        left -= item.weight
+        if left < 0:
+            return round(item.chance + 0.0001, 4)
+    return 0.0
 
 
 def bands(firsts: Sequence[FirstMatch]) -> dict[str, float]:
     """Where each band begins."""
-    same = max(SAME_LEAST, threshold(firsts, SAME_PRECISION), above_all_but(firsts, SAME_FALSE))
-    likely = max(LIKELY_LEAST, threshold(firsts, LIKELY_PRECISION, same), above_all_but(firsts, LIKELY_FALSE))
+    same = max(threshold(firsts, SAME_PRECISION), above_all_but(firsts, SAME_FALSE))
+    likely = max(threshold(firsts, LIKELY_PRECISION, same), above_all_but(firsts, LIKELY_FALSE))
     related = min(likely, above_all_but(firsts, RELATED_FALSE))
     return {"same_from": same, "likely_from": min(likely, same), "related_from": related}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -9,10 +10,9 @@ import pytest
 from app.match.search.agreement import Agreement
 from app.match.search.log_query import PARTS
 from app.match.search.log_search import Candidate
-from app.match.search.ranking import ORDER_FEATURES, rank_candidates
+from app.match.search.ranking import AGAINST, FEATURES, ORDER_FEATURES, RankWeights, rank_candidates
+from app.train import log_ranking
 from app.train.log_ranking import (
-    LIKELY_LEAST,
-    SAME_LEAST,
     FirstMatch,
     LabelledQuery,
     above_all_but,
@@ -28,16 +28,20 @@ def a_candidate(number: int, share: float) -> Candidate:
     return Candidate((1, number), scores, shares, shares, share, (), rare=share, scarce=share)
 
 
-def an_example(group: int, *, is_known: bool) -> LabelledQuery:
+def an_example(at: int, *, is_known: bool) -> LabelledQuery:
     """A log among four issues; one holds nearly all of it if it is known, none much of it if not."""
     tops = (0.9, 0.35, 0.3, 0.25) if is_known else (0.4, 0.35, 0.3, 0.25)
-    items = tuple(a_candidate(number, share - group % 7 / 100) for number, share in enumerate(tops, 1))
-    right = frozenset({(1, 1)}) if is_known else frozenset[tuple[int, int]]()
-    agreements = {(1, 1): Agreement(signature=float(is_known))}
-    return LabelledQuery(items, right, 1.0, agreements, group, is_common=False)
+    numbers = range(10 * at + 1, 10 * at + 5)
+    items = tuple(
+        a_candidate(number, share - at % 7 / 100) for number, share in zip(numbers, tops, strict=True)
+    )
+    best = items[0].key
+    agreements = {best: Agreement(signature=float(is_known))}
+    right = frozenset({best} if is_known else ())
+    return LabelledQuery(items, right, 1.0, agreements, str(at), is_common=False)
 
 
-EXAMPLES = [an_example(group, is_known=group % 2 == 0) for group in range(40)]
+EXAMPLES = [an_example(at, is_known=at % 2 == 0) for at in range(40)]
 
 
 def firsts_of(*told: tuple[float, bool, bool]) -> list[FirstMatch]:
@@ -86,8 +90,43 @@ def test_a_band_lets_no_more_unknown_logs_in_than_it_may() -> None:
     assert sum(item.chance >= start for item in firsts) == 5
 
 
-def test_bands_are_in_order_and_not_below_their_floors() -> None:
-    told = bands(first_matches(EXAMPLES))
+def test_a_false_match_counts_by_its_weight() -> None:
+    heavy, *light = (FirstMatch(0.9 - at / 10, False, False, 1.0 if at else 50.0) for at in range(5))
 
-    assert told["related_from"] <= told["likely_from"] <= told["same_from"]
-    assert (told["same_from"] >= SAME_LEAST, told["likely_from"] >= LIKELY_LEAST) == (True, True)
+    assert above_all_but([heavy, *light], 0.5) > heavy.chance
+    assert above_all_but(light, 0.5) < light[0].chance
+
+
+def test_bands_are_in_order() -> None:
+    limits = bands(first_matches(EXAMPLES))
+
+    assert limits["related_from"] <= limits["likely_from"] <= limits["same_from"]
+
+
+def test_nothing_counts_the_wrong_way_round() -> None:
+    misleading = [
+        replace(one, agreements={one.candidates[0].key: Agreement(test=-float(one.is_known))})
+        for one in EXAMPLES
+    ]
+
+    coefficients = dict(zip(FEATURES, fit(misleading).coefficients, strict=True))
+
+    assert coefficients["foreign_test"] == 0
+    assert all(value >= 0 for name, value in coefficients.items() if name not in AGAINST)
+
+
+def test_a_failure_is_judged_by_what_other_failures_teach(monkeypatch: pytest.MonkeyPatch) -> None:
+    again = replace(EXAMPLES[0], group="a log of another release")
+    learned: list[Sequence[LabelledQuery]] = []
+
+    def remember(examples: Sequence[LabelledQuery]) -> RankWeights:
+        learned.append(examples)
+        return fit(examples)
+
+    monkeypatch.setattr(log_ranking, "fit", remember)
+    first_matches([*EXAMPLES, again])
+
+    assert {(EXAMPLES[0] in examples, again in examples) for examples in learned} == {
+        (True, True),
+        (False, False),
+    }

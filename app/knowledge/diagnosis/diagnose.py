@@ -42,7 +42,7 @@ from app.knowledge.diagnosis.shapes import (
 from app.knowledge.fix.state import fix_states, is_vllm
 from app.knowledge.remedies import rank_remedies, remedies_of
 from app.knowledge.text.masking import masked_all
-from app.match.search.agreement import agreement_of
+from app.match.search.agreement import find_agreements
 from app.match.search.log_query import ask_log
 from app.match.search.log_search import find_candidates
 from app.match.search.question_search import find_answers
@@ -211,7 +211,7 @@ def _find_matches(
         found = find_candidates(session, asked, repo_ids, exclude=exclude)
         first = order_candidates(found)[: max(limit, REFINED)]
         facts = _facts_of(session, [item.key for item in first])
-        agreements = {item.key: agreement_of(reading, facts.get(item.key)) for item in first}
+        agreements = find_agreements(session, reading, facts)
         scored = rank_candidates(first, agreements, is_common=asked.is_common)[:limit]
     floor = load_weights().floor
     return [item for item in scored if item.probability >= floor], facts

@@ -7,13 +7,17 @@ the two does not tell) to 1 (they agree).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+from sqlmodel import Session
 
 from app.extract.facts import Facts, Signature
 from app.extract.fields.gpu_names import architectures_of
 from app.extract.reader import LogReading
+from app.store.derived.facts import find_titles
 from app.store.derived.readings import value_key
+from app.store.derived.search_index import Key
 
 DISTINCTIVE_BACKENDS = ("attention", "moe", "all2all", "quantization", "kv_cache_dtype", "speculative")
 """Backends whose kernels fail alike; the others stand in nearly every log."""
@@ -22,6 +26,9 @@ PUBLISHERS = frozenset({"meta", "nvidia", "unsloth", "neuralmagic", "redhatai", 
 NEAR_VERSIONS = 3
 """Minor versions at which half of the nearness, from 1 to -1, is lost."""
 
+_TESTED = re.compile(r"\btest_\w|\btests?/|\bCI\b|\bflaky", re.IGNORECASE)
+"""In the title of an issue that reports a test, not a server."""
+_TEST_RUN = re.compile(r"\bpytest\b|\btests/|\btest_\w+\.py")
 _WORD = re.compile(r"[a-z]+")
 _MINOR = re.compile(r"v?(\d{1,4})\.(\d{1,4})")
 
@@ -30,7 +37,8 @@ _MINOR = re.compile(r"v?(\d{1,4})\.(\d{1,4})")
 class Agreement:
     """What agrees. `signature` is 1 or 0: two that differ tell nothing, an issue may hold several.
 
-    `version` falls from 1 (the same minor version) towards -1 with the distance.
+    `version` falls from 1 (the same minor version) towards -1 with the distance. `test` is -1 for an issue
+    that reports a run of vLLM's own tests, which the log is none of.
     """
 
     signature: float = 0.0
@@ -38,23 +46,38 @@ class Agreement:
     architecture: float = 0.0
     backend: float = 0.0
     version: float = 0.0
+    test: float = 0.0
 
 
 UNKNOWN = Agreement()
 """Nothing is known to agree or to differ."""
 
 
-def agreement_of(reading: LogReading, facts: Facts | None) -> Agreement:
-    """How far the log and the issue agree; `UNKNOWN` without facts."""
-    if facts is None:
-        return UNKNOWN
+def find_agreements(
+    session: Session, reading: LogReading, facts: Mapping[Key, Facts]
+) -> dict[Key, Agreement]:
+    """How far the log and the issues of these facts agree."""
+    titles = {
+        (repo_id, number): title
+        for repo_id in {key[0] for key in facts}
+        for number, title in find_titles(
+            session, repo_id, [key[1] for key in facts if key[0] == repo_id]
+        ).items()
+    }
+    return {key: agreement_of(reading, own, titles.get(key, "")) for key, own in facts.items()}
+
+
+def agreement_of(reading: LogReading, facts: Facts, title: str) -> Agreement:
+    """How far the log and the issue of this title agree."""
     mine = reading.surroundings
+    is_foreign = bool(_TESTED.search(title)) and not _TEST_RUN.search(reading.log)
     return Agreement(
         signature=float(bool(_roots(reading.signatures) & _roots(facts.signatures))),
         family=_agree(families_of(mine.models), families_of(facts.models)),
         architecture=_agree(architectures_of(mine.gpus), architectures_of(facts.gpus)),
         backend=_backends(mine, facts),
         version=_nearness(mine.versions.get("vllm"), facts.versions.get("vllm")),
+        test=-float(is_foreign),
     )
 
 

@@ -50,17 +50,25 @@ _PLACEHOLDER = pattern(r"<\w+>")
 _PLACES = pattern(r"^\s*(?:File \"|Traceback \(most|[\^~]{3,}|$)")
 """Lines of a traceback that hold no words of their own; frames are a part by themselves."""
 _QUIET = frozenset({"INFO", "DEBUG"})
+_NAME = pattern(
+    r"""[`'"‘“]([^\s`'"‘’“”]{2,60})[`'"’”]|(?:^|\s)(--[a-z][\w-]+)|: ([A-Za-z_][\w.-]{1,40})\.?$"""
+)
+"""A word in quotes, an option, or the last word behind a colon."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
     """Terms by channel and text, each with its part.
 
-    `is_common`: unlike faults share the cause's message, so it says little by itself.
+    Attributes:
+        is_common: unlike faults share the cause's message, so it says little by itself. So do the words by
+            which a request is refused: what it asked for is the fault, whoever else met them.
+        names: words by which the message says what it is about, where others say the same of something else.
     """
 
     parts: Mapping[tuple[int, str], Part]
     is_common: bool
+    names: frozenset[str] = frozenset()
 
 
 def ask_log(reading: LogReading) -> LogQuery:
@@ -68,12 +76,14 @@ def ask_log(reading: LogReading) -> LogQuery:
     errors = reading.errors
     cause = errors.cause or errors.apparent
     message = cause.message if cause is not None else ""
-    is_common = not message or bool(load_rule_set("common_errors").meeting(message))
+    is_common = (
+        not message or errors.outcome == "refused" or bool(load_rule_set("common_errors").meeting(message))
+    )
     found: dict[tuple[int, str], Part] = {}
     for part, channel, terms in _terms(reading, cause, is_common=is_common):
         for term in terms:
             found.setdefault((channel, term), part)
-    return LogQuery(found, is_common)
+    return LogQuery(found, is_common, frozenset(_names(message)))
 
 
 def _terms(
@@ -113,10 +123,20 @@ def _is_library(path: str) -> bool:
     return not package.startswith("vllm/") if installed else "/lib/python3" in path
 
 
+def _names(message: str) -> list[str]:
+    found = _NAME.finditer(_without_places(message))
+    return words_of(" ".join("".join(name.groups(default="")) for name in found))
+
+
 def _own_words(message: str) -> Iterator[str]:
-    """The words of a message without those that are one machine's: paths, hosts, ids."""
-    kept = set(words_of(_PLACEHOLDER.sub(" ", mask(message))))
+    """The words of a message without those that are one machine's."""
+    kept = set(words_of(_without_places(message)))
     return (gram for gram in grams_of([message]) if kept.issuperset(gram.split()))
+
+
+def _without_places(message: str) -> str:
+    """A message without paths, hosts, ids and numbers."""
+    return str(_PLACEHOLDER.sub(" ", mask(message)))
 
 
 def _lines(

@@ -59,6 +59,7 @@ class Candidate:
         share: the same of all parts together, but for the title, which says it otherwise.
         shared: channel, text and weight of the weightiest shared terms.
         rare, scarce: the share of the query's words that so few issues hold.
+        names: the share of the message's names that this issue holds; all where it has none.
         crowd: how many issues, missing from a small base, would share its part of the error as well.
     """
 
@@ -70,6 +71,7 @@ class Candidate:
     shared: Sequence[tuple[int, str, float]]
     rare: float = NO_SUCH_WORDS
     scarce: float = NO_SUCH_WORDS
+    names: float = 1.0
     crowd: float = 0.0
 
 
@@ -97,7 +99,7 @@ def find_candidates(
     gains = known.weights * _SEEDS[parts]
     rows = find_postings(session, _affordable(known, gains))
     keys = heaviest_holders(rows, known.ids, gains, limit=CANDIDATES, repo_ids=repo_ids, exclude=exclude)
-    return _score(find_profiles(session, keys), known, parts, whole)
+    return _score(find_profiles(session, keys), known, parts, whole, asked.names)
 
 
 def _parts_of(asked: LogQuery, query: Query) -> np.ndarray:
@@ -117,7 +119,11 @@ def _affordable(known: Query, gains: np.ndarray) -> list[int]:
 
 
 def _score(
-    profiles: Mapping[Key, Profile], known: Query, parts: np.ndarray, whole: np.ndarray
+    profiles: Mapping[Key, Profile],
+    known: Query,
+    parts: np.ndarray,
+    whole: np.ndarray,
+    names: Collection[str],
 ) -> list[Candidate]:
     """What each profile shares with the query, of which `known` are the terms that any issue holds."""
     size = len(profiles)
@@ -136,6 +142,8 @@ def _score(
     counted = np.bincount(of * _KINDS + rarities[at], minlength=size * _KINDS).reshape(-1, _KINDS)
     words = _share(counted, np.bincount(rarities, minlength=_KINDS), NO_SUCH_WORDS)
     crowds = _crowds(at, of, known, size)
+    is_name = np.isin(known.texts, list(names)) & (known.channels == TEXT)
+    named = np.bincount(of, is_name[at], size) / max(len(names), 1) if names else np.ones(size)
     starts = np.searchsorted(of, np.arange(size + 1))
     return [
         Candidate(
@@ -147,6 +155,7 @@ def _score(
             tuple(known.heaviest(at[starts[i] : starts[i + 1]])[:SHARED_MAX]),
             float(words[i, _RARE]),
             float(words[i, _SCARCE]),
+            float(named[i]),
             crowds[i],
         )
         for i, key in enumerate(profiles)

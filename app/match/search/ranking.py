@@ -42,12 +42,18 @@ FEATURES = (
     "rare_words",
     "lead",
     "same_signature",
+    "other_names",
+    "foreign_test",
 )
 """What the chance is told by. `specific`: the cause's message is none that unlike faults share, `common`:
 it is; `cause`: the share of its words; `long`: the share above `MOST` of those words that any issue holds,
 times what the shared ones tell; `share`: of all that the log asks for, `everything`: the same above `MOST`;
-`lead`: how far the first is ahead of the next. Few, since more of them fit the logs that were learned from
-better and all others worse."""
+`lead`: how far the first is ahead of the next; `other_names`: the share of the message's names that the issue
+lacks; `foreign_test`: it reports a test. Few, since more of them fit the logs that were learned from better
+and all others worse."""
+
+AGAINST = frozenset({"other_names", "foreign_test"})
+"""The features that count against a match; all others count for it, whatever a few logs teach."""
 
 MOST = 0.7
 ENOUGH = 0.6
@@ -158,6 +164,8 @@ def features_of(
         candidate.rare,
         math.log1p(LEAD_SCALE * max(lead, 0.0)),
         agreement.signature,
+        specific * (1 - candidate.names),
+        -agreement.test,
     )
 
 

@@ -8,6 +8,7 @@ from app.extract.facts import Facts, Signature
 from app.extract.reader import LogReading, read_log
 from app.match.search.agreement import UNKNOWN, agreement_of, model_family
 
+TITLE = "[Bug]: No memory left"
 LOG = """INFO 11-20 10:00:01 [api_server.py:1289] vLLM API server version 0.11.2
 (EngineCore pid=1) Traceback (most recent call last):
 (EngineCore pid=1)   File "/usr/lib/python3.12/site-packages/vllm/v1/core/kv_cache_utils.py", line 7, in check
@@ -26,25 +27,34 @@ def some_facts(**told: object) -> Facts:
     return Facts.model_validate({"number": 7, "is_failure": True, "failure_kind": "crash", **told})
 
 
-def test_without_facts_nothing_is_known() -> None:
-    assert agreement_of(read_log(LOG), None) == UNKNOWN
+@pytest.mark.parametrize(
+    ("title", "log", "wanted"),
+    [
+        ("[CI Failure]: Language Models Test (Extended Pooling)", LOG, -1),
+        ("[Bug]: test_port.py::test_get_port fails", LOG, -1),
+        ("[Bug]: test_port.py::test_get_port fails", f"FAILED tests/test_port.py::test_get_port\n{LOG}", 0),
+        ("[Bug]: No memory left in our stress test", LOG, 0),
+    ],
+)
+def test_a_report_of_a_test_is_not_of_a_server(title: str, log: str, wanted: float) -> None:
+    assert agreement_of(read_log(log), some_facts(), title).test == wanted
 
 
 def test_what_one_of_the_two_does_not_tell_neither_agrees_nor_differs() -> None:
-    assert agreement_of(read_log(LOG), some_facts()) == UNKNOWN
+    assert agreement_of(read_log(LOG), some_facts(), TITLE) == UNKNOWN
 
 
 def test_a_signature_of_the_log_that_the_issue_has_too_agrees() -> None:
     reading = read_log(LOG)
 
-    assert agreement_of(reading, some_facts(signatures=reading.signatures)).signature == 1
+    assert agreement_of(reading, some_facts(signatures=reading.signatures), TITLE).signature == 1
 
 
 def test_signatures_of_wrappers_do_not_count() -> None:
     reading = read_log(LOG)
     wrapped = [Signature(id=item.id, text=item.text, role="wrapper") for item in reading.signatures]
 
-    assert agreement_of(reading, some_facts(signatures=wrapped)).signature == 0
+    assert agreement_of(reading, some_facts(signatures=wrapped), TITLE).signature == 0
 
 
 @pytest.mark.parametrize(
@@ -53,19 +63,19 @@ def test_signatures_of_wrappers_do_not_count() -> None:
 def test_model_families_are_compared(theirs: str, wanted: float) -> None:
     facts = some_facts(models=(theirs,) if theirs else ())
 
-    assert agreement_of(a_reading(model="Qwen/Qwen2.5-7B-Instruct"), facts).family == wanted
+    assert agreement_of(a_reading(model="Qwen/Qwen2.5-7B-Instruct"), facts, TITLE).family == wanted
 
 
 @pytest.mark.parametrize(("theirs", "wanted"), [("0.11.0", 1.0), ("0.8.2", 0.0), ("1.0.0", -0.9)])
 def test_a_version_further_away_agrees_less(theirs: str, wanted: float) -> None:
-    told = agreement_of(read_log(LOG), some_facts(versions={"vllm": theirs})).version
+    told = agreement_of(read_log(LOG), some_facts(versions={"vllm": theirs}), TITLE).version
 
     assert told == pytest.approx(wanted, abs=0.06)
 
 
 @pytest.mark.parametrize("version", ["main", "nightly", ""])
 def test_a_version_without_numbers_is_not_compared(version: str) -> None:
-    assert agreement_of(read_log(LOG), some_facts(versions={"vllm": version})).version == 0
+    assert agreement_of(read_log(LOG), some_facts(versions={"vllm": version}), TITLE).version == 0
 
 
 @pytest.mark.parametrize(("theirs", "wanted"), [("H200", 1), ("A100", -1)])
@@ -73,14 +83,14 @@ def test_cards_of_one_architecture_agree(theirs: str, wanted: float) -> None:
     reading = a_reading(gpu="H100")
 
     assert reading.surroundings.gpus == ("H100",)
-    assert agreement_of(reading, some_facts(gpus=(theirs,))).architecture == wanted
+    assert agreement_of(reading, some_facts(gpus=(theirs,)), TITLE).architecture == wanted
 
 
 @pytest.mark.parametrize(("theirs", "wanted"), [("flashinfer", 1), ("FLASH_ATTN", -1)])
 def test_backends_are_compared_without_regard_to_case(theirs: str, wanted: float) -> None:
     reading = a_reading(attention="FlashInfer")
 
-    assert agreement_of(reading, some_facts(backends={"attention": (theirs,)})).backend == wanted
+    assert agreement_of(reading, some_facts(backends={"attention": (theirs,)}), TITLE).backend == wanted
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,36 @@ def test_messages_that_unlike_faults_share_are_known(message: str, is_common: bo
     assert asked(message).is_common == is_common
 
 
+def test_a_refused_request_says_little_by_itself() -> None:
+    refused = (
+        START
+        + """\
+(APIServer pid=7) INFO:     Application startup complete.
+(APIServer pid=7) ERROR 11-22 13:55:00 [serving.py:12] Error in preprocessing prompt inputs
+(APIServer pid=7) Traceback (most recent call last):
+(APIServer pid=7)   File "/opt/venv/lib/python3.12/site-packages/vllm/entrypoints/serving.py", line 99, in check
+(APIServer pid=7) ValueError: The model does not support the colour blue
+(APIServer pid=7) INFO:     10.0.0.7:51334 - "POST /v1/completions HTTP/1.1" 400 Bad Request
+"""
+    )
+
+    assert (asked(refused).is_common, asked(TRACEBACK).is_common) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("message", "names"),
+    [
+        ("The checkpoint has model type `zebra2` but Transformers does not know it.", {"zebra2"}),
+        ("Unknown quantization method: int3.", {"int3"}),
+        ("unrecognized arguments: --max-modellen 512", {"max", "modellen"}),
+        ("No module named 'vllm.zebra'", {"vllm", "zebra"}),
+        ("Repo id must be in the form of a name: '/data/models/zebra'", set()),
+    ],
+)
+def test_names_are_what_a_message_is_about(message: str, names: set[str]) -> None:
+    assert asked(f"ValueError: {message}").names == names
+
+
 def test_a_log_without_a_cause_says_little_by_itself() -> None:
     assert asked("INFO:     Started server process [7]").is_common
 
