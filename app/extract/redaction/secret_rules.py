@@ -84,8 +84,8 @@ def is_placeholder(value: str, kind: str) -> bool:
         return True
     known = load("secrets")["stand_in"]
     lowered = value.lower()
-    if kind == "user_name":
-        return lowered.partition("@")[0] in known["user_names"]
+    if (names := known["names"].get(kind)) is not None:
+        return all(word.partition("@")[0] in names for word in lowered.split())
     if kind == "ip_address":
         return pattern(known["addresses"]).fullmatch(value) is not None
     if kind == "email":
