@@ -9,7 +9,6 @@ cannot hide a secret from another.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from app.extract.redaction.secret_rules import SecretRule, is_placeholder, load_secret_rules
@@ -21,9 +20,6 @@ KEY_BLOCK = "PRIVATE KEY"
 
 AROUND_CHARS = 8_000
 """Longer than any key block: what is masked apart from its text is masked with so much on both sides."""
-
-Span = tuple[int, int, str]
-"""Start, end and kind of a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ def redact(text: str, *, private: bool = False) -> Redacted:
     counts: Counter[str] = Counter()
     pieces: list[str] = []
     at = 0
-    for start, end, kind in sorted(_find_secrets(text, private=private), key=lambda span: span[0]):
+    for start, (end, kind) in sorted(_find_secrets(text, private=private).items()):
         if start >= at:
             counts[kind] += 1
             pieces.append(text[at:start])
@@ -65,36 +61,38 @@ def mask_part(text: str, start: int, end: int) -> str:
     return redact(text[first : end + AROUND_CHARS]).text[start - first : end - first]
 
 
-def _find_secrets(text: str, *, private: bool) -> list[Span]:
-    """All secrets, rule by rule; they overlap where several rules find the same."""
+def _find_secrets(text: str, *, private: bool) -> dict[int, tuple[int, str]]:
+    """End and kind of each secret by its start: the longest, with the kind of the first rule that finds it."""
     known = load_secret_rules()
-    rules: list[SecretRule] = []
+    subject = text.encode() if text.isascii() else text  # in bytes RE2 counts no characters: half the time
+    rules = [rule for group in known.lines if group.any_of.search(subject) for rule in group.rules]
     if KEY_BLOCK in text:
         rules += known.whole
-    if any(rule.search(text) for rule in known.any_of):
-        rules += known.lines
     if private:
         rules += known.private
-    subject = text.encode() if text.isascii() else text  # in bytes RE2 counts no characters: half the time
-    found: list[Span] = []
+    found: dict[int, tuple[int, str]] = {}
     for rule in rules:
         if rule.spares:
-            spared = {match.start(1) for match in rule.pattern.finditer(subject)}
-            found = [span for span in found if span[2] != rule.spares or span[0] not in spared]
+            for match in rule.pattern.finditer(subject):
+                if found.get(match.start(1), (0, ""))[1] == rule.spares:
+                    del found[match.start(1)]
         else:
-            found += _find_by(rule, text, subject)
+            _find_by(rule, text, subject, found)
     return found
 
 
-def _find_by(rule: SecretRule, text: str, subject: str | bytes) -> Iterator[Span]:
+def _find_by(rule: SecretRule, text: str, subject: str | bytes, found: dict[int, tuple[int, str]]) -> None:
+    """Add what the rule finds."""
     is_single = len(rule.kinds) == 1
     for match in rule.pattern.finditer(subject):
         group = 1 if is_single else match.lastindex
         start, end = match.span(group)
+        before = found.get(start)
+        if before and before[0] >= end or start > 0 and text[start - 1] in rule.not_after:
+            continue
         value, kind = text[start:end], rule.kinds[group - 1]
-        is_part = start > 0 and text[start - 1] in rule.not_after
-        if not is_part and (not rule.is_mixed or _is_mixed(value)) and not is_placeholder(value, kind):
-            yield start, end, kind
+        if (not rule.is_mixed or _is_mixed(value)) and not is_placeholder(value, kind):
+            found[start] = (end, before[1] if before else kind)
 
 
 def _is_mixed(value: str) -> bool:

@@ -33,11 +33,18 @@ class SecretRule:
 
 
 @dataclass(frozen=True, slots=True)
-class SecretRules:
-    """`lines` are worth trying where one of `any_of` meets, `whole` read key blocks, `private` logs."""
+class RuleGroup:
+    """Rules that are worth trying where `any_of`, which is all of them in one, meets."""
 
-    any_of: tuple[Any, ...]
-    lines: tuple[SecretRule, ...]
+    any_of: Any
+    rules: tuple[SecretRule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRules:
+    """`lines` read lines, `whole` key blocks, `private` names of people and hosts in logs."""
+
+    lines: tuple[RuleGroup, ...]
     whole: tuple[SecretRule, ...]
     private: tuple[SecretRule, ...]
 
@@ -46,15 +53,17 @@ class SecretRules:
 def load_secret_rules() -> SecretRules:
     """All rules of the list."""
     rows = load("secrets")["rule"]
-    lines = [row for row in rows if not row.get("private") and not row.get("whole")]
-    any_of: list[list[str]] = [[]]
-    for row in lines:
+    groups: list[list[dict[str, Any]]] = [[]]
+    for row in rows:
         if row.get("apart"):
-            any_of.append([])
-        any_of[-1].append(_GROUP.sub("?:", row["pattern"]))
+            groups.append([])
+        if not row.get("private") and not row.get("whole"):
+            groups[-1].append(row)
     return SecretRules(
-        tuple(pattern("|".join(texts)) for texts in any_of),
-        _joined(lines),
+        tuple(
+            RuleGroup(pattern("|".join(_GROUP.sub("?:", row["pattern"]) for row in group)), _joined(group))
+            for group in groups
+        ),
         _joined(row for row in rows if row.get("whole")),
         _joined(row for row in rows if row.get("private")),
     )
