@@ -62,7 +62,7 @@ def mask_part(text: str, start: int, end: int) -> str:
 
 
 def _find_secrets(text: str, *, private: bool) -> dict[int, tuple[int, str]]:
-    """End and kind of each secret by its start: the longest, with the kind of the first rule that finds it."""
+    """End and kind of each secret by its start: the longest, of the kind of the first rule to find it."""
     known = load_secret_rules()
     subject = text.encode() if text.isascii() else text  # in bytes RE2 counts no characters: half the time
     rules = [rule for group in known.lines if group.any_of.search(subject) for rule in group.rules]
@@ -88,7 +88,7 @@ def _find_by(rule: SecretRule, text: str, subject: str | bytes, found: dict[int,
         group = 1 if is_single else match.lastindex
         start, end = match.span(group)
         before = found.get(start)
-        if before and before[0] >= end or start > 0 and text[start - 1] in rule.not_after:
+        if (before and before[0] >= end) or (start > 0 and text[start - 1] in rule.not_after):
             continue
         value, kind = text[start:end], rule.kinds[group - 1]
         if (not rule.is_mixed or _is_mixed(value)) and not is_placeholder(value, kind):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 import tomllib
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.bench.cases import load_pinned
+from app.extract.reader import read_log
 from app.extract.redaction.redact import BLOCK, mask_part, mask_secrets, redact
 from app.extract.redaction.secret_rules import is_placeholder
 from tests.rows import over_rows
@@ -18,6 +22,11 @@ HUB = "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH"
 RULES = tomllib.loads((files("app.extract.lists") / "secrets.toml").read_text("utf-8"))["rule"]
 MASKING = [rule for rule in RULES if not rule.get("spares")]
 SHAPES_MADE = {seed: make_all(seed) for seed in (1, 2, 3)}
+MUST_MASK = (Path(__file__).with_name("must_mask.txt")).read_text(encoding="utf-8").splitlines()
+"""Made texts, a line each with `⏎` for a line's end; what names a secret, a person or a host is in `⟦⟧`."""
+ORDINARY = (Path(__file__).with_name("ordinary.txt")).read_text(encoding="utf-8").splitlines()
+"""Lines of ordinary logs, which hold nothing to mask."""
+PASTED = [log.log for log in load_pinned().real_logs]
 LONG_CHARS = 4_000
 NOISE = "(APIServer pid=1) INFO 06-03 03:12:44 [loggers.py:1] Avg generation throughput: 12.0 tokens/s\n"
 
@@ -273,6 +282,67 @@ def test_what_only_stands_in_for_a_secret_stays(text: str) -> None:
 )
 def test_what_names_nobody_stays_in_a_log(text: str) -> None:
     assert redact(text, private=True).text == text
+
+
+def shows_what_must_be_masked(shape: str) -> bool:
+    """Whether a letter or digit between the marks of a made text is still there."""
+    pieces = shape.replace("⏎", "\n").replace("⟧", "⟦").split("⟦")
+    masked = redact("".join(pieces), private=True).text
+    at = 0
+    for number, piece in enumerate(pieces):
+        kept = masked[at : at + len(piece)]
+        if number % 2 and any(sign.isalnum() for sign in kept):
+            return True
+        at += len(piece)
+    return False
+
+
+def test_nearly_every_made_shape_is_masked() -> None:
+    shown = [shape for shape in MUST_MASK if shows_what_must_be_masked(shape)]
+    print(*shown, sep="\n")
+
+    assert len(MUST_MASK) == 240
+    assert len(shown) <= 0.03 * len(MUST_MASK), shown
+
+
+def test_nearly_no_ordinary_line_is_touched() -> None:
+    touched = [line for line in ORDINARY if redact(line, private=True).text != line]
+    print(*touched, sep="\n")
+
+    assert len(ORDINARY) == 200
+    assert len(touched) <= 0.01 * len(ORDINARY), touched
+
+
+@pytest.mark.parametrize(
+    "logs", [PASTED[::4], pytest.param(PASTED, marks=pytest.mark.long)], ids=["some", "all"]
+)
+def test_a_masked_log_is_read_as_before(logs: list[str]) -> None:
+    for log in logs:
+        masked = redact(log, private=True).text
+        if masked != log:
+            assert read_log(masked).signatures == read_log(log).signatures
+
+
+@pytest.mark.parametrize(
+    "prefix", ["Mar 03 11:02:31 gpu-07 vllm[4173]: ", "2026-03-03T11:02:31+0000 gpu-07 vllm[4173]: "]
+)
+def test_the_systems_log_is_read_without_the_name_of_its_host(prefix: str) -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/opt/vllm/v1/worker/gpu_worker.py", line 9, in load',
+    ]
+    log = "".join(f"{prefix}{line}\n" for line in [*lines, "    raise e", "ValueError: no such layer"])
+    masked = redact(log, private=True).text
+
+    assert "gpu-07" not in masked
+    assert read_log(masked).signatures == read_log(log).signatures != ()
+
+
+def test_addresses_without_an_end_cost_time_by_their_length_only() -> None:
+    start_s = time.process_time()
+    redact("http://user:pass123@pr" * 20_000)
+
+    assert time.process_time() - start_s < 1.5
 
 
 def test_time_grows_with_the_length_and_not_faster() -> None:
