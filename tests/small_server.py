@@ -1,9 +1,9 @@
 """A server of two workers without the rooms behind it, for the tests of `app.server.workers`.
 
-    python -m tests.small_server PORT [failing] [terminal] [ignoring]
+    python -m tests.small_server PORT [failing] [terminal] [ignoring] [hasty]
 
 `/` answers the worker's process id, `/slow` later. Its workers cannot start (`failing`), the terminal at standard
-input controls it, it ignores hang-ups. It leaves with 9 if no signal ended it.
+input controls it, it ignores hang-ups, it waits no longer than a second for a worker to end. It leaves with 9 if no signal ended it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from uvicorn import Config
 
-from app.server.workers import Workers, end_with_parent
+from app.server import workers
 
 SLOW_S = 1.0
 
@@ -47,7 +47,7 @@ async def fail(scope: dict[str, Any], receive: Any, send: Any) -> None:
 
 def make() -> Any:
     """What a worker runs."""
-    end_with_parent()
+    workers.end_with_parent()
     return answer
 
 
@@ -57,6 +57,8 @@ def main() -> int:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     if "ignoring" in sys.argv:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    if "hasty" in sys.argv:
+        workers.END_TIMEOUT_S = 1.0
     config = Config(
         "tests.small_server:fail" if fails else "tests.small_server:make",
         factory=not fails,
@@ -67,9 +69,9 @@ def main() -> int:
         lifespan="on" if fails else "off",
         timeout_graceful_shutdown=10,
     )
-    workers = Workers(config, [config.bind_socket()])
-    workers.run()
-    return 0 if workers.was_signalled else 9
+    server = workers.Workers(config, [config.bind_socket()])
+    server.run()
+    return 0 if server.was_signalled else 9
 
 
 if __name__ == "__main__":

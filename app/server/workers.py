@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
+from collections.abc import Sequence
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from socket import socket
@@ -17,6 +19,10 @@ from types import FrameType
 
 from uvicorn import Config
 from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Process
+
+END_TIMEOUT_S = 12.0
+"""For a worker that was told to end; longer than it takes to answer what it was asked."""
 
 
 class Workers(Multiprocess):
@@ -52,6 +58,25 @@ class Workers(Multiprocess):
             listening.close()
         super().terminate_all()
 
+    def join_all(self) -> None:
+        """Wait for all to end; one that is frozen is killed."""
+        _join(self.processes)
+
+    def restart_all(self) -> None:
+        """Replace each worker, the next one when the former has ended, unless another signal came."""
+        for index, old in enumerate(self.processes):
+            new = Process(self.config, self.sockets)
+            new.start()
+            if not new.wait_until_ready(self.config.timeout_worker_healthcheck, self.should_exit):
+                new.kill()
+                new.join()
+                return
+            self.processes[index] = new
+            old.terminate()
+            _join([old])
+            if self.signal_queue:
+                return
+
     def handle_int(self) -> None:
         """End (Ctrl-C)."""
         self.was_signalled = True
@@ -78,6 +103,15 @@ class Workers(Multiprocess):
         # Held open here, a worker's end would hide its death from who waits for its answer.
         for process in self.processes:
             process.child_conn.close()
+
+
+def _join(processes: Sequence[Process]) -> None:
+    until = time.monotonic() + END_TIMEOUT_S
+    for process in processes:
+        process.process.join(max(0.0, until - time.monotonic()))
+        if process.exitcode is None:
+            process.kill()
+            process.join()
 
 
 def has_terminal() -> bool:

@@ -10,6 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.errors import SchemaError, StoreError
 from app.paths import migrations_dir
+from app.store.engine.connect import take_turn
 from app.store.engine.errors import explain
 from app.store.engine.sqlite_file import close_to_others, sqlite_file
 from app.store.session import Store
@@ -57,6 +58,7 @@ def migrate(store: Store, revision: str = "head") -> str:
     try:
         with store.engine.execution_options(writes=True).begin() as connection:
             config.attributes["connection"] = connection
+            take_turn(connection)
             scripts = ScriptDirectory.from_config(config)
             current = MigrationContext.configure(connection).get_current_revision()
             target = None if revision == "base" else scripts.get_revision(revision)

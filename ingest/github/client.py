@@ -249,6 +249,8 @@ class GitHubClient:
                         raise _PassingError("the answer took too long")
         except (httpx.TransportError, httpx.DecodingError) as error:
             raise _PassingError(type(error).__name__, unreachable=True) from None
+        except UnicodeError:  # httpx looks at a redirect by itself, and throws at a malformed `xn--` name
+            raise GitHubError(f"GitHub's redirect of {short_path(url)} leads away to no address") from None
         self.limits.take_in(response.headers, self._clock.now())
         return _Answer(response.status_code, response.headers, bytes(body), url)
 

@@ -102,8 +102,9 @@ class Origin:
                 self._moved[prefix] = new.removesuffix(tail)
 
 
-def _place(url: httpx.URL) -> tuple[str, str, int | None]:
-    return url.scheme, url.host, url.port or _DEFAULT_PORTS.get(url.scheme)
+def _place(url: httpx.URL) -> tuple[str, bytes, int | None]:
+    # `host` would decode a name such as `xn--a`, and throw where that is malformed.
+    return url.scheme, url.raw_host, url.port or _DEFAULT_PORTS.get(url.scheme)
 
 
 def short_path(url: httpx.URL) -> str:

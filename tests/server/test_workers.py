@@ -214,3 +214,17 @@ def test_a_signal_to_all_at_any_moment_of_the_start_leaves_nothing(start: Start,
         served.signal_all(number)
         served.process.wait(WAIT_S)
         wait_until(served.is_gone, f"a worker stays after {0.15 * at:.2f} s")
+
+
+@pytest.mark.parametrize("first", [None, signal.SIGHUP])
+def test_a_frozen_worker_holds_up_no_end(start: Start, first: int | None) -> None:
+    served = start("hasty")
+    for worker in served.workers:
+        os.kill(int(worker), signal.SIGSTOP)
+    if first is not None:
+        served.process.send_signal(first)
+        time.sleep(0.2)
+    served.process.send_signal(signal.SIGTERM)
+
+    assert served.process.wait(20) == 0
+    wait_until(served.is_gone, "a worker stays")

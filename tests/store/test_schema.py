@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -254,3 +256,18 @@ def test_facts_of_an_issue_that_is_not_stored_are_refused(store: Store) -> None:
         session.connection().execute(
             text("INSERT INTO pull_request (repo_id, number, is_draft) VALUES (7, 7, false)")
         )
+
+
+def test_many_that_migrate_an_empty_database_at_once_do_so_in_turn(empty_url: str) -> None:
+    together = threading.Barrier(6)
+
+    def migrate_one(_number: int) -> str:
+        store = open_store(empty_url)
+        together.wait(60)
+        try:
+            return migrate(store)
+        finally:
+            store.close()
+
+    with ThreadPoolExecutor(6) as threads:
+        assert list(threads.map(migrate_one, range(6))) == [newest_revision()] * 6

@@ -158,7 +158,7 @@ def forget_log(store: Store, key: str, delete_secret: str) -> None:
         NotFoundError: there is none, or the secret is not that of its delete link.
     """
     with store.unit_of_work(changes=None) as session:
-        if not delete_kept_log(session, key, _hash(delete_secret)):
+        if not _ID.fullmatch(key) or not delete_kept_log(session, key, _hash(delete_secret)):
             raise NotFoundError(_GONE)
     store.leave_no_trace()
 

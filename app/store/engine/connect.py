@@ -310,12 +310,13 @@ def erasing(session: Session) -> Iterator[Connection]:
         connection.exec_driver_sql("PRAGMA secure_delete=OFF")
 
 
-def take_turn(session: Session) -> None:
-    """Wait until no other writer is at work on this base; the turn ends with the session's transaction.
+def take_turn(transaction: Session | Connection) -> None:
+    """Wait until no other writer is at work on this base; the turn ends with the transaction.
 
     A time noted after this is later than all that was noted by transactions before it.
     """
-    connection = session.connection()  # on SQLite the transaction begins here, as a writer
+    # On SQLite the transaction begins here, as a writer.
+    connection = transaction.connection() if isinstance(transaction, Session) else transaction
     if not is_sqlite(connection):
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": TURN_KEY})
 

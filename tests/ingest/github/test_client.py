@@ -94,6 +94,8 @@ def test_the_next_link_is_kept_as_it_stands(ask: Any) -> None:
         "file:///etc/passwd",
         "ftp://api.github.test/issues",
         "//evil.test/issues?page=2",
+        "https://xn--/issues?page=2",
+        "//xn--99999999999/issues",
     ],
 )
 def test_a_link_or_redirect_to_another_origin_is_refused_and_never_asked(ask: Any, url: str) -> None:

@@ -429,3 +429,12 @@ def test_a_client_that_keeps_its_share_is_refused_and_others_are_not(
     assert mine[-1][0] == 429
     assert "without keeping it" in mine[-1][1]
     assert others == [200, 200]
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+def test_a_sign_that_no_address_has_is_no_fault(client: TestClient, engine: str) -> None:
+    """PostgreSQL's texts hold no NUL."""
+    addresses = ["/d/%00", "/d/a%00b/delete/%00"]
+
+    assert [client.get(address).status_code for address in addresses] == [404, 404]
+    assert client.post(addresses[1]).status_code == 404

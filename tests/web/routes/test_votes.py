@@ -198,6 +198,7 @@ def test_a_form_that_holds_no_vote_is_refused(client: TestClient, sent: str) -> 
         ({"origin": "null", "sec-fetch-site": "same-origin"}, 303),
         ({"sec-fetch-site": "none"}, 303),
         ({"origin": "https://evil.example"}, 403),
+        ({"origin": "http://[evil"}, 403),
         ({"origin": "http://testserver.evil.example"}, 403),
         ({"origin": "null"}, 403),
         ({"sec-fetch-site": "cross-site"}, 403),
