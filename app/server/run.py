@@ -20,11 +20,11 @@ from app.config import Settings, load_settings, share_metrics
 from app.errors import ConfigError, ServerError
 from app.main import create_app, threads_beside
 from app.server.background_sync import Background, background_sync, round_apart
-from app.server.timeouts import TimedProtocol
+from app.server.connections import BACKLOG, TimedProtocol, raise_file_limit
 from app.server.workers import Workers, end_on_hangup, end_with_parent
 from app.store.schema import check_current
 from app.store.session import open_store
-from app.terminal.console import say, set_up_logging
+from app.terminal.console import log_libraries, say, set_up_logging
 from app.web.headers import SpreadConnections
 
 STOP_TIMEOUT_S = 10
@@ -32,8 +32,6 @@ STOP_TIMEOUT_S = 10
 WORKER_TIMEOUT_S = 30
 """Without a sign of life for so long a worker is replaced; a busy machine may keep a sound one waiting."""
 _M_MMAP_THRESHOLD, _LARGE_BYTES = -3, 128 * 1024
-CONNECTIONS_MAX = 1000
-"""Of one worker at a time; one more is asked to come again."""
 
 
 def check_port(host: str, port: int) -> None:
@@ -67,6 +65,7 @@ def serve(
     options: dict[str, Any] = {
         "host": host,
         "port": port,
+        "log_config": None,
         "log_level": "warning",
         "server_header": False,
         "http": TimedProtocol,
@@ -74,14 +73,15 @@ def serve(
         "access_log": False,  # requests are logged by `app.web.middleware.request_log`
         # `app.web.middleware.client` reads them, of the configured proxies only.
         "proxy_headers": False,
-        "limit_concurrency": CONNECTIONS_MAX,
+        "forwarded_allow_ips": list(settings.trusted_proxies),
+        "backlog": BACKLOG,
         "timeout_graceful_shutdown": STOP_TIMEOUT_S,
     }
     say(f"serving on http://{'[' + host + ']' if ':' in host else host}:{port} (Ctrl-C stops)")
     if workers > 1:
         _serve_by_workers(options | {"workers": workers}, background)
     else:
-        give_memory_back()
+        _prepare()
         end_on_hangup()
         uvicorn.run(create_app(settings, store, background=background), **options)
 
@@ -111,11 +111,17 @@ def give_memory_back() -> None:
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
+def _prepare() -> None:
+    log_libraries()
+    give_memory_back()
+    TimedProtocol.connections_max = raise_file_limit()
+
+
 def worker_app() -> FastAPI:
     """The application of one worker process; settings come from the environment."""
     end_with_parent()
     set_up_logging()
-    give_memory_back()
+    _prepare()
     app = create_app(load_settings())
     app.add_middleware(SpreadConnections)
     return app

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 import traceback
 
 import structlog
+
+REPEAT_S = 60.0
+KINDS_MAX = 1000
+"""Of messages that are counted at a time."""
 
 
 def say(message: str) -> None:
@@ -23,16 +28,6 @@ def emit(text: str) -> None:
 def where_raised(exc_info: structlog.typing.ExcInfo) -> str:
     """The frames and the kind of an exception: its words and its variables may hold a caller's text."""
     return f"{''.join(traceback.format_tb(exc_info[2]))}{exc_info[0].__name__}"
-
-
-class WithoutWords(logging.Filter):
-    """Has a library's record of an exception written so; formatters keep what stands there already."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record pass."""
-        if record.exc_info and record.exc_info[0] is not None:
-            record.exc_text = where_raised(record.exc_info)
-        return True
 
 
 def _form() -> structlog.typing.Processor:
@@ -54,5 +49,33 @@ def set_up_logging() -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
-    server = logging.getLogger("uvicorn.error")  # whose own set-up leaves filters alone
-    server.filters = [WithoutWords()]
+
+
+class _Counted(logging.Handler):
+    """What libraries log, as events of the program; what comes again and again is counted, not repeated."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: dict[object, tuple[float, int]] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log the first of its kind, and the next after `REPEAT_S`, with how many came between."""
+        fault = record.exc_info[1] if record.exc_info else None
+        place = traceback.extract_tb(fault.__traceback__, limit=-1) if fault else ()
+        kind = record.name, str(record.msg), type(fault), *((frame.filename, frame.lineno) for frame in place)
+        now = time.monotonic()
+        since, count = self._seen.get(kind, (-REPEAT_S, 0))
+        if now - since < REPEAT_S:
+            self._seen[kind] = since, count + 1
+            return
+        if len(self._seen) >= KINDS_MAX:
+            self._seen.clear()
+        self._seen[kind] = now, 0
+        more = {"repeated": count} if count else {}
+        log = structlog.get_logger(record.name)
+        log.log(record.levelno, record.getMessage(), logger=record.name, exc_info=record.exc_info, **more)
+
+
+def log_libraries() -> None:
+    """From now on let what libraries log come as events of the program too."""
+    logging.basicConfig(level=logging.WARNING, handlers=[_Counted()], force=True)

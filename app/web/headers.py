@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anyio.to_thread import current_default_thread_limiter
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -62,15 +61,20 @@ class SpreadConnections:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._asking = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the call on; by the time its answer starts, its own thread is free again."""
+        """Pass the call on; look at the others as its answer starts."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
 
         def spread(headers: MutableHeaders) -> None:
-            if current_default_thread_limiter().borrowed_tokens:
+            if self._asking > 1:
                 headers["Connection"] = "close"
 
-        await self._app(scope, receive, at_start(send, spread))
+        self._asking += 1
+        try:
+            await self._app(scope, receive, at_start(send, spread))
+        finally:
+            self._asking -= 1

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from app.terminal.console import set_up_logging
+from app.terminal import console
+from app.terminal.console import log_libraries, set_up_logging
 
 SECRET = "hf_a_token_of_a_caller"
 
@@ -29,12 +30,14 @@ class Terminal(io.StringIO):
 @pytest.fixture(params=[True, False])
 def stderr(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     written = Terminal(is_terminal=request.param)
-    before, filters = structlog.get_config(), logging.getLogger("uvicorn.error").filters
+    before, handlers = structlog.get_config(), logging.root.handlers[:]
     monkeypatch.setattr(sys, "stderr", written)
     set_up_logging()
+    logging.root.handlers.clear()  # not closed, as pytest's are
+    log_libraries()
     yield written
     structlog.configure(**before)
-    logging.getLogger("uvicorn.error").filters = filters
+    logging.root.handlers[:] = handlers
 
 
 def fail() -> None:
@@ -43,16 +46,28 @@ def fail() -> None:
 
 
 def test_an_exception_is_logged_without_its_words(stderr: Terminal) -> None:
-    server, handler = logging.getLogger("uvicorn.error"), logging.StreamHandler(stderr)
-    server.addHandler(handler)
     try:
         fail()
     except KeyError:
         structlog.get_logger().exception("round_failed")
-        server.exception("Exception in ASGI application")
-    finally:
-        server.removeHandler(handler)
+        logging.getLogger("uvicorn.error").exception("Exception in ASGI application")
 
     text = stderr.getvalue()
     assert SECRET not in text
     assert text.count("in fail") == 2
+
+
+def test_what_a_library_logs_again_and_again_is_counted(
+    stderr: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = logging.getLogger("asyncio")
+    for number in range(100):
+        log.error("no file for connection %d", number)
+    assert stderr.getvalue().count("no file for connection") == 1
+
+    monkeypatch.setattr(console, "REPEAT_S", 0.0)
+    log.error("no file for connection %d", 100)
+    last = stderr.getvalue().strip().splitlines()[-1]
+    assert "connection 100" in last
+    assert "repeated" in last
+    assert "99" in last

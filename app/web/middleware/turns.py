@@ -19,7 +19,7 @@ from app.web.middleware.body_limits import has_body
 from app.web.middleware.client import client_of
 
 AT_ONCE = 1
-"""Of one client, in one process: two would only take turns on the interpreter's lock, and keep others from it."""
+"""Of one client, in one process: two would take turns on the interpreter's lock, and keep others from it."""
 WAITING_MAX = 200
 """More than a browser or a script asks at a time."""
 FREE = frozenset({"/healthz"})

@@ -7,26 +7,32 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
 import pytest
 import uvicorn
 
-from app.server.timeouts import TimedProtocol
+from app.server.connections import TimedProtocol
 
 ANSWER_BYTES = 64 * 1024 * 1024
+UNREAD_BYTES = 4 * 1024 * 1024
 
 
 class ImpatientProtocol(TimedProtocol):
     headers_timeout_s = 0.4
     unread_timeout_s = 0.4
+    linger_s = 0.3
+    connections_max = 6
+    share = 4
 
 
 async def answers(scope: Any, receive: Any, send: Any) -> None:
     if scope["path"] == "/slow":
         await asyncio.sleep(0.8)
     body = b"x" * (ANSWER_BYTES if scope["path"] == "/big" else 2)
+    if scope["path"] == "/unread":
+        body *= UNREAD_BYTES // 2
     if scope["path"] == "/echo":
         body = (await receive())["body"]
     await send(
@@ -37,7 +43,14 @@ async def answers(scope: Any, receive: Any, send: Any) -> None:
 
 @contextmanager
 def served() -> Iterator[int]:
-    config = uvicorn.Config(answers, port=0, http=ImpatientProtocol, log_level="critical", lifespan="off")
+    config = uvicorn.Config(
+        answers,
+        port=0,
+        forwarded_allow_ips=["127.0.0.9"],
+        http=ImpatientProtocol,
+        log_level="critical",
+        lifespan="off",
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -56,8 +69,8 @@ def port() -> Iterator[int]:
         yield found
 
 
-def connect(port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=5)
+def connect(port: int, address: str = "127.0.0.1") -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=5, source_address=(address, 0))
 
 
 def is_cut(client: socket.socket) -> bool:
@@ -169,3 +182,59 @@ def test_a_request_that_can_be_read_in_two_ways_is_refused(port: int, request_by
     with closing(connect(port)) as client:
         client.sendall(request_bytes)
         assert client.recv(12) == b"HTTP/1.1 400"
+
+
+def test_a_body_that_stops_after_its_answer_holds_nothing(port: int) -> None:
+    with closing(connect(port)) as client:
+        client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+        assert b"\r\nconnection: close\r\n" in client.recv(65536).lower()
+        client.sendall(b"x")
+        began = time.monotonic()
+        assert is_cut(client)
+        assert time.monotonic() - began < 2
+
+
+def test_who_sends_on_after_its_answer_still_gets_it(port: int) -> None:
+    with closing(connect(port)) as client:
+        client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n")
+        time.sleep(0.1)
+        client.sendall(b"x" * 900_000)
+        time.sleep(0.1)
+        assert client.recv(12) == b"HTTP/1.1 200"
+
+
+def test_the_last_answer_that_nobody_reads_is_dropped(port: int) -> None:
+    with closing(connect(port)) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.sendall(b"GET /unread HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        time.sleep(1.2)
+        got = 0
+        with suppress(ConnectionResetError):
+            while part := client.recv(1 << 20):
+                got += len(part)
+        assert got < UNREAD_BYTES
+
+
+def is_open(client: socket.socket) -> bool:
+    client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    with suppress(ConnectionResetError, BrokenPipeError):
+        return client.recv(12) == b"HTTP/1.1 200"
+    return False
+
+
+def test_one_client_has_its_share_of_connections_and_a_trusted_proxy_all_that_is_left() -> None:
+    with served() as port, ExitStack() as held:
+
+        def are_open(address: str, count: int) -> list[bool]:
+            clients = [held.enter_context(closing(connect(port, address))) for _ in range(count)]
+            time.sleep(0.05)
+            found = []
+            for client in clients:
+                try:
+                    found.append(is_open(client))
+                except ConnectionError:
+                    found.append(False)
+            return found
+
+        assert are_open("127.0.0.1", 5) == [True] * 4 + [False]
+        assert are_open("127.0.0.9", 3) == [True] * 2 + [False]
