@@ -27,7 +27,7 @@ P95_S, HEALTH_S, MEMORY_MB = 0.5, 0.1, 900
 
 def client_from(address: str, port: int, timeout_s: float = 60.0) -> httpx.Client:
     """A client at an address of the loopback."""
-    transport = httpx.HTTPTransport(local_address=address)
+    transport = httpx.HTTPTransport(local_address=address, verify=False)
     return httpx.Client(transport=transport, base_url=f"http://127.0.0.1:{port}", timeout=timeout_s)
 
 
@@ -128,5 +128,6 @@ def attacked(
         for process in processes:
             process.join(for_s + 30)
             process.kill()
+            assert not process.exitcode, f"{attack.__name__} ended with {process.exitcode}"
     print(f"{attack.__name__}: {noticed}")
     return noticed

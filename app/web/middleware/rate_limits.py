@@ -2,8 +2,8 @@
 
 In: who asks (`client_of`), and the API key it may send. Out: the answer with `RateLimit-Policy` and
 `RateLimit` (draft-ietf-httpapi-ratelimit-headers), or 429 with `Retry-After`.
-Counted are the JSON routes, MCP and forms that are sent; pages, health and webhooks are not. Each process
-counts alone: with N workers a client has up to N times as much; one limit for all belongs in the proxy.
+Counted are the JSON routes, MCP, forms that are sent, and pages with a query, which are made for one caller;
+other pages, health and webhooks are not. Each process counts alone: with N workers a client has up to N times as much; one limit for all belongs in the proxy.
 """
 
 from __future__ import annotations
@@ -143,4 +143,7 @@ def _is_counted(scope: Scope) -> bool:
     path = scope["path"]
     if path == "/mcp" or path.startswith(("/api/", "/mcp/")):
         return True
-    return scope["method"] not in {"GET", "HEAD"} and not path.startswith("/webhooks/")
+    is_read = scope["method"] in {"GET", "HEAD"}
+    if path.startswith(("/static/", "/webhooks/")):
+        return False
+    return not is_read or bool(scope["query_string"])

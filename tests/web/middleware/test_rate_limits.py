@@ -50,10 +50,10 @@ class Asker:
         scope = {
             "type": "http",
             "method": method,
-            "path": path,
+            "path": path.partition("?")[0],
             "client": (peer, 1),
             "headers": raw,
-            "query_string": b"",
+            "query_string": path.partition("?")[2].encode(),
             "server": ("x", 80),
             "scheme": "http",
             "root_path": "",
@@ -143,7 +143,13 @@ def test_health_pages_deliveries_and_preflights_are_not_counted(path: str, metho
 
 @pytest.mark.parametrize(
     ("path", "method"),
-    [("/api/v1/diagnose", "POST"), ("/diagnose", "POST"), ("/mcp", "POST"), ("/api/v1/x", "HEAD")],
+    [
+        ("/api/v1/diagnose", "POST"),
+        ("/diagnose", "POST"),
+        ("/mcp", "POST"),
+        ("/api/v1/x", "HEAD"),
+        ("/issues?q=x", "GET"),
+    ],
 )
 def test_json_routes_mcp_and_forms_are_counted_together(path: str, method: str) -> None:
     ask = Asker("1/minute")
