@@ -3,7 +3,8 @@
 In: who asks (`client_of`), and the API key it may send. Out: the answer with `RateLimit-Policy` and
 `RateLimit` (draft-ietf-httpapi-ratelimit-headers), or 429 with `Retry-After`.
 Counted are the JSON routes, MCP, forms that are sent, and pages with a query, which are made for one caller;
-other pages, health and webhooks are not. Each process counts alone: with N workers a client has up to N times as much; one limit for all belongs in the proxy.
+other pages, health and webhooks are not. Each process counts alone: with N workers a client has up to N times
+as much; one limit for all belongs in the proxy.
 """
 
 from __future__ import annotations
