@@ -105,11 +105,15 @@ def _derive_batches(
     with reading_apart(len(wanted)) as readers:
         for start in range(0, len(wanted), BATCH):
             batch: Sequence[int] = wanted[start : start + BATCH]
+            with store.reading() as session:
+                known = find_repository(session, repo)
+                if known is not None:
+                    readers.begin(session, known, repo, wanted[start : start + AHEAD])
+            readers.finish(batch)
             with store.unit_of_work() as session:
-                # Rows that another process is storing now must be seen, or be stored after `read_at`.
+                # Rows that another process is storing now must be seen, or mark the issue as unread later.
                 take_turn(session)
                 repo_id = add_repository(session, repo)
-                readers.begin(session, repo_id, repo, wanted[start : start + AHEAD])
                 if only_stale:
                     batch = stale_numbers(session, repo_id, RULES_VERSION, among=batch)
                 if batch:

@@ -73,6 +73,10 @@ class StoredReading:
         return {**self.terms, **{(HEADING, term): 0 for term in self.heading}}
 
 
+COMMENTS_CHARS = 400_000
+"""Read of all comments of one issue; of more each is cut to its part. No issue of vLLM has as much."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """All that an issue's reading depends on besides the rules."""
@@ -96,8 +100,8 @@ def derive_issues(
     session: Session, repo_id: int, repo: str, numbers: Sequence[int], read: Read = read_sources
 ) -> DeriveResult:
     """Read these issues anew and replace what is known of them."""
-    # Texts that another process is storing now must be seen, or be stored after `read_at`; and of two that
-    # replace what is known of the same issues one must see what the other did.
+    # Texts that another process is storing now must be seen, or mark the issue as unread later; and of two
+    # that replace what is known of the same issues one must see what the other did.
     take_turn(session)
     found = read_stored(session, repo_id, repo, numbers, read)
     readings = [item.reading for item in found]
@@ -166,6 +170,8 @@ def _issue_text(
     issue: IssueRecord, repo: str, comments: Sequence[CommentRecord], card: Card | None
 ) -> IssueText:
     body = card.log if card is not None and issue.origin == CARD else issue.body
+    is_long = sum(len(item.body) for item in comments) > COMMENTS_CHARS
+    most = COMMENTS_CHARS // len(comments) if is_long else COMMENTS_CHARS
     return IssueText(
         number=issue.number,
         title=issue.title,
@@ -175,7 +181,7 @@ def _issue_text(
         state=issue.state,
         user=issue.author,
         comments=tuple(
-            CommentText(item.body, item.id, item.author, item.author_association or "NONE")
+            CommentText(item.body[:most], item.id, item.author, item.author_association or "NONE")
             for item in comments
         ),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
@@ -40,16 +40,25 @@ class Readers:
         self._begun: dict[int, tuple[Source, Future[list[StoredReading]], int]] = {}
 
     def begin(self, session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> None:
-        """Have these issues read from now on, and no others."""
-        if self._threads is None:
-            return
+        """Have these issues read from now on, and no others; without processes they are read here at once."""
         self._begun = {number: self._begun[number] for number in numbers if number in self._begun}
         new = [number for number in numbers if number not in self._begun]
         sources = find_sources(session, repo_id, repo, new)
         for start in range(0, len(sources), PART):
             part = sources[start : start + PART]
-            future = self._threads.submit(self._read_apart, part)
+            future = self._submit(part)
             self._begun |= {source.issue.number: (source, future, at) for at, source in enumerate(part)}
+
+    def _submit(self, part: Sequence[Source]) -> Future[list[StoredReading]]:
+        if self._threads is not None:
+            return self._threads.submit(self._read_apart, part)
+        done: Future[list[StoredReading]] = Future()
+        done.set_result(read_sources(part))
+        return done
+
+    def finish(self, numbers: Sequence[int]) -> None:
+        """Wait until these are read, so that who writes then need not, while all others wait for it."""
+        wait({self._begun[number][1] for number in numbers if number in self._begun})
 
     def read(self, sources: Sequence[Source]) -> list[StoredReading]:
         """Read these issues: wait for those that were begun, do the others here."""

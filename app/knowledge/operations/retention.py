@@ -6,6 +6,7 @@ Each row carries its own end, so it does not matter which process forgets it, or
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -17,6 +18,7 @@ from app.store.people.kept_logs import purge_kept_logs
 from app.store.session import Store
 
 EVERY_S = 3600.0
+SURE_AFTER_S = 86_400.0
 
 _LOG = structlog.get_logger(__name__)
 
@@ -30,11 +32,11 @@ class Forgotten:
     sync_runs: int
 
 
-def forget_old(store: Store) -> Forgotten:
-    """Delete what is past its time."""
+def forget_old(store: Store, *, is_sure: bool = False) -> Forgotten:
+    """Delete what is past its time; kept logs that are long past it only where the clock `is_sure`."""
     with store.unit_of_work(changes=None) as session:
         forgotten = Forgotten(
-            kept_logs=purge_kept_logs(session, datetime.now(UTC)),
+            kept_logs=purge_kept_logs(session, datetime.now(UTC), is_sure=is_sure),
             deliveries=purge_deliveries(session),
             sync_runs=purge_runs(session),
         )
@@ -43,10 +45,14 @@ def forget_old(store: Store) -> Forgotten:
 
 
 def forget_regularly(store: Store, stop: threading.Event, every_s: float = EVERY_S) -> None:
-    """Forget in rounds until stopped, the first at the end of the first pause; a failed one is logged."""
+    """Forget in rounds until stopped, the first at the end of the first pause; a failed one is logged.
+
+    A clock that was wrong when the server began has been set by the end of the first day.
+    """
+    began = time.monotonic()
     while not stop.wait(every_s):
         try:
-            forgotten = forget_old(store)
+            forgotten = forget_old(store, is_sure=time.monotonic() - began > SURE_AFTER_S)
         except StoreError as error:
             _LOG.warning("nothing_forgotten", reason=error.message)
         else:

@@ -221,9 +221,7 @@ def stale_numbers(
         SELECT i.number FROM issue i
         LEFT JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number
         WHERE i.repo_id = :repo_id {"AND i.number IN :among" if among is not None else ""}
-        AND (r.number IS NULL OR r.rules_version <> :rules OR r.read_at < i.fetched_at OR EXISTS (
-            SELECT 1 FROM comment c WHERE c.repo_id = i.repo_id AND c.issue_number = i.number
-            AND c.fetched_at > r.read_at))
+        AND (r.number IS NULL OR r.rules_version <> :rules)
         ORDER BY i.number
     """  # noqa: S608
     bound: dict[str, Any] = {} if among is None else {"among": list(among)}

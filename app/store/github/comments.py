@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, select
 from sqlmodel import Session
 
 from app.store.engine.connect import rows_with, take_turn, upsert
-from app.store.github.presence import note_seen
+from app.store.github.presence import mark_unread, note_seen
 from app.store.records import CommentRecord
 from app.store.tables import COMMENT
 
@@ -63,6 +63,7 @@ def save_comments(
         for record in fresh.values()
     ]
     upsert(session, COMMENT, rows, keys=("repo_id", "id"))
+    mark_unread(session, repo_id, sorted({record.issue_number for record in fresh.values()}))
     if seen_at is not None:
         note_seen(session, "comment", repo_id, sorted(latest.keys() - fresh.keys()), seen_at)
     return sorted(record.issue_number for record in fresh.values())

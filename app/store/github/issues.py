@@ -12,7 +12,7 @@ from sqlmodel import Session
 
 from app.errors import NotFoundError
 from app.store.engine.connect import rows_in_parts, rows_with, take_turn, upsert
-from app.store.github.presence import note_seen
+from app.store.github.presence import mark_unread, note_seen
 from app.store.records import CARD, GITHUB, IssueRecord
 from app.store.tables import CARD_TEXT, ISSUE, PULL_REQUEST, REPOSITORY
 
@@ -95,6 +95,7 @@ def save_issues(
     pulls = [record for record in fresh if record.is_pull_request]
     upsert(session, PULL_REQUEST, [_pull_row(repo_id, pull) for pull in pulls], keys=_KEY)
     changed = sorted(record.number for record in fresh)
+    mark_unread(session, repo_id, changed)
     if seen_at is not None:
         note_seen(session, "issue", repo_id, sorted(latest.keys() - set(changed)), seen_at)
     return changed

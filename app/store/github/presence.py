@@ -16,7 +16,10 @@ from sqlmodel import Session
 
 from app.store.engine.connect import KEYS_PER_QUERY, rows_in_parts, take_turn
 from app.store.records import GITHUB
-from app.store.tables import COMMENT, ISSUE
+from app.store.tables import COMMENT, ISSUE, READING
+
+UNREAD = "unread"
+"""Stands in place of the version of the rules."""
 
 Kind = Literal["issue", "comment"]
 _TABLES = {"issue": (ISSUE, ISSUE.c.number), "comment": (COMMENT, COMMENT.c.id)}
@@ -26,10 +29,23 @@ def mark_gone(session: Session, kind: Kind, repo_id: int, key: int, reason: str 
     """Label an issue as gone with a reason, or a comment, whose issue is read again; whether that was new."""
     take_turn(session)
     table, column = _TABLES[kind]
-    now = datetime.now(UTC)
-    values: dict[str, Any] = {"gone_reason": reason[:20]} if kind == "issue" else {"fetched_at": now}
+    values: dict[str, Any] = {"gone_at": datetime.now(UTC)}
+    values |= {"gone_reason": reason[:20]} if kind == "issue" else {}
     is_it = (table.c.repo_id == repo_id) & (column == key) & table.c.gone_at.is_(None)
-    return session.connection().execute(update(table).where(is_it).values(gone_at=now, **values)).rowcount > 0
+    owner = table.c.number if kind == "issue" else COMMENT.c.issue_number
+    marked = session.connection().execute(update(table).where(is_it).values(values).returning(owner))
+    numbers = list(marked.scalars())
+    if kind == "comment":
+        mark_unread(session, repo_id, numbers)
+    return bool(numbers)
+
+
+def mark_unread(session: Session, repo_id: int, numbers: Sequence[int]) -> None:
+    """Have these issues read again: a text of theirs is another now. No clock has a part in it."""
+    for start in range(0, len(numbers), KEYS_PER_QUERY):
+        is_one = READING.c.number.in_(numbers[start : start + KEYS_PER_QUERY])
+        statement = update(READING).where(READING.c.repo_id == repo_id, is_one)
+        session.connection().execute(statement.values(rules_version=UNREAD))
 
 
 def find_gone(session: Session, kind: Kind, repo_id: int, keys: Sequence[int]) -> dict[int, datetime]:

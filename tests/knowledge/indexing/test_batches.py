@@ -4,29 +4,37 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import time_machine
 from sqlalchemy import event, text
 
 from app.errors import NotFoundError
 from app.extract.facts import Facts
 from app.extract.reader import RULES_VERSION, IssueReading, read_issue
 from app.extract.text.document import IssueText
-from app.knowledge.indexing import derive
-from app.knowledge.indexing.batches import Progress, load_starter_set, quiet, rederive_all
-from app.knowledge.indexing.derive import derive_issues
+from app.knowledge.indexing import derive, readers
+from app.knowledge.indexing.batches import (
+    Progress,
+    derive_changed,
+    derive_stale,
+    load_starter_set,
+    quiet,
+    rederive_all,
+)
+from app.knowledge.indexing.derive import Source, StoredReading, derive_issues
 from app.knowledge.indexing.diff import ReadingDiff, diff_all
 from app.paths import cards_dir
 from app.starter.cards import CardError
 from app.store.derived.readings import Reading, find_facts, find_kept_readings, save_readings, stale_numbers
 from app.store.github.comments import save_comments
 from app.store.github.counts import count_issues
-from app.store.github.issues import find_issue, find_repository, save_issues
-from app.store.records import LinkRecord
+from app.store.github.issues import add_repository, find_issue, find_repository, save_issues
+from app.store.records import CommentRecord, IssueRecord, LinkRecord
 from app.store.session import Store
 from app.store.tables import metadata
 from tests.knowledge.conftest import Keep
@@ -110,7 +118,7 @@ def test_comments_are_read_as_reading_again_reads_them(store: Store, keep: Keep)
         save_comments(session, 1, [a_comment(5, 1, "`--enforce-eager` works for me.")])
     diff = diff_all(store, REPO, quiet)
 
-    assert diff.stored_rules == {"2026-01-01": 1}
+    assert diff.stored_rules == {"unread": 1}
     assert differing(diff)["workarounds"] == (1, 0, 0)
 
 
@@ -337,3 +345,43 @@ def test_one_faulty_card_keeps_all_out(store: Store, tmp_path: Path) -> None:
     with pytest.raises(CardError, match=r"^1-broken\.toml: "):
         load_starter_set(store, tmp_path / "cards")
     assert counts(store) is None
+
+
+def test_a_clock_that_was_ahead_keeps_no_change_from_being_read(store: Store) -> None:
+    def save(issue: IssueRecord) -> list[int]:
+        with store.unit_of_work() as session:
+            repo_id = add_repository(session, REPO)
+            save_issues(session, repo_id, [issue])
+            return stale_numbers(session, repo_id, RULES_VERSION)
+
+    with time_machine.travel("2099-01-01"):
+        save(an_issue(1))
+        derive_stale(store, REPO)
+
+    assert save(an_issue(1)) == []
+    assert save(an_issue(1, body="Another text", updated_at=LATE)) == [1]
+
+
+def test_no_writer_waits_while_an_issue_is_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    with store.unit_of_work() as session:
+        save_issues(session, add_repository(session, REPO), [an_issue(1)])
+    written: list[int] = []
+    read = readers.read_sources
+
+    def read_slowly(sources: Sequence[Source]) -> list[StoredReading]:
+        with store.unit_of_work() as session:
+            written.append(add_repository(session, f"acme/other-{len(written)}"))
+        return read(sources)
+
+    monkeypatch.setattr(readers, "read_sources", read_slowly)
+    monkeypatch.setattr("app.store.engine.connect.BUSY_TIMEOUT_MS", 100)
+
+    assert derive_changed(store, REPO, [1]).read == 1
+    assert len(written) == 1
+
+
+def test_of_very_long_comments_the_start_of_each_is_read() -> None:
+    comments = [CommentRecord(id=at, issue_number=1, body="x " * 30_000) for at in range(30)]
+    text = derive._issue_text(an_issue(1), REPO, comments, None)
+
+    assert 390_000 < sum(len(comment.body) for comment in text.comments) <= derive.COMMENTS_CHARS

@@ -72,7 +72,7 @@ def test_rounds_go_on_after_one_that_failed(store: Store, monkeypatch: pytest.Mo
     put(store, 31)
     stop, rounds = threading.Event(), 0
 
-    def forget(given: Store) -> Forgotten:
+    def forget(given: Store, **_: bool) -> Forgotten:
         nonlocal rounds
         rounds += 1
         if rounds == 1:

@@ -57,3 +57,10 @@ def test_only_the_right_key_deletes(store: Store) -> None:
         assert delete_kept_log(session, RECORD.id, RECORD.delete_key) is False
 
     assert find(store, RECORD.id) is None
+
+
+def test_a_clock_far_ahead_deletes_nothing_unless_it_is_sure(store: Store) -> None:
+    keep(store, RECORD)
+    with store.unit_of_work() as session:
+        assert purge_kept_logs(session, NOW + timedelta(days=365)) == 0
+        assert purge_kept_logs(session, NOW + timedelta(days=365), is_sure=True) == 1
