@@ -49,8 +49,7 @@ from app.web.routes import (
 )
 from app.web.routes.report import Fetcher, FetchIssue
 from app.web.routes.webhooks import Intake, TakeDelivery
-from ingest.github.client import GitHubClient
-from ingest.one_issue import fetch_with_links
+from ingest.one_issue import FetchForVisitors
 from ingest.webhook import take_delivery
 
 Background = Callable[[threading.Event], object]
@@ -80,15 +79,6 @@ _ROUTES = (
 )
 """What answers; an address ending in .md is looked for before the page it belongs to."""
 _BACKGROUND_STOP_S = 10.0
-_FETCH_WAIT_S = 5.0
-"""A person waits for a fetch; nobody sits out a spent budget."""
-
-
-def fetch_now(settings: Settings, store: Store, repo: str, number: int, /) -> bool:
-    """Fetch an issue that somebody asked for; False if GitHub does not have it."""
-    token = settings.github_token.get_secret_value() if settings.github_token else None
-    with GitHubClient(settings.github_api_url, token, max_wait_s=_FETCH_WAIT_S) as client:
-        return fetch_with_links(store, client, repo, number)
 
 
 def create_app(
@@ -97,7 +87,7 @@ def create_app(
     *,
     background: Background | None = None,
     take: TakeDelivery = take_delivery,
-    fetch: FetchIssue = fetch_now,
+    fetch: FetchIssue | None = None,
 ) -> FastAPI:
     """The application, ready for a server.
 
@@ -114,7 +104,7 @@ def create_app(
         current_default_thread_limiter().total_tokens = THREADS
         opened = store or open_store(settings.database_url)
         try:
-            with _at_work(app, opened, take, fetch, background) as services:
+            with _at_work(app, opened, take, fetch or FetchForVisitors(), background) as services:
                 async with mcp_http.speaking(services) as app.state.mcp:
                     yield
         finally:

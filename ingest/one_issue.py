@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlmodel import Session
 
+from app.config import Settings
 from app.errors import GitHubError, InputError, RefusedError
 from app.knowledge.cluster.update import withdraw
 from app.knowledge.indexing.batches import derive_changed
@@ -17,15 +18,48 @@ from app.store.derived.links import save_links
 from app.store.derived.readings import links_from
 from app.store.github.comments import save_comments
 from app.store.github.issues import add_repository, find_heads, find_issue, find_repository, save_issues
+from app.store.github.presence import last_seen
 from app.store.records import LinkRecord
 from app.store.session import Store
 from ingest.github.client import GitHubClient
+from ingest.github.rate_limits import RequestBudget
 from ingest.parse.records import comment_record, issue_record, repo_named
 
 LINKED_MAX = 8
 """Linked issues fetched with one: without a token GitHub allows 60 requests an hour."""
 REFERENCED_BY = "referenced_by"
 TRANSFERRED_TO = "transferred_to"
+
+
+FETCH_WAIT_S = 5.0
+"""A person waits for a fetch; nobody sits out a spent budget."""
+KEPT_FOR_SYNC = 40
+"""Of the requests that GitHub gives in an hour without a token; visitors may spend the others."""
+FRESH_FOR = timedelta(minutes=10)
+
+
+class FetchForVisitors:
+    """Fetches issues for whoever asks; what GitHub said of the hour's budget is remembered between them."""
+
+    def __init__(self) -> None:
+        self._limits: RequestBudget | None = None
+
+    def __call__(self, settings: Settings, store: Store, repo: str, number: int, /) -> bool:
+        """Fetch one, unless it was just fetched; False if GitHub does not have it.
+
+        Raises:
+            GitHubError: GitHub refused or could not be reached, or what is left is the sync's.
+        """
+        with store.reading() as session:
+            repo_id = find_repository(session, repo)
+            seen_at = last_seen(session, "issue", repo_id, number) if repo_id is not None else None
+        if seen_at is not None and abs(datetime.now(UTC) - seen_at) < FRESH_FOR:
+            return True
+        token = settings.github_token.get_secret_value() if settings.github_token else None
+        with GitHubClient(settings.github_api_url, token, max_wait_s=FETCH_WAIT_S) as client:
+            self._limits = client.limits = self._limits or client.limits
+            client.limits.kept = KEPT_FOR_SYNC
+            return fetch_with_links(store, client, repo, number)
 
 
 @dataclass(frozen=True, slots=True)

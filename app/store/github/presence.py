@@ -55,6 +55,13 @@ def find_gone(session: Session, kind: Kind, repo_id: int, keys: Sequence[int]) -
     return dict(rows_in_parts(session, query, column, keys))
 
 
+def last_seen(session: Session, kind: Kind, repo_id: int, key: int) -> datetime | None:
+    """When GitHub was asked for the newest list or answer that held this issue or comment."""
+    table, column = _TABLES[kind]
+    query = select(table.c.seen_at).where(table.c.repo_id == repo_id, column == key)
+    return session.connection().execute(query).scalar()
+
+
 def note_seen(session: Session, kind: Kind, repo_id: int, keys: Sequence[int], seen_at: datetime) -> None:
     """Note that a list asked for at `seen_at` held these issues or comments; counts as no change."""
     table, column = _TABLES[kind]

@@ -73,5 +73,5 @@ async def require_same_origin(request: Request) -> None:
         is_own = origin is None or origin.partition("://")[2].lower() == own
     if not is_own:
         raise ForeignFormError(
-            "This form was sent by another site's page. Open the issue here and vote there."
+            "This form was sent by another site's page. Open its page here and send it from there."
         )

@@ -33,6 +33,7 @@ from app.web.answers.openapi import api_router, markdown_too, problems
 from app.web.answers.parameters import Number, Repo, Version, issue_routes
 from app.web.body import read_limited
 from app.web.deps import Services, ServicesDep
+from app.web.middleware.origins import OWN_REFERRER, require_same_origin
 from app.web.middleware.rate_limits import Rate, RateWindows
 from app.web.views.pictures import draw
 from app.web.views.render import api_address, render_repo_page
@@ -143,7 +144,7 @@ async def fetcher(request: Request) -> Fetcher:
     return found
 
 
-@router.post("/report", include_in_schema=False)
+@router.post("/report", include_in_schema=False, dependencies=[Depends(require_same_origin)])
 def fetch_page(
     services: ServicesDep,
     url: Annotated[str, Depends(read_address)],
@@ -196,7 +197,7 @@ def _page(
         services,
         repo,
         status=status,
-        headers={"Retry-After": "60"} if status == HTTPStatus.TOO_MANY_REQUESTS else None,
+        headers=OWN_REFERRER | ({"Retry-After": "60"} if status == HTTPStatus.TOO_MANY_REQUESTS else {}),
         asked=url[:ADDRESS_CHARS],
         fault=fault,
         report=report,

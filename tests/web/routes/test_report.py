@@ -288,3 +288,9 @@ def test_an_issue_that_stands_alone_has_no_picture() -> None:
     alone = GraphNode(key=f"{REPO}#1", repo=REPO, number=1, kind="issue", title="", state="open", url="u")
 
     assert draw(Graph(nodes=(alone,)), (REPO,)) is None
+
+
+def test_no_other_site_has_issues_fetched(desk: TestClient, github: GitHub) -> None:
+    answer = desk.post("/report", data={"url": "77"}, headers={"sec-fetch-site": "cross-site"})
+
+    assert (answer.status_code, github.asked) == (403, [])
