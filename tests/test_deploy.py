@@ -103,7 +103,7 @@ def test_the_image_holds_what_the_build_needs_and_nothing_else() -> None:
         *build["project"]["license-files"],
     }
     assert "*" in ignored
-    assert kept == needed | {"pyproject.toml", "constraints.txt"}
+    assert kept == needed | {"pyproject.toml", "requirements.lock"}
     assert all((ROOT / name).exists() for name in kept)
 
 

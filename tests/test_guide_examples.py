@@ -184,29 +184,28 @@ KNOWN = event("[Bug]: graphs fail", f"It dies.\n\n```text\n{CRASH}```\n")
 def run_workflow(
     told: dict[str, Any], url: str, tracker: Tracker, folder: Path, environment: dict[str, str]
 ) -> None:
-    """What a runner does with the workflow's last step."""
-    step = yaml.safe_load(EXAMPLES["workflow"])["jobs"]["comment"]["steps"][-1]
+    """What a runner does with the last step of each of the workflow's jobs."""
+    jobs = yaml.safe_load(EXAMPLES["workflow"])["jobs"]
     (folder / "event.json").write_text(json.dumps(told), encoding="utf-8")
+    output = folder / "output"
+    output.touch()
     given = {
         "GITHUB_EVENT_PATH": str(folder / "event.json"),
         "GITHUB_API_URL": tracker.url,
         "GITHUB_REPOSITORY": REPO,
-        "TRIAGE_URL": url,
-        "GH_TOKEN": "a-token",
-        "NUMBER": str(told["issue"]["number"]),
+        "GITHUB_OUTPUT": str(output),
     }
-    assert set(step["env"]) == {"TRIAGE_URL", "GH_TOKEN", "NUMBER"}
-    run(
-        "bash",
-        "--noprofile",
-        "--norc",
-        "-eo",
-        "pipefail",
-        "-c",
-        step["run"],
-        folder=folder,
-        environment={**environment, **given},
-    )
+
+    def run_step(job: str, **own: str) -> None:
+        step = jobs[job]["steps"][-1]
+        assert set(step["env"]) == set(own)
+        shell = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"])
+        run(*shell, folder=folder, environment={**environment, **given, **own})
+
+    run_step("ask", TRIAGE_URL=url)
+    comment = output.read_text(encoding="ascii").removeprefix("comment=").strip()
+    if comment:
+        run_step("comment", COMMENT=comment, GH_TOKEN="a-token", NUMBER=str(told["issue"]["number"]))
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
@@ -253,14 +252,22 @@ def test_what_a_reporter_writes_does_not_reach_the_shell(
 
 def test_the_workflow_interpolates_nothing_into_a_script_and_may_do_little() -> None:
     told = yaml.safe_load(EXAMPLES["workflow"])
-    steps = told["jobs"]["comment"]["steps"]
+    ask, comment = told["jobs"]["ask"], told["jobs"]["comment"]
+    steps = [*ask["steps"], *comment["steps"]]
 
     assert told[True] == {"issues": {"types": ["opened"]}}  # YAML 1.1 reads `on` so
-    assert told["permissions"] == {"contents": "read", "issues": "write"}
+    assert told["permissions"] == {}
+    assert (ask["permissions"], comment["permissions"]) == ({"contents": "read"}, {"issues": "write"})
+    assert "github.token" not in str(ask)
     assert not [step["run"] for step in steps if "${{" in step.get("run", "")]
+    assert all(re.search(r"@[0-9a-f]{40}$", step["uses"]) for step in steps if "uses" in step)
     assert all(
-        re.fullmatch(r"\$\{\{ github\.(token|event\.issue\.number) \}\}|https://YOUR-HOST", value)
-        for value in steps[-1]["env"].values()
+        re.fullmatch(
+            r"\$\{\{ (github\.(token|event\.issue\.number)|needs\.ask\.outputs\.comment) \}\}|https://YOUR-HOST",
+            value,
+        )
+        for step in (ask["steps"][-1], comment["steps"][-1])
+        for value in step["env"].values()
     )
 
 

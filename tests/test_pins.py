@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 
@@ -72,3 +73,13 @@ def test_what_is_installed_is_what_is_pinned() -> None:
 
 def test_nothing_is_pinned_that_nothing_needs() -> None:
     assert sorted(set(pins()) - needed() - {"pip", "setuptools"}) == []
+
+
+def test_the_lock_with_hashes_holds_the_same_versions() -> None:
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    blocks = re.findall(r"^([\w.-]+)==(\S+) \\\n((?: {4}--hash=sha256:[0-9a-f]{64}(?: \\)?\n?)+)", text, re.M)
+    locked = {canonicalize_name(name): pin for name, pin, _ in blocks}
+
+    assert len(locked) == len(re.findall(r"^[\w.-]+==", text, re.M))
+    assert {name: pin for name, pin in locked.items() if pins().get(str(name)) != pin} == {}
+    assert {"fastapi", "psycopg-binary", "hatchling"} <= set(locked)
