@@ -47,7 +47,7 @@ from app.store.session import Store, open_store
 
 SAME_PRECISION = 0.97
 LIKELY_PRECISION = 0.60
-SAME_FALSE, LIKELY_FALSE = 0.005, 0.02
+SAME_FALSE, LIKELY_FALSE = 0.005, 0.015
 """Shares of the answers, by weight, that may be falsely `same`, and falsely one of the two. Some of them are
 right though nobody noted it, so none would be too strict."""
 BAND_LEAST = 10
