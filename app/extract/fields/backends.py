@@ -26,12 +26,18 @@ from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, WordSet, load_rules
 from app.extract.text.blocks import Places, windows
-from app.extract.text.document import Document
+from app.extract.text.document import Document, Span
 from app.extract.text.working_claims import claimed_to_work
 
 MAX_VALUES = 4
+MAX_SPOKEN_OF = 2
+"""Somebody who names more of one key lists them, and runs none."""
+
 _RUNS = frozenset(["path", "text", "prose"])
 """Places that prove something where something runs; in a wish they only speak of it."""
+
+_TAGGED = frozenset(["engine", "platform"])
+"""What also the title of a wish may state: the others it only names as what is wanted."""
 
 MAX_HITS = 40
 """A log repeats its lines; the first hits of a rule tell all it has to tell."""
@@ -42,7 +48,7 @@ ORDER: dict[str, tuple[str, ...]] = {
     "all2all": ("log", "setting", "title", "prose"),
     "quantization": ("setting", "log", "path", "name", "title", "prose"),
     "kv_cache_dtype": ("setting", "title", "prose"),
-    "executor": ("setting", "log", "path"),
+    "executor": ("setting", "log", "path", "title", "prose"),
     "structured_output": ("log", "setting", "path", "title", "prose"),
     "speculative": ("setting", "title", "prose"),
     "lora": ("setting", "title"),
@@ -99,11 +105,14 @@ def _choose(
     key: str, found: Mapping[str, list[FoundValue]], *, is_wish: bool
 ) -> list[tuple[str, FoundValue]]:
     """The values of one key with their place: of the most trusted place, narrowed by the title."""
-    places = [place for place in ORDER[key] if not (is_wish and place in _RUNS)]
+    spoken_of = _RUNS if key in _TAGGED else _RUNS | {"title"}
+    places = [place for place in ORDER[key] if not (is_wish and place in spoken_of)]
     where = next((place for place in places if found.get(place)), None)
     if where is None:
         return []
     first, titled = _by_name(found, where), _by_name(found, "title")
+    if where == "prose" and len(first) > MAX_SPOKEN_OF:
+        return []
     if key == "engine" and len(first) > 1:
         return [first["v1"]]
     if where != "title" and len(first) > 1 and titled.keys() & first.keys():
@@ -200,8 +209,13 @@ def _in_texts(document: Document) -> Iterator[_Hit]:
             if is_title_rule != (source == "title") or present.isdisjoint(rule["needs"]):
                 continue
             for item in _hits_of(rule, source, offset, text):
-                if rule["where"] != "prose" or places.is_prose(source, item.span[1]):
+                if rule["where"] != "prose" or _is_in_use(document, places, item.span):
                     yield rule["key"], rule["where"], item
+
+
+def _is_in_use(document: Document, places: Places, span: Span) -> bool:
+    """Whether a person names it there, and not as what works."""
+    return places.is_prose(span[0], span[1]) and not claimed_to_work(document, places, span)
 
 
 @lru_cache(maxsize=1)

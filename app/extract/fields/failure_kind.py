@@ -29,8 +29,11 @@ _LIST = load("kind")
 _QUESTIONS: tuple[str, ...] = tuple(_LIST["questions"])
 _PROPOSALS: tuple[str, ...] = tuple(_LIST["proposals"])
 _WEAK_IN_QUESTIONS = frozenset(["wrong_output", "slowdown"])
-_WEAK_IN_TITLES = frozenset(["kind.title_exception", "kind.title_wrong"])
+_WEAK_IN_TITLES = frozenset(
+    ["title_exception", "title_wrong", "title_odd", "title_timeout", "title_performance", "title_slow"]
+)
 _CONFIDENCE = {"title": 0.9, "error": 0.9, "label": 0.7, "text": 0.6}
+_REPORTS = ("[bug", "[ci fail", "[ci-fail", "[ci] fail", "[ci/fail")
 _REQUEST_LABELS = frozenset(["feature request", "rfc", "new-model", "documentation", "new model"])
 _TRACEBACK = "Traceback (most recent call last)"
 _FAILS = ("fail", "not work", "error", "crash", "broken")
@@ -87,7 +90,7 @@ def _of_step(
     for rule in load_rule_set("kind", "steps", step).meeting(text):
         if any(word in title.lower() for word in rule.extra.get("unless", ())):
             continue
-        if rule.id in _WEAK_IN_TITLES and _is_question(title):
+        if rule.id.removeprefix("kind.") in _WEAK_IN_TITLES and _is_question(title):
             continue
         if rule.id == "kind.title_installation" and not error and not _tells_failure(document):
             continue
@@ -116,7 +119,9 @@ def _is_question(title: str) -> bool:
 def _only_proposes(title: str) -> bool:
     """Whether a title under the performance tag asks or proposes, instead of telling what is slow."""
     low = title.lower()
-    return low.rstrip().endswith(("?", "？")) or any(word in low for word in _PROPOSALS)
+    return (
+        _is_question(title) or low.rstrip().endswith(("?", "？")) or any(word in low for word in _PROPOSALS)
+    )
 
 
 def _shows_failure(document: Document, error_type: str | None, error_message: str) -> bool:
@@ -167,10 +172,11 @@ def _from_words(document: Document) -> tuple[bool, FailureKind, Evidence | None]
     title = document.issue.title
     whole = ("title", 0, len(title))
     labels = {label.lower() for label in document.issue.labels}
-    is_bug = title.lower().startswith(("[bug", "[ci")) or "bug" in labels
+    is_report = title.lower().startswith(_REPORTS)
+    is_bug = is_report or "bug" in labels
     if labels & _REQUEST_LABELS and not is_bug and not _fills_bug_form(document):
         return False, "none", _cite(document, "none", whole, "kind.label_request")
-    is_question = _is_question(title) and not title.lower().startswith(("[bug", "[ci"))
+    is_question = _is_question(title) and not is_report
     rules = load_rule_set("kind", "steps", "text", *(["bug_text"] if is_bug else []))
     for sentence in islice(read_sentences(document), MAX_SENTENCES):
         if sentence.is_proposal or sentence.is_heading or sentence.source == "title":
@@ -183,6 +189,8 @@ def _from_words(document: Document) -> tuple[bool, FailureKind, Evidence | None]
                 return True, _kind(rule), _cite(document, rule["kind"], span, rule.id)
     if is_bug and not is_question:
         return True, "other", _cite(document, "other", whole, "kind.title_bug")
+    for rule in () if is_question else load_rule_set("kind", "steps", "last").meeting(title):
+        return True, _kind(rule), _cite(document, rule["kind"], whole, rule.id)
     if "performance" in labels and not _only_proposes(title):
         return True, "slowdown", _cite(document, "slowdown", whole, "kind.label_performance")
     return False, "none", None

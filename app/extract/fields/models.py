@@ -59,12 +59,17 @@ _NAME = pattern(
     ignore_case=True,
 )
 _OPENAI = pattern(r"^gpt-(?:3\.5|4)", ignore_case=True)
+_CACHED = "models--"
+"""How a folder of Hugging Face's cache begins: `models--org--name`."""
+
 _HASH = pattern(r"^[0-9a-f]{12,64}$")
 _NO_MODEL = pattern(_LIST["no_model"]["pattern"])
 _SIZE = pattern(_SIZE_TEXT)
 _BARE = pattern(_LIST["bare"]["pattern"], ignore_case=True)
 _MODULE = pattern(r"^[a-z0-9]+(?:_[a-z0-9]+)+$")
-_PATH_VERSION = pattern(r"^(?:(?:checkpoint|epoch|step|global_step)[-_]?\d+|\d+(?:\.\d+)?b)$")
+_PATH_VERSION = pattern(
+    r"^(?:(?:checkpoint|ckpt|epoch|step|global_step)[-_]?\d+(?:[-_](?:merged|hf|awq|gptq|fp8|int4))?|\d+(?:\.\d+)?b)$"
+)
 _BETWEEN = r"[_-]?(?:(?:\d[\w.]*|it|chat)[_-])?"
 """Between two words of a name that its longer spelling also has: a size or a date may stand there."""
 _NO_ORGS = frozenset(_LIST["no_orgs"])
@@ -79,6 +84,7 @@ _LOADED = pattern(
 _ADAPTER = pattern(r"^[\w.\-]+=([A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*[A-Za-z0-9])/?$")
 _PROCESSOR = pattern(r"^(?:\d+(?:st|nd|rd|th)?$|Intel|AMD|Neoverse|EPYC|Xeon)", ignore_case=True)
 _EXAMPLE = pattern(_LIST["example"]["before"], ignore_case=True)
+_PARSER_OF = pattern(_LIST["parser"]["after"], ignore_case=True)
 _PARSER = pattern(_LIST["parser"]["before"], ignore_case=True)
 
 _Named = tuple[str, Span]
@@ -245,6 +251,8 @@ def _in_prose(document: Document) -> tuple[_Named, ...]:
                 continue
             for name, start in islice(find(text), MAX_NAMES):
                 before = text[max(0, start - 40) : start]
+                if _PARSER_OF.search(text[start + len(name) : start + len(name) + 40]):
+                    continue
                 block = places.block_at(source, offset + start)
                 if not _may_name(block, is_id=is_id) or _EXAMPLE.search(before) or _PARSER.search(before):
                     continue
@@ -264,7 +272,9 @@ def _may_name(block: Block | None, *, is_id: bool) -> bool:
 def _cite(document: Document, named: Iterable[_Named], rule: str) -> tuple[Evidence, ...]:
     """One evidence per model; two spellings that end in the same component are one model."""
     first: dict[str, _Named] = {}
-    for name, span in named:
+    for found, span in named:
+        cached = found.removeprefix(_CACHED)
+        name = found if cached == found else cached.replace("--", "/", 1)
         key = name.rstrip("/").rsplit("/", 1)[-1].lower()
         if key not in first or ("/" in name and "/" not in first[key][0]):
             first[key] = (name, span)
@@ -289,7 +299,7 @@ def name_in(value: str) -> tuple[str, int] | None:
             return None
         name = "/".join(parts[3:5])
         return name, bare.find(name)
-    if bare.count("/") == 1 and bare[0] not in "/.~":
+    if bare.count("/") == 1 and bare[0] not in "/.~" and bare.partition("/")[0].lower() not in _GENERIC:
         return (bare, 0) if len(bare) > 4 and bare[-1].isalnum() else None
     start = len(bare)
     for component in reversed(bare.split("/")):
@@ -306,7 +316,7 @@ def _is_placeholder(low: str) -> bool:
 
 def _names_something(component: str) -> bool:
     low = component.lower()
-    if low in _GENERIC or low in _PLACEHOLDERS or len(low) < 3 or low[0] in ".~$<{":
+    if low in _GENERIC or low in _PLACEHOLDERS or len(low) < 3 or low[0] in ".~$<{" or low[-1] == ":":
         return False
     return not _HASH.match(low) and not _PATH_VERSION.match(low) and any(c.isalpha() for c in low)
 

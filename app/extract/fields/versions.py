@@ -103,7 +103,7 @@ _ALL_MAY_WORK = frozenset(["used", "said", "plain"])
 
 _ONLY_TITLED = frozenset(["title"])
 _SPOKEN_OF = frozenset(["title", "used", "said", "plain", "major", "branch"])
-"""Places whose versions a wish only speaks of: other packages' everywhere, vLLM's outside the title."""
+"""Places whose versions a wish only speaks of."""
 
 _WORKS = pattern(
     r"\b(?:works?|worked|working|fine|fast(?:er)?|good|okay?|runs|ran|succe(?:ed|ss)\w*|served|"
@@ -145,7 +145,7 @@ def _choose(
     wish = _places_of_wishes(document)
     for where in ORDER[key]:
         candidates = by_place.get(where)
-        if not candidates or (where in wish and (key != "vllm" or where != "title")):
+        if not candidates or where in wish:
             continue
         chosen: FoundValue | None = candidates[0]
         if key == "vllm" and where in _WEIGHED:

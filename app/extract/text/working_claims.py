@@ -1,4 +1,4 @@
-"""Whether something is stated to work: in a line that says so, or in the block of code below one.
+"""Whether something is stated to work: in a sentence that says so, or in the block of code below one.
 
 In: a `Document` and a place in it. Out: yes or no. What such places set is not what fails.
 """
@@ -14,26 +14,28 @@ MAX_LINE_CHARS = 300
 """How much of the prose around a place is looked at."""
 
 _LIST = load("models")["works"]
+_END = pattern(r"\n|\. |; ")
 _WORKS = pattern(_LIST["line"], ignore_case=True)
 _FAILS = pattern(_LIST["unless"], ignore_case=True)
 
 
 def claimed_to_work(document: Document, places: Places, span: Span) -> bool:
-    """Whether its own line, or the last line of prose before its block of code, says that it works."""
+    """Whether its own sentence, or the last line of prose before its block of code, says that it works."""
     source, start, end = span
     block = places.block_at(source, start)
     if block is None:
         return False
     text = document.sources[source]
     if block.kind == "prose":
-        first = max(block.start, text.rfind("\n", 0, start) + 1, start - MAX_LINE_CHARS)
-        return _praises(text[first : min(block.end, end + MAX_LINE_CHARS)].partition("\n")[0])
+        before = text[max(block.start, start - MAX_LINE_CHARS) : start]
+        after = text[start : min(block.end, end + MAX_LINE_CHARS)]
+        return _praises(_END.split(before)[-1] + _END.split(after)[0])
     if block.kind != "code":
         return False
-    before = places.block_at(source, block.start - 1)
-    if before is None or before.start >= block.start or before.kind not in ("prose", "heading"):
+    lead = places.block_at(source, block.start - 1)
+    if lead is None or lead.start >= block.start or lead.kind not in ("prose", "heading"):
         return False
-    above = text[max(before.start, block.start - MAX_LINE_CHARS) : block.start].splitlines()
+    above = text[max(lead.start, block.start - MAX_LINE_CHARS) : block.start].splitlines()
     lines = [line for line in above if line.strip("`~ \t")]
     return bool(lines) and _praises(lines[-1])
 

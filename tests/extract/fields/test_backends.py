@@ -117,6 +117,27 @@ def test_the_words_of_a_proposal_put_nothing_in_use() -> None:
     assert backends("On V1 the draft model proposes.", "[RFC]: new proposers") == {}
 
 
+def test_the_title_of_a_wish_only_names_what_is_wanted() -> None:
+    assert backends("Please add it.", "[Feature]: fp8 KV cache for TRITON_MLA") == {}
+    assert backends("Please add it.", "[Feature]: health checks for V1") == {"engine": ["V1"]}
+
+
+@pytest.mark.parametrize(
+    ("body", "key", "values"),
+    [
+        ("It stops with TRITON_ATTN on Turing.", "attention", ["TRITON_ATTN"]),
+        ("The FlashInfer backend stops. It works on FLASH_ATTN.", "attention", ["FLASHINFER"]),
+        ("One of `FLASH_ATTN`, `FLASHINFER` or `TRITON_ATTN` is refused.", "attention", []),
+        ("Two nodes on the Ray backend.", "executor", ["ray"]),
+        ("MoE backend: FLASHINFER_TRTLLM", "moe", ["FLASHINFER_TRTLLM"]),
+        ("Crashes with MTP speculative decoding.", "speculative", ["MTP"]),
+        ("The EAGLE draft model is wrong.", "speculative", ["EAGLE"]),
+    ],
+)
+def test_what_the_author_runs_is_read_from_his_words(body: str, key: str, values: list[str]) -> None:
+    assert backends(body, "[Bug]: stops").get(key, []) == values
+
+
 def test_building_a_wheel_runs_no_executor() -> None:
     assert "executor" not in backends("copying vllm/engine/ray_utils.py -> build/lib/vllm/engine")
 

@@ -62,6 +62,13 @@ def test_the_error_and_the_title_decide(title: str, error: str, message: str, ki
         ("[Bug]: the message of a tool call is empty", "wrong_output"),
         ("[Bug]: two cards give bad output", "wrong_output"),
         ("[Bug]: Missing attribute 'x' in tests", "exception"),
+        ("[Bug]: GGUF loading is broken", "exception"),
+        ("[Bug]: timestamps are truncated", "wrong_output"),
+        ("[Bug]: the seed is not applied", "wrong_output"),
+        ("[Bug]: latency spikes at batch 16", "slowdown"),
+        ("[Bug]: excessive memory for graphs", "oom"),
+        ("[Bug]: the second node is pending", "hang"),
+        ("Trouble with two adapters", "other"),
     ],
 )
 def test_without_an_error_the_title_decides(title: str, kind: str) -> None:
@@ -92,6 +99,9 @@ def test_a_request_that_shows_its_failure_is_one() -> None:
         ("[Usage]: How can I count the tokens?", "The API does not return them.", ("usage",)),
         ("[Installation]: How to install it through Docker?", "The docs name two ways.", ("installation",)),
         ("[Performance]: use arrays in place of lists", "", ("performance",)),
+        ("[Performance]: Refactor a call to improve throughput", "It adds overhead.", ("performance",)),
+        ("[CI]: Replace large models", "", ("ci/build",)),
+        ("What is a high-throughput setting?", "vLLM is a high-throughput engine.", ()),
     ],
 )
 def test_a_word_of_failure_in_a_question_is_no_report(title: str, body: str, labels: tuple[str, ...]) -> None:

@@ -23,6 +23,8 @@ def models(body: str, title: str = "") -> list[str]:
         ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
         ("/data/models/Qwen3-8B/", "Qwen3-8B"),
         ("Qwen3-8B", "Qwen3-8B"),
+        ("models/Qwen3-8B", "Qwen3-8B"),
+        ("/out/Qwen3-8B/checkpoint-40-merged", "Qwen3-8B"),
         (
             "/cache/models--Qwen--Qwen3-8B/snapshots/0e9e39f249a16976918f6564b8830bc894c89659/",
             "models--Qwen--Qwen3-8B",
@@ -45,6 +47,10 @@ def test_a_value_gives_its_telling_part(value: str, name: str) -> None:
 )
 def test_placeholders_name_nothing(value: str) -> None:
     assert name_in(value) is None
+
+
+def test_a_cache_s_folder_gives_the_model_it_holds() -> None:
+    assert models("vllm serve /hub/models--Qwen--Qwen3-8B/snapshots/x") == ["Qwen/Qwen3-8B"]
 
 
 def test_a_command_is_believed_before_the_log_and_the_prose() -> None:
@@ -186,6 +192,7 @@ def test_a_wish_serves_nothing_unless_it_failed() -> None:
         "Model name:    13th Gen Intel(R) Core(TM)",
         "one could serve smaller models (e.g. facebook/opt-125m)",
         "--reasoning-parser deepseek_r1",
+        "the DeepSeek-V3 tool parser could not find its tokens",
         "Qwen2_5_VLForSequenceClassification",
         "test_a[gemma3-test_case91]",
     ],

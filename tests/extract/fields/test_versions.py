@@ -174,6 +174,9 @@ def test_quotes_equal_their_spans(text: str) -> None:
 def test_a_wish_only_speaks_of_versions() -> None:
     assert versions("There is an image for vllm 0.8.5.", "[Feature]: a new model") == {}
     assert versions("RuntimeError: x", "[Feature]: support CUDA 12.8") == {}
+    assert (
+        versions("", "[Feature]: when is 0.9.2 released?") == versions("", "[v0.3.3] Release Tracker") == {}
+    )
     assert versions("", "[Bug]: stops with CUDA 12.8") == {"cuda": "12.8"}
 
 
