@@ -10,7 +10,7 @@ Data flows one way:
     match       likeness: candidates, score, probability
     knowledge   what follows from facts and links: diagnosis, remedies, fix state
     web         JSON routes and pages
-    starter     the cards an empty database starts with
+    starter     the cards and the release table that an empty database starts with
     train       learns the weights that `match` reads; never imported by a serving process
     bench       how well a log finds its issue, beside search libraries; run by hand
     ingest      the only package that speaks to GitHub (beside this package)

@@ -38,3 +38,8 @@ def guide_dir() -> Path:
 def cards_dir() -> Path:
     """Folder of the starter cards."""
     return _APP / "starter" / "cards"
+
+
+def release_table() -> Path:
+    """File of the first release with each pull request."""
+    return _APP / "starter" / "releases.toml"

@@ -45,7 +45,7 @@ def test_the_wheel_carries_templates_migrations_lists_and_cards(wheel: Path) -> 
         "app/extract/remedies/remedy_weights.json",
     )
     assert set(data) <= set(names)
-    assert "app/web/static/style.css" in names
+    assert {"app/web/static/style.css", "app/starter/releases.toml"} <= set(names)
     assert sum(name.startswith("app/starter/cards/") for name in names) >= 80
     assert not any(name.startswith("tests/") for name in names)
 

@@ -185,8 +185,10 @@ FIX_CONTAINMENT = Table(
     _key("tag", String(100)),
     Column("contained", Boolean),
     Column("commit_sha", String(64)),  # of the merge
-    _known("source", String(20)),  # what was asked: compare
-    _known("asked_at", UtcDateTime),
+    _known(
+        "source", String(20)
+    ),  # compare, table (of the starter set), or revert: `tag` is then #N, who did it
+    _known("asked_at", UtcDateTime),  # for a table its day, for a revert that of its merge
 )
 
 # What was extracted from an issue; `fault` is the exception's class when a rule threw. The last three repeat

@@ -5,12 +5,15 @@ new is stored with the cursor: {"etag": of the first page, "asked": time, "open"
 under way, "full": whether it asked for all}.
 
 A fix is compared with the full releases published after its merge, oldest first, until one holds it: a
-release's branch is cut before its tag. Each pair is asked once and kept; the newest fixes come first.
+release's branch is cut before its tag. Where that branch has commits of its own, the fix may have been picked
+into it: their subjects end in the pull request's number. Each pair is asked once and kept; the newest fixes
+come first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
@@ -19,7 +22,8 @@ import structlog
 from sqlmodel import Session
 
 from app.errors import GitHubError, InputError, RefusedError
-from app.knowledge.indexing.batches import Progress
+from app.knowledge.indexing.batches import Progress, save_release_table
+from app.starter.cards import REPO as TABLE_REPO
 from app.store.derived.weeks import DatedRelease, release_dates
 from app.store.github.fix_containment import (
     NO_COMMIT,
@@ -46,6 +50,9 @@ def pull_releases(run: SyncRun) -> None:
     Raises:
         GitHubError: GitHub refused or could not be reached; nothing of this call is stored.
     """
+    if run.repo == TABLE_REPO:
+        with run.store.unit_of_work() as session:
+            save_release_table(session, run.repo_id)
     with run.store.reading() as session:
         position = find_cursor(session, run.repo_id, STREAM)
         known = tags_of(session, run.repo_id)
@@ -108,6 +115,9 @@ TAGS_PER_FIX = 8
 HELD_BY_TAG = frozenset({"behind", "identical"})
 """The merge commit, seen from the tag: the tag has it."""
 LACKED_BY_TAG = frozenset({"ahead", "diverged"})
+_NUMBERS_AT_END = re.compile(r"(?:\s*\(#[0-9]{1,9}\)){1,9}$")
+MOST_PICKS = 100
+"""Commits of a release's branch that are looked through."""
 
 
 def ask_containment(run: SyncRun) -> None:
@@ -147,7 +157,7 @@ def _answers(
     for tag in open_tags:
         if not _may_ask(run, begun):
             return
-        contained = _compare(run, tag, commit)
+        contained = _compare(run, tag, commit, fix.number)
         yield ContainmentAnswer(fix.number, tag, contained, commit, now())
         if contained:
             return
@@ -167,19 +177,28 @@ def _merge_commit(run: SyncRun, number: int) -> str | None:
     return commit if isinstance(commit, str) and commit.isalnum() and len(commit) <= 64 else None
 
 
-def _compare(run: SyncRun, tag: str, commit: str) -> bool | None:
-    """Whether a tag holds a commit; None where GitHub does not know one of them."""
-    base = quote(tag, safe="")
+def _compare(run: SyncRun, tag: str, commit: str, number: int) -> bool | None:
+    """Whether a tag holds a commit, or that pull request picked; None where GitHub does not tell."""
+    name = quote(tag, safe="")
+    # The second page is short: only the first carries the changed files.
+    status = _between(run, name, commit, {"per_page": 1, "page": 2}).get("status")
+    if status in HELD_BY_TAG:
+        return True
+    if status != "diverged":
+        return False if status in LACKED_BY_TAG else None
+    row = _between(run, commit, name, {"per_page": MOST_PICKS})
+    subjects = [str(item["commit"]["message"]).partition("\n")[0] for item in row.get("commits", ())]
+    endings = (found[0] for subject in subjects if (found := _NUMBERS_AT_END.search(subject.rstrip())))
+    if any(f"(#{number})" in ending for ending in endings):
+        return True
+    return False if row.get("total_commits", MOST_PICKS + 1) <= MOST_PICKS else None
+
+
+def _between(run: SyncRun, base: str, head: str, page: dict[str, int]) -> Mapping[str, Any]:
+    """GitHub's comparison; empty where it does not know one of the two."""
     try:
-        # The second page is short: only the first carries the changed files.
-        row = run.client.get_object(
-            f"/repos/{run.repo}/compare/{base}...{commit}", {"per_page": 1, "page": 2}
-        )
+        return run.client.get_object(f"/repos/{run.repo}/compare/{base}...{head}", page) or {}
     except RefusedError as refused:
         if refused.answer != 422:
             raise
-        return None
-    status = row.get("status") if row is not None else None
-    if status in HELD_BY_TAG:
-        return True
-    return False if status in LACKED_BY_TAG else None
+        return {}

@@ -1,8 +1,9 @@
 """Whether an issue is fixed, in which releases, and what that means for a caller's version.
 
 Decided from frozen facts: no database, no guess. `fixed` always has a pull request and a release: named by
-the release's notes, found in it by GitHub's comparison, or in a maintainer's or starter card's words. A
-revert takes a fix back; a re-landing brings it back with its own release. "Closed" alone is not "fixed".
+the release's notes or the starter set's table, found in it by GitHub's comparison, or in a maintainer's or
+starter card's words. A revert takes a fix back; a re-landing brings it back with its own release. "Closed"
+alone is not "fixed".
 
 Releases of one line (0.9.x) build on each other; a higher line was cut from main, where the fix is, unless
 it is known to lack it. A dev or rc build between the last release without the fix and the first with it may
@@ -93,7 +94,8 @@ def held_by(history: History, pull: Landed) -> Held:
     """What is known of the releases that hold a pull request."""
     known, calendar = history.pulls.get(pull.number, PullHistory()), calendar_of(history.releases)
     versions = calendar.versions
-    holding = {tag for tag, contained in known.answers.items() if contained} | set(known.named_in)
+    holding = {tag for tag, contained in known.answers.items() if contained} | {*known.named_in}
+    holding |= {known.table_tag} if known.table_tag else set()
     lacking = {tag for tag, contained in known.answers.items() if not contained}
     if pull.merged_at is not None:
         dated = ((item.tag, item.published_at) for item in history.releases)
@@ -179,9 +181,14 @@ def _merged(case: FixCase, standing: Iterable[Landed]) -> FixTruth:
     known = history.pulls.get(best.number, PullHistory())
     if held.full:
         first = held.full[0]
-        by_notes = any(ordered(tag) == first for tag in known.named_in)
-        how = f"named in the notes of {first}" if by_notes else f"found in {first} by GitHub's comparison"
-        source = "release notes" if by_notes else "compare"
+        source, how = "compare", f"found in {first} by GitHub's comparison"
+        if any(ordered(tag) == first for tag in known.named_in):
+            source, how = "release notes", f"named in the notes of {first}"
+        elif known.table_day is not None and ordered(known.table_tag) == first:
+            source, how = (
+                "release table",
+                f"first in {first} by the release table of {known.table_day:%Y-%m-%d}",
+            )
         view = FixView(
             state="fixed",
             pr=pr,
@@ -218,9 +225,10 @@ def _unreleased(history: History, pull: Landed, held: Held) -> FixView:
 
 
 def _is_named(case: FixCase, number: int | None) -> bool:
-    """Whether a pull request that is not stored stands in a release's notes: then it is merged."""
+    """Whether a pull request that is not stored is merged: a release's notes or the table name it."""
     known = case.history.pulls.get(number) if number is not None else None
-    return known is not None and not calendar_of(case.history.releases).full_tags.isdisjoint(known.named_in)
+    tags = {*known.named_in, known.table_tag} if known is not None else set()
+    return not calendar_of(case.history.releases).full_tags.isdisjoint(tags)
 
 
 def _by_words(case: FixCase, stated: FixStatement, held: Held | None = None) -> FixTruth:
@@ -344,13 +352,13 @@ def _of_unreleased(view: FixView, held: Held, mine: Version, *, lacks: bool) -> 
         return "not_fixed", "", None
     possible = ordered(view.earliest_possible) if view.earliest_possible else None
     floor = max((item for item in held.lacking if not item.is_prerelease), default=None)
-    if possible is not None and mine >= possible:
-        return "unknown", f"Whether {mine} holds it is not known.", None
-    if mine.is_prerelease and (floor is None or mine > floor):
+    if floor is not None and mine <= floor and (possible is None or mine < possible):
+        return "not_fixed", "", None
+    if mine.is_prerelease and (possible is None or mine < possible):
         return "unknown", f"{mine} is a build that may or may not hold it.", None
     if not mine.is_prerelease and held.released and mine > held.released[-1]:
         return "unknown", f"{mine} is newer than every release that is stored.", None
-    return "not_fixed", "", None
+    return "unknown", f"Whether {mine} holds it is not known.", None
 
 
 def _is_included(held: Held, mine: Version) -> bool:

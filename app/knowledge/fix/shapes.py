@@ -25,7 +25,7 @@ class FixElsewhere(Frozen):
     state: Literal["merged", "open", "closed", "unknown"] = Field(
         description="unknown while it is not stored"
     )
-    released_in: str | None = Field(None, description="first release of `repo` whose notes name it")
+    released_in: str | None = Field(None, description="first release of `repo` known to hold it")
 
 
 class FixView(Fix):

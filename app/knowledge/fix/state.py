@@ -223,7 +223,7 @@ def with_elsewhere(truth: FixTruth, other: FixElsewhere | None) -> FixTruth:
     """The truth with the fix of another repository, where none of its own is known."""
     if other is None or truth.view.pr or truth.view.state not in _OPEN:
         return truth
-    held = f" and named in the notes of {other.repo} {other.released_in}" if other.released_in else ""
+    held = f" and in {other.repo} {other.released_in}" if other.released_in else ""
     state: FixState = "merged_unreleased"
     reason = f"{other.pr} is merged{held}; no release here is known to bring it."
     if other.state == "open":

@@ -1,4 +1,4 @@
-"""Derives facts from stored rows in batches, one unit of work each, and loads the starter cards.
+"""Derives facts from stored rows in batches, one unit of work each, and loads the starter set.
 
 The store says what is stale (`stale_numbers`), so a run that was killed is completed by the next one.
 """
@@ -10,15 +10,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from pathlib import Path
 
+from sqlmodel import Session
+
 from app.errors import NotFoundError
 from app.extract.reader import RULES_VERSION
 from app.knowledge.indexing.derive import DeriveResult, derive_issues
 from app.knowledge.indexing.readers import reading_apart
-from app.paths import cards_dir
+from app.paths import cards_dir, release_table
 from app.starter.cards import REPO, Card, read_cards
+from app.starter.releases import read_release_table
 from app.store.derived.readings import stale_numbers
 from app.store.engine.connect import take_turn
 from app.store.github.counts import count_issues
+from app.store.github.fix_containment import REVERT, TABLE, ContainmentAnswer, has_table, save_answers
 from app.store.github.issues import (
     add_repository,
     find_repository,
@@ -123,7 +127,7 @@ def _derive_batches(
 
 
 def load_starter_set(store: Store, folder: Path | None = None) -> int:
-    """Store the cards if nothing of their repository is stored yet; returns how many were loaded.
+    """Store the release table, and the cards if nothing of their repository is stored yet; returns how many.
 
     Raises:
         CardError: a card is faulty; nothing is stored then.
@@ -131,12 +135,28 @@ def load_starter_set(store: Store, folder: Path | None = None) -> int:
     cards = read_cards(folder or cards_dir())
     with store.unit_of_work() as session:
         repo_id = add_repository(session, REPO)
+        save_release_table(session, repo_id)
         if count_issues(session, repo_id)["issues"]:
             return 0
         save_cards(session, repo_id, {card.number: card.text for card in cards})
         save_issues(session, repo_id, [_record(card) for card in cards])
         derive_issues(session, repo_id, REPO, [card.number for card in cards])
     return len(cards)
+
+
+def save_release_table(session: Session, repo_id: int) -> None:
+    """Store which release first holds each pull request of vLLM, unless that table is stored already."""
+    table = read_release_table(release_table())
+    if has_table(session, repo_id, table.as_of):
+        return
+    known = [
+        ContainmentAnswer(number, tag, True, None, table.as_of, TABLE)
+        for number, tag in table.first_release.items()
+    ]
+    known += [
+        ContainmentAnswer(item.number, f"#{item.by}", False, None, item.at, REVERT) for item in table.reverted
+    ]
+    save_answers(session, repo_id, known)
 
 
 def _record(card: Card) -> IssueRecord:

@@ -1,4 +1,4 @@
-"""Which releases hold which merged pull request, by notes and by comparison; and what was reverted."""
+"""Which releases hold which merged pull request, by notes, table and comparison; and what was reverted."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from app.store.tables import FIX_CONTAINMENT, RELEASE
 _RELEASE, _ANSWER = RELEASE.c, FIX_CONTAINMENT.c
 REVERTS_DEEP = 6
 """How often a fix and its revert may take turns."""
+COMPARE, TABLE, REVERT = "compare", "table", "revert"
 NO_COMMIT = "-"
 """Stands for a tag where GitHub was asked for the merge commit itself and had none."""
 
@@ -47,6 +48,7 @@ class PullHistory:
         answers: tags and commits that were compared with its merge commit: whether they hold it.
         commit_sha: its merge commit.
         reverted_by, relanded_by: merged pull requests that take it back, or bring it back.
+        table_tag, table_day: the first release with it by the starter set's table, and the table's day.
     """
 
     named_in: tuple[str, ...] = ()
@@ -54,6 +56,8 @@ class PullHistory:
     commit_sha: str | None = None
     reverted_by: tuple[Landed, ...] = ()
     relanded_by: tuple[Landed, ...] = ()
+    table_tag: str | None = None
+    table_day: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +70,14 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class ContainmentAnswer:
-    """What GitHub answered; `contained` is None where it does not know the tag or the commit."""
+    """What GitHub or the starter set says; `contained` is None where GitHub lacks the tag or the commit."""
 
     number: int
     tag: str
     contained: bool | None
     commit_sha: str | None
     asked_at: datetime
-    source: str = "compare"
+    source: str = COMPARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,11 @@ def find_history(session: Session, repo_id: int, repo: str, pulls: Iterable[int]
     query = select(_RELEASE.tag, _RELEASE.is_prerelease, _RELEASE.published_at)
     query = query.where(_RELEASE.repo_id == repo_id)
     rows = remembered(session, ("releases", repo_id), lambda: session.connection().execute(query).all())
-    return History(tuple(ReleaseDay(*row) for row in rows), known)
+    tags = {row.tag for row in rows}
+    unlisted = sorted({item.table_tag for item in known.values() if item.table_tag} - tags)
+    return History(
+        (*(ReleaseDay(*row) for row in rows), *(ReleaseDay(t, False, None) for t in unlisted)), known
+    )
 
 
 def _histories(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> dict[int, PullHistory]:
@@ -108,7 +116,7 @@ def _histories(session: Session, repo_id: int, repo: str, numbers: Sequence[int]
         SELECT number, 'named' AS kind, tag, CAST(NULL AS boolean) AS contained, NULL AS sha,
         CAST(NULL AS bigint) AS pull, CAST(NULL AS timestamptz) AS at
         FROM release_pull WHERE repo_id = :repo_id AND number IN :numbers
-        UNION ALL SELECT number, 'asked', tag, contained, commit_sha, NULL, NULL
+        UNION ALL SELECT number, source, tag, contained, commit_sha, NULL, asked_at
         FROM fix_containment WHERE repo_id = :repo_id AND number IN :numbers
         UNION ALL SELECT number, 'merged', NULL, NULL, merge_commit_sha, NULL, NULL
         FROM pull_request WHERE repo_id = :repo_id AND number IN :numbers AND merged_at IS NOT NULL
@@ -123,13 +131,19 @@ def _histories(session: Session, repo_id: int, repo: str, numbers: Sequence[int]
 
 
 def _history(rows: Sequence[Any]) -> PullHistory:
-    landed = [(kind, Landed(pull, at)) for kind, _, _, _, pull, at in rows if pull is not None]
+    landed = {(kind, pull): at for kind, _, _, _, pull, at in rows if pull is not None}
+    table = next(((tag, at) for kind, tag, *_, at in rows if kind == TABLE), (None, None))
+    for kind, tag, *_, at in rows:
+        if kind == REVERT:
+            landed.setdefault(("reverts", int(tag.removeprefix("#"))), at)
     return PullHistory(
         named_in=tuple(tag for kind, tag, *_ in rows if kind == "named"),
-        answers={tag: bool(contained) for _, tag, contained, *_ in rows if contained is not None},
+        table_tag=table[0],
+        table_day=table[1],
+        answers={tag: bool(held) for kind, tag, held, *_ in rows if kind == COMPARE and held is not None},
         commit_sha=next((sha for _, _, _, sha, *_ in rows if sha), None),
-        reverted_by=tuple(pull for kind, pull in landed if kind == "reverts"),
-        relanded_by=tuple(pull for kind, pull in landed if kind == "relands"),
+        reverted_by=tuple(Landed(pull, at) for (kind, pull), at in landed.items() if kind == "reverts"),
+        relanded_by=tuple(Landed(pull, at) for (kind, pull), at in landed.items() if kind == "relands"),
     )
 
 
@@ -141,17 +155,25 @@ def _by_number(rows: Iterable[Any]) -> dict[int, list[Any]]:
 
 
 def save_answers(session: Session, repo_id: int, answers: Iterable[ContainmentAnswer]) -> None:
-    """Keep what GitHub answered, so that it is asked once."""
+    """Keep what is known, so that GitHub is asked once."""
     take_turn(session)
     rows = [{"repo_id": repo_id, **asdict(answer)} for answer in answers]
     upsert(session, FIX_CONTAINMENT, rows, keys=("repo_id", "number", "tag"))
 
 
+def has_table(session: Session, repo_id: int, day: datetime) -> bool:
+    """Whether the table of this day, or a newer one, is stored."""
+    query = select(_ANSWER.number).where(
+        _ANSWER.repo_id == repo_id, _ANSWER.source == TABLE, _ANSWER.asked_at >= day
+    )
+    return session.connection().execute(query.limit(1)).first() is not None
+
+
 def unnamed_fixes(session: Session, repo_id: int, repo: str, *, before: datetime) -> list[MergedFix]:
     """Merged fixes, reverts and re-landings that no full release's notes name, the newest first.
 
-    Left out are those merged after `before`, those that a comparison found in a release, and those of which
-    GitHub does not know the commit.
+    Left out are those merged after `before`, those that a comparison or the table found in a release, and
+    those of which GitHub does not know the commit.
     """
     query = """
         SELECT number, merged_at, merge_commit_sha FROM pull_request

@@ -8,11 +8,12 @@ from dataclasses import asdict
 from sqlalchemy import delete, select
 from sqlmodel import Session
 
+from app.extract.versions import ordered, sort_key
 from app.store.engine.connect import rows_in_parts, take_turn, upsert
 from app.store.records import ReleaseRecord
-from app.store.tables import RELEASE, RELEASE_PULL
+from app.store.tables import FIX_CONTAINMENT, RELEASE, RELEASE_PULL
 
-_RELEASE, _NAMED = RELEASE.c, RELEASE_PULL.c
+_RELEASE, _NAMED, _FOUND = RELEASE.c, RELEASE_PULL.c, FIX_CONTAINMENT.c
 
 
 def save_releases(session: Session, repo_id: int, records: Iterable[ReleaseRecord]) -> None:
@@ -40,14 +41,15 @@ def tags_of(session: Session, repo_id: int) -> set[str]:
 
 
 def first_releases_of(session: Session, repo_id: int, pulls: Sequence[int]) -> dict[int, str]:
-    """Tag of the first full release, by date, whose notes name each pull request."""
-    query = (
-        select(_NAMED.number, _RELEASE.tag)
-        .join_from(RELEASE_PULL, RELEASE)
-        .where(_NAMED.repo_id == repo_id, _RELEASE.is_prerelease.is_(False))
-        .order_by(_RELEASE.published_at.desc().nulls_first())
-    )
-    return dict(rows_in_parts(session, query, _NAMED.number, pulls))
+    """Tag of the first full release known to hold each pull request, by notes, table or comparison."""
+    named = select(_NAMED.number, _NAMED.tag).join_from(RELEASE_PULL, RELEASE)
+    named = named.where(_NAMED.repo_id == repo_id, _RELEASE.is_prerelease.is_(False))
+    found = select(_FOUND.number, _FOUND.tag).where(_FOUND.repo_id == repo_id, _FOUND.contained)
+    rows: list[tuple[int, str]] = [
+        *rows_in_parts(session, named, _NAMED.number, pulls),
+        *rows_in_parts(session, found, _FOUND.number, pulls),
+    ]
+    return dict(sorted(rows, key=lambda row: (ordered(row[1]) is None, sort_key(row[1])), reverse=True))
 
 
 def newest_release(session: Session, repo_id: int) -> str | None:

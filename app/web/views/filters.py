@@ -34,20 +34,22 @@ _FIX_SIGNS: dict[FixState, tuple[str, str]] = {
 }
 
 
+NOWHERE = "in no known release"
+
+
 def fix_sign(fix: FixView | None) -> FixSign:
     """The sign of a fix state; without one it is unknown. "Fixed" names its pull request and release."""
     if fix is None:
         return FixSign(*_FIX_SIGNS["unknown"], "Fix unknown")
     other = fix.elsewhere
     if other is not None and other.state == "merged":
-        release = f"in {other.repo} {version(other.released_in)}" if other.released_in else "not released"
+        release = f"in {other.repo} {version(other.released_in)}" if other.released_in else NOWHERE
         return FixSign(*_FIX_SIGNS[fix.state], f"Merged in {other.pr}, {release}")
     early = fix.earliest_possible
     pull, by = (f", {fix.pr}", f" by {fix.pr}") if fix.pr else ("", "")
     words: dict[FixState, str] = {
         "fixed": f"Fixed{by}" + (f", in {version(fix.released_in)}" if fix.released_in else ""),
-        "merged_unreleased": f"Merged{pull}, "
-        + (f"{version(early)} at the earliest" if early else "not released"),
+        "merged_unreleased": f"Merged{pull}, " + (f"{version(early)} at the earliest" if early else NOWHERE),
         "in_progress": f"In progress{pull}",
         "not_fixed": "Not fixed",
         "closed_unresolved": "Closed unresolved",

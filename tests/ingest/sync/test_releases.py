@@ -47,6 +47,16 @@ def put_answer(github: Any, tag: str, status: str, commit: str = COMMIT) -> None
     github.elsewhere[f"/repos/{REPO}/compare/{tag}...{commit}"] = {"status": status, "commits": []}
 
 
+def put_picks(github: Any, tag: str, *subjects: str, commit: str = COMMIT) -> None:
+    """The commits of a release's branch that the merge commit lacks."""
+    commits = [{"commit": {"message": subject}} for subject in subjects]
+    github.elsewhere[f"/repos/{REPO}/compare/{commit}...{tag}"] = {
+        "status": "diverged",
+        "commits": commits,
+        "total_commits": len(commits),
+    }
+
+
 def run(store: Store, github: Any, **more: Any) -> SyncResult:
     with github.client() as client:
         return sync(store, client, REPO, **more)
@@ -76,12 +86,18 @@ def github(numbered_github: Any) -> Any:
 
 def test_the_release_that_holds_a_fix_is_found(store: Store, github: Any) -> None:
     put_answer(github, "v1.0.1", "diverged")
+    put_picks(github, "v1.0.1", "Another fix (#8)", 'Revert "A fix (#7)" (#9)', "Repeat #7\n\nof (#7)")
     put_answer(github, "v1.1.0", "behind")
     result = run(store, github)
     fix = fix_of(store, 1, "1.0.1")
 
     assert result.complete
-    assert questions(github) == ["/pulls/7", f"/compare/v1.0.1...{COMMIT}", f"/compare/v1.1.0...{COMMIT}"]
+    assert questions(github) == [
+        "/pulls/7",
+        f"/compare/v1.0.1...{COMMIT}",
+        f"/compare/{COMMIT}...v1.0.1",
+        f"/compare/v1.1.0...{COMMIT}",
+    ]
     assert (fix.state, fix.pr, fix.released_in, fix.source, fix.for_you) == (
         "fixed",
         "#7",
@@ -90,6 +106,17 @@ def test_the_release_that_holds_a_fix_is_found(store: Store, github: Any) -> Non
         "upgrade",
     )
     assert fix.reason == "#7 is merged and found in 1.1.0 by GitHub's comparison."
+
+
+@pytest.mark.parametrize("subject", ["A fix (#7)", "A fix (#7) (#12)\n\nSigned off", "A fix (#3) (#7) "])
+def test_a_fix_picked_into_a_release_s_branch_is_in_that_release(
+    store: Store, github: Any, subject: str
+) -> None:
+    put_answer(github, "v1.0.1", "diverged")
+    put_picks(github, "v1.0.1", "Another fix (#8)", subject)
+    run(store, github)
+
+    assert fix_of(store, 1).released_in == "1.0.1"
 
 
 def test_identical_is_held_and_ends_the_search(store: Store, github: Any) -> None:
@@ -253,7 +280,7 @@ def test_over_the_simulator_s_data_every_fixed_has_its_pull_request_and_release(
     for view in fixed:
         number = int((view.pr or "#0")[1:])
         known = history.pulls[number]
-        holding = {*known.named_in, *(tag for tag, holds in known.answers.items() if holds)}
+        holding = {*known.named_in, known.table_tag, *(tag for tag, holds in known.answers.items() if holds)}
         assert stored[number].is_pull_request
         assert stored[number].merged_at is not None
         assert f"v{view.released_in}" in tags & holding

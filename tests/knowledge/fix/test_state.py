@@ -11,6 +11,8 @@ from app.extract.facts import Facts, Fix
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.store.derived.readings import Reading, find_facts, save_readings
+from app.store.github.fix_containment import REVERT as REVERT_BY
+from app.store.github.fix_containment import TABLE as TABLE_OF
 from app.store.github.fix_containment import ContainmentAnswer, save_answers
 from app.store.records import CommentRecord, IssueRecord, LinkRecord, ReleaseRecord
 from app.store.session import Store
@@ -260,6 +262,58 @@ def test_an_answer_of_github_s_tells_the_release(store: Store, keep: Keep) -> No
         "estimated",
     )
     assert (after.state, after.released_in, after.source) == ("fixed", "0.9.3", "compare")
+
+
+def tabled(store: Store, repo_id: int, *answers: ContainmentAnswer) -> None:
+    with store.unit_of_work() as session:
+        save_answers(session, repo_id, [ContainmentAnswer(7, "v0.9.2", True, None, LATE, TABLE_OF), *answers])
+
+
+def test_the_release_table_tells_the_release_before_anything_is_asked(store: Store, keep: Keep) -> None:
+    repo_id = keep(CLOSED, MERGED)
+    tabled(store, repo_id)
+    view = state_of(store, repo_id, CLOSED, None)
+
+    assert (view.state, view.pr, view.released_in, view.source) == ("fixed", "#7", "0.9.2", "release table")
+    assert view.reason == "#7 is merged and first in 0.9.2 by the release table of 2026-04-09."
+
+
+def test_what_the_sync_learns_of_an_earlier_release_goes_before_the_table(store: Store, keep: Keep) -> None:
+    repo_id = keep(CLOSED, MERGED, a_release("v0.9.1.post1", 7))
+    tabled(store, repo_id)
+    view = state_of(store, repo_id, CLOSED, None)
+
+    assert (view.released_in, view.source, view.also_in) == ("0.9.1.post1", "release notes", ("0.9.2",))
+
+
+def test_a_pull_request_of_the_table_is_merged_though_it_is_not_stored(store: Store, keep: Keep) -> None:
+    repo_id = keep(OPEN)
+    tabled(store, repo_id)
+    view = state_of(store, repo_id, OPEN, CARD.model_copy(update={"pr": "#7", "released_in": None}))
+
+    assert (view.state, view.released_in) == ("fixed", "0.9.2")
+
+
+@pytest.mark.parametrize(("again", "state"), [((), "not_fixed"), ((12,), "merged_unreleased")])
+def test_a_revert_of_the_table_takes_the_fix_back(
+    store: Store, keep: Keep, again: tuple[int, ...], state: str
+) -> None:
+    repo_id = keep(CLOSED, MERGED)
+    reverts = [(7, 9, LATE), *((9, by, LATE + timedelta(1)) for by in again)]
+    tabled(
+        store, repo_id, *(ContainmentAnswer(n, f"#{by}", False, None, at, REVERT_BY) for n, by, at in reverts)
+    )
+
+    assert state_of(store, repo_id, CLOSED, None).state == state
+
+
+def test_without_any_stored_release_no_version_is_said_to_lack_a_merged_fix(store: Store, keep: Keep) -> None:
+    repo_id = keep(CLOSED, MERGED)
+    with store.reading() as session:
+        facts = {1: Facts(number=1)}
+        view = fix_states(session, repo_id, REPO, [CLOSED], facts, vllm_version="0.12.0")[1]
+
+    assert (view.state, view.for_you) == ("merged_unreleased", "unknown")
 
 
 DUPLICATE = an_issue(1, state="closed", state_reason="duplicate")

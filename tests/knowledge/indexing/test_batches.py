@@ -34,6 +34,7 @@ from app.store.derived.readings import Reading, find_facts, find_kept_readings, 
 from app.store.github.comments import save_comments
 from app.store.github.counts import count_issues
 from app.store.github.issues import add_repository, find_issue, find_repository, save_issues
+from app.store.github.releases import first_releases_of
 from app.store.records import CommentRecord, IssueRecord, LinkRecord
 from app.store.session import Store
 from app.store.tables import metadata
@@ -310,11 +311,13 @@ def test_a_second_time_nothing_is_loaded(store: Store) -> None:
     assert load_starter_set(store) == 0
 
 
-def test_a_base_that_holds_issues_gets_none(store: Store, keep: Keep) -> None:
-    keep(an_issue(1))
+def test_a_base_that_holds_issues_gets_the_release_table_only(store: Store, keep: Keep) -> None:
+    repo_id = keep(an_issue(1))
 
     assert load_starter_set(store) == 0
     assert counts(store) == {"issues": 1, "pulls": 0, "from_cards": 0}
+    with store.reading() as session:
+        assert first_releases_of(session, repo_id, [1, 27420]) == {1: "v0.1.0", 27420: "v0.11.1"}
 
 
 def test_a_base_of_pull_requests_only_gets_them(store: Store, keep: Keep, few: Path) -> None:
