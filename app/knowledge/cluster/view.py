@@ -36,7 +36,7 @@ from app.knowledge.cluster.timeline import ClosedButAlive, Timeline, closed_but_
 from app.knowledge.cluster.version_range import RangeWitness, cluster_range
 from app.knowledge.remedies import action_key
 from app.knowledge.version.issues import ListedFailure, load_failures, load_words
-from app.match.search.agreement import model_family
+from app.match.search.agreement import model_line
 from app.store.derived.cluster_queries import (
     ClusterCounts,
     ClusterFilter,
@@ -326,7 +326,7 @@ def _versions(reports: Sequence[ListedFailure]) -> tuple[ValueReports, ...]:
 
 def _families(reports: Sequence[ListedFailure]) -> tuple[ValueReports, ...]:
     counts = Counter(
-        family for one in reports for family in {model_family(name) for name in one.facts.models} if family
+        family for one in reports for family in {model_line(name) for name in one.facts.models} if family
     )
     return tuple(ValueReports(value=mask_secrets(key), reports=count) for key, count in _common(counts))
 

@@ -25,7 +25,7 @@ from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.knowledge.remedies import remedies_of
 from app.knowledge.text.masking import masked_all
-from app.match.search.agreement import model_family
+from app.match.search.agreement import model_family, model_line
 from app.match.search.word_search import search_words
 from app.store.derived.facts import (
     REGRESSION_FIELDS,
@@ -264,7 +264,11 @@ def _counted(
     found: dict[FacetName, tuple[FacetValue, ...]] = {}
     for name in _GROUPED:
         among = base.intersection(*(numbers for key, numbers in chosen.items() if key != name))
-        counts = [(len(numbers & among), value) for value, numbers in known.groups(name).items()]
+        counts = [
+            (len(numbers & among), value)
+            for value, numbers in known.groups(name).items()
+            if (name, value) != _UNCHOSEN
+        ]
         counts.sort(key=lambda pair: (-pair[0], pair[1]))
         found[name] = tuple(FacetValue(value=v, count=count) for count, v in counts[:FACET_VALUES] if count)
     return found
@@ -303,6 +307,9 @@ def _listed(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -
 
 Numbers = set[int]
 Groups = Mapping[str, Numbers]
+
+_UNCHOSEN = ("backend", "cuda")
+"""What every machine with an NVIDIA card runs: it may be asked for, and is no choice to offer."""
 
 _GPUS, _MODELS, _VERSIONS = ("gpus",), ("models",), ("versions.vllm",)
 _BACKENDS = tuple(f"backends.{key}" for key in BACKEND_KEYS)
@@ -357,10 +364,11 @@ class IssueFacets:
     def _of_model(self, value: str) -> Numbers:
         """A family's issues; or those of a name, whatever comes before or after it as a word of its own."""
         wanted = value.strip().lower()
-        family = self.groups("model").get(wanted)
-        if family is not None:
-            return family
         names = self.values(*_MODELS)
+        if family := _union(
+            numbers for key, numbers in names.items() if wanted in (_line(key), _family(key))
+        ):
+            return family
         if "/" in wanted:
             return names.get(wanted, set())
         # Without its organisation, a dash before and behind.
@@ -370,6 +378,7 @@ class IssueFacets:
 
 
 _family = lru_cache(maxsize=8192)(model_family)
+_line = lru_cache(maxsize=8192)(model_line)
 
 
 def _gpu_name(key: str) -> str:
@@ -404,7 +413,7 @@ _GROUPED: dict[FacetName, Callable[[IssueFacets], Groups]] = {
     "error_type": _by_column("error_type"),
     "arch": lambda facets: _regroup(facets.groups("gpu").items(), lambda gpu: architecture_of(gpu) or ""),
     "gpu": lambda facets: _regroup(facets.values(*_GPUS).items(), _gpu_name),
-    "model": lambda facets: _regroup(facets.values(*_MODELS).items(), _family),
+    "model": lambda facets: _regroup(facets.values(*_MODELS).items(), _line),
     "backend": _backends,
     "vllm_version": lambda facets: _regroup(facets.values(*_VERSIONS).items(), _version_name),
 }

@@ -14,6 +14,7 @@ from sqlmodel import Session
 
 from app.extract.facts import Facts, Signature
 from app.extract.fields.gpu_names import architectures_of
+from app.extract.lists import load
 from app.extract.reader import LogReading
 from app.store.derived.facts import find_titles
 from app.store.derived.readings import value_key
@@ -30,6 +31,14 @@ _TESTED = re.compile(r"\btest_\w|\btests?/|\bCI\b|\bflaky", re.IGNORECASE)
 """In the title of an issue that reports a test, not a server."""
 _TEST_RUN = re.compile(r"\bpytest\b|\btests/|\btest_\w+\.py")
 _WORD = re.compile(r"[a-z]+")
+_MODELS = load("models")
+_GLUED = frozenset(_MODELS["glued"])
+_LINE = re.compile(
+    rf"(?<![a-z])({'|'.join(map(str.lower, _MODELS['families'] + _MODELS['word_families']))})"
+    r"(?:[-_ ]?([vrkm]?\d{1,2}(?:\.\d{1,2})?)(?![\d.]*(?:[bmxkt]|bit)))?(?![a-z])"
+)
+"""A family's name and its generation, which is no size."""
+
 _MINOR = re.compile(r"v?(\d{1,4})\.(\d{1,4})")
 
 
@@ -85,6 +94,16 @@ def model_family(name: str) -> str:
     """The family of a model: `qwen` of `Qwen/Qwen2.5-72B-Instruct-AWQ`; empty if the name has no words."""
     words: list[str] = _WORD.findall(name.lower().rstrip("/").rpartition("/")[2])
     return next((word for word in words if word not in PUBLISHERS), "")
+
+
+def model_line(name: str) -> str:
+    """A family with its generation: `qwen2.5` of `Qwen/Qwen2.5-72B`, `deepseek-v3` of `DeepSeek-V3-0324`."""
+    found = _LINE.search(name.lower().rstrip("/").rpartition("/")[2])
+    if found is None:
+        return model_family(name)
+    family, generation = found.groups()
+    sign = "" if family in _GLUED or not generation else "-"
+    return f"{family}{sign}{generation or ''}"
 
 
 def families_of(models: Iterable[str]) -> frozenset[str]:

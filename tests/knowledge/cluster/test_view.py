@@ -222,7 +222,7 @@ def test_backends_that_differ_in_case_only_are_one(store: Store) -> None:
     detail = view_cluster(store, REPO, ONE)
 
     assert [(item.key, item.value, item.reports) for item in detail.backends] == [("quantization", "AWQ", 3)]
-    assert [(item.value, item.reports) for item in detail.models] == [("qwen", 3)]
+    assert [(item.value, item.reports) for item in detail.models] == [("qwen3", 3)]
 
 
 def test_a_timeline_has_no_holes_and_no_more_bars_than_fit() -> None:

@@ -65,6 +65,7 @@ def base(request: pytest.FixtureRequest, new_store: Callable[[str], Store]) -> S
         ({"arch": "hopper"}, [1]),
         ({"arch": "ada"}, [3]),
         ({"model": "qwen"}, [1]),
+        ({"model": "qwen3"}, [1]),
         ({"model": "Qwen3-32B"}, [1]),
         ({"model": "Qwen/Qwen3-32B"}, [1]),
         ({"model": "Qwen/Qwen3"}, []),
@@ -117,6 +118,8 @@ def test_counts_say_what_each_value_would_leave_beside_the_other_filters(base: S
     assert facets["state"] == {"open": 3, "closed": 1}
     assert facets["gpu"] == {"H100": 1, "L40S": 1}
     assert facets["arch"] == {"Ada Lovelace": 1, "Hopper": 1}
+    assert "cuda" not in facets["backend"]
+    assert facets["model"] == {"qwen3": 1}
     assert facets["error_type"] == {"ValueError": 1}
     assert facets["has_workaround"] == {"true": 1}
 

@@ -6,7 +6,7 @@ import pytest
 
 from app.extract.facts import Facts, Signature
 from app.extract.reader import LogReading, read_log
-from app.match.search.agreement import UNKNOWN, agreement_of, model_family
+from app.match.search.agreement import UNKNOWN, agreement_of, model_family, model_line
 
 TITLE = "[Bug]: No memory left"
 LOG = """INFO 11-20 10:00:01 [api_server.py:1289] vLLM API server version 0.11.2
@@ -105,3 +105,26 @@ def test_backends_are_compared_without_regard_to_case(theirs: str, wanted: float
 )
 def test_a_models_family_is_its_first_word(name: str, family: str) -> None:
     assert model_family(name) == family
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("Qwen/Qwen2.5-72B-Instruct", "qwen2.5"),
+        ("Qwen3-Coder-30B-A3B", "qwen3"),
+        ("Qwen-7B-Chat", "qwen"),
+        ("deepseek-ai/DeepSeek-V3-0324", "deepseek-v3"),
+        ("DeepSeek-R1-Distill-Llama-8B", "deepseek-r1"),
+        ("meta-llama/Llama-4-Scout-17B-16E", "llama-4"),
+        ("huggyllama/llama-13b", "llama"),
+        ("Meta-Llama-3.1-8B", "llama-3.1"),
+        ("openai/gpt-oss-120b", "gpt-oss"),
+        ("Mixtral-8x7B-Instruct-v0.1", "mixtral"),
+        ("facebook/opt-125m", "opt"),
+        ("gemma-3-27b-it", "gemma-3"),
+        ("acme/tiny-3b", "tiny"),
+        ("123", ""),
+    ],
+)
+def test_a_model_s_line_is_its_family_and_generation(name: str, line: str) -> None:
+    assert model_line(name) == line
