@@ -126,7 +126,7 @@ INCOMING = {
     "moved_to": "moved here",
 }
 """The same, seen from the target."""
-LIKENESS = {"same": "alike: same failure", "likely": "alike: likely the same", "related": "alike: related"}
+LIKENESS = {"same": "alike: same failure", "likely": "alike: likely the same", "related": "similar topic"}
 
 
 def label(value: str, labels: Mapping[str, str]) -> str:

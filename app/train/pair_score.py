@@ -31,6 +31,8 @@ from sklearn.model_selection import StratifiedGroupKFold
 from app.extract.facts import Facts
 from app.extract.log.root_cause import read_errors
 from app.extract.log.signature import mask
+from app.extract.text.blocks import read_document
+from app.extract.text.document import IssueText
 from app.match.pairs.candidates import find_neighbours
 from app.match.pairs.features import (
     MAX_TEXT_CHARS,
@@ -40,10 +42,11 @@ from app.match.pairs.features import (
     load_word_weights,
     message_key,
     names_of,
+    own_text,
     stem,
     words_of,
 )
-from app.match.pairs.score import AGAINST, PAIR_FEATURES, pair_features
+from app.match.pairs.score import AGAINST, PAIR_FEATURES, pair_features, share_failure
 from app.match.search.terms import bare_title, line_texts, terms_of
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.github.issues import find_issues, find_repository, numbers_of
@@ -73,9 +76,10 @@ HERE = Path(__file__).parents[1] / "match" / "pairs"
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Judged pairs: their features, labels, and the group of issues that each belongs to."""
+    """Judged pairs: their features, whether both name one failure, labels, and the group each belongs to."""
 
     table: np.ndarray
+    sharing: np.ndarray
     labels: np.ndarray
     groups: np.ndarray
     numbers: frozenset[int]
@@ -151,6 +155,7 @@ def read_pairs(store: Store, repo: str, files: Sequence[Path]) -> Pairs:
         leader[lead(row["a"])] = lead(row["b"])
     return Pairs(
         np.vstack([pair_features(features[row["a"]], [features[row["b"]]]) for row in rows]),
+        np.array([share_failure(features[row["a"]], features[row["b"]]) for row in rows]),
         np.array([LABELS[row["label"]] for row in rows]),
         np.array([lead(row["a"]) for row in rows]),
         frozenset(numbers),
@@ -177,7 +182,12 @@ def read_strangers(store: Store, repo: str, judged: frozenset[int]) -> np.ndarra
 
 def _features(store: Store, repo: str, numbers: Sequence[int]) -> dict[int, PairFeatures]:
     return {
-        issue.number: build_features(issue.title, issue.body, facts, issue.created_at)
+        issue.number: build_features(
+            issue.title,
+            own_text(read_document(IssueText(0, issue.title, issue.body))),
+            facts,
+            issue.created_at,
+        )
         for issue, facts in _issues(store, repo, numbers)
     }
 
@@ -225,14 +235,16 @@ def threshold(unlike: np.ndarray, share: float) -> float:
     return round(float(1 / (1 + np.exp(-value))) + 5e-4, 3)
 
 
-def figures(runs: np.ndarray, labels: np.ndarray, bands: Sequence[float]) -> dict[str, float]:
-    """What the folds that were not learned from show."""
+def figures(
+    runs: np.ndarray, firm: np.ndarray, labels: np.ndarray, bands: Sequence[float]
+) -> dict[str, float]:
+    """What the folds that were not learned from show; `firm`: the scores of pairs that name one failure."""
     areas = [roc_auc_score(labels[labels != RELATED] == SAME, scores[labels != RELATED]) for scores in runs]
-    chances = 1 / (1 + np.exp(-runs))
     _, likely, related = bands
 
     def share(label: int, start: float) -> float:
-        return round(float((chances[:, labels == label] >= start).mean()), 3)
+        scores = (runs if start == related else firm)[:, labels == label]
+        return round(float((1 / (1 + np.exp(-scores)) >= start).mean()), 3)
 
     return {
         "area": round(float(np.mean(areas)), 3),
@@ -262,8 +274,10 @@ def main() -> None:
     pairs = read_pairs(store, asked.repo, asked.pairs)
     strangers = read_strangers(store, asked.repo, pairs.numbers)
     runs = held_out(pairs, strangers)
-    unlike = runs[:, pairs.labels == UNRELATED]
-    bands = [threshold(unlike, share) for share in (FALSE_SAME, FALSE_LIKELY, FALSE_RELATED)]
+    # Above `related` come only pairs that name one failure.
+    firm = np.where(pairs.sharing, runs, -np.inf)
+    same, likely = (threshold(firm[:, pairs.labels == UNRELATED], s) for s in (FALSE_SAME, FALSE_LIKELY))
+    bands = [same, likely, threshold(runs[:, pairs.labels == UNRELATED], FALSE_RELATED)]
     coefficients, intercept = fit(pairs.table, pairs.labels, strangers)
     learned: dict[str, Any] = {
         "coefficients": dict(zip(PAIR_FEATURES, coefficients.round(4).tolist(), strict=True)),
@@ -277,7 +291,7 @@ def main() -> None:
         "version": f"p1-{hashlib.sha256(made_from).hexdigest()[:12]}",
         "pairs": len(pairs.labels),
         "strangers": len(strangers),
-        "held_out": figures(runs, pairs.labels, bands),
+        "held_out": figures(runs, firm, pairs.labels, bands),
         **learned,
     }
     (asked.out / "pair_weights.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")

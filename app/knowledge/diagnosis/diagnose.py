@@ -26,6 +26,7 @@ from app.knowledge.diagnosis.headline import describe_failure, headline
 from app.knowledge.diagnosis.issue_draft import issue_draft
 from app.knowledge.diagnosis.log_input import clean_log
 from app.knowledge.diagnosis.next_steps import is_question, next_steps
+from app.knowledge.diagnosis.other_reports import helps, remedies_of_others
 from app.knowledge.diagnosis.quoted_advice import quoted_steps
 from app.knowledge.diagnosis.shapes import (
     Band,
@@ -36,6 +37,7 @@ from app.knowledge.diagnosis.shapes import (
     MatchLine,
     OtherError,
     Redaction,
+    RemedySource,
     RootCause,
     Why,
 )
@@ -129,13 +131,23 @@ def diagnose_log(
         versions_of = repos[0] if vllm_version or is_vllm(repos[0]) else ""
         matches = _as_matches(session, reading, scored, facts, repo_ids, versions_of=versions_of)
         verdict = _verdict(matches, in_words=in_words)
+        is_open = verdict in {"unknown", "related"}
+        useful = [match for match in matches if match.band != "related"] or matches[:3]
+        useful = useful if verdict != "unknown" else []
+        remedies = rank_remedies(r for match in useful for r in match.workarounds)
+        remedies_from: RemedySource = "matches"
         if verdict != "unknown":
             best = matches[0]
             repo_id = next(key for key, repo in repo_ids.items() if repo == best.repo)
             lines = issue_excerpt(session, repo_id, best.number)
             matches[0] = best.model_copy(update={"excerpt": lines})
-    useful = [match for match in matches if match.band != "related"] or matches[:3]
-    useful = useful if verdict != "unknown" else []
+            if not is_open and not helps(remedies):
+                frame = reading.errors.cause.frame if reading.errors.cause else None
+                others, remedies_from = remedies_of_others(
+                    session, best.repo, (repo_id, best.number), frame, hidden
+                )
+                remedies = rank_remedies([*others, *remedies])
+    needs_steps = is_open or remedies_from == "same_frame" or not helps(remedies)
     matches = [
         match
         if verdict != "unknown" and _is_related(match, in_words=in_words)
@@ -145,7 +157,6 @@ def diagnose_log(
     redacted = redact(reading.log, private=True)
     cause = reading.errors.cause
     around = reading.surroundings
-    is_open = verdict in {"unknown", "related"}
     root = _root_cause(cause, redacted.text) if cause else None
     kinds = () if in_words else find_kinds(reading)
     outcome = "none" if in_words else find_outcome(reading, kinds)
@@ -167,8 +178,9 @@ def diagnose_log(
         signature=_signature(reading, root),
         redactions=tuple(Redaction(kind=kind, count=count) for kind, count in redacted.counts),
         matches=tuple(matches),
-        workarounds=rank_remedies(r for match in useful for r in match.workarounds)[:MAX_REMEDIES],
-        next_steps=(*quoted, *(next_steps(reading) if is_open else ()))[:MAX_STEPS],
+        workarounds=remedies[:MAX_REMEDIES],
+        remedies_from=remedies_from,
+        next_steps=(*quoted, *(next_steps(reading) if needs_steps else ()))[:MAX_STEPS],
         index=IndexState(issues=stock.issues, as_of=stock.as_of),
         took_ms=0.0,
         headline=headline(verdict, matches, line, is_question=in_words, repo=repos[0]),

@@ -13,6 +13,7 @@ from app.knowledge.remedies import Remedy
 from app.match.search.ranking import Band as MatchBand
 
 Band = Literal["same", "likely", "related", "unknown"]
+RemedySource = Literal["matches", "cluster", "same_frame"]
 RunOutcome = Literal["stopped", "not_started", "refused", "none"]
 LineRole = Literal["error", "frame", "wrapper", "before"]
 
@@ -123,6 +124,11 @@ class Diagnosis(Frozen):
     redactions: tuple[Redaction, ...] = ()
     matches: tuple[Match, ...] = ()
     workarounds: tuple[Remedy, ...] = ()
+    remedies_from: RemedySource = Field(
+        "matches",
+        description="whose the remedies are: the matches', other reports' of the first match's cluster, or "
+        "those of another failure that was raised at the same place",
+    )
     next_steps: tuple[NextStep, ...] = ()
     index: IndexState
     took_ms: float

@@ -423,7 +423,7 @@ def _watches(
 
 
 def _unhelped(week: WeekIssues, without: Sequence[UnremediedNews]) -> Iterator[Advice]:
-    action = "no remedy is known yet; of the failures without one this is the most hit."
+    action = "no report names a remedy; of the failures without one this is the most hit."
     for item in without[:1]:
         yield _line("watch", item, week.candidates[item.number].facts, action)
 

@@ -22,7 +22,7 @@ from app.extract.reader import RULES_VERSION, IssueReading, read_issue
 from app.extract.text.document import CommentText, IssueText
 from app.knowledge.cluster.update import DUPLICATE, Change, traits_of, update_clusters
 from app.match.pairs.candidates import find_neighbours
-from app.match.pairs.features import PairFeatures, build_features, load_features, save_features
+from app.match.pairs.features import PairFeatures, build_features, load_features, own_text, save_features
 from app.match.pairs.score import PairScore, load_pair_weights, score_pairs
 from app.match.search.terms import HEADING, Terms, line_texts, read_heading, terms_of
 from app.starter.cards import Card, card_facts, parse_card
@@ -149,7 +149,7 @@ def _derive(
         reading = read_issue(_issue_text(issue, repo, comments, card))
         facts = _with_card(reading.facts, card, issue)
         terms = _terms(issue, reading, card)
-        features = build_features(issue.title, reading.document.issue.body, facts, issue.created_at)
+        features = build_features(issue.title, own_text(reading.document), facts, issue.created_at)
         links = _links(issue, facts, repo)
         repeats = [link.target_number for link in links if (link.kind, link.target_repo) == (DUPLICATE, repo)]
         version, kind = facts.versions.get("vllm"), facts.failure_kind

@@ -169,11 +169,9 @@ def relations(session: Session, repo_id: int, repo: str, number: int, links: Lin
     named = {one.name for one in stated}
     alike = [one for one in alike if one.name in stored and (one.band != "related" or one.name not in named)]
     judged = {(repo, other) for other in verdicts}
-    found = [
-        *(one for one in (*stated, *alike) if one.name not in judged or one.kind not in _ONE_FAILURE),
-        *(one for one in same if one.name in stored),
-    ]
+    found = [one for one in (*stated, *alike) if one.name not in judged or one.kind not in _ONE_FAILURE]
     found.sort(key=lambda one: RANKS[one.kind].in_list)
+    found = [*(one for one in same if one.name in stored), *found]
     return [_with_issue(one, stored.get(one.name)) for one in found]
 
 

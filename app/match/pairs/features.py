@@ -1,8 +1,9 @@
 """What one issue is compared by when two issues are weighed against each other.
 
-In: an issue's title, text and facts. Out: `PairFeatures`: five weighted bags of words, and the conditions
-under which it failed. The weights of words are data (`pair_words.json`, learned by `app.train.pair_score`),
-not counts of the stored corpus: so a pair has one score, whatever else is stored.
+In: an issue's title, own text and facts. Out: `PairFeatures`: five weighted bags of words, the conditions
+under which it failed, and what of it names one failure and no other. The weights of words are data
+(`pair_words.json`, learned by `app.train.pair_score`), not counts of the stored corpus: so a pair has one
+score, whatever else is stored.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ import numpy as np
 from sqlmodel import Session
 
 from app.extract.facts import Facts
+from app.extract.lists import FORM_HEADINGS, load
 from app.extract.log.signature import mask
 from app.extract.rules.rules import Rule, load_rule_set
+from app.extract.text.document import Document
 from app.match.search.terms import bare_title
 from app.store.derived.links import find_packed_features, save_packed_features
 
@@ -43,12 +46,21 @@ MIN_TITLE_WEIGHT = 8.0
 MIN_CLAIM_NORM, MIN_TEXT_NORM = 10.0, 15.0
 """Lighter bags are not stretched to unit length: "it fails" twice is no likeness."""
 MIN_STEM_CHARS = 4
+MIN_SPECIFIC_NORM = 17.0
+"""A lighter error message or title does not name one failure: "invalid argument"."""
+MIN_SUBJECT_WEIGHT = 5.0
+"""Names of code in more issues than one of 150 ("LoRA") do not tell what an error is about."""
 
 # By `re`, whose list of all words takes a tenth of the time; these patterns never go back in a text.
 _WORD = re.compile(r"[a-z][a-z0-9_]{1,59}|!!!+|[\u4e00-\u9fff]+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[._-][A-Za-z0-9_]+)*")
+_EDGES = re.compile(r"^\W+|\W+$")
 _INSIDE_NAME = re.compile(r"[a-z][A-Z]|[0-9]")
-_SETS = ("conditions", "title_conditions", "platforms", "families", "backends", "types")
+_SETS = (
+    *("conditions", "title_conditions", "platforms", "families", "backends", "types"),
+    *("specific", "places", "subjects"),
+)
+_DUMP_MARKS: tuple[str, ...] = tuple(load("environment")["marks"])
 _RENAMED = {"AcceleratorError": "RuntimeError", "CUDA error": "RuntimeError", "HIP error": "RuntimeError"}
 """Error classes that were called otherwise in other years."""
 _OUT_OF_MEMORY = "OutOfMemoryError"
@@ -71,6 +83,9 @@ class PairFeatures:
         commonness: how many issues of the learned corpus have the same masked message, as ln(1 + n).
         conditions: features in use; `title_conditions`: those that the title names.
         backends: as `name=value`.
+        specific: which of its claims, `TITLE` and `MESSAGE`, few unlike failures share.
+        places: the class of its error and the frame that raised it; empty for one that surfaces anywhere.
+        subjects: names of code in its error message, or in its title if it has none.
     """
 
     day: int | None
@@ -81,6 +96,9 @@ class PairFeatures:
     families: frozenset[str]
     backends: frozenset[str]
     types: frozenset[str]
+    specific: frozenset[str]
+    places: frozenset[str]
+    subjects: frozenset[str]
     bags: Mapping[str, Bag]
 
 
@@ -111,8 +129,18 @@ def load_word_weights() -> WordWeights:
     )
 
 
+def own_text(document: Document) -> str:
+    """The body without the headings of its form and without what `collect_env.py` printed."""
+    return "\n".join(
+        block.text
+        for block in document.of_source("body")
+        if _EDGES.sub("", block.text).lower() not in FORM_HEADINGS
+        and not any(mark in block.text for mark in _DUMP_MARKS)
+    )
+
+
 def build_features(title: str, text: str, facts: Facts, created_at: datetime | None) -> PairFeatures:
-    """The features of an issue."""
+    """The features of an issue; `text`: its `own_text`."""
     known = load_word_weights()
     plain = bare_title(title)
     message = facts.error.message if facts.error else ""
@@ -120,6 +148,13 @@ def build_features(title: str, text: str, facts: Facts, created_at: datetime | N
     in_title = list(rules.meeting(title))
     devices = " ; ".join((*facts.gpus, *facts.backends.get("platform", ())))
     title_conditions = _of_axis("condition", in_title)
+    generic = load_rule_set("generic")
+    is_generic = any(generic.meeting(message))
+    specific = {
+        TITLE: facts.is_failure and not any(generic.meeting(title)) and _is_telling(plain, known),
+        MESSAGE: not is_generic and _is_telling(mask(message), known),
+    }
+    error = facts.error
     return PairFeatures(
         day=created_at.toordinal() if created_at else None,
         commonness=round(math.log1p(known.common_messages.get(message_key(message), 0)), 4),
@@ -129,6 +164,17 @@ def build_features(title: str, text: str, facts: Facts, created_at: datetime | N
         families=_of_axis("family", [*in_title, *rules.meeting("\n".join(facts.models))]),
         backends=frozenset(f"{key}={one}" for key, values in facts.backends.items() for one in values),
         types=frozenset(error_types(facts)),
+        specific=frozenset(name for name, is_specific in specific.items() if is_specific),
+        places=frozenset(
+            {f"{error.type} in {error.frame}"}
+            if error and error.type and error.frame and not is_generic
+            else ()
+        ),
+        subjects=frozenset(
+            name
+            for name in names_of(mask(message or title))
+            if "-" not in name and known.names.get(name, known.top) >= MIN_SUBJECT_WEIGHT
+        ),
         bags=_bags(plain, message, f"{plain} {text[:MAX_TEXT_CHARS]}", known),
     )
 
@@ -213,13 +259,24 @@ def _heaviest(weights: Mapping[str, float], limit: int) -> dict[str, float]:
 
 
 def _claim(text: str, known: WordWeights) -> dict[str, float]:
-    weights = _weigh(Counter(grams_of(words_of(text))), known.grams, known.top)
-    return _unit(weights, MIN_CLAIM_NORM)
+    return _unit(_weigh_grams(text, known), MIN_CLAIM_NORM)
+
+
+def _is_telling(text: str, known: WordWeights) -> bool:
+    return _norm(_weigh_grams(text, known)) >= MIN_SPECIFIC_NORM
+
+
+def _weigh_grams(text: str, known: WordWeights) -> dict[str, float]:
+    return _weigh(Counter(grams_of(words_of(text))), known.grams, known.top)
 
 
 def _unit(weights: dict[str, float], least: float) -> dict[str, float]:
-    norm = max(least, math.sqrt(sum(weight * weight for weight in weights.values())))
+    norm = max(least, _norm(weights))
     return {term: weight / norm for term, weight in weights.items()} if norm else {}
+
+
+def _norm(weights: Mapping[str, float]) -> float:
+    return math.sqrt(sum(weight * weight for weight in weights.values()))
 
 
 def _bag(weights: Mapping[str, float]) -> Bag:
@@ -271,5 +328,5 @@ def unpack_features(packed: bytes) -> PairFeatures:
     weights = np.frombuffer(rest, dtype="<f4", offset=4 * len(ids))
     places = zip(BAGS, pairwise(ends), strict=True)
     bags = {name: Bag(ids[start:end], weights[start:end]) for name, (start, end) in places}
-    sets = {name: frozenset(head[name]) for name in _SETS}
+    sets = {name: frozenset(head.get(name, ())) for name in _SETS}  # an older version packed fewer
     return PairFeatures(day=head["day"], commonness=head["commonness"], bags=bags, **sets)

@@ -52,6 +52,10 @@ MAX_UNMET = 3
 SHARED_LEAST = 0.4
 """How much messages, texts and names must share, added up, before a pair can be in a band: to be of one week
 and one feature is no likeness."""
+CLAIM_LEAST = 0.7
+"""From which likeness of two specific claims on, of titles or messages, both name the same."""
+SCORE_STEP = 0.0001
+"""The smallest difference of two scores."""
 _WORDS_AT = PAIR_FEATURES.index("words")
 _SHARED = [PAIR_FEATURES.index(name) for name in ("claim", "words", "names", "title_in_text")]
 LOG_FROM = 0.3
@@ -106,11 +110,19 @@ def load_pair_weights() -> PairWeights:
 
 
 def score_pairs(one: PairFeatures, others: Sequence[PairFeatures]) -> list[PairScore]:
-    """The likeness of one issue with each of the others, in their order."""
+    """The likeness of one issue with each of the others, in their order.
+
+    Without a shared specific error, title or frame a pair is at most related, however alike its texts are.
+    """
     table = pair_features(one, others)
+    most = round(load_pair_weights().likely_from - SCORE_STEP, 4)
+    chances = [
+        chance if chance <= most or share_failure(one, other) else most
+        for chance, other in zip(chances_of(table), others, strict=True)
+    ]
     messages = _overlaps(one, others, MESSAGE, MESSAGE).tolist()
     shared = table[:, _SHARED].sum(axis=1).tolist()
-    rows = zip(chances_of(table), table.tolist(), messages, shared, others, strict=True)
+    rows = zip(chances, table.tolist(), messages, shared, others, strict=True)
     return [
         PairScore(
             chance,
@@ -121,6 +133,20 @@ def score_pairs(one: PairFeatures, others: Sequence[PairFeatures]) -> list[PairS
         )
         for chance, row, message, share, other in rows
     ]
+
+
+def share_failure(one: PairFeatures, two: PairFeatures) -> bool:
+    """Whether both name one failure: by message, by title, or by class and frame of the error.
+
+    Claims about different names of code, or titles about different features, are no common claim.
+    """
+    if _apart(one.subjects, two.subjects) or _apart(one.title_conditions, two.title_conditions):
+        return False
+    both = one.specific & two.specific
+    crossed = ((TITLE, MESSAGE, two.specific), (MESSAGE, TITLE, one.specific))
+    bags = [(name, name) for name in both] + [(a, b) for a, b, specific in crossed if MESSAGE in specific]
+    alike = any(overlap(one, two, *pair) >= CLAIM_LEAST for pair in bags)
+    return alike or not one.places.isdisjoint(two.places)
 
 
 def chances_of(table: np.ndarray) -> list[float]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from app.extract.facts import Regression
-from app.extract.versions import is_before, ordered, sort_key
+from app.extract.versions import is_before, last_failing, ordered, sort_key
 from app.extract.versions import newest as newest_of
 from app.knowledge.diagnosis.shapes import Match
 from app.knowledge.issue.report import ReportFact
@@ -98,12 +98,13 @@ def _with_you(stations: list[Station], yours: str, regression: Regression) -> li
     place = max(
         (at + 1 for at, theirs in enumerate(places) if theirs is not None and theirs <= mine), default=0
     )
-    last, first, fixed = map(
-        ordered, (regression.last_working, regression.first_failing, regression.fixed_in)
-    )
-    inside = first is not None and first <= mine and (fixed is None or mine < fixed)
+    spoken = regression.last_working, regression.first_failing, regression.fixed_in, last_failing(regression)
+    worked, first, fixed, failed = map(ordered, spoken)
+    # Past the last report without a fix, nobody said whether it fails.
+    inside = first is not None and first <= mine
+    inside = inside and (mine < fixed if fixed is not None else failed is not None and mine <= failed)
     note = "inside the failing range" if inside else ""
-    if last is not None and mine <= last:
+    if worked is not None and mine <= worked:
         note = "before it began"
     elif fixed is not None and mine >= fixed:
         note = "after the fix"

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.extract.facts import ErrorFact, Facts
+from app.extract.text.blocks import read_document
+from app.extract.text.document import IssueText
 from app.match.pairs.features import (
     BAGS,
     MESSAGE,
@@ -18,6 +20,7 @@ from app.match.pairs.features import (
     error_types,
     message_key,
     names_of,
+    own_text,
     pack_features,
     stem,
     unpack_features,
@@ -30,6 +33,7 @@ DAY = datetime(2026, 4, 8, tzinfo=UTC)
 
 def a_view(title: str = "", text: str = "", *, error: str = "", **facts: object) -> PairFeatures:
     kind, _, message = error.partition(": ")
+    facts = {"is_failure": True, **facts}
     told = Facts(number=1, error=ErrorFact(type=kind, message=message) if error else None, **facts)  # type: ignore[arg-type]
     return build_features(title, text, told, DAY)
 
@@ -123,3 +127,13 @@ def test_a_long_text_gives_no_larger_view_than_a_page() -> None:
 
     assert len(pack_features(a_view("it fails", text))) < 8_000
     assert len(a_view("it fails", text).bags[TITLE].ids) == 3
+
+
+def test_an_issue_s_own_text_is_without_its_form_and_its_environment() -> None:
+    body = (
+        "### Your current environment\n\n```text\nPyTorch version: 2.4.0\n[pip3] numpy==1.26.4\n```\n\n"
+        "### 🐛 Describe the bug\n\nTokens are lost.\n"
+    )
+    text = own_text(read_document(IssueText(1, "it fails", body)))
+
+    assert text.strip() == "Tokens are lost."

@@ -17,10 +17,12 @@ from app.match.pairs.score import (
     load_pair_weights,
     pair_features,
     score_pairs,
+    share_failure,
 )
 from tests.match.pairs.test_features import a_view
 
 GENERIC = "CUDA error: an illegal memory access was encountered"
+INSPECTED = "ValueError: architectures of the draft model failed to be inspected in the registry"
 RARE = "AssertionError: context_lens.is_contiguous() in paged MQA metadata"
 
 PIECES = (
@@ -145,8 +147,8 @@ def test_a_rare_message_tells_more_than_a_generic_one_of_another_year() -> None:
 
 
 def test_the_same_line_on_another_platform_is_less_alike() -> None:
-    cuda = a_view("[Bug]: fails to be inspected", error="ValueError: architectures failed to be inspected")
-    rocm = a_view("[AMD] fails to be inspected", error="ValueError: architectures failed to be inspected")
+    cuda = a_view("[Bug]: fails to be inspected", error=INSPECTED)
+    rocm = a_view("[AMD] fails to be inspected", error=INSPECTED)
 
     assert score(cuda, rocm) < score(cuda, cuda)
 
@@ -185,3 +187,38 @@ def test_the_reason_says_what_is_shared_and_what_is_not() -> None:
 
 def test_every_feature_is_a_number() -> None:
     assert np.isfinite(pair_features(a_view(), [a_view(), a_view("LoRA", "text", error=GENERIC)])).all()
+
+
+DUMP = "PyTorch version: 2.4.0\n[pip3] numpy==1.26.4\nGPU models and configuration: GPU 0: NVIDIA H100\n"
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "error", "wanted"),
+    [
+        ("[Bug]: it stops while loading", "", RARE, True),
+        ("[Bug]: it stops while loading", DUMP, "", False),
+        ("[Bug]: it stops while loading", "", GENERIC, False),
+        ("[CI Failure]: Kernels Test 2", "", "", False),
+        ("[Bug]: tokens are lost when a request is aborted", "", "", True),
+    ],
+    ids=["a specific message", "a dump", "a message of many failures", "a test's name", "a specific title"],
+)
+def test_the_same_and_likely_need_a_failure_that_both_name(
+    title: str, text: str, error: str, wanted: bool
+) -> None:
+    one, two = a_view(title, text, error=error), a_view(title, text, error=error)
+    if not wanted or error:
+        two = a_view("[Bug]: no answer after an hour" if "CI" not in title else title, text, error=error)
+
+    assert share_failure(one, two) is wanted
+    assert (score_pairs(one, [two])[0].band in {"same", "likely"}) <= wanted
+
+
+def test_claims_about_other_code_are_no_common_claim() -> None:
+    lora = "ValueError: Model {} does not support LoRA, but LoRA is enabled."
+    one, two = (
+        a_view("it fails", error=lora.format(name)) for name in ("GemmaForCausalLM", "PhiForCausalLM")
+    )
+
+    assert share_failure(one, one)
+    assert not share_failure(one, two)

@@ -207,7 +207,6 @@ def test_the_page_tells_what_helps_the_fix_the_range_and_what_stands_apart(clien
         "last working 0.8.5",
         "Hopper",
         "canonical",
-        "71\u2009%",
         "20 of 29",
         "It is reported as a duplicate of #28",
     ):

@@ -50,6 +50,8 @@ def test_a_caller_is_told_on_which_side_of_the_range_it_is() -> None:
         line = version_line(RANGE.model_copy(update={"fixed_in": "0.8.0"}), yours, None)
         return next(station.note for station in line if station.mood == "you")
 
+    open_end = version_line(RANGE, "0.9", None)
+    assert (open_end[-1].mood, open_end[-1].note, open_end[-1].bad) == ("you", "", False)
     assert (note("0.6.1"), note("0.6.4"), note("0.8.1")) == (
         "before it began",
         "inside the failing range",
