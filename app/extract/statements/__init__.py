@@ -1,0 +1,8 @@
+"""What people state of a change or a version, judged by learned weights.
+
+A sentence is cut into tokens (`tokens.py`), every span that could name a change is a candidate
+(`candidates.py`), what stands in and around it becomes features (`features.py`), and one table of weights
+says for each candidate how likely it is meant as working, as the thing to leave out, as helping in part, as
+tried in vain, or as nothing of the kind (`model.py`). Versions, commits and pull requests get their roles in
+the same way. The weights are learned by `python -m app.train.statements`.
+"""

@@ -1,0 +1,233 @@
+"""Features of a sentence and of a candidate in it, as plain strings: `R1=work`, `in=FLAG`, `prev=crash`.
+
+In: tokens, spans, and what is known around the sentence. Out: strings; the model hashes them. A sentence's
+own features count for all its candidates. `hints` are what the grammar of remedies reads in the same
+sentence: one more voice, whose weight is learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from app.extract.lists import load
+from app.extract.statements.candidates import BAD, GOOD, LINKS, NEGATIONS, TRIES, VERBS
+from app.extract.statements.tokens import NAMED, Token, tokenise
+from app.extract.text.document import Document
+from app.extract.text.sentences import Sentence
+
+WINDOW_TOKENS = 8
+MAX_CUE_DISTANCE = 12
+MAX_PATH = 6
+MAX_PREVIOUS_TOKENS = 25
+MAX_NEXT_TOKENS = 15
+NEGATION_REACH = 3
+MOSTLY = 0.6
+NEAR_CHARS = 12
+MID_CHARS = 45
+
+_FUNCTION_WORDS: frozenset[str] = frozenset(load("statements")["function_words"])
+_BREAKING = frozenset(",;.:")
+_CONTRASTS = frozenset(["but", "however", "while", "and"])
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What another reader says of a place of the sentence, in the sentence's own code points."""
+
+    start: int
+    end: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What stands around a sentence."""
+
+    title: str
+    heading: str = ""
+    previous: str = ""
+    next: str = ""
+    speaker: str = "reporter"
+
+
+def surroundings_of(document: Document, sentences: Sequence[Sentence], at: int) -> Surroundings:
+    """What stands around one of a document's sentences; neighbours of another source are none."""
+    sentence = sentences[at]
+
+    def text_at(index: int) -> str:
+        inside = 0 <= index < len(sentences) and sentences[index].source == sentence.source
+        return sentences[index].text if inside else ""
+
+    speaker = document.speaker.get(sentence.source, "reporter")
+    return Surroundings(
+        document.issue.title, sentence.heading[:80], text_at(at - 1), text_at(at + 1), speaker
+    )
+
+
+def sentence_features(text: str, tokens: Sequence[Token], around: Surroundings) -> Iterator[str]:
+    """What counts for every candidate of a sentence."""
+    kinds = [token.kind for token in tokens]
+    for kind in set(kinds):
+        yield f"s={kind}"
+    for one, other in pairwise(kinds):
+        yield f"b={one}_{other}"
+    for at in range(len(kinds) - 2):
+        yield f"t={kinds[at]}_{kinds[at + 1]}_{kinds[at + 2]}"
+    previous = [token.kind for token in tokenise(around.previous)][-MAX_PREVIOUS_TOKENS:]
+    behind = [token.kind for token in tokenise(around.next)][:MAX_NEXT_TOKENS]
+    for kind in set(previous):
+        yield f"prev={kind}"
+    for kind in set(behind):
+        yield f"next={kind}"
+    for kind in previous[-2:]:
+        yield f"before={kind}"
+    if behind:
+        yield f"behind={behind[0]}_{behind[1] if len(behind) > 1 else ''}"
+    for word in set(around.heading.lower().split()):
+        yield f"heading={word}"
+    tag = around.title[1 : around.title.find("]")] if around.title.startswith("[") else ""
+    yield f"tag={tag.lower().strip(': ')}"
+    yield f"speaker={around.speaker}"
+    good = sum(kind in GOOD for kind in kinds)
+    bad = sum(kind in BAD for kind in kinds)
+    yield f"good{min(good, 3)}bad{min(bad, 3)}"
+    if text.rstrip().endswith(("?", "？")):
+        yield "question"
+    if text.rstrip().endswith((":", "：")):
+        yield "colon"
+    yield f"length={min(len(tokens) // 10, 5)}"
+
+
+def candidate_features(
+    text: str,
+    tokens: Sequence[Token],
+    span: tuple[int, int],
+    title_words: frozenset[str],
+    hints: Sequence[Hint] = (),
+) -> Iterator[str]:
+    """What a candidate is made of, and what stands around it in its sentence."""
+    start, end = span
+    kinds = [token.kind for token in tokens]
+
+    def at(place: int) -> str:
+        return kinds[place] if 0 <= place < len(kinds) else ("^" if place < 0 else "$")
+
+    inside = kinds[start:end]
+    yield f"f={at(start)}"
+    yield f"f2={at(start)}_{at(start + 1)}"
+    yield f"l={at(end - 1)}"
+    yield f"len={min(end - start, 8)}"
+    for kind in set(inside):
+        yield f"in={kind}"
+    named = [kind for kind in inside if kind in NAMED]
+    yield f"named={min(len(named), 3)}"
+    before, after = (at(start - 2), at(start - 1)), (at(end), at(end + 1))
+    yield f"L1={before[1]}"
+    yield f"L2={before[0]}"
+    yield f"L12={before[0]}_{before[1]}"
+    yield f"L3={at(start - 3)}_{before[0]}_{before[1]}"
+    yield f"R1={after[0]}"
+    yield f"R2={after[1]}"
+    yield f"R12={after[0]}_{after[1]}"
+    yield f"R3={after[0]}_{after[1]}_{at(end + 2)}"
+    yield f"f+R1={at(start)}|{after[0]}"
+    yield f"L1+R1={before[1]}|{after[0]}"
+    for kind in set(kinds[max(0, start - WINDOW_TOKENS) : start]):
+        yield f"left={kind}"
+    for kind in set(kinds[end : end + WINDOW_TOKENS]):
+        yield f"right={kind}"
+    yield from _cue_features(tokens, kinds, start, end)
+    yield f"title={min(sum(kind in title_words and len(kind) > 3 for kind in inside), 3)}"
+    yield from _hint_features(
+        tokens[start].start, tokens[end - 1].end, len(text), hints, _shape(tokens[start])
+    )
+
+
+def _cue_features(tokens: Sequence[Token], kinds: Sequence[str], start: int, end: int) -> Iterator[str]:
+    """The nearest words of success, failure, attempt and denial to the left and right."""
+    first = _shape(tokens[start])
+    for name, words in (("g", GOOD), ("x", BAD), ("t", TRIES), ("n", NEGATIONS)):
+        for side, place, step in (("R", end, 1), ("L", start - 1, -1)):
+            cue = _nearest(tokens, kinds, place, step, words)
+            if cue is None:
+                yield f"{name}{side}=-"
+                continue
+            low, high = (end, cue) if side == "R" else (cue + 1, start)
+            between = tokens[low:high]
+            cut = "c" if any(token.text in _BREAKING for token in between) else ""
+            turn = "b" if any(token.low in _CONTRASTS for token in between) else ""
+            near = tokens[max(0, cue - NEGATION_REACH) : cue]
+            denied = "n" if name in "gx" and any(token.low in NEGATIONS for token in near) else ""
+            yield f"{name}{side}={_bucket(abs(cue - place) + 1)}{cut}{turn}{denied}"
+            yield f"{name}{side}:{kinds[cue]}{denied}"
+            yield f"{name}{side}+f={kinds[start]}{denied}"
+            if name in "gx":
+                path = _path(between)
+                yield f"P{side}{name}:{path}{denied}"
+                yield f"P{side}{kinds[cue]}:{path}"
+                yield f"A{first}{side}{name}:{path}{denied}"
+                yield f"B{first}{side}{kinds[cue]}{denied}"
+
+
+def _nearest(
+    tokens: Sequence[Token], kinds: Sequence[str], place: int, step: int, words: frozenset[str]
+) -> int | None:
+    for distance in range(MAX_CUE_DISTANCE):
+        at = place + step * distance
+        if not 0 <= at < len(kinds):
+            return None
+        if kinds[at] in words or tokens[at].low in words:
+            return at
+    return None
+
+
+def _shape(token: Token) -> str:
+    if token.low in NEGATIONS:
+        return "NOT"
+    if token.low in LINKS:
+        return token.low
+    if token.kind in NAMED:
+        return "NAME"
+    return "VERB" if token.kind in VERBS else "word"
+
+
+def _path(between: Sequence[Token]) -> str:
+    """The way from a candidate to a cue: function words as they are, others by their sort."""
+    path: list[str] = []
+    for token in between:
+        if token.low in _FUNCTION_WORDS:
+            step = token.low
+        elif token.low in NEGATIONS:
+            step = "NOT"
+        elif token.kind in NAMED:
+            step = "NAME"
+        else:
+            step = "VERB" if token.kind in VERBS else "word"
+        if not path or path[-1] != step:
+            path.append(step)
+    return "_".join(path[:MAX_PATH])
+
+
+def _bucket(distance: int) -> int:
+    return next((i for i, limit in enumerate((1, 2, 4, 7)) if distance <= limit), 4)
+
+
+def _hint_features(start: int, end: int, length: int, hints: Sequence[Hint], first: str) -> Iterator[str]:
+    for hint in hints:
+        if hint.start >= length or hint.end <= 0:
+            continue
+        yield f"hint:{hint.label}"
+        if hint.label.startswith("cue"):
+            side = "R" if hint.start >= end else "L" if hint.end <= start else "I"
+            gap = max(hint.start - end, start - hint.end, 0)
+            reach = "near" if gap <= NEAR_CHARS else "mid" if gap <= MID_CHARS else "far"
+            yield f"{hint.label}:{side}{reach}"
+            yield f"{hint.label}:{side}:{first}"
+            continue
+        shared = min(end, hint.end) - max(start, hint.start)
+        if shared > 0:
+            yield f"hinted:{hint.label}"
+            if shared > MOSTLY * (max(end, hint.end) - min(start, hint.start)):
+                yield f"hinted.whole:{hint.label}"

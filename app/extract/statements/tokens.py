@@ -1,0 +1,116 @@
+"""A sentence as tokens: words, and the names of settings, versions and changes as one token each.
+
+In: a text. Out: `Token`s with their places. `kind` stands for what a token names (`FLAG`, `VERSION` …), so
+that a sentence about one flag teaches something about all; a plain word is its own stem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from app.extract.rules.patterns import pattern
+
+MAX_TOKENS = 160
+"""A sentence is cut at 600 characters; more tokens than this are a table."""
+
+NAMED = frozenset(
+    ["FLAG", "ENV", "SETTING", "PIN", "VERSION", "IDENTIFIER", "COMMIT", "ISSUE", "CODE", "URL"]
+)
+"""Kinds that name something that can be set, installed or looked up."""
+
+_TOKEN = pattern(
+    r"`[^`\n]{1,90}`"
+    r"|--?[A-Za-z][\w.-]*(?:=[^\s,;)`]+| [\d.]*\d\b| (?:[Tt]rue|[Ff]alse|[Nn]one|auto)\b)?"
+    r"|https?://[^\s)>\]]+"
+    r"|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+(?: ?= ?[\w./'\"-]+)?"
+    r"|\b[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+(?: ?= ?[\w./'\"-]+)?"
+    r"|#\d+"
+    r"|\bv?\d+(?:\.\d+)+(?:[.+-]?[A-Za-z0-9_]+)*"
+    r"|\w+(?:['’-]\w+)*(?:==?[\w.]+)?"
+    r"|[^\w\s]"
+)
+_VERSION = pattern(r"^v?\d+\.\d+(?:\.\d+)*(?:[.+-]?\w+)*$")
+_COMMIT = pattern(r"^[0-9a-f]{7,40}$")
+_PRECISION = pattern(r"^(?:fp|bf|int|float|bfloat|w|mxfp|nvfp)\d|^(?:v0|v1|fa2|fa3)$")
+_CHIP = pattern(r"^(?:a|h|b|l|rtx|v|mi|gb|gh)?\d{2,4}[a-z]{0,3}$")
+_ENV = pattern(r"^(?:export )?[A-Z][A-Z0-9]*_[A-Z0-9_]+")
+_KINDS = (
+    ("FLAG", pattern(r"^-[^\n]{2}")),
+    ("URL", pattern(r"^http")),
+    ("ENV", _ENV),
+    ("SETTING", pattern(r"^[^=]*_[^=]*=")),
+    ("IDENTIFIER", pattern(r"_")),
+    ("ISSUE", pattern(r"^#\d")),
+    ("VERSION", pattern(r"(?i)^v?\d+\.\d+(?:\.\d+)*(?:[.+-]?\w+)*$")),
+    ("PIN", pattern(r"==")),
+    ("NUMBER", pattern(r"^\d+$")),
+)
+_ENDINGS = ("ing", "ed", "es", "ly", "s", "e")
+MIN_STEM = 3
+MIN_STEMMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token: its text, its place in the sentence, what it stands for, and its lower-case form."""
+
+    text: str
+    start: int
+    end: int
+    kind: str
+    low: str
+
+
+@lru_cache(maxsize=64)
+def tokenise(text: str) -> tuple[Token, ...]:
+    """The tokens of a sentence, at most `MAX_TOKENS`."""
+    found: list[Token] = []
+    for match in _TOKEN.finditer(text):
+        word = match.group(0)
+        low = word.lower().replace("’", "'")
+        found.append(Token(word, match.start(), match.end(), _kind(word), low))
+        if len(found) == MAX_TOKENS:
+            break
+    return tuple(found)
+
+
+@lru_cache(maxsize=1 << 15)
+def _kind(word: str) -> str:
+    """What a token names; the stem of a plain word."""
+    low = word.lower().replace("’", "'")
+    if word.isalpha():
+        return _stem(low)
+    if word[0] == "`" and len(word) > 1:
+        return _quoted(word.strip("`"))
+    named = next((kind for kind, rule in _KINDS if rule.search(word)), "")
+    return named or (low if _PRECISION.search(low) else _figure(low) or _stem(low))
+
+
+def _figure(low: str) -> str:
+    """A word with figures in it, by its sort; "" for a word without."""
+    if not any(sign.isdigit() for sign in low):
+        return ""
+    if _COMMIT.search(low) and not low.isalpha():
+        return "COMMIT"
+    return "CHIP" if _CHIP.search(low) else "MIXED"
+
+
+def _quoted(inside: str) -> str:
+    if inside.startswith("-"):
+        return "FLAG"
+    if _ENV.search(inside):
+        return "ENV"
+    if _VERSION.search(inside.lower()):
+        return "VERSION"
+    return "SETTING" if "=" in inside else "CODE"
+
+
+def _stem(low: str) -> str:
+    """A word without its ending; short words stay."""
+    if len(low) < MIN_STEMMED or not low.isalpha():
+        return low
+    for ending in _ENDINGS:
+        if low.endswith(ending) and len(low) - len(ending) >= MIN_STEM:
+            return low[: -len(ending)]
+    return low

@@ -1,0 +1,56 @@
+"""Features of sentences and candidates."""
+
+from __future__ import annotations
+
+from app.extract.statements.features import (
+    Hint,
+    Surroundings,
+    candidate_features,
+    sentence_features,
+    surroundings_of,
+)
+from app.extract.statements.tokens import tokenise
+from app.extract.text.blocks import read_document
+from app.extract.text.document import IssueText
+from app.extract.text.sentences import read_sentences
+
+TEXT = "With --enforce-eager it does not work"
+
+
+def test_two_flags_in_one_place_have_the_same_features() -> None:
+    other = TEXT.replace("--enforce-eager", "--disable-log-stats")
+    one, two = (set(candidate_features(t, tokenise(t), (1, 2), frozenset())) for t in (TEXT, other))
+    assert one == two
+
+
+def test_a_denied_word_of_success_is_another_one() -> None:
+    plain = set(candidate_features(TEXT, tokenise(TEXT), (1, 2), frozenset()))
+    praised = TEXT.replace("does not work", "does work")
+    assert "gR:workn" in plain
+    assert "gR:work" in set(candidate_features(praised, tokenise(praised), (1, 2), frozenset()))
+
+
+def test_a_hint_counts_for_the_sentence_and_more_for_its_place() -> None:
+    hints = (Hint(5, 20, "fails"),)
+    at_place = set(candidate_features(TEXT, tokenise(TEXT), (1, 2), frozenset(), hints))
+    beside = set(candidate_features(TEXT, tokenise(TEXT), (4, 6), frozenset(), hints))
+    assert {"hint:fails", "hinted:fails", "hinted.whole:fails"} <= at_place
+    assert "hint:fails" in beside
+    assert "hinted:fails" not in beside
+
+
+def test_the_surroundings_are_neighbours_title_and_speaker() -> None:
+    text = IssueText(1, "[Bug]: hang", "It hangs at start. With V0 it works. The log is below.")
+    document = read_document(text)
+    sentences = read_sentences(document)
+    at = next(i for i, sentence in enumerate(sentences) if "V0" in sentence.text)
+    around = surroundings_of(document, sentences, at)
+    assert around.previous.startswith("It hangs")
+    assert around.next.startswith("The log")
+    assert around.speaker == "reporter"
+    assert "tag=bug" in set(sentence_features(TEXT, tokenise(TEXT), around))
+
+
+def test_a_question_is_marked() -> None:
+    text = "Does --enforce-eager help?"
+    assert "question" in set(sentence_features(text, tokenise(text), Surroundings("")))
