@@ -30,9 +30,13 @@ Vocabulary
     confidence  how often the rule was right on labelled issues, 0 to 1 (`confidence.json`, learned).
     remedy      a change and what came of it: it works, works in part, or fails. Called a workaround in
                 the API.
+    statement   what a sentence says of a change or a version: an outcome, or a role in a regression, with
+                the chance that it is meant so. Below .5 nothing is stated; from .95 on a remedy is handed
+                over to be typed, between them it is quoted.
 
 Order of the steps
-    A folder imports only those before it: lists, rules, text, log and redaction, fields, remedies, prose.
+    A folder imports only those before it: lists, rules, text, log with redaction and statements, fields,
+    remedies, prose.
     `reader.py` has the two entry points, `read_issue` and `read_log`; both go through the same rules.
 
     1. text      `text/blocks.py` cuts the texts into a `Document`, also one that lost its line breaks;
@@ -46,12 +50,14 @@ Order of the steps
                  environment, and what kind of failure it is. Each asks its places in a fixed order and
                  takes the first that answers: what a log states beats what a traceback suggests, and both
                  beat a name in prose.
-    4. remedies  `cues.py` finds words of success and failure, `changes.py` what was changed,
-                 `candidates.py` pairs the two, `score.py` judges each pair by learned weights,
-                 `code_blocks.py` reads commands, and `workarounds.py` puts all together and counts the
-                 comments that confirm or refute.
-    5. prose     what else people state: since which version it fails, its cause, its fix, issues
-                 mentioned; and the error itself, where no log prints it.
+    4. remedies  the grammar reads what is said of changes: `cues.py` finds words of success and failure,
+                 `changes.py` what was changed, `candidates.py` pairs the two. `stated.py` gives what it
+                 read, as one voice, to `statements/`: every span that may name a change is judged there by
+                 weights learned on 10,000 labelled sentences. `code_blocks.py` reads commands, `typed.py`
+                 writes what to type, and `workarounds.py` puts all together and counts the other people
+                 who confirm or refute.
+    5. prose     what else people state: since which version it fails (roles by `statements/` too), its
+                 cause, its fix, issues mentioned; and the error itself, where no log prints it.
     6. facts     `reader.py` collects everything with its evidence, `facts.py` makes one sentence of it.
 
     `redaction/` stands beside these steps: facts are read from the text as it is, and whatever is displayed,

@@ -111,7 +111,12 @@ class Conditions(Frozen):
 
 
 class Workaround(Frozen):
-    """One thing somebody tried, and what came of it."""
+    """One thing somebody tried, and what came of it.
+
+    `confidence`: how often statements like this one were right on labelled issues. `without`: `action` names
+    what is to be left out. `command`: what to type, for a remedy that is believed at .95; else None.
+    `quote`: the sentence that states it. Only other people than the reporter confirm.
+    """
 
     action: str
     kind: WorkaroundKind
@@ -121,6 +126,10 @@ class Workaround(Frozen):
     by: Speaker = "reporter"
     confirmed_by: int = 0
     refuted_by: int = 0
+    confidence: float = 0.0
+    without: bool = False
+    command: str | None = None
+    quote: str = ""
 
 
 class Regression(Frozen):

@@ -17,8 +17,8 @@ OUTCOME_RANK = {"works": 0, "partial": 1, "fails": 2}
 SPEAKER_RANK = {"maintainer": 0, "reporter": 1, "other": 2}
 
 
-class Remedy(Frozen):
-    """A workaround with the issue it comes from."""
+class SourcedRemedy(Frozen):
+    """A workaround with the issue it comes from. Without a `command` it is quoted, not handed over."""
 
     action: str
     kind: WorkaroundKind
@@ -27,9 +27,18 @@ class Remedy(Frozen):
     by: Speaker = "reporter"
     confirmed_by: int = 0
     refuted_by: int = 0
+    confidence: float = 0.0
+    without: bool = False
+    command: str | None = None
     repo: str
     number: int
     url: str
+
+
+class Remedy(SourcedRemedy):
+    """A remedy with the sentence that states it."""
+
+    quote: str = ""
 
 
 def remedies_of(facts: Facts, *, repo: str, url: str) -> tuple[Remedy, ...]:
@@ -61,7 +70,7 @@ def rank_remedies(remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
     return tuple(action.best for action in rank_actions(remedies))
 
 
-R = TypeVar("R", bound=Remedy)
+R = TypeVar("R", bound=SourcedRemedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +95,9 @@ def rank_actions(
     """As `rank_remedies`, with all remedies of each action; `backing`: net votes by issue and action."""
     groups: dict[str, list[R]] = {}
 
-    def order(remedy: R) -> tuple[int, int, int]:
+    def order(remedy: R) -> tuple[int, bool, int, int]:
         doubt = remedy.refuted_by - remedy.confirmed_by
-        return OUTCOME_RANK[remedy.outcome], doubt, SPEAKER_RANK[remedy.by]
+        return OUTCOME_RANK[remedy.outcome], remedy.command is None, doubt, SPEAKER_RANK[remedy.by]
 
     for remedy in sorted(remedies, key=order):
         groups.setdefault(action_key(remedy.action), []).append(remedy)
@@ -107,10 +116,11 @@ _SPELLING = re.compile(r"[\s=`'\"]+")
 """What stands between the words of a setting: `--flag=value`, `--flag value`, `flag="value"`."""
 
 
-def _rank(action: RankedAction[R], backing: Mapping[tuple[int, str], int]) -> tuple[int, int, int]:
+def _rank(action: RankedAction[R], backing: Mapping[tuple[int, str], int]) -> tuple[int, int, bool, int]:
     best = action.best
     doubt = sum(item.refuted_by - item.confirmed_by for item in action.remedies)
     doubt -= sum(backing.get((item.number, item.action), 0) for item in action.remedies)
     others = [number for number in action.issues(fails=False) if number != best.number]
     against = [number for number in action.issues(fails=True) if number != best.number]
-    return OUTCOME_RANK[best.outcome], doubt + len(against) - len(others), SPEAKER_RANK[best.by]
+    weight = doubt + len(against) - len(others)
+    return OUTCOME_RANK[best.outcome], weight, best.command is None, SPEAKER_RANK[best.by]

@@ -11,6 +11,8 @@ import pytest
 from app.extract.log.root_cause import read_errors
 from app.extract.log.signature import mask
 from app.extract.redaction.redact import BLOCK, mask_secrets
+from app.extract.remedies.workarounds import find_workarounds
+from tests.extract.saying import an_issue
 
 Found = tuple[str | None, str, str | None]
 
@@ -40,6 +42,40 @@ SECRETS: list[tuple[str, str, str]] = [
 ]
 
 
+Told = list[tuple[str, str]]
+
+REMEDIES: list[tuple[str, Told, Told]] = [
+    ("`enforce_eager=True` works for this model.", [("enforce_eager=True", "works")], []),
+    ("This works when guided decoding is not enabled.", [("guided decoding is not enabled", "works")], []),
+    ("Works fine without guided decoding.", [("without guided decoding", "works")], []),
+    (
+        "I can start the server with `--tensor-parallel-size 4` only.",
+        [("--tensor-parallel-size 4", "works")],
+        [],
+    ),
+    (
+        "The hang only occurs if prefix caching is enabled; otherwise it is stable.",
+        [("prefix caching", "works")],
+        [("caching", "works")],
+    ),
+    (
+        "`mm_processor_cache_gb=0` works but fails for video input.",
+        [("mm_processor_cache_gb=0", "partial")],
+        [],
+    ),
+    (
+        "However, everything went fine using image24.02 (any older one too, I guess).",
+        [("image24.02", "works")],
+        [],
+    ),
+    (
+        "After adding an entry to the registry, I was able to serve the model.",
+        [("adding an entry to the registry", "works")],
+        [],
+    ),
+]
+
+
 def cause(log: str) -> Found | None:
     found = read_errors(log)[1].cause
     return (found.type, found.message, found.frame) if found else None
@@ -63,3 +99,10 @@ def test_a_mask_is_still_wrong(message: str, wanted: str, actual: str) -> None:
 def test_a_secret_s_mask_is_still_wrong(text: str, wanted: str, actual: str) -> None:
     assert mask_secrets(text) != wanted
     assert mask_secrets(text) == actual
+
+
+@pytest.mark.parametrize(("said", "wanted", "actual"), REMEDIES)
+def test_a_remedy_is_still_wrong(said: str, wanted: Told, actual: Told) -> None:
+    found = find_workarounds(an_issue(said, title="EngineCore stops at startup"))
+    assert [(item.action, item.outcome) for item, _ in found] == actual
+    assert actual != wanted

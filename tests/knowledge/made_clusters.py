@@ -57,7 +57,10 @@ def facts_of(
         versions={"vllm": version} if version else {},
         regression=span,
         evidence=tuple(evidence),
-        workarounds=(Workaround(action=remedy, kind="flag", outcome=outcome),) if remedy else (),  # type: ignore[arg-type]
+        workarounds=tuple(
+            Workaround(action=action, kind="flag", outcome=outcome, command=action)  # type: ignore[arg-type]
+            for action in ([remedy] if remedy else [])
+        ),
         signatures=(Signature(id=signature, text=TEXT),) if signature else (),
         **more,
     )

@@ -73,6 +73,7 @@ TRITON = Remedy(
     action="--moe-backend triton",
     kind="flag",
     outcome="works",
+    command="--moe-backend triton",
     conditions=Conditions(gpus=("H100",)),
     repo=REPO,
     number=39288,
@@ -149,7 +150,12 @@ SAME = Diagnosis(
     workarounds=(
         TRITON,
         TRITON.model_copy(
-            update={"action": "unset VLLM_USE_FLASHINFER_MOE_FP16", "kind": "env", "number": 30579}
+            update={
+                "action": "unset VLLM_USE_FLASHINFER_MOE_FP16",
+                "command": "unset VLLM_USE_FLASHINFER_MOE_FP16",
+                "kind": "env",
+                "number": 30579,
+            }
         ),
         TRITON.model_copy(
             update={"action": "upgrade to 0.19.1rc1.dev35", "kind": "version", "outcome": "fails"}
@@ -232,7 +238,9 @@ FACTS = Facts(
         wrappers=("RuntimeError: Engine core initialization failed.",),
     ),
     workarounds=(
-        Workaround(action="--moe-backend triton", kind="flag", outcome="works"),
+        Workaround(
+            action="--moe-backend triton", kind="flag", outcome="works", command="--moe-backend triton"
+        ),
         Workaround(action="upgrade to 0.19.1rc1.dev35", kind="version", outcome="fails"),
     ),
     regression=RANGE,

@@ -8,7 +8,8 @@ that is only the environment's is no regression: there must be one that works, o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from app.extract.evidence import cite
@@ -17,6 +18,8 @@ from app.extract.fields.failure_kind import is_guide
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rule_set
+from app.extract.statements.features import Hint, surroundings_of
+from app.extract.statements.model import read_roles
 from app.extract.text.document import Document
 from app.extract.text.sentences import Sentence, is_request, lower, read_sentences
 from app.extract.text.version_mentions import VersionMention, names_other, versions_in
@@ -26,7 +29,11 @@ MAX_SENTENCES = 300
 """Sentences that name versions or changes and are read; nobody tells a regression in more."""
 
 MAX_VERSIONS = 16
+MAX_MENTIONS = 16
 """A sentence with more versions is a list of them, not a story."""
+
+MIN_CHANCE = 0.5
+"""What is less likely than not is not stated."""
 
 UPGRADED_CHARS = 40
 """How far before the word of upgrading the upgraded package may be named."""
@@ -52,6 +59,29 @@ _TOKEN = pattern(
     r"|\b([0-9a-f]{7,40})\b|/commit/([0-9a-f]{7,40})"
 )
 
+_PARTS = {
+    "last_working": "works",
+    "first_failing": "fails",
+    "still_failing": "still",
+    "fixed_in": "fixed",
+    "culprit": "culprit",
+}
+_MENTION = pattern(
+    r"(\bv?\d{1,3}\.\d{1,3}(?:\.\d+)*(?:[._+-]?(?:post|rc|dev|a|b|g)[\w.]*)*)"
+    r"|#(\d{3,6})\b|/(?:pull|issues)/(\d{1,6})|\b[Pp][Rr] ?(\d{4,6})\b"
+    r"|\b([0-9a-f]{7,40})\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A version without a leading v, `#12345`, or a commit, and its place in its sentence."""
+
+    value: str
+    start: int
+    end: int
+
+
 _Claim = tuple[str, Evidence]
 """A version or a change, and the words that say so."""
 _Claims = defaultdict[str, list[_Claim]]
@@ -63,13 +93,73 @@ def find_regression(document: Document) -> tuple[Regression | None, tuple[Eviden
     if is_request(document) or is_guide(document):
         return None, ()
     claims: _Claims = defaultdict(list)
-    telling = (s for s in read_sentences(document) if _holds(s.low, "marks") and not s.is_proposal)
-    for sentence in islice(telling, MAX_SENTENCES):
+    sentences = read_sentences(document)
+    telling = (at for at, s in enumerate(sentences) if not s.is_proposal and _MENTION.search(s.text))
+    for at in islice(telling, MAX_SENTENCES):
+        _read_roles(document, sentences, at, claims)
+    _read_title(document, claims)
+    return _assemble(claims)
+
+
+def mentions_in(sentence: Sentence) -> tuple[Mention, ...]:
+    """The versions, commits and changes that a sentence names; none if it is a list of many."""
+    found = []
+    for match in _MENTION.finditer(sentence.text):
+        number, commit = match.group(2) or match.group(3) or match.group(4), match.group(5)
+        if commit and (commit.isdigit() or commit.isalpha()):
+            continue
+        value = f"#{number}" if number else commit or match.group(1).removeprefix("v")
+        found.append(Mention(value, match.start(), match.end()))
+    return tuple(found) if len(found) <= MAX_MENTIONS else ()
+
+
+def role_hints(document: Document, sentence: Sentence) -> tuple[Hint, ...]:
+    """What the rules read in a sentence: one voice among the features of `app.extract.statements`."""
+    return _as_hints(sentence, _by_rules(document, sentence))
+
+
+def _by_rules(document: Document, sentence: Sentence) -> _Claims:
+    claims: _Claims = defaultdict(list)
+    if _holds(sentence.low, "marks"):
         _read_versions(document, sentence, claims)
         _read_culprit(document, sentence, claims)
         _read_commits(document, sentence, claims)
-    _read_title(document, claims)
-    return _assemble(claims)
+    return claims
+
+
+def _as_hints(sentence: Sentence, claims: _Claims) -> tuple[Hint, ...]:
+    hints: list[Hint] = []
+    for _, quote in (claim for part in claims.values() for claim in part):
+        place = quote.start - sentence.start, quote.end - sentence.start
+        hints += [Hint(*place, quote.field.partition(".")[2]), Hint(*place, quote.rule)]
+    return tuple(hints)
+
+
+def _read_roles(document: Document, sentences: Sequence[Sentence], at: int, claims: _Claims) -> None:
+    """The roles that a sentence gives to versions and changes: by rules, then by learned weights."""
+    sentence = sentences[at]
+    by_rules = _by_rules(document, sentence)
+    for part, of_part in by_rules.items():
+        claims[part] += of_part
+    read = {quote.start for of_part in by_rules.values() for _, quote in of_part}
+    ours = {version.end for version in versions_in(sentence)}
+    mentions = {(m.start, m.end): m for m in mentions_in(sentence)}
+    around = surroundings_of(document, sentences, at)
+    left = [place for place in mentions if not any(place[0] <= at - sentence.start < place[1] for at in read)]
+    for item in read_roles(sentence.text, left, around, _as_hints(sentence, by_rules)):
+        mention = mentions[item.start, item.end]
+        is_change = mention.value.startswith("#") or "." not in mention.value
+        part = _PARTS[item.label]
+        is_own = mention.value == f"#{document.issue.number}"
+        is_odd = part == "fixed" if is_change else item.end not in ours
+        if item.chance < MIN_CHANCE or is_own or is_odd:
+            continue
+        part = f"commit_{part}" if is_change and part in ("works", "fails", "still") else part
+        span = sentence.span(item.start, item.end)
+        quote = cite(
+            document, f"regression.{item.label}", mention.value, span, "regression.role", item.chance
+        )
+        claims[part].append((mention.value, quote))
 
 
 def _holds(low: str, name: str) -> bool:

@@ -52,7 +52,10 @@ _SECTION_ENDS = (" to find", " so that", ", ", "; ", " — ", " – ", ": ", " u
 
 @dataclass(frozen=True, slots=True)
 class RemedyStatement:
-    """One change and its outcome; `start` and `end` in the source, `chance` that it is so."""
+    """One change and its outcome; `start` and `end` in the source, `chance` that it is so.
+
+    `without`: `action` names what is to be left out.
+    """
 
     action: str
     source: str
@@ -62,6 +65,7 @@ class RemedyStatement:
     outcome: Outcome
     rule: str
     chance: float
+    without: bool = False
 
 
 def read_remedies(sentence: Sentence, previous: Sentence | None = None) -> tuple[RemedyStatement, ...]:

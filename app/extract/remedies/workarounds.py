@@ -18,12 +18,22 @@ from app.extract.lists import load
 from app.extract.remedies.changes import grammar, rules_of
 from app.extract.remedies.code_blocks import find_in_code
 from app.extract.remedies.sentences import RemedyStatement, read_remedies, read_section_line
+from app.extract.remedies.stated import find_stated
+from app.extract.remedies.typed import command_of
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rules
-from app.extract.text.document import Document
+from app.extract.text.document import Document, Span
 from app.extract.text.sentences import Sentence, is_request, read_sentences
 
 MAX_WORKAROUNDS = 12
+REPORTER = "reporter"
+MAX_QUOTE_CHARS = 300
+MAX_JUDGED_SENTENCES = 300
+"""Further sentences are read by the grammar alone, so that endless talk is read in bounded time."""
+
+SURE = 0.95
+"""From this chance on a remedy is handed over to be typed; below it is only quoted."""
+
 MAX_HEADING_CHARS = 60
 """A longer heading is a sentence somebody made bold; it opens no section."""
 
@@ -32,7 +42,7 @@ _NAME = pattern(r"--?([A-Za-z][\w.-]*\w)|\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b|\b([a-z
 
 @dataclass(slots=True)
 class _Kept:
-    """A remedy, and the comments that confirm or refute it."""
+    """A remedy, and the people who confirm or refute it."""
 
     remedy: RemedyStatement
     confirmed: set[str] = field(default_factory=set)
@@ -49,9 +59,10 @@ def find_workarounds(document: Document) -> tuple[tuple[Workaround, Evidence], .
         remedies += list(find_in_code(document, outcomes, {(r.source, r.start) for r in remedies}))
     rank = {source: position for position, source in enumerate(document.sources)}
     kept: dict[frozenset[str], _Kept] = {}
+    people = _people(document)
     for remedy in sorted(remedies, key=lambda r: (rank[r.source], r.start)):
-        _keep(kept, remedy)
-    _count_comments(document, rank, list(kept.values()))
+        _keep(kept, remedy, people)
+    _count_comments(document, rank, list(kept.values()), people)
     return tuple(_made(document, item) for item in list(kept.values())[:MAX_WORKAROUNDS])
 
 
@@ -61,7 +72,8 @@ def _of_sentences(document: Document, *, own_only: bool) -> Iterator[RemedyState
     is_guide = bool(grammar("guide").search(title))
     previous: Sentence | None = None
     label: Outcome | None = None
-    for sentence in read_sentences(document):
+    sentences = read_sentences(document)
+    for at, sentence in enumerate(sentences):
         label = _labelled(title, sentence, previous, label, own_only=own_only)
         section = None if sentence.is_heading or own_only else _section_outcome(title, sentence.heading)
         section = section or label
@@ -69,7 +81,10 @@ def _of_sentences(document: Document, *, own_only: bool) -> Iterator[RemedyState
             section = "works"
         remedies: tuple[RemedyStatement, ...] = ()
         if not (own_only or sentence.is_proposal) or grammar("own").search(sentence.text):
-            remedies = read_remedies(sentence, previous)
+            is_judged = at < MAX_JUDGED_SENTENCES
+            remedies = (
+                find_stated(document, sentences, at) if is_judged else read_remedies(sentence, previous)
+            )
         if not remedies and section and not sentence.low.endswith("?"):
             remedies = read_section_line(sentence, section)
         yield from remedies
@@ -113,8 +128,8 @@ def _key(action: str) -> frozenset[str]:
     return frozenset(kept or {" ".join(action.lower().split())})
 
 
-def _keep(kept: dict[frozenset[str], _Kept], remedy: RemedyStatement) -> None:
-    """One entry per change: the first statement stays, later ones confirm or refute it."""
+def _keep(kept: dict[frozenset[str], _Kept], remedy: RemedyStatement, people: dict[str, str]) -> None:
+    """One entry per change: the first statement stays, other people's comments confirm or refute it."""
     key = _key(remedy.action)
     item = kept.get(key)
     if item is None:
@@ -122,32 +137,39 @@ def _keep(kept: dict[frozenset[str], _Kept], remedy: RemedyStatement) -> None:
         return
     first, fails = item.remedy, remedy.outcome == "fails"
     is_same = fails == (first.outcome == "fails")
-    if first.source == remedy.source:
-        if not is_same and fails:
-            item.remedy = remedy
-    elif is_same:
-        if not fails:
-            item.confirmed.add(remedy.source)
-    elif fails and remedy.source.startswith("comment"):
-        item.refuted.add(remedy.source)
-    elif fails or first.source == "title":
+    is_others = people[remedy.source] not in (REPORTER, people[first.source])
+    if is_others and not fails and is_same:
+        item.confirmed.add(people[remedy.source])
+    elif is_others and fails and not is_same:
+        item.refuted.add(people[remedy.source])
+    elif not is_same and (fails or is_others or first.source == "title"):
         kept[key] = _Kept(remedy)
-    else:
-        item.confirmed.add(remedy.source)
 
 
-def _count_comments(document: Document, rank: dict[str, int], kept: list[_Kept]) -> None:
-    """Later comments that say an earlier remedy worked for them, or did not."""
+def _people(document: Document) -> dict[str, str]:
+    """Who speaks in each source; a comment without a user is a person of its own."""
+    users = {f"comment:{comment.id}": comment.user for comment in document.issue.comments}
+    return {
+        source: REPORTER if speaker == REPORTER else users.get(source) or source
+        for source, speaker in document.speaker.items()
+    }
+
+
+def _count_comments(
+    document: Document, rank: dict[str, int], kept: list[_Kept], people: dict[str, str]
+) -> None:
+    """Later comments of other people that say an earlier remedy worked for them, or did not."""
     helpful = [item for item in kept if item.remedy.outcome != "fails"]
     own = {item.remedy.source for item in kept}
     for source, text in document.sources.items() if helpful else ():
         verdict = _verdict(text) if source.startswith("comment") else None
-        if verdict is None:
+        if verdict is None or (people[source] == REPORTER and verdict == "confirm"):
             continue
         earlier = [item for item in helpful if rank[item.remedy.source] < rank[source]]
         named = [item for item in earlier if _names(item, text)]
         for item in named or ([] if source in own else earlier[-1:]):
-            (item.refuted if verdict == "refute" else item.confirmed).add(source)
+            if people[source] != people[item.remedy.source]:
+                (item.refuted if verdict == "refute" else item.confirmed).add(people[source])
 
 
 def _verdict(text: str) -> Literal["refute", "confirm"] | None:
@@ -169,6 +191,7 @@ def _names(item: _Kept, text: str) -> bool:
 def _made(document: Document, item: _Kept) -> tuple[Workaround, Evidence]:
     remedy = item.remedy
     action = _without_opened(remedy.action)
+    span = (remedy.source, remedy.start, remedy.start + len(action))
     workaround = Workaround(
         action=action,
         kind=remedy.kind,
@@ -177,9 +200,25 @@ def _made(document: Document, item: _Kept) -> tuple[Workaround, Evidence]:
         by=cast("Speaker", document.speaker.get(remedy.source, "other")),
         confirmed_by=len(item.confirmed - item.refuted),
         refuted_by=len(item.refuted),
+        confidence=remedy.chance,
+        without=remedy.without,
+        command=command_of(action) if _is_sure(remedy) else None,
+        quote=_sentence_at(document, span),
     )
-    span = (remedy.source, remedy.start, remedy.start + len(action))
     return workaround, cite(document, "workarounds", action, span, remedy.rule, remedy.chance)
+
+
+def _is_sure(remedy: RemedyStatement) -> bool:
+    return remedy.outcome == "works" and remedy.chance >= SURE and not remedy.without
+
+
+def _sentence_at(document: Document, span: Span) -> str:
+    """The sentence that states a remedy, in one line; the action itself where it stands in code."""
+    source, start, end = span
+    for sentence in read_sentences(document):
+        if sentence.source == source and sentence.start <= start < sentence.end:
+            return " ".join(sentence.text.split())[:MAX_QUOTE_CHARS]
+    return " ".join(document.sources[source][start:end].split())[:MAX_QUOTE_CHARS]
 
 
 def _without_opened(action: str) -> str:

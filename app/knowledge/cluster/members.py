@@ -17,7 +17,7 @@ from app.extract.redaction.redact import mask_secrets
 from app.extract.remedies.sentences import cost_of
 from app.extract.versions import is_before, ordered
 from app.knowledge.fix.shapes import FixView
-from app.knowledge.remedies import RankedAction, Remedy, rank_actions
+from app.knowledge.remedies import RankedAction, SourcedRemedy, rank_actions
 from app.knowledge.version.issues import IssueWords, ListedFailure, StatedRemedy, StatedValue
 from app.match.clusters.agglomerate import follow_chain
 from app.store.derived.cluster_queries import ClusterCounts
@@ -66,7 +66,7 @@ class DuplicateChain(Frozen):
     reason: str
 
 
-class ClusterRemedy(Remedy):
+class ClusterRemedy(SourcedRemedy):
     """An action merged over the reports that tell it; the fields are those of the best telling."""
 
     quote: StatedValue

@@ -384,13 +384,12 @@ def _remedies(week: WeekIssues) -> Iterator[Advice]:
     found = []
     for failure in week.failures:
         for remedy in failure.remedies:
-            is_setting = len(remedy.action) <= COMMAND_CHARS and _SETTING.search(remedy.action)
-            if remedy.outcome == "works" and is_setting:
+            if remedy.command:
                 found.append((-len(failure.numbers), -week.hits(failure.numbers), remedy.number, remedy))
                 break
     for *_, remedy in sorted(found, key=lambda item: item[:3]):
         facts = week.candidates[remedy.number].facts
-        yield _line("remedy", remedy, facts, "this is reported to work:", remedy.action)
+        yield _line("remedy", remedy, facts, "this is reported to work:", remedy.command or "")
 
 
 def _stays(week: WeekIssues, regressions: Iterable[VersionNews]) -> Iterator[Advice]:

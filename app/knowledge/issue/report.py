@@ -72,6 +72,9 @@ class ReportRemedy(Frozen):
     by: Speaker
     confirmed_by: int
     refuted_by: int
+    confidence: float = 0.0
+    without: bool = False
+    command: str | None = None
     quotes: tuple[Quote, ...] = ()
 
 

@@ -15,7 +15,7 @@ from app.extract.redaction.redact import mask_secrets
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states, is_vllm
 from app.knowledge.issue.stored import QUOTES_MAX, Quote, Sources
-from app.knowledge.remedies import Remedy, remedies_of
+from app.knowledge.remedies import SourcedRemedy, remedies_of
 from app.knowledge.text.masking import masked
 from app.store.derived.cluster_queries import cluster_sizes
 from app.store.derived.facts import REGRESSION_FIELDS, count_duplicates
@@ -33,7 +33,7 @@ class StatedValue(Quote):
     at: datetime | None = Field(description="when it was written")
 
 
-class StatedRemedy(Remedy):
+class StatedRemedy(SourcedRemedy):
     """A remedy with the words that tell it."""
 
     quote: StatedValue
@@ -138,7 +138,7 @@ class IssueWords:
         stated = {item.value: item for item in self.evidence.get(number, ()) if item.field == "workarounds"}
         for remedy in remedies_of(one.facts, repo=repo, url=one.issue.url):
             if remedy.action in stated:
-                yield masked(StatedRemedy(**dict(remedy), quote=self._stated(number, stated[remedy.action])))
+                yield masked(StatedRemedy.based_on(remedy, quote=self._stated(number, stated[remedy.action])))
 
     def _stated(self, number: int, item: Evidence) -> StatedValue:
         quote, at = self.sources[number].quote(item), self.times.get((number, item.source))

@@ -1,0 +1,134 @@
+"""Remedies that a sentence states: what the learned weights make of it, the grammar being one voice.
+
+In: a `Sentence` and what stands around it. Out: `RemedyStatement`s with the chance that they are so. The
+grammar of remedies (`sentences.py`) does not decide: what it reads, its words of success and its denials are
+hints among the features of `app.extract.statements`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from app.extract.facts import Outcome
+from app.extract.remedies.changes import find_names, kind_of, split_clauses, trimmed
+from app.extract.remedies.cues import find_cues, find_denial, is_wish
+from app.extract.remedies.sentences import RemedyStatement, is_readable, read_remedies
+from app.extract.remedies.typed import command_of
+from app.extract.rules.patterns import pattern
+from app.extract.statements.features import Hint, surroundings_of
+from app.extract.statements.model import Statement, read_statements
+from app.extract.text.document import Document
+from app.extract.text.sentences import Sentence
+
+MIN_CHANCE = 0.5
+"""What is less likely than not is not stated."""
+
+SURE_READING = 0.9
+READING_CHANCE = 0.85
+"""So many of the remedies that the grammar was so sure of, and of the failed attempts, were right
+in labelled sentences drawn at random that no rule was made for (120); of the less sure a third."""
+
+PLAIN_READING = 0.96
+PLAIN_CHANCE = 0.95
+"""Of such readings that name one thing to type 45 of 48 helped, 8 of them at a price."""
+
+_OTHER_SCRIPT = pattern(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
+_OUTCOMES: dict[str, Outcome] = {
+    "works": "works",
+    "without": "works",
+    "partial": "partial",
+    "fails": "fails",
+}
+
+
+def find_stated(document: Document, sentences: Sequence[Sentence], at: int) -> tuple[RemedyStatement, ...]:
+    """The remedies that one of a document's sentences states.
+
+    What the grammar finds in the sentence before ("when I remove it, …"), and in Chinese, is kept as it reads
+    it: the labelled sentences are English.
+    """
+    sentence, previous = sentences[at], sentences[at - 1] if at else None
+    read = read_remedies(sentence, previous)
+    if _OTHER_SCRIPT.search(sentence.text):
+        return read
+    hints = remedy_hints(sentence, read)
+    found = read_statements(sentence.text, surroundings_of(document, sentences, at), hints)
+    stated = [_remedy(sentence, item, read) for item in found if item.chance >= MIN_CHANCE]
+    apart = [item for item in read if all(item.end <= s.start or s.end <= item.start for s in stated)]
+    return (*(kept for item in apart if (kept := _kept(sentence, item, stated))), *stated)
+
+
+def _kept(
+    sentence: Sentence, item: RemedyStatement, stated: Sequence[RemedyStatement]
+) -> RemedyStatement | None:
+    """What the grammar reads and the weights do not: kept where the grammar is sure or the sentence believed.
+
+    A sentence that is believed states all its choices: "X or Y fixes it".
+    """
+    is_sure = item.outcome == "fails" or item.chance >= SURE_READING
+    if is_sure or not _is_in(sentence, item):
+        return replace(item, chance=_measured(item))
+    is_believed = bool(stated) and _is_failure(item.outcome) == _is_failure(stated[0].outcome)
+    return replace(item, chance=stated[0].chance) if is_believed else None
+
+
+def _measured(item: RemedyStatement) -> float:
+    """How often such a reading of the grammar was right on labelled sentences that no rule was made for."""
+    is_plain = item.outcome == "works" and item.chance >= PLAIN_READING and command_of(item.action)
+    return PLAIN_CHANCE if is_plain else min(item.chance, READING_CHANCE)
+
+
+def _is_failure(outcome: Outcome) -> bool:
+    return outcome == "fails"
+
+
+def remedy_hints(sentence: Sentence, read: Sequence[RemedyStatement]) -> tuple[Hint, ...]:
+    """What the grammar reads in a sentence: remedies, words of success, denials."""
+    return (*_remedies_as_hints(sentence, read), *_cues_as_hints(sentence))
+
+
+def _remedies_as_hints(sentence: Sentence, read: Sequence[RemedyStatement]) -> Iterator[Hint]:
+    for item in read:
+        if _is_in(sentence, item):
+            place = item.start - sentence.start, item.end - sentence.start
+            yield Hint(*place, item.outcome)
+            yield Hint(*place, f"{item.rule}:{item.outcome}")
+            yield Hint(*place, f"{item.outcome}:{round(item.chance * 5)}")
+
+
+def _is_in(sentence: Sentence, item: RemedyStatement) -> bool:
+    return item.source == sentence.source and sentence.start <= item.start < sentence.end
+
+
+def _cues_as_hints(sentence: Sentence) -> Iterator[Hint]:
+    before = None
+    for clause in split_clauses(sentence) if is_readable(sentence) else ():
+        wish = "wish" if is_wish(sentence, clause) else ""
+        for rule, (start, end) in find_cues(clause):
+            place = clause.start + start, clause.start + end
+            yield Hint(*place, f"cue.{rule.id}{wish}")
+            yield Hint(*place, f"cue.{rule['family']}{wish}")
+        denial = find_denial(sentence, clause, before)
+        if denial is not None:
+            yield Hint(clause.start, clause.start + len(clause.text), f"denied.{denial.is_failure}")
+        before = clause
+
+
+def _remedy(sentence: Sentence, item: Statement, read: Sequence[RemedyStatement]) -> RemedyStatement:
+    """A statement as a remedy; the grammar's span where it means the same, since it ends with its words."""
+    outcome = _OUTCOMES[item.label]
+    without = item.label == "without"
+    source, start, end = sentence.span(item.start, item.end)
+    for other in read:
+        is_same = other.source == source and other.start < end and start < other.end
+        if is_same and _is_failure(other.outcome) == _is_failure(outcome) and not without:
+            is_sure = other.outcome == "fails" or other.chance >= SURE_READING
+            return replace(other, chance=max(item.chance, _measured(other)) if is_sure else item.chance)
+    left, right = trimmed(sentence.text, item.start, item.end)
+    source, start, end = sentence.span(left, right)
+    text = sentence.text[left:right]
+    names = find_names(text, text.lower())
+    kind = names[0].kind if names else kind_of(text.lower())
+    rule = "workaround.stated"
+    return RemedyStatement(text, source, start, end, kind, outcome, rule, item.chance, without)

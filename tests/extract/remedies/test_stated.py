@@ -1,0 +1,41 @@
+"""Remedies that sentences state, as issues tell them."""
+
+from __future__ import annotations
+
+from app.extract.remedies.workarounds import find_workarounds
+from app.extract.text.blocks import read_document
+from app.extract.text.document import CommentText, IssueText
+
+
+def _of(body: str, *comments: CommentText) -> list[tuple[str, str, bool]]:
+    document = read_document(IssueText(1, "[Bug]: server hangs at startup", body, comments=comments))
+    return [(item.action, item.outcome, item.without) for item, _ in find_workarounds(document)]
+
+
+def test_a_stated_remedy_carries_its_sentence_and_its_chance() -> None:
+    body = "The server hangs at startup. Setting VLLM_USE_V1=0 fixes the problem and it works fine."
+    document = read_document(IssueText(1, "[Bug]: server hangs at startup", body))
+    [(item, quote)] = find_workarounds(document)
+    assert "VLLM_USE_V1=0" in item.action
+    assert item.quote == "Setting VLLM_USE_V1=0 fixes the problem and it works fine."
+    assert item.confidence == quote.confidence >= 0.5
+
+
+def test_a_set_up_is_no_remedy() -> None:
+    assert _of("I run it with --enforce-eager on two GPUs and the server hangs at startup.") == []
+
+
+def test_the_reporter_and_the_title_confirm_nothing() -> None:
+    comments = (
+        CommentText("Thanks, works for me now with VLLM_USE_V1=0.", 5, "alice", "NONE"),
+        CommentText("Same here: with VLLM_USE_V1=0 it works fine.", 6, "bob", "NONE"),
+    )
+    text = IssueText(
+        1,
+        "[Bug]: hangs, VLLM_USE_V1=0 works",
+        "The server hangs at startup. Setting VLLM_USE_V1=0 fixes the problem and it works fine.",
+        user="alice",
+        comments=comments,
+    )
+    found = [item for item, _ in find_workarounds(read_document(text)) if "V1" in item.action]
+    assert [item.confirmed_by for item in found] == [1]
