@@ -112,7 +112,7 @@ def test_the_container_runs_commands_that_there_are_on_a_python_that_is_supporte
     script = re.findall(r'^CMD \["sh", "-c", "(.+)"\]$', told, re.MULTILINE)[0]
     for command in re.findall(r"triage ([^&]+)", script):
         check_command(command)
-    version = re.findall(r"^FROM python:([\d.]+)-slim$", told, re.MULTILINE)[0]
+    version = re.findall(r"^FROM python:([\d.]+)-slim@sha256:[0-9a-f]{64}$", told, re.MULTILINE)[0]
     assert f"Python :: {version}" in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
