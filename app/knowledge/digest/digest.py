@@ -18,7 +18,6 @@ from sqlmodel import Session
 from app.errors import NotFoundError
 from app.extract.facts import BACKEND_KEYS, Facts, Frozen
 from app.extract.redaction.redact import mask_secrets
-from app.extract.rules.patterns import pattern
 from app.extract.versions import is_before, ordered
 from app.knowledge.cluster.timeline import (
     WEEKS_BEFORE,
@@ -319,10 +318,7 @@ def digest_markdown(digest: Digest) -> str:
 
 LINES_MAX = 5
 EACH_MAX = 2
-COMMAND_CHARS = 120
 _ERROR_CHARS = 80
-_SETTING = pattern(r"^(?:--[a-z][a-z0-9-]+|[A-Z][A-Z0-9]+_[A-Z0-9_]+=\S)")
-"""What begins with a flag or an environment variable as it is written."""
 
 
 def advice(
