@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from app.extract.facts import Outcome
-from app.extract.remedies.changes import find_names, kind_of, split_clauses, trimmed
+from app.extract.remedies.changes import find_names, grammar, kind_of, split_clauses, trimmed
 from app.extract.remedies.cues import find_cues, find_denial, is_wish
 from app.extract.remedies.sentences import RemedyStatement, is_readable, read_remedies
 from app.extract.remedies.typed import command_of
 from app.extract.rules.patterns import pattern
 from app.extract.statements.features import Hint, surroundings_of
 from app.extract.statements.model import Statement, read_statements
+from app.extract.statements.tokens import tokenise
 from app.extract.text.document import Document
 from app.extract.text.sentences import Sentence
 
@@ -33,6 +34,8 @@ PLAIN_READING = 0.96
 PLAIN_CHANCE = 0.95
 """Of such readings that name one thing to type 45 of 48 helped, 8 of them at a price."""
 
+STATED = "workaround.stated"
+_HALVES = frozenset(["and", "or", "from", "to", "as", "than", "for", "of", "we", "i"])
 _OTHER_SCRIPT = pattern(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
 _OUTCOMES: dict[str, Outcome] = {
     "works": "works",
@@ -54,7 +57,8 @@ def find_stated(document: Document, sentences: Sequence[Sentence], at: int) -> t
         return read
     hints = remedy_hints(sentence, read)
     found = read_statements(sentence.text, surroundings_of(document, sentences, at), hints)
-    stated = [_remedy(sentence, item, read) for item in found if item.chance >= MIN_CHANCE]
+    likely = (_remedy(sentence, item, read) for item in found if item.chance >= MIN_CHANCE)
+    stated = [item for item in likely if item.rule != STATED or _can_be_done(item.action)]
     apart = [item for item in read if all(item.end <= s.start or s.end <= item.start for s in stated)]
     return (*(kept for item in apart if (kept := _kept(sentence, item, stated))), *stated)
 
@@ -71,6 +75,14 @@ def _kept(
         return replace(item, chance=_measured(item))
     is_believed = bool(stated) and _is_failure(item.outcome) == _is_failure(stated[0].outcome)
     return replace(item, chance=stated[0].chance) if is_believed else None
+
+
+def _can_be_done(action: str) -> bool:
+    """Whether words can be a change: no other card, no "no output", no half of a phrase."""
+    tokens = tokenise(action)
+    is_card = any(token.kind == "CHIP" for token in tokens)
+    is_half = not tokens or tokens[0].low in _HALVES
+    return not is_half and not is_card and not grammar("no_trouble").search(action)
 
 
 def _measured(item: RemedyStatement) -> float:
@@ -130,5 +142,4 @@ def _remedy(sentence: Sentence, item: Statement, read: Sequence[RemedyStatement]
     text = sentence.text[left:right]
     names = find_names(text, text.lower())
     kind = names[0].kind if names else kind_of(text.lower())
-    rule = "workaround.stated"
-    return RemedyStatement(text, source, start, end, kind, outcome, rule, item.chance, without)
+    return RemedyStatement(text, source, start, end, kind, outcome, STATED, item.chance, without)

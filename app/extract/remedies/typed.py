@@ -13,7 +13,7 @@ _LEAVING = pattern(r"(?i)\b(?:without|remov\w*|drop\w*|unset\w*|omit\w*|disabl\w
 _MOVE = pattern(r"(?i)\b(?:install|downgrad|upgrad|updat|roll|revert|back to|pin|switch)\w*")
 _ASSIGNED = pattern(r"^(?:export )?([A-Z][A-Z0-9]*_[A-Z0-9_]+) ?= ?([^\s`'\"]+|'[^']*'|\"[^\"]*\")$")
 _VALUED = pattern(r"^--[a-z][\w-]*[= ]\S+$")
-_SWITCH_STARTS: tuple[str, ...] = tuple(load("workarounds")["switch_starts"])
+_SWITCH_STARTS = ("--no-", "--disable-", "--enable-", "--skip-")
 _SWITCHES = frozenset(load("commands")["switches"]["names"])
 
 
