@@ -77,6 +77,7 @@ from app.extract.facts import (
     Workaround,
     WorkaroundKind,
 )
+from app.extract.remedies.typed import command_of
 
 REPO = "vllm-project/vllm"
 """The repository that every card speaks of."""
@@ -226,6 +227,8 @@ def _workarounds(card: Card) -> Iterator[Workaround]:
             outcome=item.outcome,
             source="card",
             conditions=Conditions(gpus=card.gpus) if item.kind != "version" else Conditions(),
+            confidence=1.0,
+            command=command_of(item.action) if item.outcome == "works" else None,
         )
 
 

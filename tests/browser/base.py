@@ -31,7 +31,7 @@ MARLIN_BODY = fenced(
     "It worked with 0.9.1; first fails in 0.9.2.",
     "It fails with:\n",
     marlin_log(start="INFO 04-01 09:26:42 [core.py:71] 4 x NVIDIA H100 80GB HBM3\n"),
-    "Workaround: with `--quantization awq` it works. `--enforce-eager` does not help.",
+    "Adding `--quantization awq` fixes it. `--enforce-eager` does not help.",
     "Introduced by #60050. See also #60002 and https://github.com/flashinfer-ai/flashinfer/issues/12.",
     "| tensor parallel | result |\n|---|---|\n| 2 | works |\n| 4 | fails |",
 )

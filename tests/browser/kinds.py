@@ -15,10 +15,11 @@ Way = Callable[[Watched], None]
 
 LOGS = {
     "same": CRASH,
-    "likely": marlin_log(start=MARLIN_START)
-    .replace("ValueError", "RuntimeError")
+    "likely": marlin_log(start=MARLIN_START).replace("min_thread_n", "min_thread_k"),
+    "related": marlin_log()
+    .replace("min_thread_n = 64.", "min_thread_n = 64 of the kernel.")
+    .replace("ValueError", "TypeError")
     .replace("verify_", "check_"),
-    "related": marlin_log().replace("min_thread_n = 64.", "min_thread_n = 64 of the kernel."),
     "unknown": STRANGE_LOG,
 }
 """A log for each verdict."""

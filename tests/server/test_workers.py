@@ -184,7 +184,8 @@ def test_a_hangup_without_a_terminal_renews_the_workers_and_cuts_nobody_off(star
     wait_until(are_new, "they stay the old ones")
     thread.join(WAIT_S)
     assert set(answers) <= served.workers
-    assert len(processes_of(served.process.pid) & {int(old) for old in served.workers}) == 0
+    old = {int(worker) for worker in served.workers}
+    wait_until(lambda: not processes_of(served.process.pid) & old, "an old worker stays")
 
 
 def test_a_worker_that_died_is_started_again_and_ends_with_the_others(start: Start) -> None:

@@ -30,6 +30,12 @@ class Terminal(io.StringIO):
 @pytest.fixture(params=[True, False])
 def stderr(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     written = Terminal(is_terminal=request.param)
+    for name in ("uvicorn", "uvicorn.error"):  # as a server in this process may have left them
+        library = logging.getLogger(name)
+        monkeypatch.setattr(library, "handlers", [])
+        monkeypatch.setattr(library, "propagate", True)
+        monkeypatch.setattr(library, "disabled", False)
+        monkeypatch.setattr(library, "level", logging.NOTSET)
     before, handlers = structlog.get_config(), logging.root.handlers[:]
     monkeypatch.setattr(sys, "stderr", written)
     set_up_logging()

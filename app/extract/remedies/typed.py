@@ -19,6 +19,9 @@ _SWITCHES = frozenset(load("commands")["switches"]["names"])
 
 def command_of(action: str) -> str | None:
     """The line to type; None for what is left out, said in words, or made of several changes."""
+    whole = action.strip("` ")
+    if _VALUED.search(whole):
+        return whole
     tokens = tokenise(action)
     if _LEAVING.search(_words(tokens)):
         return None

@@ -82,6 +82,9 @@ class RemedyShort(Short):
     )
     number: int = Field(description="the issue that reports it")
     url: str
+    confidence: float = Field(0.0, description="how often statements like this one were right")
+    command: str | None = Field(None, description="what to type, where it is believed at .95")
+    without: bool = Field(False, description="whether `action` is to be left out")
 
 
 class IssueLine(Short):

@@ -17,6 +17,7 @@ from app.extract.remedies.typed import command_of
         ("`export VLLM_USE_V1=0`", "export VLLM_USE_V1=0"),
         ("pip install vllm==0.8.4", "pip install vllm==0.8.4"),
         ("--max-model-len 4096", "--max-model-len 4096"),
+        ("`--quantization awq`", "--quantization awq"),
         ("downgrading vLLM to v0.8.4", "pip install vllm==0.8.4"),
     ],
 )
