@@ -158,6 +158,8 @@ def read_roles(
     hints: Sequence[Hint] = (),
 ) -> tuple[Statement, ...]:
     """The likeliest role of each mention of a version, commit or pull request; its chance may be low."""
+    if not mentions:
+        return ()
     tokens = tokenise(text)
     used = load_weights("roles")
     shared = used.table[rows_of(sentence_features(text, tokens, around))].sum(axis=0) + used.bias

@@ -30,7 +30,7 @@ _TOKEN = pattern(
     r"|\w+(?:['’-]\w+)*(?:==?[\w.]+)?"
     r"|[^\w\s]"
 )
-_VERSION = pattern(r"^v?\d+\.\d+(?:\.\d+)*(?:[.+-]?\w+)*$")
+_VERSION = pattern(r"(?i)^v?\d+\.\d+(?:\.\d+)*(?:[.+-]?\w+)*$")
 _COMMIT = pattern(r"^[0-9a-f]{7,40}$")
 _PRECISION = pattern(r"^(?:fp|bf|int|float|bfloat|w|mxfp|nvfp)\d|^(?:v0|v1|fa2|fa3)$")
 _CHIP = pattern(r"^(?:a|h|b|l|rtx|v|mi|gb|gh)?\d{2,4}[a-z]{0,3}$")
@@ -42,7 +42,7 @@ _KINDS = (
     ("SETTING", pattern(r"^[^=]*_[^=]*=")),
     ("IDENTIFIER", pattern(r"_")),
     ("ISSUE", pattern(r"^#\d")),
-    ("VERSION", pattern(r"(?i)^v?\d+\.\d+(?:\.\d+)*(?:[.+-]?\w+)*$")),
+    ("VERSION", _VERSION),
     ("PIN", pattern(r"==")),
     ("NUMBER", pattern(r"^\d+$")),
 )
@@ -101,7 +101,7 @@ def _quoted(inside: str) -> str:
         return "FLAG"
     if _ENV.search(inside):
         return "ENV"
-    if _VERSION.search(inside.lower()):
+    if _VERSION.search(inside):
         return "VERSION"
     return "SETTING" if "=" in inside else "CODE"
 

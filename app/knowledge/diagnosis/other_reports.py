@@ -5,7 +5,7 @@ A failure nearby was raised at the same place in the code. It is another failure
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from sqlmodel import Session
 
@@ -38,17 +38,26 @@ def remedies_of_others(
     repo_id, number = key
     member = find_members(session, repo_id, [number]).get(number)
     own = member.cluster_id if member else ""
+
+    def first_helping(clusters: Sequence[str]) -> tuple[Remedy, ...]:
+        members = members_of(session, repo_id, clusters)
+        for cluster in sorted(members, key=lambda one: (-len(members[one]), one)):
+            numbers = [one for one in members[cluster] if (repo_id, one) not in hidden]
+            facts = find_facts_without_evidence(session, repo_id, numbers)
+            found = rank_remedies(
+                remedy
+                for head in find_heads(session, repo_id, numbers)
+                if head.number in facts and head.gone_at is None
+                for remedy in remedies_of(facts[head.number], repo=repo, url=head.url)
+            )
+            if helps(found):
+                return tuple(masked_all(found))
+        return ()
+
+    if found := first_helping([own]):
+        return found, "cluster"
+    # Only now: no index leads from a frame to its clusters.
     near = [one for one in clusters_at(session, repo_id, frame) if one != own] if frame else []
-    clusters = members_of(session, repo_id, [own, *near] if len(near) <= NEARBY_MAX else [own])
-    for cluster in sorted(clusters, key=lambda one: (one != own, -len(clusters[one]), one)):
-        numbers = [one for one in clusters[cluster] if (repo_id, one) not in hidden]
-        facts = find_facts_without_evidence(session, repo_id, numbers)
-        found = rank_remedies(
-            remedy
-            for head in find_heads(session, repo_id, numbers)
-            if head.number in facts and head.gone_at is None
-            for remedy in remedies_of(facts[head.number], repo=repo, url=head.url)
-        )
-        if helps(found):
-            return tuple(masked_all(found)), "cluster" if cluster == own else "same_frame"
+    if found := first_helping(near if len(near) <= NEARBY_MAX else []):
+        return found, "same_frame"
     return (), "matches"

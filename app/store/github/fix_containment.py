@@ -112,6 +112,7 @@ def find_history(session: Session, repo_id: int, repo: str, pulls: Iterable[int]
 
 
 def _histories(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> dict[int, PullHistory]:
+    # The sign keeps SQLite from reading all links of the repository in place of those to the numbers.
     query = """
         SELECT number, 'named' AS kind, tag, CAST(NULL AS boolean) AS contained, NULL AS sha,
         CAST(NULL AS bigint) AS pull, CAST(NULL AS timestamptz) AS at
@@ -122,7 +123,7 @@ def _histories(session: Session, repo_id: int, repo: str, numbers: Sequence[int]
         FROM pull_request WHERE repo_id = :repo_id AND number IN :numbers AND merged_at IS NOT NULL
         UNION ALL SELECT l.target_number, l.kind, NULL, NULL, NULL, l.number, p.merged_at
         FROM link l JOIN pull_request p ON p.repo_id = l.repo_id AND p.number = l.number
-        WHERE l.repo_id = :repo_id AND l.target_repo = :repo AND l.target_number IN :numbers
+        WHERE +l.repo_id = :repo_id AND l.target_repo = :repo AND l.target_number IN :numbers
         AND l.kind IN ('reverts', 'relands') AND p.merged_at IS NOT NULL
     """
     rows = sql_rows(session, query, times=("at",), repo_id=repo_id, repo=repo, numbers=list(numbers))
