@@ -6,47 +6,66 @@ Data goes to stdout, everything else to stderr.
 from __future__ import annotations
 
 import sys
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from app import __version__
 from app.commands import ask, data, maintain, serve, show
-from app.config import isolate_children
 from app.errors import TriageError
-from app.terminal.console import emit, say, set_up_logging
+from app.terminal.console import emit, say
+
+GROUPS = {
+    "Answers": (ask.diagnose, ask.report, show.digest, ask.comment, ask.extract),
+    "Server": (serve.up, serve.serve, serve.mcp),
+    "Data": (data.sync, data.import_, data.reextract),
+    "Upkeep": (
+        show.status,
+        maintain.doctor,
+        show.config,
+        serve.migrate,
+        maintain.backup,
+        maintain.restore,
+        maintain.copy,
+    ),
+}
+
+
+class _Grouped(TyperGroup):
+    """Help with the commands by purpose, each with the first line of its words."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each group; for a group in a group one without more."""
+        del ctx
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            words = (command.help or "").partition("\n")[0]
+            sections.setdefault(getattr(command, "rich_help_panel", None) or "Commands", []).append(
+                (name, words)
+            )
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
 
 app = typer.Typer(
     name="triage",
+    cls=_Grouped,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # its frames take half a narrow terminal, and time to load
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Paste a vLLM crash log; see the known issue, what helps now, and whether a release fixes it.",
 )
-for command in (
-    serve.up,
-    serve.serve,
-    serve.mcp,
-    serve.migrate,
-    data.sync,
-    data.import_,
-    ask.diagnose,
-    ask.extract,
-    ask.report,
-    ask.comment,
-    data.reextract,
-    show.status,
-    show.digest,
-    maintain.backup,
-    maintain.restore,
-    maintain.copy,
-    maintain.doctor,
-):
-    app.command(command.__name__.rstrip("_"))(command)
+for panel, commands in GROUPS.items():
+    for command in commands:
+        app.command(command.__name__.rstrip("_"), rich_help_panel=panel)(command)
 
 bench_app = typer.Typer(no_args_is_help=True, help="Measure this installation over its own data.")
 bench_app.command("diagnose")(show.bench_diagnose)
-app.add_typer(bench_app, name="bench")
+app.add_typer(bench_app, name="bench", rich_help_panel="Upkeep")
 
 
 def _version(asked: bool) -> None:
@@ -59,13 +78,16 @@ def _version(asked: bool) -> None:
 def _main(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
 ) -> None:
+    from app.config import isolate_children
+    from app.terminal.events import set_up_logging
+
     del version
+    isolate_children()
+    set_up_logging()
 
 
 def main() -> NoReturn:
     """Entry point: every refusal is one line on stderr and a fitting exit code."""
-    isolate_children()
-    set_up_logging()
     try:
         app()
     except TriageError as error:
@@ -74,9 +96,10 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         say("stopped; what was stored stays")
         sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # `… | head -1` has read what it wants
+            sys.exit(0)
+        raise
     sys.exit(0)
 
 

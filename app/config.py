@@ -1,6 +1,7 @@
 """Settings: every variable, its default, unit and reason. The only reader of the environment.
 
-In: variables with the prefix `TRIAGE_` and a `.env` file in the working directory.
+In: variables with the prefix `TRIAGE_` and a `.env` file in the working directory; `TRIAGE_…_FILE` names a
+file that holds the value.
 Out: one frozen `Settings`. A wrong value raises `ConfigError` with the variable's name,
 the fault and what is allowed; the value itself is not repeated, it may be a secret.
 """
@@ -9,10 +10,15 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+from collections.abc import Mapping
+from difflib import get_close_matches
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
+from dotenv import dotenv_values
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -21,7 +27,11 @@ from app.errors import ConfigError
 LOG_LIMIT_BYTES = 10 * 1024 * 1024
 """Largest log accepted on any way in, in bytes of UTF-8 after decoding."""
 
+PREFIX = "TRIAGE_"
+ENV_FILE = Path(".env")
 ENGINES = ("sqlite:///", "postgresql+psycopg://")
+BASE_HERE = Path("triage.db")
+"""A base in the working folder is used before the one in the platform's data folder."""
 REPO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 """`owner/name` as GitHub allows it."""
 
@@ -64,9 +74,27 @@ def _secret(form: str, allowed: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _known_engine(url: str) -> str:
+def data_folder() -> Path:
+    """Where the platform keeps a person's data of programs, ours in a folder of its own."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Application Support/vllm-triage"
+    told = os.environ.get("XDG_DATA_HOME", "")
+    return (Path(told) if told.startswith("/") else Path.home() / ".local/share") / "vllm-triage"
+
+
+def _default_database() -> str:
+    return f"sqlite:///{BASE_HERE if BASE_HERE.is_file() else data_folder() / BASE_HERE}"
+
+
+def database_address(url: str) -> str:
+    """A database address as the engine's library has it: `postgres://` and `postgresql://` name our driver.
+
+    Raises:
+        ValueError: an engine that is not known.
+    """
+    url = re.sub(r"^postgres(?:ql)?://", ENGINES[1], url)
     if not url.startswith(ENGINES):
-        raise ValueError(f"must begin with {' or '.join(ENGINES)}")
+        raise ValueError("must begin with sqlite:/// or postgresql://")
     return url
 
 
@@ -113,6 +141,12 @@ def _rate(text: str) -> str:
     return rate
 
 
+def _duration(text: str | None) -> str | None:
+    if text is not None and not re.fullmatch(r"[1-9]\d{0,5}[smh]", text):
+        raise ValueError("must be a number and s, m or h, such as 15m")
+    return text
+
+
 def _api_keys(value: object) -> object:
     """The keys of a comma-separated list; values that are no text are left to their type."""
     if not isinstance(value, str):
@@ -141,12 +175,12 @@ class Settings(BaseSettings):
     """What an operator can choose; see the field descriptions, which the README repeats."""
 
     model_config = SettingsConfigDict(
-        env_prefix="TRIAGE_", env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
+        env_prefix=PREFIX, extra="ignore", frozen=True, hide_input_in_errors=True
     )
 
-    database_url: Annotated[str, AfterValidator(_known_engine)] = Field(
-        "sqlite:///triage.db",
-        description="where everything is kept: sqlite:///FILE or postgresql+psycopg://…",
+    database_url: Annotated[str, AfterValidator(database_address)] = Field(
+        default_factory=_default_database,
+        description="where everything is kept: sqlite:///FILE or postgresql://…",
     )
     repo: Annotated[Words, AfterValidator(_repo_names)] = Field(
         ("vllm-project/vllm",),
@@ -171,6 +205,12 @@ class Settings(BaseSettings):
         None,
         description="whether pages of any site may read answers; where not set, with public hosts only",
     )
+    host: str = Field("127.0.0.1", min_length=1, max_length=253, description="address to listen on")
+    port: int = Field(8000, ge=1, le=65535, description="port to listen on")
+    workers: int = Field(1, ge=1, le=64, description="processes that answer")
+    sync_every: Annotated[str | None, AfterValidator(_duration)] = Field(
+        None, description="how often to sync beside serving, such as 15m; without it not at all"
+    )
     keep_days: int = Field(30, ge=1, le=3650, description="days a kept log stays")
     rate_limit: Annotated[str, AfterValidator(_rate)] = Field(
         "120/minute", description="requests of one client without an API key, per process; `off` for no limit"
@@ -186,6 +226,12 @@ class Settings(BaseSettings):
     def is_cross_origin(self) -> bool:
         """Whether pages of any site may read answers, and so carry those of a closed network out of it."""
         return bool(self.public_hosts) if self.cross_origin is None else self.cross_origin
+
+    @property
+    def sync_every_s(self) -> float | None:
+        """Seconds between two rounds of the background sync."""
+        unit_s = {"s": 1, "m": 60, "h": 3600}
+        return float(self.sync_every[:-1]) * unit_s[self.sync_every[-1]] if self.sync_every else None
 
     @property
     def default_repo(self) -> str:
@@ -215,23 +261,111 @@ def isolate_children() -> None:
     os.environ["PYTHONSAFEPATH"] = "1"
 
 
+def _given() -> dict[str, tuple[str, str]]:
+    """Every variable with our prefix, as a field's name: its value, and where it stands."""
+    in_file = dotenv_values(ENV_FILE) if ENV_FILE.is_file() else {}
+    places: tuple[tuple[str, Mapping[str, str | None]], ...] = (
+        (".env", in_file),
+        ("environment", os.environ),
+    )
+    return {
+        name.upper().removeprefix(PREFIX).lower(): (value, place)
+        for place, values in places
+        for name, value in values.items()
+        if value is not None and name.upper().startswith(PREFIX)
+    }
+
+
+def _values() -> dict[str, tuple[str, str]]:
+    """What is set of the settings; the content of a file stands where `…_FILE` names it."""
+    given = _given()
+    for name in [name for name in given if name.removesuffix("_file") in Settings.model_fields]:
+        setting = name.removesuffix("_file")
+        if setting == name:
+            continue
+        variable, (path, place) = PREFIX + name.upper(), given[name]
+        if setting in given:
+            raise ConfigError(f"{variable} and {PREFIX}{setting.upper()} are both set: keep one")
+        try:
+            value = Path(path).read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            fault = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise ConfigError(f"{variable}: its file cannot be read: {fault}") from None
+        given[setting] = value, f"{variable} ({place})"
+    return {name: given[name] for name in Settings.model_fields if name in given}
+
+
+def setting_sources() -> dict[str, str]:
+    """By field's name where each setting that is not left at its default was found."""
+    return {name: place for name, (_value, place) in _values().items()}
+
+
+def shown_address(url: str) -> str:
+    """A database address without its password."""
+    return re.sub(r"(?<=:)[^:/@]*(?=@)", "…", url)
+
+
+def shown_settings(settings: Settings) -> list[str]:
+    """Each setting's value in the order of the fields; of a secret only that it is set."""
+    shown = []
+    for name in Settings.model_fields:
+        value = getattr(settings, name)
+        if name == "database_url":
+            value = shown_address(value)
+        elif name == "api_keys":
+            value = ",".join(f"{key.name}:…:{key.rate}" for key in value)
+        elif isinstance(value, SecretStr):
+            value = "…"
+        shown.append(",".join(value) if isinstance(value, tuple) else "" if value is None else str(value))
+    return shown
+
+
+def unknown_variables() -> dict[str, str | None]:
+    """Variables with our prefix that no setting reads, each with the setting's that is nearest, if any is."""
+    known = [*Settings.model_fields, *(f"{name}_file" for name in Settings.model_fields)]
+    unknown = sorted(name for name in _given() if name not in known)
+    near = {name: next(iter(get_close_matches(name, known, n=1)), None) for name in unknown}
+    return {PREFIX + name.upper(): PREFIX + found.upper() if found else None for name, found in near.items()}
+
+
+def choose_database(url: str) -> None:
+    """Let this process and its children use another base than the environment says."""
+    os.environ.pop(PREFIX + "DATABASE_URL_FILE", None)
+    os.environ[PREFIX + "DATABASE_URL"] = url
+
+
+def with_options(settings: Settings, **options: object) -> Settings:
+    """The settings with options of the command line, named as the fields are, where they are given.
+
+    Raises:
+        ConfigError: an option has a wrong value.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        return Settings.model_validate({**settings.model_dump(exclude_unset=True), **given})
+    except ValidationError as error:
+        fault = error.errors(include_input=False, include_url=False)[0]
+        option = str(fault["loc"][0]).replace("_", "-")
+        raise ConfigError(f"--{option} {fault['msg'].removeprefix('Value error, ')}") from None
+
+
 def load_settings() -> Settings:
     """Read the environment once.
 
     Raises:
         ConfigError: a variable has a wrong value; all faulty ones are named.
     """
+    values = _values()
     try:
-        settings = Settings()
+        settings = Settings.model_validate({name: value for name, (value, _place) in values.items()})
     except ValidationError as error:
         faults = "; ".join(
             f"TRIAGE_{str(fault['loc'][0]).upper()}: {fault['msg'].removeprefix('Value error, ')}"
             for fault in error.errors(include_input=False, include_url=False)
         )
         raise ConfigError(f"wrong setting: {faults}") from None
-    given = {name.upper() for name in os.environ}
-    is_from_file = "github_api_url" in settings.model_fields_set and "TRIAGE_GITHUB_API_URL" not in given
-    if settings.github_token and "TRIAGE_GITHUB_TOKEN" in given and is_from_file:
+    url_place, token_place = (values.get(name, ("", ""))[1] for name in ("github_api_url", "github_token"))
+    if ".env" in url_place and "environment" in token_place:
         raise ConfigError(
             "TRIAGE_GITHUB_API_URL stands in the file .env, the token in the environment: set both in one "
             "place, or a folder could have the token sent anywhere"

@@ -25,6 +25,9 @@ LOG = """\
 (EngineCore_DP0 pid=71) ERROR 03-02 10:11:12 [core.py:866] ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.
 """
 
+OURS = {"TRIAGE_DATABASE_URL": "sqlite:///triage.db", "TRIAGE_GITHUB_API_URL": "http://127.0.0.1:9"}
+"""A base in the working folder, and a GitHub that cannot be reached."""
+
 Answer = subprocess.CompletedProcess[bytes]
 
 
@@ -32,7 +35,7 @@ def environment_of(**settings: str) -> dict[str, str]:
     """This process's environment with no settings of ours but these, and a GitHub that cannot be reached."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TRIAGE_")}
     root = str(Path(__file__).parents[1])
-    return kept | {"PYTHONPATH": root, "TRIAGE_GITHUB_API_URL": "http://127.0.0.1:9", **settings}
+    return kept | {"PYTHONPATH": root} | OURS | settings
 
 
 def triage(*arguments: str | Path, folder: Path, given: bytes = b"", **settings: str) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import signal
 import socket
@@ -12,10 +13,13 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import patch
 
 import httpx
 import pytest
 
+from app.store.schema import migrate
+from app.store.session import open_store
 from tests.command import LIMIT, LOG, environment_of, one_line, triage, triage_process
 from tests.loopback import free_port
 
@@ -83,10 +87,57 @@ def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
         assert "newer version" in one_line(answer)
 
 
-def test_serving_an_empty_database_says_to_migrate(tmp_path: Path) -> None:
-    answer = triage("serve", "--port", str(free_port()), folder=tmp_path)
-    assert answer.returncode == 1
-    assert "triage migrate" in one_line(answer)
+@pytest.mark.parametrize(
+    "command",
+    [["diagnose"], ["report", "7"], ["status"], ["digest"], ["serve"], ["backup", "x"], ["reextract"]],
+)
+def test_without_a_database_a_reader_says_how_to_have_one_and_makes_none(
+    tmp_path: Path, command: list[str]
+) -> None:
+    answer = triage(*command, folder=tmp_path, given=LOG.encode())
+    assert answer.returncode == 2
+    assert "`triage up` makes" in one_line(answer)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_base_lies_in_the_platforms_folder_unless_the_working_folder_has_one(tmp_path: Path) -> None:
+    here, data = tmp_path / "here", tmp_path / "data"
+    here.mkdir()
+    told = {"XDG_DATA_HOME": str(data), "HOME": str(tmp_path)}
+    with patch.dict("tests.command.OURS", clear=True):
+        assert triage("migrate", folder=here, **told).returncode == 0
+        assert [path.name for path in tmp_path.rglob("triage.db")] == ["triage.db"]
+        assert (
+            triage("migrate", "--database", f"sqlite:///{here}/triage.db", folder=tmp_path, **told).returncode
+            == 0
+        )
+        answer = triage("status", folder=here, **told)
+    assert answer.returncode == 0
+    assert "of this folder" in one_line(answer)
+
+
+def test_a_variable_that_is_no_setting_is_named_with_the_nearest(tmp_path: Path) -> None:
+    answer = triage("config", folder=tmp_path, TRIAGE_GITHUB_TOKE="x", TRIAGE_ADMIN_TOKEN="a-secret-word")
+    assert "TRIAGE_GITHUB_TOKE is no setting; did you mean TRIAGE_GITHUB_TOKEN?" in one_line(answer)
+    said = answer.stdout.decode()
+    assert "TRIAGE_ADMIN_TOKEN=…  # environment" in said
+    assert "TRIAGE_KEEP_DAYS=30  # default" in said
+    assert "a-secret-word" not in said
+
+
+def test_help_is_short_has_groups_and_may_be_cut(tmp_path: Path) -> None:
+    told = triage("-h", folder=tmp_path, COLUMNS="50").stdout.decode()
+    assert max(map(len, told.splitlines())) <= 50
+    assert [line for line in told.splitlines() if line.endswith(":") and line[0] != " "] == [
+        "Options:",
+        "Answers:",
+        "Server:",
+        "Data:",
+        "Upkeep:",
+    ]
+    command = f"set -o pipefail; {sys.executable} -m app.cli --help | head -1"
+    cut = subprocess.run(["bash", "-c", command], env=environment_of(), cwd=tmp_path, timeout=60, check=False)
+    assert cut.returncode == 0
 
 
 def test_a_place_below_a_plain_file_cannot_hold_the_database(tmp_path: Path) -> None:
@@ -196,12 +247,17 @@ def test_after_reextract_there_is_no_difference(reread: Path) -> None:
 
 
 def test_reextract_diff_of_an_older_base_says_to_migrate(tmp_path: Path) -> None:
+    with closing(open_store(f"sqlite:///{tmp_path}/triage.db")) as store:
+        migrate(store)
+        migrate(store, "base")
+        migrate(store, "20261121_first_tables")
     answer = triage("reextract", "--diff", folder=tmp_path)
     assert answer.returncode == 1
     assert "triage migrate" in one_line(answer)
 
 
 def test_diagnose_answers_json_in_a_pipe_and_tells_by_its_exit_code(tmp_path: Path) -> None:
+    assert triage("migrate", folder=tmp_path).returncode == 0
     answer = triage_process("diagnose", "-", folder=tmp_path, given=LOG.encode())
     found = json.loads(answer.stdout)
     assert answer.returncode == (0 if found["verdict"] in {"same", "likely"} else 3)
@@ -210,10 +266,18 @@ def test_diagnose_answers_json_in_a_pipe_and_tells_by_its_exit_code(tmp_path: Pa
 
 @pytest.mark.parametrize("shape", ["text", "markdown"])
 def test_diagnose_answers_in_the_format_asked_for(tmp_path: Path, shape: str) -> None:
+    assert triage("migrate", folder=tmp_path).returncode == 0
     answer = triage("diagnose", "-", "--format", shape, folder=tmp_path, given=LOG.encode())
     assert answer.returncode == 3
     words = b" ".join(answer.stdout.replace(b"\\", b"").split())
     assert b"No available memory for the cache blocks." in words
+
+
+def test_a_packed_log_is_read(tmp_path: Path) -> None:
+    assert triage("migrate", folder=tmp_path).returncode == 0
+    (tmp_path / "crash.log.gz").write_bytes(gzip.compress(LOG.encode()))
+    answer = triage("diagnose", "crash.log.gz", folder=tmp_path)
+    assert "No available memory" in json.loads(answer.stdout)["headline"]
 
 
 def test_a_server_that_does_not_answer_is_one_line(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from tests.command import triage
 
 
 def test_an_empty_base_is_one_clear_line(tmp_path: Path) -> None:
+    assert triage("migrate", folder=tmp_path).returncode == 0
     answer = triage("bench", "diagnose", folder=tmp_path)
 
     assert answer.returncode == 1

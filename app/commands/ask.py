@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, Unpack
 
 import typer
 
-from app.commands.database import current_store
-from app.config import LOG_LIMIT_BYTES, Settings, load_settings
+from app.commands.database import DatabaseOption, current_settings, current_store
 from app.errors import GitHubError, GoneError, InputError, NotFoundError, TooLargeError
 from app.terminal.console import emit, say
 
 if TYPE_CHECKING:
+    from app.config import Settings
     from app.knowledge.diagnosis.diagnose import LogQuestion
     from app.knowledge.diagnosis.shapes import Diagnosis
     from app.knowledge.issue.report import Report
@@ -55,18 +55,22 @@ def diagnose(
     gpu: Annotated[str | None, typer.Option(help="the GPU, where the log does not say")] = None,
     model: Annotated[str | None, typer.Option(help="the model, where the log does not say")] = None,
     url: UrlOption = None,
+    _database: DatabaseOption = None,
 ) -> None:
     """A crash log in, the known issue out. Exit 0: same or likely; 3: related or unknown; 1: error."""
-    from app.knowledge.diagnosis.log_input import decode_log
-    from app.knowledge.diagnosis.markdown import diagnosis_markdown
+    from app.knowledge.diagnosis.log_input import clean_log, decode_log
 
-    log = decode_log(_read_log(file))
-    repos = load_settings().repo
-    answer = _diagnosis(url, log, repos=repos, vllm_version=vllm_version, gpu=gpu, model=model)
+    log = clean_log(decode_log(_read_log(file)))
+    settings = current_settings()
+    answer = _diagnosis(
+        settings, url, log, repos=settings.repo, vllm_version=vllm_version, gpu=gpu, model=model
+    )
     shape = format_ or ("text" if sys.stdout.isatty() else "json")
     if shape == "json":
         emit(answer.model_dump_json(indent=2))
     elif shape == "markdown":
+        from app.knowledge.diagnosis.markdown import diagnosis_markdown
+
         emit(diagnosis_markdown(answer))
     else:
         from app.terminal.diagnosis import print_diagnosis
@@ -81,6 +85,7 @@ def comment(
     format_: Annotated[
         TextFormat, typer.Option("--format", help="json: as GitHub's comment API takes it")
     ] = "markdown",
+    _database: DatabaseOption = None,
 ) -> None:
     """One comment on an issue that was just opened, if it is a known one; otherwise nothing. Exit 0."""
     from app.knowledge.diagnosis.markdown import comment_markdown, read_event
@@ -91,7 +96,12 @@ def comment(
         return
     excluded = frozenset({issue.number})
     answer = _diagnosis(
-        url, issue.log, repos=(issue.repo,), vllm_version=issue.vllm_version, exclude=excluded
+        current_settings(),
+        url,
+        issue.log,
+        repos=(issue.repo,),
+        vllm_version=issue.vllm_version,
+        exclude=excluded,
     )
     text = comment_markdown(issue, answer)
     if not text:
@@ -102,14 +112,15 @@ def comment(
         emit(text)
 
 
-def _diagnosis(url: str | None, log: str, **question: Unpack[LogQuestion]) -> Diagnosis:
+def _diagnosis(settings: Settings, url: str | None, log: str, **question: Unpack[LogQuestion]) -> Diagnosis:
     """The answer of a server, or of the own database."""
-    from app.knowledge.diagnosis.diagnose import diagnose as ask
-    from app.remote import diagnose_remotely
-
     if url:
+        from app.remote import diagnose_remotely
+
         return diagnose_remotely(url, log, **question)
-    return ask(current_store(load_settings()), log, **question)
+    from app.knowledge.diagnosis.diagnose import diagnose as ask
+
+    return ask(current_store(settings), log, **question)
 
 
 def _open(file: str) -> BinaryIO:
@@ -121,6 +132,8 @@ def _open(file: str) -> BinaryIO:
 
 def _read_log(file: str) -> bytes:
     """The input, as it streams; refused as soon as it is over the limit."""
+    from app.config import LOG_LIMIT_BYTES
+
     data = bytearray()
     limit = LOG_LIMIT_BYTES
     if file == "-" and sys.stdin.isatty():
@@ -140,12 +153,13 @@ def _read_log(file: str) -> bytes:
 def report(
     issue: Annotated[str, typer.Argument(metavar="NUMBER|ISSUE-URL", help="which issue")],
     format_: Annotated[TextFormat, typer.Option("--format", help="how to answer")] = "markdown",
+    _database: DatabaseOption = None,
 ) -> None:
     """All that is known of one issue, fetched if not stored. Exit 1: not to be had; 2: not an issue."""
     from app.knowledge.issue.address import parse_issue_address
     from app.knowledge.issue.markdown import report_markdown
 
-    settings = load_settings()
+    settings = current_settings()
     asked = parse_issue_address(issue, settings.repo)
     found = _stored_report(settings, asked.repo, asked.number)
     emit(found.model_dump_json(indent=2) if format_ == "json" else report_markdown(found))

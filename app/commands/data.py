@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from app.commands.database import current_store
-from app.config import REPO_NAME, load_settings
+from app.commands.database import DatabaseOption, current_settings, current_store
 from app.errors import ConfigError
 from app.terminal.console import emit, say
 
@@ -25,17 +24,19 @@ def sync(
     api_url: ApiUrl = None,
     full: Annotated[bool, typer.Option("--full", help="walk everything again")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="stop each list after so many rows")] = None,
+    _database: DatabaseOption = None,
 ) -> None:
     """Pull from GitHub once and leave; incremental by default."""
+    from app.config import REPO_NAME
     from app.server.background_sync import github_client, outcome_line, turn_to_sync
     from app.terminal.progress import progress
     from ingest.sync.sync import sync as pull
 
-    settings = load_settings()
+    settings = current_settings()
     repos = tuple(repo) if repo else settings.repo
     if bad := [name for name in repos if not REPO_NAME.fullmatch(name)]:
         raise ConfigError(f"--repo {bad[0][:60]!r}: give owner/name")
-    store = current_store(settings)
+    store = current_store(settings, create=True)
     complete = True
     with turn_to_sync(store):
         for name in repos:
@@ -53,13 +54,14 @@ def import_(
     paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="files, .gz too, or - for stdin")],
     kind: Annotated[ImportKind, typer.Option(help="what the rows are")] = "auto",
     repo: Annotated[str | None, typer.Option(metavar="OWNER/NAME", help="whose rows they are")] = None,
+    _database: DatabaseOption = None,
 ) -> None:
     """Load what `gh api --paginate` or `gh issue list --json …` prints."""
     from app.terminal.progress import progress
     from ingest.importer import import_paths
 
-    settings = load_settings()
-    store = current_store(settings)
+    settings = current_settings()
+    store = current_store(settings, create=True)
     with progress() as report:
         result = import_paths(store, paths, repo or settings.default_repo, kind=kind, report=report)
     for fault in result.skipped[:50]:
@@ -74,18 +76,16 @@ def reextract(
     diff: Annotated[bool, typer.Option("--diff", help="only show what would change, write nothing")] = False,
     examples: Annotated[int, typer.Option(min=0, max=100, help="of each change, with --diff")] = 3,
     format_: Annotated[DiffFormat, typer.Option("--format", help="form of the answer, with --diff")] = "text",
+    _database: DatabaseOption = None,
 ) -> None:
     """Derive all facts, signatures and search terms again from the stored raw data, offline."""
     from app.knowledge.indexing.batches import rederive_all
     from app.knowledge.indexing.diff import ReadingDiffs, diff_all, diffs_text
-    from app.store.schema import check_current
-    from app.store.session import open_store
     from app.terminal.progress import progress
 
-    settings = load_settings()
+    settings = current_settings()
+    store = current_store(settings)
     if diff:
-        store = open_store(settings.database_url)
-        check_current(store)  # not migrated: nothing is to be written
         diffs = {}
         for repo in settings.repo:
             with progress() as report:
@@ -93,7 +93,6 @@ def reextract(
         found = ReadingDiffs(repositories=diffs)
         emit(found.model_dump_json(indent=2) if format_ == "json" else diffs_text(diffs))
         return
-    store = current_store(settings)
     for repo in settings.repo:
         with progress() as report:
             result = rederive_all(store, repo, report)

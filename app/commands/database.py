@@ -1,24 +1,96 @@
-"""The database that a command works on, set up if there is nothing yet."""
+"""What a command works with: the settings, and the database, which few commands make where there is none."""
 
 from __future__ import annotations
 
-from app.config import Settings
-from app.store.session import Store
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.errors import ConfigError
+from app.terminal.console import say
+
+if TYPE_CHECKING:
+    from app.config import Settings
+    from app.store.session import Store
 
 
-def current_store(settings: Settings) -> Store:
-    """The archive of the settings; a new one is set up, one of an older schema is left to `triage migrate`.
+def current_settings() -> Settings:
+    """The settings; what is odd about them is said.
 
     Raises:
+        ConfigError: a variable has a wrong value.
+    """
+    from app.config import load_settings, unknown_variables
+
+    for name, nearest in unknown_variables().items():
+        say(f"{name} is no setting" + (f"; did you mean {nearest}?" if nearest else ": see `triage config`"))
+    return load_settings()
+
+
+def database_of(settings: Settings) -> str:
+    """The address of a base that exists, as far as can be told without opening it.
+
+    Raises:
+        ConfigError: there is no such file.
+    """
+    from app.store.engine.sqlite_file import sqlite_file
+
+    file = sqlite_file(settings.database_url)
+    if file is not None and not file.exists():
+        raise _missing(str(file))
+    if file is not None and not file.is_absolute() and "database_url" not in settings.model_fields_set:
+        say(f"the database is {file} of this folder")
+    return settings.database_url
+
+
+def _missing(where: str) -> ConfigError:
+    return ConfigError(
+        f"no database at {where}: `triage up` makes and fills one, --database names another, "
+        "and `triage diagnose --url SERVER` needs none"
+    )
+
+
+def current_store(settings: Settings, *, create: bool = False) -> Store:
+    """The archive of the settings; one of an older schema is left to `triage migrate`.
+
+    Args:
+        settings: which base.
+        create: set up a new one if there is nothing yet.
+
+    Raises:
+        ConfigError: there is no base, and none is to be made.
         SchemaError: the schema is older or newer than the program.
         StoreError: the database cannot be used.
     """
-    from app.store.schema import check_current, current_revision
-    from app.store.schema import migrate as migrate_store
+    from app.store.schema import check_current, current_revision, migrate
     from app.store.session import open_store
 
-    store = open_store(settings.database_url)
+    store = open_store(settings.database_url if create else database_of(settings))
     if current_revision(store) is None:
-        migrate_store(store)
+        if not create:
+            store.close()
+            raise _missing("TRIAGE_DATABASE_URL, or an empty one")
+        migrate(store)
     check_current(store)
     return store
+
+
+def _choose(url: str | None) -> None:
+    if url is None:
+        return
+    from app.config import choose_database
+
+    choose_database(url)
+
+
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        metavar="URL",
+        callback=_choose,
+        expose_value=False,
+        help="in place of TRIAGE_DATABASE_URL",
+    ),
+]
+"""Every command that works on a base takes it; what it says stands in the settings."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from app.config import ENGINES, load_settings
+from app.commands.database import DatabaseOption, current_settings, database_of
 from app.errors import ConfigError
 from app.terminal.console import emit, say
 
@@ -21,14 +21,16 @@ Force = Annotated[bool, typer.Option("--force", help="also where something is th
 
 
 def backup(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="the file to write")], force: Force = False
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="the file to write")],
+    force: Force = False,
+    _database: DatabaseOption = None,
 ) -> None:
     """A consistent copy of the live base, checked, in one file; servers and syncs go on."""
     from app.store.backup.backup import back_up
     from app.store.session import open_store
     from app.terminal.progress import progress
 
-    with closing(open_store(load_settings().database_url)) as store, progress() as report:
+    with closing(open_store(database_of(current_settings()))) as store, progress() as report:
         rows = back_up(store, path, report, force=force)
     size = path.stat().st_size / (1 << 20)
     say(f"{path}: {sum(rows.values()):,} rows, {size:,.0f} MiB, checked")
@@ -37,13 +39,14 @@ def backup(
 def restore(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="what `triage backup` wrote")],
     force: Force = False,
+    _database: DatabaseOption = None,
 ) -> None:
     """Put a backup in the place of the base, after checking it; servers and syncs must be stopped."""
     from app.store.backup.backup import restore as put_back
     from app.terminal.progress import progress
 
     with progress() as report:
-        restored = put_back(path, load_settings().database_url, report, force=force)
+        restored = put_back(path, current_settings().database_url, report, force=force)
     say(f"{sum(restored.rows.values()):,} rows are back, checked")
     if restored.aside is not None:
         say(f"what was there before is kept as {restored.aside}")
@@ -54,14 +57,18 @@ def copy(
     target: Annotated[str, typer.Option("--to", metavar="URL", help="an empty base")],
 ) -> None:
     """Move a base to another engine or place, checked; the source stays, and may be in use."""
+    from app.config import database_address
     from app.store.backup.copy import copy_base
     from app.store.engine.sqlite_file import sqlite_file
     from app.store.session import open_store
     from app.terminal.progress import progress
 
     for name, url in (("--from", source), ("--to", target)):
-        if not url.startswith(ENGINES):
-            raise ConfigError(f"{name} must begin with {' or '.join(ENGINES)}")
+        try:
+            database_address(url)
+        except ValueError as error:
+            raise ConfigError(f"{name} {error}") from None
+    source, target = database_address(source), database_address(target)
     file = sqlite_file(source)
     if file is not None and not file.exists():
         raise ConfigError(f"--from: there is no file {file}")
@@ -72,11 +79,12 @@ def copy(
 
 def doctor(
     format_: Annotated[DoctorFormat | None, typer.Option("--format", help="form of the answer")] = None,
+    _database: DatabaseOption = None,
 ) -> None:
     """What is wrong with this installation, and what to do. Exit 0: nothing; 1: something is."""
     from app.knowledge.operations.doctor import examine
 
-    found = examine(load_settings())
+    found = examine(current_settings())
     shape = format_ or ("text" if sys.stdout.isatty() else "json")
     emit(found.model_dump_json(indent=2) if shape == "json" else _as_text(found))
     raise typer.Exit(0 if found.is_sound else 1)

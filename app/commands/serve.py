@@ -2,31 +2,50 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import closing
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.config import load_settings
-from app.errors import ConfigError
+from app.commands.database import DatabaseOption, current_settings, current_store
 from app.terminal.console import say
 
-Host = Annotated[str, typer.Option(help="address to listen on")]
-Port = Annotated[int, typer.Option(min=1, max=65535, help="port to listen on")]
+if TYPE_CHECKING:
+    from app.config import Settings
+
+Host = Annotated[str | None, typer.Option(help="address to listen on; else TRIAGE_HOST")]
+Port = Annotated[int | None, typer.Option(min=1, max=65535, help="port to listen on; else TRIAGE_PORT")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, max=64, help="processes that answer; else TRIAGE_WORKERS")
+]
+SyncEvery = Annotated[
+    str | None, typer.Option(metavar="15m", help="sync beside serving; else TRIAGE_SYNC_EVERY")
+]
 
 
-def up(host: Host = "127.0.0.1", port: Port = 8000) -> None:
+def up(
+    host: Host = None,
+    port: Port = None,
+    workers: Workers = None,
+    sync_every: SyncEvery = None,
+    _database: DatabaseOption = None,
+) -> None:
     """Set up, load the starter cards, sync in the background, serve: the whole thing in one word."""
+    from app.config import shown_address
+
+    settings = _serving(host, port, workers, sync_every)
+    if settings.sync_every is None:
+        settings = settings.model_copy(update={"sync_every": "15m"})
     from app.knowledge.freshness import overview
     from app.knowledge.indexing.batches import load_starter_set
-    from app.server.run import check_port, serve
+    from app.server.run import check_port
+    from app.server.run import serve as run
     from app.starter.cards import REPO as CARDS_REPO
     from app.store.schema import migrate as migrate_store
     from app.store.session import open_store
 
-    settings = load_settings()
-    check_port(host, port)
+    check_port(settings.host, settings.port)
+    say(f"setting up the database {shown_address(settings.database_url)}")
     with closing(open_store(settings.database_url)) as store:
         migrate_store(store)
         if CARDS_REPO in settings.repo:
@@ -38,46 +57,51 @@ def up(host: Host = "127.0.0.1", port: Port = 8000) -> None:
         say(f"{view.issues} issues and {view.pulls} pull requests of {settings.default_repo} are stored")
     if settings.github_token is None:
         say("no TRIAGE_GITHUB_TOKEN: GitHub allows 60 requests an hour; with a token it is 5,000")
-    serve(settings, host=host, port=port, workers=1, sync_every_s=900.0, sync_now=True)
+    run(settings, sync_now=True)
 
 
 def serve(
-    host: Host = "127.0.0.1",
-    port: Port = 8000,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="processes that answer")] = 1,
-    sync_every: Annotated[str | None, typer.Option(metavar="15m", help="sync beside serving")] = None,
+    host: Host = None,
+    port: Port = None,
+    workers: Workers = None,
+    sync_every: SyncEvery = None,
+    _database: DatabaseOption = None,
 ) -> None:
     """Serve only, or with the background sync."""
+    settings = _serving(host, port, workers, sync_every)
+    current_store(settings).close()
     from app.server.run import serve as run
 
-    every_s = _duration_s(sync_every) if sync_every else None
-    run(load_settings(), host=host, port=port, workers=workers, sync_every_s=every_s, sync_now=False)
+    run(settings, sync_now=False)
 
 
-def _duration_s(text: str) -> float:
-    found = re.fullmatch(r"(\d{1,6})(s|m|h)", text)
-    if not found or int(found.group(1)) == 0:
-        raise ConfigError(f"--sync-every {text[:20]!r}: give a number and s, m or h, such as 15m")
-    return float(found.group(1)) * {"s": 1, "m": 60, "h": 3600}[found.group(2)]
+def _serving(host: str | None, port: int | None, workers: int | None, sync_every: str | None) -> Settings:
+    """The settings, with what the options say in their place."""
+    from app.config import with_options
+
+    return with_options(current_settings(), host=host, port=port, workers=workers, sync_every=sync_every)
 
 
-def migrate() -> None:
+def migrate(
+    _database: DatabaseOption = None,
+) -> None:
     """Bring the database to the newest schema; safe to repeat."""
     from app.store.schema import migrate as migrate_store
     from app.store.session import open_store
 
-    store = open_store(load_settings().database_url)
+    store = open_store(current_settings().database_url)
     say(f"the schema is {migrate_store(store)}")
 
 
-def mcp() -> None:
+def mcp(
+    _database: DatabaseOption = None,
+) -> None:
     """Speak MCP on stdin and stdout: the tools of a chatbot that runs on this machine."""
-    from app.commands.database import current_store
     from app.knowledge.freshness import overview
     from app.web.deps import Services
     from app.web.mcp.server import build_server
 
-    settings = load_settings()
+    settings = current_settings()
     store = current_store(settings)
     if not overview(store, settings.default_repo).issues:
         say("nothing is stored yet: `triage up` loads the starter cards, `triage sync` the rest")

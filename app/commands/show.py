@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from app.commands.database import current_store
-from app.config import load_settings
+from app.commands.database import DatabaseOption, current_settings, current_store
 from app.errors import NotFoundError
 from app.terminal.console import emit, say
 
@@ -16,24 +16,28 @@ from app.terminal.console import emit, say
 def bench_diagnose(
     as_json: Annotated[bool, typer.Option("--json", help="all figures as JSON")] = False,
     write: Annotated[Path | None, typer.Option(help="put the table between the marks of this file")] = None,
+    _database: DatabaseOption = None,
 ) -> None:
     """How well logs find their issue, beside what search libraries reach; takes some minutes."""
     from app.bench.report import bench_diagnose as measure
 
-    settings = load_settings()
+    settings = current_settings()
     store = current_store(settings)
     emit(measure(store, settings.default_repo, report=say, as_json=as_json, write=write))
 
 
-def status() -> None:
+def status(
+    _database: DatabaseOption = None,
+) -> None:
     """Whether a sync runs, the last ones, freshness, cursors and what is stored, as JSON."""
     from app.knowledge.freshness import status as ask
 
-    settings = load_settings()
+    settings = current_settings()
     found = ask(current_store(settings), settings.repo)
     emit(found.model_dump_json(indent=2))
 
 
+ConfigFormat = Literal["text", "json"]
 DigestFormat = Literal["html", "markdown", "json"]
 
 
@@ -47,6 +51,7 @@ def digest(
     format_: Annotated[
         DigestFormat, typer.Option("--format", help="form of the answer; html is fit to be mailed")
     ] = "markdown",
+    _database: DatabaseOption = None,
 ) -> None:
     """What broke, what got fixed and what to do in a week. Exit 1: nothing is stored; 2: no such week."""
     from app.knowledge.digest.digest import digest_markdown, make_digest
@@ -54,7 +59,7 @@ def digest(
     from app.knowledge.iso_week import IsoWeek
 
     asked = IsoWeek.parse(week) if week is not None else None
-    settings = load_settings()
+    settings = current_settings()
     store = current_store(settings)
     where = repo or settings.default_repo
     chosen = asked or newest_whole_week(store, where)
@@ -69,3 +74,26 @@ def digest(
         from app.web.views.render import render_text
 
         emit(render_text("digest_email.html", digest=found))
+
+
+def config(
+    _database: DatabaseOption = None,
+    format_: Annotated[ConfigFormat, typer.Option("--format", help="form of the answer")] = "text",
+) -> None:
+    """Every setting, its value and where it was found; secrets are not shown."""
+    from app.config import PREFIX, Settings, setting_sources, shown_settings
+
+    values, sources = shown_settings(current_settings()), setting_sources()
+    rows = {
+        PREFIX + name.upper(): {
+            "value": value,
+            "source": sources.get(name, "default"),
+            "meaning": field.description,
+        }
+        for (name, field), value in zip(Settings.model_fields.items(), values, strict=True)
+    }
+    if format_ == "json":
+        emit(json.dumps(rows, indent=2))
+        return
+    for name, row in rows.items():
+        emit(f"{name}={row['value']}  # {row['source']}")

@@ -25,7 +25,8 @@ from app.store.github.issues import add_repository
 from app.store.github.sync_state import begin_run, end_run
 from app.store.schema import check_current
 from app.store.session import Store, open_store
-from app.terminal.console import say, set_up_logging
+from app.terminal.console import say
+from app.terminal.events import set_up_logging
 from ingest.github.client import MAX_WAIT_S, GitHubClient, quiet_retries
 from ingest.sync.run import SyncResult
 from ingest.sync.sync import sync

@@ -24,7 +24,8 @@ from app.server.connections import BACKLOG, TimedProtocol, raise_file_limit
 from app.server.workers import Workers, end_on_hangup, end_with_parent
 from app.store.schema import check_current
 from app.store.session import open_store
-from app.terminal.console import log_libraries, say, set_up_logging
+from app.terminal.console import say
+from app.terminal.events import log_libraries, set_up_logging
 from app.web.headers import SpreadConnections
 
 STOP_TIMEOUT_S = 10
@@ -47,16 +48,19 @@ def check_port(host: str, port: int) -> None:
             raise ConfigError(f"port {port} on {host} {fault}") from None
 
 
-def serve(
-    settings: Settings, *, host: str, port: int, workers: int, sync_every_s: float | None, sync_now: bool
-) -> None:
-    """Serve until stopped.
+def serve(settings: Settings, *, sync_now: bool) -> None:
+    """Serve until stopped, where and by as many workers as the settings say.
+
+    Args:
+        settings: what the operator chose.
+        sync_now: begin with a sync, also where none is to be repeated.
 
     Raises:
         ConfigError: the port cannot be used.
         SchemaError: the database is not of this version.
         ServerError: a worker process could not start.
     """
+    host, port, sync_every_s = settings.host, settings.port, settings.sync_every_s
     check_port(host, port)
     store = open_store(settings.database_url)
     check_current(store)
@@ -78,8 +82,8 @@ def serve(
         "timeout_graceful_shutdown": STOP_TIMEOUT_S,
     }
     say(f"serving on http://{'[' + host + ']' if ':' in host else host}:{port} (Ctrl-C stops)")
-    if workers > 1:
-        _serve_by_workers(options | {"workers": workers}, background)
+    if settings.workers > 1:
+        _serve_by_workers(options | {"workers": settings.workers}, background)
     else:
         _prepare()
         end_on_hangup()

@@ -26,7 +26,8 @@ _MARK = "\x1f"
 def print_diagnosis(diagnosis: Diagnosis, file: TextIO) -> None:
     """Write verdict, remedies, fix state, root cause, matches and next steps (`templates/diagnosis.txt`).
 
-    Lines are as long as the terminal is wide, but no longer than can be read.
+    Lines are as long as the terminal is wide, but no longer than can be read; a terminal, which shows the end
+    of a long answer, has the verdict there again.
     """
     console = Console(file=file, highlight=False, soft_wrap=True)
     width = max(WIDTH_MIN, min(WIDTH_MAX, console.width)) if console.is_terminal else WIDTH_MAX
@@ -35,13 +36,22 @@ def print_diagnosis(diagnosis: Diagnosis, file: TextIO) -> None:
         """The text's lines in a style; filled, with these indents, if `first` is given."""
         text = _printable(text)
         if first is not None:
-            text = fill(text, width, initial_indent=" " * first, subsequent_indent=" " * rest)
+            text = fill(
+                text,
+                width,
+                initial_indent=" " * first,
+                subsequent_indent=" " * rest,
+                break_long_words=False,  # an address or an option is copied whole
+                break_on_hyphens=False,
+            )
         return "\n".join(f"{style}{_MARK}{line}" for line in text.split("\n"))
 
     environment = make_environment(
         filters={"lines": lines, "escape": str, "code": str}, names={**vars(labels), "issue_name": issue_name}
     )
-    rendered = environment.get_template("diagnosis.txt").render(diagnosis=diagnosis)
+    rendered = environment.get_template("diagnosis.txt").render(
+        diagnosis=diagnosis, is_terminal=console.is_terminal
+    )
     for line in rendered.rstrip().split("\n"):
         style, _, text = line.rpartition(_MARK)
         console.print(Text(text, style=style))

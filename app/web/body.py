@@ -24,7 +24,15 @@ from starlette.requests import Request
 
 from app.config import LOG_LIMIT_BYTES
 from app.errors import NotTextError, TooLargeError, TriageError
-from app.knowledge.diagnosis.log_input import check_is_text, clean_log, clean_words, decode_text, too_large
+from app.knowledge.diagnosis.log_input import (
+    GZIP,
+    check_is_text,
+    clean_log,
+    clean_words,
+    decode_text,
+    too_large,
+    unpacked,
+)
 
 JSON_TYPE = "application/json"
 TEXT_TYPE = "text/plain"
@@ -141,15 +149,19 @@ async def _read(request: Request, accepted: tuple[str, ...], way_out: str) -> Ra
     media_type = media_type_of(request)
     if media_type not in accepted:
         raise NotTextError(f"This content type is not read here. {way_out}")
-    if request.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
-        raise NotTextError("Compressed bodies are not read: send the log as plain text.")
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in {"", "identity"} and (encoding, media_type) != ("gzip", TEXT_TYPE):
+        raise NotTextError(f"This encoding is not read: send the log as {TEXT_TYPE}, by gzip or plain.")
     chunks = _limited(request, BODY_LIMIT_BYTES[media_type], too_large)
     if media_type == MULTIPART_TYPE:
         return RawBody(media_type, parts=await _parse_multipart(request.headers["content-type"], chunks))
     content = io.BytesIO()  # whose value is no copy
     async for chunk in chunks:
         content.write(chunk)
-    return RawBody(media_type, content.getvalue())
+    body = RawBody(media_type, content.getvalue())
+    if encoding == "gzip" and not body.content.startswith(GZIP):
+        raise NotTextError("The body is not compressed by gzip, as its Content-Encoding says.")
+    return body
 
 
 async def _limited(
@@ -212,14 +224,14 @@ def parse_body(body: RawBody) -> Fields:
         NotTextError, TooLargeError, EmptyInputError: see `check_is_text` and `clean_log`.
     """
     if body.media_type == TEXT_TYPE:
-        return _clean({"log": decode_text(body.take())})
+        return _clean({"log": decode_text(unpacked(body.take()))})
     if body.media_type == JSON_TYPE:
         return _clean(_parse_json(decode_text(body.take())))
     parts = body.parts if body.media_type == MULTIPART_TYPE else _parse_urlencoded(body.take())
     if not (parts.get("file") or b" ").isspace():
         parts["log"] = parts["file"]
     parts.pop("file", None)
-    fields: Fields = {name: decode_text(parts.pop(name)) for name in tuple(parts)}
+    fields: Fields = {name: decode_text(unpacked(parts.pop(name))) for name in tuple(parts)}
     return _clean({"log": "", **fields})
 
 

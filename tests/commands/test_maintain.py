@@ -13,6 +13,7 @@ import pytest
 
 from app import cli
 from app.store.session import Store
+from app.terminal import events
 from tests.postgresql import PostgreSQL
 from tests.store.conftest import fill
 
@@ -38,7 +39,7 @@ def one_line(ended: Ended) -> str:
 @pytest.fixture
 def triage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Triage:
     """Runs a command in this process: a new one takes seconds to load."""
-    monkeypatch.setattr(cli, "set_up_logging", lambda: None)
+    monkeypatch.setattr(events, "set_up_logging", lambda: None)
     monkeypatch.chdir(tmp_path)
 
     def run(*told: str, **settings: str) -> Ended:

@@ -57,6 +57,7 @@ def test_what_is_no_week_is_one_line_and_exit_2(folder: Path, week: str, said: s
 
 
 def test_an_empty_base_says_what_to_do(tmp_path: Path) -> None:
+    assert triage("migrate", folder=tmp_path).returncode == 0
     answer = triage("digest", folder=tmp_path)
 
     assert answer.returncode == 1

@@ -87,6 +87,7 @@ def test_no_text_moves_the_cursor_or_colours_anything(attack: str) -> None:
 
 
 def test_on_a_terminal_text_is_the_default_and_the_format_wins(tmp_path: Path) -> None:
+    assert triage("migrate", folder=tmp_path).returncode == 0
     (tmp_path / "crash.log").write_text(LOG, encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TRIAGE_")}
     environment |= {"PYTHONPATH": str(ROOT), "COLUMNS": "90"}
@@ -141,6 +142,7 @@ def test_a_log_over_the_limit_is_refused_before_its_end(tmp_path: Path) -> None:
 
 
 def test_utf_16_may_take_two_bytes_for_each(tmp_path: Path) -> None:
+    assert triage("migrate", folder=tmp_path).returncode == 0
     given = ("x" * (LIMIT - 1000 - len(LOG)) + "\n" + LOG).encode("utf-16")
     answer = triage("diagnose", "-", folder=tmp_path, given=given)
 
@@ -149,6 +151,7 @@ def test_utf_16_may_take_two_bytes_for_each(tmp_path: Path) -> None:
 
 
 def test_what_the_caller_knows_of_the_run_is_used(tmp_path: Path) -> None:
+    assert triage("migrate", folder=tmp_path).returncode == 0
     answer = triage(
         "diagnose",
         "-",

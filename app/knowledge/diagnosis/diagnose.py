@@ -183,7 +183,7 @@ def diagnose_log(
         next_steps=(*quoted, *(next_steps(reading) if needs_steps else ()))[:MAX_STEPS],
         index=IndexState(issues=stock.issues, as_of=stock.as_of),
         took_ms=0.0,
-        headline=headline(verdict, matches, line, is_question=in_words, repo=repos[0]),
+        headline=headline(verdict, matches, line, is_question=in_words, repo=repos[0], stored=stock.issues),
         outcome=outcome,
         failure=failure,
         is_vllm=None if in_words else reading.is_vllm,

@@ -11,13 +11,15 @@ from app.knowledge.diagnosis.shapes import Band, Failure, Match, RunOutcome
 MAX_CHARS = 240
 JOINT = " – "
 SENTENCE_SHARE = 0.6
-MIN_VERDICT_CHARS = 70
+MIN_VERDICT_CHARS = 90
 """What is left for the verdict beside a long cause."""
 MAX_NAMED_CHARS = 60
 """A shorter message ("'weight'") needs its type beside it."""
 PLAIN_TYPES = frozenset(
     {"ValueError", "RuntimeError", "AssertionError", "Exception", "OSError", "ValidationError"}
 )
+FEW_ISSUES = 1000
+"""A base with fewer has not been synced: its starter set alone has 80."""
 _SCENES: dict[Program, str] = {
     "server": "Server",
     "engine": "Engine",
@@ -52,10 +54,21 @@ def describe_failure(
 
 
 def headline(
-    verdict: Band, matches: Sequence[Match], failure: str, *, is_question: bool = False, repo: str = ""
+    verdict: Band,
+    matches: Sequence[Match],
+    failure: str,
+    *,
+    is_question: bool = False,
+    repo: str = "",
+    stored: int = FEW_ISSUES,
 ) -> str:
-    """The failure, if one was read, and the verdict; issues of `repo` are named by their bare numbers."""
+    """The failure, if one was read, and the verdict; issues of `repo` are named by their bare numbers.
+
+    An answer that knows no issue says so where only few are stored, which `stored` tells.
+    """
     known = _verdict(verdict, matches, has_failure=bool(failure), is_question=is_question, repo=repo)
+    if stored < FEW_ISSUES and verdict in {"unknown", "related"}:
+        known = f"Only {stored} issues are stored here. {known}"
     if not failure:
         return cut_at_word(known, MAX_CHARS)
     room = MAX_CHARS - len(JOINT) - min(len(known), MIN_VERDICT_CHARS)

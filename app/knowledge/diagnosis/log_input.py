@@ -6,7 +6,10 @@ In: text or bytes from a form, a file, JSON, stdin. Out: text that every room ca
 from __future__ import annotations
 
 import codecs
+import gzip
+import io
 import re
+import zlib
 
 from app.config import LOG_LIMIT_BYTES
 from app.errors import EmptyInputError, NotTextError, TooLargeError
@@ -17,6 +20,7 @@ ODD_SHARE = 0.3
 """A text with more control and undecodable characters than this is no text. Random bytes have 0.55,
 a log in a Chinese Windows code page mostly below 0.1."""
 
+GZIP = b"\x1f\x8b\x08"
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]+")
 """What is taken out: all control characters, the 8-bit ones too, but tab, line ends and escape."""
 _ODD_BYTES = bytes(code for code in (*range(32), 127) if code not in b"\t\n\r\x1b\x0b\x0c")
@@ -24,14 +28,33 @@ _ODD_BYTES = bytes(code for code in (*range(32), 127) if code not in b"\t\n\r\x1
 _ODD_WIDE = re.compile(f"[\x80-\x9f{REPLACEMENT}]")
 
 
+def unpacked(data: bytes) -> bytes:
+    """What a gzip file holds; other bytes as they are.
+
+    Raises:
+        TooLargeError: it holds more than any text of a log of the largest size.
+        NotTextError: it is damaged or cut off.
+    """
+    if not data.startswith(GZIP):
+        return data
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            content = file.read(2 * LOG_LIMIT_BYTES + 1)  # as UTF-16
+    except (OSError, EOFError, zlib.error):
+        raise NotTextError("The gzip file is damaged or cut off: send it whole, or plain text.") from None
+    if len(content) > 2 * LOG_LIMIT_BYTES:
+        raise too_large(None)
+    return content
+
+
 def decode_log(data: bytes) -> str:
-    """Bytes as a log that is still to be cleaned, see `decode_text`.
+    """Bytes as a log that is still to be cleaned, see `decode_text`; of a gzip file what it holds.
 
     Raises:
         TooLargeError: over the limit, as UTF-8.
         NotTextError: not a text.
     """
-    text = decode_text(data)
+    text = decode_text(unpacked(data))
     _check_size(text)
     check_is_text(text)
     return text

@@ -206,7 +206,7 @@ def test_a_healthy_start_has_no_cause_and_weak_matches_at_most(base: Store) -> N
 
     assert (found.verdict, found.root_cause, found.signature) == ("unknown", None, None)
     assert {match.band for match in found.matches} <= {"related"}
-    assert found.headline == "No stored issue is known to be this failure: the text holds no error line."
+    assert "No stored issue is known to be this failure: the text holds no error line." in found.headline
 
 
 def test_an_empty_base_answers_unknown(store: Store) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.knowledge.diagnosis.headline import MAX_CHARS, cut_at_word, describe_failure, headline
-from app.knowledge.diagnosis.shapes import Failure, Match, Why
+from app.knowledge.diagnosis.shapes import Band, Failure, Match, Why
 from tests.samples import REPO
 
 PORT = Failure(kind="port_in_use", name="port in use")
@@ -114,3 +114,8 @@ def test_a_text_is_cut_behind_a_sentence_or_a_word(text: str, length: int, wante
 )
 def test_a_question_s_headline_says_that_words_answered_it_and_no_log(verdict, matches, wanted: str) -> None:
     assert headline(verdict, matches, "", is_question=True) == wanted
+
+
+@pytest.mark.parametrize(("verdict", "is_said"), [("unknown", True), ("related", True), ("same", False)])
+def test_an_answer_of_a_base_with_few_issues_says_so(verdict: Band, is_said: bool) -> None:
+    assert ("Only 80 issues are stored here." in headline(verdict, [a_match()], "", stored=80)) is is_said

@@ -31,12 +31,12 @@ def test_a_few_bytes_of_another_encoding_are_replaced() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        gzip.compress(TEXT.encode() * 99),
+        gzip.compress(TEXT.encode() * 99)[:-9],
         bytes(range(256)) * 4,
         b"\x00\x01\x02\x03" * 50,
         b"\x7fELF\x02\x01\x01" + bytes(200),
     ],
-    ids=["gzip", "all bytes", "numbers", "a program"],
+    ids=["gzip cut off", "all bytes", "numbers", "a program"],
 )
 def test_what_is_no_text_is_refused(data: bytes) -> None:
     with pytest.raises(NotTextError):
@@ -119,3 +119,11 @@ def test_a_large_log_is_cleaned_as_a_small_one(log: str) -> None:
         return
 
     assert clean_log(log) == wanted
+
+
+def test_a_gzip_file_is_its_text_within_the_same_limit() -> None:
+    assert decode_log(gzip.compress(TEXT.encode())) == TEXT
+    with pytest.raises(TooLargeError):
+        decode_log(gzip.compress(b"x" * (LOG_LIMIT_BYTES + 1)))
+    with pytest.raises(TooLargeError):
+        decode_log(gzip.compress(bytes(50 * LOG_LIMIT_BYTES)))

@@ -5,6 +5,7 @@ A log is kept only if its owner wishes so: masked, for a time, with a link that 
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Callable
@@ -152,6 +153,8 @@ def test_query_parameters_out_of_range_are_422(client: TestClient, query: str) -
         (b"x", {"content-type": "image/png"}, 415),
         (b"x", {}, 415),
         (b"x", {"content-type": "text/plain", "content-encoding": "gzip"}, 415),
+        (gzip.compress(b"x"), {"content-type": "text/plain", "content-encoding": "gzip"}, 200),
+        (gzip.compress(b"x"), {"content-type": "application/json", "content-encoding": "gzip"}, 415),
         (b"{", {"content-type": "application/json"}, 400),
         (b"x", {"content-type": "text/plain", "content-length": "99999999999"}, 413),
     ],

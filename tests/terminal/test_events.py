@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from app.terminal import console
-from app.terminal.console import log_libraries, set_up_logging
+from app.terminal import events
+from app.terminal.events import log_libraries, set_up_logging
 
 SECRET = "hf_a_token_of_a_caller"
 
@@ -71,7 +71,7 @@ def test_what_a_library_logs_again_and_again_is_counted(
         log.error("no file for connection %d", number)
     assert stderr.getvalue().count("no file for connection") == 1
 
-    monkeypatch.setattr(console, "REPEAT_S", 0.0)
+    monkeypatch.setattr(events, "REPEAT_S", 0.0)
     log.error("no file for connection %d", 100)
     last = stderr.getvalue().strip().splitlines()[-1]
     assert "connection 100" in last

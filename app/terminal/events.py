@@ -1,0 +1,70 @@
+"""What happens in the program, as lines on stderr: readable on a terminal, JSON elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+import traceback
+
+import structlog
+
+REPEAT_S = 60.0
+KINDS_MAX = 1000
+"""Of messages that are counted at a time."""
+
+
+def where_raised(exc_info: structlog.typing.ExcInfo) -> str:
+    """The frames and the kind of an exception: its words and its variables may hold a caller's text."""
+    return f"{''.join(traceback.format_tb(exc_info[2]))}{exc_info[0].__name__}"
+
+
+def _form() -> structlog.typing.Processor:
+    if sys.stderr.isatty():
+        return structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    return structlog.processors.JSONRenderer(ensure_ascii=False)
+
+
+def set_up_logging() -> None:
+    """Events of the program as lines on stderr: readable on a terminal, JSON elsewhere."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.ExceptionRenderer(where_raised),
+            _form(),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+class _Counted(logging.Handler):
+    """What libraries log, as events of the program; what comes again and again is counted, not repeated."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: dict[object, tuple[float, int]] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log the first of its kind, and the next after `REPEAT_S`, with how many came between."""
+        fault = record.exc_info[1] if record.exc_info else None
+        place = traceback.extract_tb(fault.__traceback__, limit=-1) if fault else ()
+        kind = record.name, str(record.msg), type(fault), *((frame.filename, frame.lineno) for frame in place)
+        now = time.monotonic()
+        since, count = self._seen.get(kind, (-REPEAT_S, 0))
+        if now - since < REPEAT_S:
+            self._seen[kind] = since, count + 1
+            return
+        if len(self._seen) >= KINDS_MAX:
+            self._seen.clear()
+        self._seen[kind] = now, 0
+        more = {"repeated": count} if count else {}
+        log = structlog.get_logger(record.name)
+        log.log(record.levelno, record.getMessage(), logger=record.name, exc_info=record.exc_info, **more)
+
+
+def log_libraries() -> None:
+    """From now on let what libraries log come as events of the program too."""
+    logging.basicConfig(level=logging.WARNING, handlers=[_Counted()], force=True)
