@@ -202,7 +202,7 @@ def run_workflow(
         shell = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"])
         run(*shell, folder=folder, environment={**environment, **given, **own})
 
-    run_step("ask", TRIAGE_URL=url)
+    run_step("ask", SERVER=url)
     comment = output.read_text(encoding="ascii").removeprefix("comment=").strip()
     if comment:
         run_step("comment", COMMENT=comment, GH_TOKEN="a-token", NUMBER=str(told["issue"]["number"]))
