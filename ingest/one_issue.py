@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.config import Settings
 from app.errors import GitHubError, InputError, RefusedError

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 import structlog
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.errors import StoreError
 from app.knowledge.cluster.update import withdraw

@@ -73,8 +73,7 @@ SIDE_DOORS = {("app.store", "app.paths"): "the archive finds the migrations"}
 FENCES = {
     "httpx": {"ingest", "app.remote"},
     "respx": set(),
-    "sqlmodel": {"app.store", "migrations", "app.match", "app.knowledge", "ingest"},
-    "sqlalchemy": {"app.store", "migrations"},
+    "sqlalchemy": {"app.store", "migrations", "app.match", "app.knowledge", "ingest"},
     "sklearn": {"app.match", "app.train", "app.bench"},
     "bm25s": {"app.bench"},
     "fastapi": {"app.web", "app.main", "app.server"},
@@ -88,7 +87,7 @@ FENCES = {
     "re2": {"app.extract.rules"},
     "stamina": {"ingest"},
 }
-"""Which rooms may use a library. `sqlmodel` outside the archive: for the type of a session only."""
+"""Which rooms may use a library. `sqlalchemy` outside the archive: for the type of a session only."""
 
 FOLDER_MODULES_MAX = 14
 LONG_LINES = 500
@@ -246,7 +245,7 @@ def test_only_the_archive_speaks_sql() -> None:
         f"{module.name}:{node.lineno}: queries belong into app.store"
         for module in MODULES
         for target, node in module.imports
-        if target == "sqlmodel"
+        if target.split(".")[0] == "sqlalchemy"
         and not module.name.startswith("app.store")
         and isinstance(node, ast.ImportFrom)
         and {alias.name for alias in node.names} != {"Session"}

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Frozen
 from app.extract.redaction.redact import mask_secrets

@@ -1,11 +1,8 @@
-"""The schema's version: Alembic, configured in code."""
+"""The schema's version: Alembic, configured in code; it is loaded only where something is migrated."""
 
 from __future__ import annotations
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from app.errors import SchemaError, StoreError
@@ -16,18 +13,17 @@ from app.store.engine.sqlite_file import close_to_others, sqlite_file
 from app.store.session import Store
 
 
-def _config() -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(migrations_dir()).replace("%", "%%"))
-    return config
+def known_revisions() -> list[str]:
+    """All revisions this code knows, oldest first: their files are named for them, and begin with a date."""
+    found = sorted(path.stem for path in (migrations_dir() / "versions").glob("[0-9]*.py"))
+    if not found:
+        raise SchemaError(f"no migrations in {migrations_dir()}: the installation is not whole")
+    return found
 
 
 def newest_revision() -> str:
     """The revision this code is written for."""
-    head = ScriptDirectory.from_config(_config()).get_current_head()
-    if head is None:
-        raise SchemaError(f"no migrations in {migrations_dir()}: the installation is not whole")
-    return head
+    return known_revisions()[-1]
 
 
 def current_revision(store: Store) -> str | None:
@@ -38,9 +34,16 @@ def current_revision(store: Store) -> str | None:
     """
     try:
         with store.engine.connect() as connection:
-            return MigrationContext.configure(connection).get_current_revision()
+            return _revision_on(connection)
     except DBAPIError as error:
         raise StoreError(f"the database cannot be read: {explain(error)}") from error
+
+
+def _revision_on(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return str(found) if found else None
 
 
 def migrate(store: Store, revision: str = "head") -> str:
@@ -50,17 +53,22 @@ def migrate(store: Store, revision: str = "head") -> str:
         SchemaError: the database was made by a newer version of the program.
         StoreError: the database cannot be written.
     """
+    from alembic import command
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
     check_not_newer(store)
     file = sqlite_file(str(store.engine.url))
     if file is not None:
         close_to_others(file)
-    config = _config()
+    config = Config()
+    config.set_main_option("script_location", str(migrations_dir()).replace("%", "%%"))
     try:
         with store.engine.execution_options(writes=True).begin() as connection:
             config.attributes["connection"] = connection
             take_turn(connection)
             scripts = ScriptDirectory.from_config(config)
-            current = MigrationContext.configure(connection).get_current_revision()
+            current = _revision_on(connection)
             target = None if revision == "base" else scripts.get_revision(revision)
             lower = {item.revision for item in scripts.iterate_revisions(current or "base", "base")}
             if target is None or (target.revision in lower and target.revision != current):
@@ -75,8 +83,7 @@ def migrate(store: Store, revision: str = "head") -> str:
 def check_not_newer(store: Store) -> None:
     """Raise SchemaError if the database has a revision this code does not know."""
     current = current_revision(store)
-    known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
-    if current is not None and current not in known:
+    if current is not None and current not in known_revisions():
         raise SchemaError(
             f"the database has schema {current}, made by a newer version: install that version, "
             "or name another TRIAGE_DATABASE_URL"

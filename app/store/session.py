@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.errors import StoreError
 from app.store.engine.connect import is_sqlite, open_engine, reader_of, writer_of

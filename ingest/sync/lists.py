@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.errors import RefusedError
 from app.knowledge.indexing.batches import Progress

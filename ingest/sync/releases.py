@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote
 
 import structlog
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.errors import GitHubError, InputError, RefusedError
 from app.knowledge.indexing.batches import Progress, save_release_table

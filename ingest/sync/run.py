@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.errors import GitHubError, InputError
 from app.knowledge.indexing.batches import Report, derive_stale

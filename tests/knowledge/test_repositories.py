@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from sqlmodel import select
+from sqlalchemy import select
 
 from app.extract.facts import Fix
 from app.knowledge.cluster.judgements import judge

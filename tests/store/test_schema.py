@@ -10,14 +10,17 @@ from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import insert, inspect, text
 
 from app.errors import SchemaError, StoreError
+from app.paths import migrations_dir
 from app.store.derived.facts import column_values_of
 from app.store.engine import connect as dialect
 from app.store.github.issues import add_repository, find_repository, save_issues
-from app.store.schema import check_current, current_revision, migrate, newest_revision
+from app.store.schema import check_current, current_revision, known_revisions, migrate, newest_revision
 from app.store.session import Store, open_store
 from app.store.tables import metadata
 from tests.samples import EARLY, an_issue
@@ -271,3 +274,10 @@ def test_many_that_migrate_an_empty_database_at_once_do_so_in_turn(empty_url: st
 
     with ThreadPoolExecutor(6) as threads:
         assert list(threads.map(migrate_one, range(6))) == [newest_revision()] * 6
+
+
+def test_the_files_of_migrations_are_named_for_their_revisions_in_order() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(migrations_dir()))
+    chain = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
+    assert known_revisions() == chain[::-1]

@@ -6,8 +6,8 @@ no back-references. Every pattern that meets an issue's or a log's text is made 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 import re2
@@ -16,30 +16,52 @@ MAX_MEMORY_BYTES = 64 << 20
 """Room for one pattern's automaton; RE2's default of 8 MiB is tight for our longest lists."""
 
 
+class _OnFirstUse:
+    """What `make` makes, once an attribute of it is asked for: few of the patterns meet any one text.
+
+    An attribute that was asked for is kept, and costs no more than the object's own.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = cache(make)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._make(), name)
+        setattr(self, name, value)
+        return value
+
+
 @lru_cache(maxsize=1024)
 def pattern(text: str, *, ignore_case: bool = False, multiline: bool = False) -> Any:
-    """A compiled RE2 pattern with the methods of `re.Pattern` (search, finditer, sub, …).
+    """An RE2 pattern with the methods of `re.Pattern` (search, finditer, sub, …), compiled on first use.
 
-    Raises:
-        re2.error: the pattern is not RE2 syntax; a fault of the rule, found by the rules' test.
+    That use raises `re2.error` where the pattern is not RE2 syntax; a fault of the rule, found by the rules'
+    test.
     """
-    options = _options()
-    options.case_sensitive = not ignore_case
-    flags = "(?m)" if multiline else ""
-    return re2.compile(flags + text, options=options)
+
+    def compiled() -> Any:
+        options = _options()
+        options.case_sensitive = not ignore_case
+        flags = "(?m)" if multiline else ""
+        return re2.compile(flags + text, options=options)
+
+    return _OnFirstUse(compiled)
 
 
-def pattern_set(texts: Iterable[str]) -> Any:
+def pattern_set(texts: Sequence[str]) -> Any:
     """Many patterns as one automaton: `Match(text)` gives the positions of those found, in one pass.
 
-    Raises:
-        re2.error: a pattern is not RE2 syntax.
+    Its first use raises `re2.error` where a pattern is not RE2 syntax.
     """
-    found = re2.Set.SearchSet(_options())
-    for text in texts:
-        found.Add(text)
-    found.Compile()
-    return found
+
+    def compiled() -> Any:
+        found = re2.Set.SearchSet(_options())
+        for text in texts:
+            found.Add(text)
+        found.Compile()
+        return found
+
+    return _OnFirstUse(compiled)
 
 
 def escape(text: str) -> str:

@@ -84,7 +84,7 @@ class WordSet:
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words = tuple(dict.fromkeys(words))
-        self._set = pattern_set(escape(word) for word in self._words)
+        self._set = pattern_set([escape(word) for word in self._words])
 
     def present(self, text: str) -> frozenset[str]:
         """Those of the words that the text holds."""

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 
 from pydantic import Field
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Frozen
 from app.extract.redaction.redact import mask_secrets

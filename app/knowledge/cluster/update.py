@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Facts
 from app.extract.log.signature import mask, signature_id

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import Field
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError
 from app.extract.facts import FailureKind, Frozen, Regression

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Required, TypedDict, Unpack
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Facts, Signature
 from app.extract.log.lines import LogLine

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.log.lines import unwrap
 from app.extract.reader import LogReading

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError, TriageError
 from app.knowledge.diagnosis.diagnose import DiagnosedLog

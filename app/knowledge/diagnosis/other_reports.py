@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.knowledge.diagnosis.shapes import RemedySource
 from app.knowledge.remedies import Remedy, rank_remedies, remedies_of

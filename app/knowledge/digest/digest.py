@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from pydantic import Field
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError
 from app.extract.facts import BACKEND_KEYS, Facts, Frozen

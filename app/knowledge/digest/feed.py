@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Frozen
 from app.knowledge.cluster.timeline import WEEKS_BEFORE, describe_growing, growths, weeks_covered

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import Field
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Facts, FailureKind, Frozen, Regression
 from app.extract.redaction.redact import mask_secrets

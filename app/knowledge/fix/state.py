@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Facts, Fix, FixState
 from app.extract.text.blocks import MAINTAINER_ASSOCIATIONS

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from pathlib import Path
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError
 from app.extract.reader import RULES_VERSION

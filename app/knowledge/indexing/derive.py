@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import structlog
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Evidence, Facts, Workaround, summarise
 from app.extract.log.lines import read_lines

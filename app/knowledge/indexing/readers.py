@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from queue import SimpleQueue
 
 import structlog
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.knowledge.indexing.derive import Source, StoredReading, find_sources, read_sources
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.errors import InputError
 from app.extract.facts import BACKEND_KEYS, Facts, FailureKind, Frozen, Outcome

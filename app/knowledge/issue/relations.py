@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError
 from app.extract.facts import Evidence, Facts, Frozen

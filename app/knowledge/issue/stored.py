@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import Field
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Evidence, Facts, Frozen
 from app.extract.redaction.redact import mask_secrets

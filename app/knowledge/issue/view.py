@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Evidence, Facts, Frozen
 from app.extract.redaction.redact import mask_secrets

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 from typing import Literal, cast, get_args
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Frozen
 from app.store.github.issues import get_issue

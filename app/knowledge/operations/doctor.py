@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.config import Settings
 from app.errors import SchemaError, StoreError

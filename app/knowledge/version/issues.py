@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import Field
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Evidence, Facts, Frozen, Regression
 from app.extract.redaction.redact import mask_secrets

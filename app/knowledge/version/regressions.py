@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import Literal
 
 from pydantic import Field
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Facts, Frozen, Regression
 from app.extract.lists import load

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from heapq import nsmallest
 
 import numpy as np
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.log.root_cause import CauseChain
 from app.match.pairs.features import load_word_weights, stem

@@ -22,7 +22,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Facts
 from app.extract.lists import FORM_HEADINGS, load

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Facts, Signature
 from app.extract.fields.gpu_names import architectures_of

@@ -15,7 +15,7 @@ from importlib.resources import as_file, files
 from itertools import compress
 
 import numpy as np
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.store.derived.search_index import Key, Profile, count_indexed, find_frequencies, term_id
 

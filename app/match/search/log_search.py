@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.match.search.bm25 import Field, Query, find_overlap, heaviest_holders, weigh
 from app.match.search.log_query import PARTS, LogQuery, Part

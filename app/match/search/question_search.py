@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.match.search.bm25 import Field, Query, affordable, find_overlap, heaviest_holders, weigh
 from app.match.search.log_search import Candidate

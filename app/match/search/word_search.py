@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.match.search.bm25 import Query, find_overlap, weigh
 from app.match.search.log_search import FIELD

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.store.engine.connect import sql_rows
 from app.store.engine.health import Finding, a_fault, an_advice

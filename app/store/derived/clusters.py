@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.store.engine.connect import delete_with, rows_in_parts, rows_with, sql_rows, upsert
 from app.store.tables import CLUSTER, CLUSTER_ALIAS, CLUSTER_MEMBER

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Regression
 from app.store.engine.connect import sql_rows

@@ -13,7 +13,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from sqlalchemy import Select, bindparam, delete, func, select
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.store.engine.connect import delete_with, rows_in_parts, rows_with, take_turn, upsert
 from app.store.records import LinkRecord, Pair, pair_of

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Table, insert, select
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.facts import Evidence, Facts
 from app.store.engine.connect import delete_with, rows_with, sql_rows, upsert

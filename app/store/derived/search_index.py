@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from sqlalchemy import func, select
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.store.engine.connect import delete_with, run_many, sql_rows, take_turn, upsert
 from app.store.session import remembered

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.store.engine.connect import sql_rows
 

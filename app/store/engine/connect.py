@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     URL,
@@ -31,15 +31,17 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.errors import StoreError
 from app.store.engine.errors import explain
 from app.store.engine.sqlite_file import OWNER_ONLY
 from app.store.tables import UtcDateTime
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
 
 SQLITE_MINIMUM = (3, 40, 0)
 BUSY_TIMEOUT_MS = 30_000
@@ -113,7 +115,7 @@ def _open_postgresql(url: URL) -> Engine:
 def _set_up_postgresql(connection: Any, _record: Any) -> None:
     # The driver gives each number the smallest type that holds it. A statement with other types is another
     # one to the server, so those with many numbers would be planned anew each time.
-    from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper  # noqa: PLC0415 - need not be installed
+    from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
     for dumper in (Int8Dumper, Int8BinaryDumper):
         connection.adapters.register_dumper(int, dumper)
@@ -332,4 +334,10 @@ def insert_new(session: Session, table: Table, row: Mapping[str, Any], *, keys: 
 
 
 def _insert_into(session: Session, table: Table) -> sqlite.Insert | postgresql.Insert:
-    return sqlite.insert(table) if is_sqlite(session.connection()) else postgresql.insert(table)
+    if is_sqlite(session.connection()):
+        from sqlalchemy.dialects import sqlite
+
+        return sqlite.insert(table)
+    from sqlalchemy.dialects import postgresql
+
+    return postgresql.insert(table)

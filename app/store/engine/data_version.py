@@ -15,7 +15,7 @@ from typing import Literal
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.errors import StoreError
 from app.store.engine.connect import is_sqlite, upsert

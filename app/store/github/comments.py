@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import bindparam, select
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.store.engine.connect import rows_with, take_turn, upsert
 from app.store.github.presence import mark_unread, note_seen

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import func, select
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.store.records import GITHUB
 from app.store.tables import ISSUE, REPOSITORY, SYNC_RUN

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Select, bindparam, select
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError
 from app.store.engine.connect import rows_in_parts, rows_with, take_turn, upsert

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from sqlalchemy import exists, or_, select, update
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.store.engine.connect import KEYS_PER_QUERY, rows_in_parts, take_turn
 from app.store.records import GITHUB

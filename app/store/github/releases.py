@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from sqlalchemy import delete, select
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.extract.versions import ordered, sort_key
 from app.store.engine.connect import rows_in_parts, take_turn, upsert

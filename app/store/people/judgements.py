@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from sqlalchemy import ColumnElement, insert, select, update
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.store.engine.connect import rows_in_parts, take_turn
 from app.store.records import Pair, pair_of

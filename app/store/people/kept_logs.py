@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import delete, func, insert, select
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.store.engine.connect import erasing
 from app.store.tables import KEPT_LOG

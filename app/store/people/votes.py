@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from secrets import token_bytes
 
 from sqlalchemy import delete, func, select
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.store.engine.connect import insert_new, rows_in_parts, upsert
 from app.store.tables import SECRET, VOTE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.store.derived.search_index import count_indexed, index_terms
 from app.store.github.counts import Stock, find_stock

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta, timezone
 
 import pytest
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError
 from app.extract.facts import ErrorFact, Facts
