@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from ipaddress import ip_address, ip_network
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
@@ -167,6 +167,8 @@ def _api_key(text: str) -> ApiKey:
     return ApiKey(name=found[1], key=SecretStr(found[2]), rate=_rate(found[3] or KEY_RATE))
 
 
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["auto", "text", "json"]
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 Secret = Annotated[SecretStr | None, AfterValidator(_none_if_blank)]
 
@@ -212,8 +214,15 @@ class Settings(BaseSettings):
         None, description="how often to sync beside serving, such as 15m; without it not at all"
     )
     keep_days: int = Field(30, ge=1, le=3650, description="days a kept log stays")
+    log_level: LogLevel = Field("info", description="the least level that is logged")
+    log_format: LogFormat = Field(
+        "auto", description="text or json; auto: text on a terminal, JSON elsewhere"
+    )
     rate_limit: Annotated[str, AfterValidator(_rate)] = Field(
-        "120/minute", description="requests of one client without an API key, per process; `off` for no limit"
+        "120/minute", description="requests of one client without an API key; `off` for no limit"
+    )
+    redis_url: Annotated[Secret, _secret(r"rediss?://\S+", "redis://… or rediss://…")] = Field(
+        None, description="where all workers and hosts count requests together; else each process alone"
     )
     api_keys: Annotated[tuple[ApiKey, ...], NoDecode, BeforeValidator(_api_keys)] = Field(
         (), description="name:key or name:key:1200/minute, comma-separated: clients that may ask more often"

@@ -32,31 +32,34 @@ def up(
 ) -> None:
     """Set up, load the starter cards, sync in the background, serve: the whole thing in one word."""
     from app.config import shown_address
+    from app.server.port import check_port
+    from app.terminal.events import announce, set_up_logging
 
     settings = _serving(host, port, workers, sync_every)
     if settings.sync_every is None:
         settings = settings.model_copy(update={"sync_every": "15m"})
+    set_up_logging(settings.log_level, settings.log_format)
+    check_port(settings.host, settings.port)
+    announce(f"setting up the database {shown_address(settings.database_url)}")
+
     from app.knowledge.freshness import overview
     from app.knowledge.indexing.batches import load_starter_set
-    from app.server.run import check_port
     from app.server.run import serve as run
     from app.starter.cards import REPO as CARDS_REPO
     from app.store.schema import migrate as migrate_store
     from app.store.session import open_store
 
-    check_port(settings.host, settings.port)
-    say(f"setting up the database {shown_address(settings.database_url)}")
     with closing(open_store(settings.database_url)) as store:
         migrate_store(store)
         if CARDS_REPO in settings.repo:
             load_starter_set(store)
         view = overview(store, settings.default_repo)
     if view.is_starter_only:
-        say(f"the data is the starter set: {view.issues} known failures; a sync brings the rest")
+        announce(f"the data is the starter set: {view.issues} known failures; a sync brings the rest")
     else:
-        say(f"{view.issues} issues and {view.pulls} pull requests of {settings.default_repo} are stored")
+        announce(f"{view.issues} issues and {view.pulls} pull requests of {settings.default_repo} are stored")
     if settings.github_token is None:
-        say("no TRIAGE_GITHUB_TOKEN: GitHub allows 60 requests an hour; with a token it is 5,000")
+        announce("no TRIAGE_GITHUB_TOKEN: GitHub allows 60 requests an hour; with a token it is 5,000")
     run(settings, sync_now=True)
 
 

@@ -37,12 +37,12 @@ class CursorView(Frozen):
 
 
 class Freshness(Frozen):
-    """One repository's. `is_stale`: no complete sync within a day; false before the first."""
+    """One repository's. `is_stale`: no complete sync within a day, or none at all."""
 
     repo: str
     as_of: datetime | None = None
     age_s: int | None = None
-    is_stale: bool = False
+    is_stale: bool = True
     last_run: RunView | None = None
     cursors: dict[str, CursorView] = Field(default_factory=dict)
 
@@ -60,7 +60,7 @@ def freshness(store: Store, repo: str) -> Freshness:
         repo=repo,
         as_of=as_of,
         age_s=max(0, int(age.total_seconds())) if age else None,
-        is_stale=age is not None and age > STALE_AFTER,
+        is_stale=age is None or age > STALE_AFTER,
         last_run=run
         and RunView.based_on(run, was_cut_short=run.outcome != "complete" and run.fault is not None),
         cursors={name: CursorView(position=at, moved_at=moved) for name, (at, moved) in cursors.items()},

@@ -26,7 +26,8 @@ from app.store.github.sync_state import begin_run, end_run
 from app.store.schema import check_current
 from app.store.session import Store, open_store
 from app.terminal.console import say
-from app.terminal.events import set_up_logging
+from app.terminal.events import announce, set_up_logging
+from app.terminal.progress import progress
 from ingest.github.client import MAX_WAIT_S, GitHubClient, quiet_retries
 from ingest.sync.run import SyncResult
 from ingest.sync.sync import sync
@@ -36,6 +37,8 @@ BACKGROUND_WAIT_S = 60.0
 TURN_WAIT_S = 60.0
 """How long a sync by hand waits for another: most end within a minute, a first one within the hour."""
 
+PROGRESS_EVERY_S = 15.0
+"""Between two lines of a sync beside a server."""
 LOOK_EVERY_S = 0.2
 STOP_TIMEOUT_S = 5.0
 NICENESS = 10
@@ -92,14 +95,14 @@ def sync_round(settings: Settings, store: Store, stop: threading.Event) -> bool:
         with sync_lock(store.engine) as held:
             if not held:
                 holder = sync_holder(store.engine) or "just ended"
-                say(f"this round is left to the sync that is running ({holder})")
+                announce(f"this round is left to the sync that is running ({holder})")
                 return True
             for repo in settings.repo:
                 if not stop.is_set():
                     sync_quietly(settings, store, repo)
             forget_old(store)
     except TriageError as error:
-        say(f"the sync could not begin: {error.message}")
+        announce(f"the sync could not begin: {error.message}")
     except Exception:  # noqa: BLE001  a fault of the program in one round; the next may go well
         _LOG.exception("sync_round_failed")
     else:
@@ -118,7 +121,7 @@ def round_apart(settings: Settings, stop: threading.Event) -> None:
             [sys.executable, "-m", "app.server.background_sync"], stdin=subprocess.PIPE, process_group=0
         )
     except OSError as error:
-        say(f"the sync could not begin: {error.strerror}")
+        announce(f"the sync could not begin: {error.strerror}")
         return
     with child:
         while child.poll() is None:
@@ -134,7 +137,7 @@ def round_apart(settings: Settings, stop: threading.Event) -> None:
 
 def _note_death(settings: Settings, code: int) -> None:
     fault = f"its process ended with code {code}, and its log says why"
-    say(f"the background sync failed: {fault}")
+    announce(f"the background sync failed: {fault}")
     with (
         suppress(StoreError),
         closing(open_store(settings.database_url)) as store,
@@ -147,11 +150,15 @@ def _note_death(settings: Settings, code: int) -> None:
 def sync_quietly(settings: Settings, store: Store, repo: str) -> None:
     """One sync whose outcome is a line on the console; a failure never stops the server."""
     try:
-        with github_client(settings, patient=False) as client:
-            result = sync(store, client, repo)
-        say(outcome_line(result, store, serving=True))
+        announce(f"syncing {repo}: newest issues first, every page is stored at once")
+        with (
+            github_client(settings, patient=False) as client,
+            progress(lambda: client.limits.remaining, tell=announce, every_s=PROGRESS_EVERY_S) as report,
+        ):
+            result = sync(store, client, repo, report=report)
+        announce(outcome_line(result, store, serving=True))
     except TriageError as error:
-        say(f"sync of {repo} failed: {error.message}")
+        announce(f"sync of {repo} failed: {error.message}")
 
 
 def outcome_line(result: SyncResult, store: Store, *, serving: bool = False) -> str:
@@ -174,16 +181,16 @@ def outcome_line(result: SyncResult, store: Store, *, serving: bool = False) -> 
 
 def main() -> None:
     """What `round_apart` starts: one round with the settings of the environment."""
-    set_up_logging()
     os.nice(NICENESS)
     threading.Thread(target=_interrupt_at_end_of_input, name="input", daemon=True).start()
     try:
         settings = load_settings()
+        set_up_logging(settings.log_level, settings.log_format)
         with closing(open_store(settings.database_url)) as store:
             check_current(store)  # a newer program may have migrated it since the server began
             sys.exit(not sync_round(settings, store, threading.Event()))
     except TriageError as error:
-        say(f"the sync could not begin: {error.message}")
+        announce(f"the sync could not begin: {error.message}")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         _LOG.info("sync_stopped")

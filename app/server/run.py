@@ -6,8 +6,6 @@ The background sync is started by the first process, in a process of its own; al
 from __future__ import annotations
 
 import ctypes
-import errno
-import socket
 import tempfile
 from contextlib import suppress
 from functools import partial
@@ -17,15 +15,15 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.config import Settings, load_settings, share_metrics
-from app.errors import ConfigError, ServerError
+from app.errors import ServerError
 from app.main import create_app, threads_beside
 from app.server.background_sync import Background, background_sync, round_apart
 from app.server.connections import BACKLOG, TimedProtocol, raise_file_limit
+from app.server.port import check_port
 from app.server.workers import Workers, end_on_hangup, end_with_parent
 from app.store.schema import check_current
 from app.store.session import open_store
-from app.terminal.console import say
-from app.terminal.events import log_libraries, set_up_logging
+from app.terminal.events import announce, log_libraries, set_up_logging
 from app.web.headers import SpreadConnections
 
 STOP_TIMEOUT_S = 10
@@ -33,19 +31,6 @@ STOP_TIMEOUT_S = 10
 WORKER_TIMEOUT_S = 30
 """Without a sign of life for so long a worker is replaced; a busy machine may keep a sound one waiting."""
 _M_MMAP_THRESHOLD, _LARGE_BYTES = -3, 128 * 1024
-
-
-def check_port(host: str, port: int) -> None:
-    """Raise ConfigError if nothing can listen there; the server's own message comes late and long."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            busy = error.errno == errno.EADDRINUSE
-            fault = "is in use; choose another with --port" if busy else f"cannot be used: {error.strerror}"
-            raise ConfigError(f"port {port} on {host} {fault}") from None
 
 
 def serve(settings: Settings, *, sync_now: bool) -> None:
@@ -61,6 +46,7 @@ def serve(settings: Settings, *, sync_now: bool) -> None:
         ServerError: a worker process could not start.
     """
     host, port, sync_every_s = settings.host, settings.port, settings.sync_every_s
+    set_up_logging(settings.log_level, settings.log_format)
     check_port(host, port)
     store = open_store(settings.database_url)
     check_current(store)
@@ -81,13 +67,14 @@ def serve(settings: Settings, *, sync_now: bool) -> None:
         "backlog": BACKLOG,
         "timeout_graceful_shutdown": STOP_TIMEOUT_S,
     }
-    say(f"serving on http://{'[' + host + ']' if ':' in host else host}:{port} (Ctrl-C stops)")
+    announce(f"serving on http://{'[' + host + ']' if ':' in host else host}:{port} (Ctrl-C stops)")
     if settings.workers > 1:
         _serve_by_workers(options | {"workers": settings.workers}, background)
     else:
         _prepare()
         end_on_hangup()
         uvicorn.run(create_app(settings, store, background=background), **options)
+    announce("stopped: all requests were answered")
 
 
 def _serve_by_workers(options: dict[str, Any], background: Background | None) -> None:
@@ -124,8 +111,9 @@ def _prepare() -> None:
 def worker_app() -> FastAPI:
     """The application of one worker process; settings come from the environment."""
     end_with_parent()
-    set_up_logging()
+    settings = load_settings()
+    set_up_logging(settings.log_level, settings.log_format)
     _prepare()
-    app = create_app(load_settings())
+    app = create_app(settings)
     app.add_middleware(SpreadConnections)
     return app

@@ -21,6 +21,8 @@ from uvicorn import Config
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
+from app.terminal.events import announce
+
 END_TIMEOUT_S = 12.0
 """For a worker that was told to end; longer than it takes to answer what it was asked."""
 
@@ -96,6 +98,7 @@ class Workers(Multiprocess):
         if self._ends_on_hangup:
             self.handle_term()
         else:
+            announce("renewing the workers one by one")
             super().handle_hup()
             self._leave_pipes()
 

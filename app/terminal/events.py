@@ -9,6 +9,8 @@ import traceback
 
 import structlog
 
+from app.terminal.console import say
+
 REPEAT_S = 60.0
 KINDS_MAX = 1000
 """Of messages that are counted at a time."""
@@ -19,21 +21,30 @@ def where_raised(exc_info: structlog.typing.ExcInfo) -> str:
     return f"{''.join(traceback.format_tb(exc_info[2]))}{exc_info[0].__name__}"
 
 
-def _form() -> structlog.typing.Processor:
-    if sys.stderr.isatty():
+def announce(message: str) -> None:
+    """What a server does, to its operator: a plain line on a terminal, an event elsewhere."""
+    if isinstance(structlog.get_config()["processors"][-1], structlog.processors.JSONRenderer):
+        structlog.get_logger("triage").info(message)
+    else:
+        say(message)
+
+
+def _form(form: str) -> structlog.typing.Processor:
+    if form == "text" or (form == "auto" and sys.stderr.isatty()):
         return structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     return structlog.processors.JSONRenderer(ensure_ascii=False)
 
 
-def set_up_logging() -> None:
-    """Events of the program as lines on stderr: readable on a terminal, JSON elsewhere."""
+def set_up_logging(level: str = "info", form: str = "auto") -> None:
+    """Events of the program from a level on as lines on stderr, as the settings say (`TRIAGE_LOG_…`)."""
     structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.ExceptionRenderer(where_raised),
-            _form(),
+            _form(form),
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,

@@ -40,6 +40,8 @@ def progress(
     *,
     now: Callable[[], float] = time.monotonic,
     console: Console | None = None,
+    tell: Callable[[str], None] | None = None,
+    every_s: float = LINE_EVERY_S,
 ) -> Iterator[Callable[[Stage | CopyStep], None]]:
     """A report function; each note is printed once, and at once.
 
@@ -47,6 +49,8 @@ def progress(
         budget: what is left of GitHub's hourly requests, if that is known.
         now: seconds that only grow.
         console: where bars go; without one stderr, if that is a terminal.
+        tell: takes lines in place of bars, on a terminal too.
+        every_s: seconds between two lines.
     """
     console = console or Console(stderr=True, force_terminal=sys.stderr.isatty())
     words = TextColumn("{task.description}"), TextColumn("{task.fields[budget]}")
@@ -55,14 +59,18 @@ def progress(
     notes: set[str] = set()
     last = now()
     with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal, get_time=now
+        *columns,
+        console=console,
+        transient=True,
+        disable=tell is not None or not console.is_terminal,
+        get_time=now,
     ) as bars:
 
         def report(step: Stage | CopyStep) -> None:
             nonlocal last
             if step.note and step.note not in notes:
                 notes.add(step.note)
-                say(step.note)
+                (tell or say)(step.note)
             if step.stage == WAITING:
                 return
             if step.stage not in tasks:
@@ -70,9 +78,9 @@ def progress(
             left = budget()
             known = f"{left:,} requests left" if left is not None else ""
             bars.update(tasks[step.stage], completed=step.done, total=step.total, budget=known)
-            if bars.disable and now() - last >= LINE_EVERY_S:
+            if bars.disable and now() - last >= every_s:
                 last = now()
-                say(_line(next(task for task in bars.tasks if task.id == tasks[step.stage])))
+                (tell or say)(_line(next(task for task in bars.tasks if task.id == tasks[step.stage])))
 
         yield report
 

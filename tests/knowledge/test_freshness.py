@@ -26,13 +26,13 @@ def run(store: Store, outcome: str, at=EARLY, repo: str = REPO, **figures) -> No
         end_run(session, begin_run(session, add_repository(session, repo)), outcome=outcome, **figures)
 
 
-def test_nothing_stored_is_not_stale(store: Store) -> None:
+def test_what_was_never_synced_is_stale(store: Store) -> None:
     found = freshness(store, REPO)
 
     assert (found.as_of, found.age_s, found.is_stale, found.last_run, found.cursors) == (
         None,
         None,
-        False,
+        True,
         None,
         {},
     )

@@ -116,6 +116,7 @@ def _about_repository(session: Session, store: Store, repo: str, looked: list[st
     elif run is not None and run.outcome != "complete":
         fault = f"the last sync is {run.outcome}" + (f": {run.fault}" if run.fault else "")
         yield an_advice(repo, fault, "the next one goes on where it stopped")
-    if freshness(store, repo).is_stale:
+    fresh = freshness(store, repo)
+    if fresh.is_stale and fresh.as_of:
         fault = f"no sync was complete for {STALE_AFTER.total_seconds() / 3600:.0f} hours"
         yield an_advice(repo, fault, "serve with `--sync-every 15m`, or let `triage sync` run by a timer")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -91,14 +91,18 @@ def _on_http_exception(request: Request, error: HTTPException) -> Response:
 
 def _methods(routes: Iterable[Any], path: str) -> set[str]:
     """The methods that an address takes, over all its routes."""
-    found: set[str] = set()
+    found = {method for route in routes_at(routes, path) for method in getattr(route, "methods", None) or ()}
+    return found | ({"HEAD"} if "GET" in found else set())
+
+
+def routes_at(routes: Iterable[Any], path: str) -> Iterator[Any]:
+    """All routes that an address belongs to, whatever their methods."""
     for route in routes:
         router = getattr(route, "original_router", None)
         if router is not None:
-            found |= _methods(router.routes, path)
-        elif getattr(route, "methods", None) and route.path_regex.match(path):
-            found |= route.methods
-    return found | ({"HEAD"} if "GET" in found else set())
+            yield from routes_at(router.routes, path)
+        elif route.path_regex.match(path):
+            yield route
 
 
 def _on_unexpected(request: Request, _error: Exception) -> Response:

@@ -110,7 +110,8 @@ class Ready(BaseModel):
         description="when the default repository's newest complete sync ended; null before the first"
     )
     age_s: int | None = Field(description="seconds since then")
-    is_stale: bool = Field(False, description="whether that is more than 24 hours ago")
+    is_stale: bool = Field(False, description="whether that is more than 24 hours ago, or never was")
+    issues: int = Field(0, description="issues stored of the default repository")
     is_syncing: bool = Field(False, description="whether a sync runs now, in any process")
     repositories: tuple[Freshness, ...] = Field(
         (), description="each configured repository: freshness, how its newest sync ended, where it stands"

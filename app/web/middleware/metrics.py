@@ -28,6 +28,9 @@ from app.store.session import Store
 
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
+_LABELS = ("route", "method", "status", "key")
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
 router = APIRouter()
 
 
@@ -45,7 +48,7 @@ class Metrics:
             ProcessCollector(registry=self.registry)
         else:
             MultiProcessCollector(self.registry, path=shared_folder)  # type: ignore[no-untyped-call]
-        self.requests = Counter("triage_requests", "Requests answered", ("route", "status"), registry=own)
+        self.requests = Counter("triage_requests", "Requests answered", _LABELS, registry=own)
         self.seconds = Histogram(
             "triage_request_seconds",
             "Time to the first byte of the answer",
@@ -58,9 +61,9 @@ class Metrics:
         )
         self.verdicts = Counter("triage_verdicts", "Diagnoses by verdict", ("verdict",), registry=own)
 
-    def count_request(self, route: str, status: int, seconds: float) -> None:
-        """One more request was answered; `seconds` to the first byte of the answer."""
-        self.requests.labels(route, str(status)).inc()
+    def count_request(self, route: str, method: str, status: int, key: str, seconds: float) -> None:
+        """One more request was answered; `key` is the name of its API key, `seconds` to its first byte."""
+        self.requests.labels(route, method if method in _METHODS else "other", str(status), key).inc()
         self.seconds.labels(route).observe(seconds)
 
     def count_verdict(self, verdict: str) -> None:

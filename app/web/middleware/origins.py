@@ -54,7 +54,7 @@ def _cors(app: ASGIApp, methods: tuple[str, ...]) -> ASGIApp:
         allow_origins=["*"],
         allow_methods=methods,
         allow_headers=["Content-Type", "X-API-Key", "Authorization", "If-None-Match"],
-        expose_headers=["ETag", "Retry-After", "RateLimit", "RateLimit-Policy"],
+        expose_headers=["ETag", "Link", "Retry-After", "RateLimit", "RateLimit-Policy", "X-Request-ID"],
         max_age=_PREFLIGHT_AGE_S,
     )
 

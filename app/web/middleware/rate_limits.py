@@ -3,8 +3,8 @@
 In: who asks (`client_of`), and the API key it may send. Out: the answer with `RateLimit-Policy` and
 `RateLimit` (draft-ietf-httpapi-ratelimit-headers), or 429 with `Retry-After`.
 Counted are the JSON routes, MCP, forms that are sent, and pages with a query, which are made for one caller;
-other pages, health and webhooks are not. Each process counts alone: with N workers a client has up to N times
-as much; one limit for all belongs in the proxy.
+other pages, health and webhooks are not. Each process counts alone, so that with N workers a client has up to
+N times as much, unless a Redis is given, where all processes and hosts count together.
 """
 
 from __future__ import annotations
@@ -17,11 +17,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+import structlog
+from limits import RateLimitItemPerSecond
+from limits.aio.storage import RedisStorage, Storage
+from limits.aio.strategies import FixedWindowRateLimiter
+from limits.errors import ConfigurationError, StorageError
+from pydantic import SecretStr
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.config import NO_LIMIT, RATE, ApiKey
+from app.errors import ConfigError
 from app.web.answers.problems import answer_problem
 from app.web.headers import at_start
 from app.web.middleware.client import client_of
@@ -30,6 +37,13 @@ CLIENTS_MAX = 50_000
 """Windows open at a time, a few hundred bytes each; beyond it all counts begin anew."""
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 _TYPE = "urn:vllm-triage:problem:rate-limit"
+STORAGE_RETRY_S = 10.0
+"""How long each process counts alone after the shared storage failed."""
+STORAGE_WAIT_S = 1.0
+"""For an answer of the shared storage."""
+_KEY_NAME = "api_key_name"
+_ADMIN = "/api/v1/judgements"
+_LOG = structlog.get_logger(__name__)
 _ANONYMOUS, _KEYED = "anonymous", "api-key"
 
 
@@ -67,6 +81,35 @@ class RateWindows:
         return rate.amount - hits - 1, max(1, math.ceil(ends_at - now))
 
 
+class SharedWindows:
+    """The same counts in a storage that all processes share; while it cannot be reached each counts alone.
+
+    Args:
+        storage: one of the library `limits`, for asyncio.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._limiter = FixedWindowRateLimiter(storage)
+        self._own = RateWindows()
+        self._retry_at = 0.0
+
+    async def hit(self, rate: Rate, *key: str) -> tuple[int, int]:
+        """Count one, see `RateWindows.hit`."""
+        if time.monotonic() < self._retry_at:
+            return self._own.hit(rate, *key)
+        item = RateLimitItemPerSecond(rate.amount, rate.span_s, namespace="triage")
+        try:
+            is_free = await self._limiter.hit(item, *key)
+            stats = await self._limiter.get_window_stats(item, *key)
+        except StorageError as error:
+            self._retry_at = time.monotonic() + STORAGE_RETRY_S
+            _LOG.warning(
+                "limits_counted_alone", fault=type(error.storage_error).__name__, retry_s=STORAGE_RETRY_S
+            )
+            return self._own.hit(rate, *key)
+        return stats.remaining if is_free else -1, max(1, math.ceil(stats.reset_time - time.time()))
+
+
 @dataclass(frozen=True, slots=True)
 class Holder:
     """A client with an API key, known by the key's hash."""
@@ -83,9 +126,12 @@ class LimitRequests:
         app: what follows.
         anonymous: the rate of clients without a key, such as `120/minute`, or `off`.
         keys: keys with rates of their own.
+        shared: the address of a Redis, for one count of all processes.
     """
 
-    def __init__(self, app: ASGIApp, anonymous: str, keys: Sequence[ApiKey] = ()) -> None:
+    def __init__(
+        self, app: ASGIApp, anonymous: str, keys: Sequence[ApiKey] = (), shared: SecretStr | None = None
+    ) -> None:
         self._app = app
         self._anonymous = Rate.parse(anonymous)
         self._holders = tuple(
@@ -93,15 +139,28 @@ class LimitRequests:
             for key in keys
         )
         self._windows = RateWindows()
+        self._shared = _shared_windows(shared.get_secret_value()) if shared else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the call on with the state of its client's budget, or refuse it."""
-        asker = self._asker(scope) if _is_counted(scope) else None
-        if asker is None:
+        if not _is_counted(scope):
             await self._app(scope, receive, send)
             return
+        sent = _sent_key(scope) if self._holders else ""
+        holder = self._holder(sent)
+        app = self._app if holder or not sent else _refuse_key
+        if holder:
+            scope.setdefault("state", {})[_KEY_NAME] = holder.name
+        asker = self._asker(scope, holder)
+        if asker is None:
+            await app(scope, receive, send)
+            return
         policy, key, rate = asker
-        left, wait_s = self._windows.hit(rate, policy, key)
+        left, wait_s = (
+            await self._shared.hit(rate, policy, key)
+            if self._shared
+            else self._windows.hit(rate, policy, key)
+        )
         headers = {
             "RateLimit-Policy": f'"{policy}";q={rate.amount};w={rate.span_s}',
             "RateLimit": f'"{policy}";r={max(left, 0)};t={wait_s}',
@@ -115,23 +174,52 @@ class LimitRequests:
             refusal = answer_problem(Request(scope), 429, detail, kind=_TYPE, headers=headers)
             await refusal(scope, receive, send)
             return
-        await self._app(scope, receive, at_start(send, lambda own: own.update(headers)))
+        await app(scope, receive, at_start(send, lambda own: own.update(headers)))
 
-    def _asker(self, scope: Scope) -> tuple[str, str, Rate] | None:
+    def _asker(self, scope: Scope, holder: Holder | None) -> tuple[str, str, Rate] | None:
         """The policy, the client's key in it and its rate; None for who has no limit."""
-        holder = self._holder(scope) if self._holders else None
         if holder:
             return (_KEYED, holder.name, holder.rate) if holder.rate else None
         return (_ANONYMOUS, client_of(scope), self._anonymous) if self._anonymous else None
 
-    def _holder(self, scope: Scope) -> Holder | None:
+    def _holder(self, sent: str) -> Holder | None:
         """Who holds the key that is sent; all are compared, so that the time reveals nothing."""
-        headers = Headers(scope=scope)
-        kind, _, token = headers.get("authorization", "").partition(" ")
-        sent = headers.get("x-api-key") or (token if kind.lower() == "bearer" else "")
-        digest = _digest(sent.strip().encode("latin-1"))
+        digest = _digest(sent.encode("latin-1"))
         found = [holder for holder in self._holders if hmac.compare_digest(digest, holder.digest)]
         return found[0] if found else None
+
+
+def key_name(scope: Scope) -> str:
+    """The name of the API key that a request was sent with; empty without one."""
+    return str(scope.get("state", {}).get(_KEY_NAME, ""))
+
+
+def _sent_key(scope: Scope) -> str:
+    """The API key of a request; the admin's token, which goes to one route, is none."""
+    headers = Headers(scope=scope)
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    is_bearer = kind.lower() == "bearer" and not scope["path"].startswith(_ADMIN)
+    return (headers.get("x-api-key") or (token if is_bearer else "")).strip()
+
+
+async def _refuse_key(scope: Scope, receive: Receive, send: Send) -> None:
+    detail = "This API key is not known here: check it, or send none."
+    headers = {"WWW-Authenticate": "Bearer"}
+    await answer_problem(Request(scope), 401, detail, headers=headers)(scope, receive, send)
+
+
+def _shared_windows(address: str) -> SharedWindows:
+    try:
+        storage = RedisStorage(
+            f"async+{address}",
+            wrap_exceptions=True,
+            implementation="redispy",
+            socket_connect_timeout=STORAGE_WAIT_S,
+            socket_timeout=STORAGE_WAIT_S,
+        )
+    except ConfigurationError:
+        raise ConfigError("TRIAGE_REDIS_URL needs the extra: pip install 'vllm-triage[redis]'") from None
+    return SharedWindows(storage)
 
 
 def _digest(key: bytes) -> bytes:

@@ -14,7 +14,9 @@ import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.web.answers.problems import routes_at
 from app.web.middleware.metrics import Metrics
+from app.web.middleware.rate_limits import key_name
 
 HEADER = "X-Request-ID"
 QUIET = frozenset({"/healthz", "/readyz", "/metrics", "/static"})
@@ -48,7 +50,8 @@ class WatchRequests:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message)[HEADER] = request_id
-                self._metrics.count_request(route_of(scope), status, time.perf_counter() - began)
+                took_s = time.perf_counter() - began
+                self._metrics.count_request(route_of(scope), scope["method"], status, key_name(scope), took_s)
             await send(message)
 
         with (
@@ -61,11 +64,20 @@ class WatchRequests:
                 route = route_of(scope)
                 if status >= 500 or status == 0 or route not in QUIET:
                     took_ms = round((time.perf_counter() - began) * 1000, 1)
-                    _LOG.info("request", method=scope["method"], route=route, status=status, took_ms=took_ms)
+                    line = {"method": scope["method"], "route": route, "status": status, "took_ms": took_ms}
+                    if key := key_name(scope):
+                        line["key"] = key
+                    _LOG.info("request", **line)
 
 
 def route_of(scope: Scope) -> str:
-    """The template of the route that answers, such as `/issues/{number}`; of a mount its root."""
+    """The template of the route that answers, such as `/issues/{number}`; of a mount its root.
+
+    Of a request that was refused before it came to a route it is the one that would have answered.
+    """
     if scope.get("root_path") == "/static":
         return "/static"
-    return str(getattr(scope.get("route"), "path", UNKNOWN_ROUTE))
+    route = scope.get("route")
+    if route is None and "app" in scope:
+        route = next(routes_at(scope["app"].routes, scope["path"]), None)
+    return str(getattr(route, "path", UNKNOWN_ROUTE))

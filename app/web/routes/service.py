@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse
 
 from app import __version__
-from app.knowledge.freshness import freshness
+from app.knowledge.freshness import freshness, overview
 from app.paths import static_dir
 from app.store.engine.sync_lock import sync_holder
 from app.store.schema import check_current
@@ -72,6 +72,7 @@ def readyz(services: ServicesDep) -> Ready:
         as_of=found[0].as_of,
         age_s=found[0].age_s,
         is_stale=found[0].is_stale,
+        issues=overview(services.store, services.default_repo, found[0]).issues,
         is_syncing=sync_holder(services.store.engine) is not None,
         repositories=found,
     )

@@ -431,7 +431,8 @@ def test_calls_are_counted_under_their_route(url: str) -> None:
     httpx.post(url, json=LIST_TOOLS, headers=HEADERS)
 
     assert (
-        'triage_requests_total{route="/mcp",status="200"}' in httpx.get(url.replace("/mcp", "/metrics")).text
+        'triage_requests_total{key="",method="POST",route="/mcp",status="200"}'
+        in httpx.get(url.replace("/mcp", "/metrics")).text
     )
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import pytest
 from fastapi.testclient import TestClient
+from pydantic import SecretStr
 
+from app.config import ApiKey, Settings
 from app.knowledge.freshness import Freshness, freshness
+from app.main import create_app
 from app.store.session import Store
 
 
 def test_requests_are_counted_under_their_route(client: TestClient) -> None:
     client.get("/healthz")
-    assert 'triage_requests_total{route="/healthz",status="200"} 1.0' in client.get("/metrics").text
+    assert (
+        'triage_requests_total{key="",method="GET",route="/healthz",status="200"} 1.0'
+        in client.get("/metrics").text
+    )
 
 
 def test_an_address_that_is_no_route_leaves_no_text(client: TestClient) -> None:
@@ -45,3 +51,12 @@ def test_a_scrape_reads_the_freshness_once(client: TestClient, monkeypatch: pyte
         monkeypatch.setattr(f"{module}.freshness", counted)
     client.get("/metrics")
     assert asked == ["vllm-project/vllm"]
+
+
+def test_a_refusal_names_the_route_and_the_key(sqlite_store: Store) -> None:
+    keys = (ApiKey(name="bot", key=SecretStr("0123456789abcdef"), rate="1/minute"),)
+    with TestClient(create_app(Settings(rate_limit="off", api_keys=keys), sqlite_store)) as client:
+        for _ in range(2):
+            client.get("/api/v1/issues/7", headers={"X-API-Key": "0123456789abcdef"})
+        text = client.get("/metrics").text
+    assert '{key="bot",method="GET",route="/api/v1/issues/{number}",status="429"} 1.0' in text
