@@ -13,12 +13,12 @@ import typer
 from typer.core import TyperGroup
 
 from app import __version__
-from app.commands import ask, data, maintain, serve, show
+from app.commands import ask, data, maintain, run, serve, show
 from app.errors import TriageError
 from app.terminal.console import emit, say
 
 GROUPS = {
-    "Answers": (ask.diagnose, ask.report, show.digest, ask.comment, ask.extract),
+    "Answers": (ask.diagnose, run.run, run.watch, ask.report, show.digest, ask.comment, ask.extract),
     "Server": (serve.up, serve.serve, serve.mcp),
     "Data": (data.sync, data.import_, data.reextract),
     "Upkeep": (
@@ -66,7 +66,8 @@ app = typer.Typer(
 )
 for panel, commands in GROUPS.items():
     for command in commands:
-        app.command(command.__name__.rstrip("_"), rich_help_panel=panel)(command)
+        own = {"allow_interspersed_args": command is not run.run}  # what stands behind CMD is the command's
+        app.command(command.__name__.rstrip("_"), rich_help_panel=panel, context_settings=own)(command)
 
 bench_app = typer.Typer(no_args_is_help=True, help="Measure this installation over its own data.")
 bench_app.command("diagnose")(show.bench_diagnose)
@@ -87,6 +88,8 @@ def _main(
     from app.config import isolate_children
 
     del version
+    if context.invoked_subcommand in {run.run.__name__, run.watch.__name__}:
+        return  # small, at once, and with the environment as the command is to have it
     isolate_children()
     if context.invoked_subcommand != ask.diagnose.__name__:  # which logs nothing, and must start at once
         from app.terminal.events import set_up_logging

@@ -332,7 +332,7 @@ def shown_settings(settings: Settings) -> list[str]:
 def unknown_variables() -> dict[str, str | None]:
     """Variables with our prefix that no setting reads, each with the setting's that is nearest, if any is."""
     known = [*Settings.model_fields, *(f"{name}_file" for name in Settings.model_fields)]
-    unknown = sorted(name for name in _given() if name not in known)
+    unknown = sorted(name for name in _given() if name not in known and name != "url")
     near = {name: next(iter(get_close_matches(name, known, n=1)), None) for name in unknown}
     return {PREFIX + name.upper(): PREFIX + found.upper() if found else None for name, found in near.items()}
 

@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 DiagnosisFormat = Literal["text", "json", "markdown"]
 TextFormat = Literal["markdown", "json"]
 VersionOption = Annotated[str | None, typer.Option(help="the vLLM version you run")]
-UrlOption = Annotated[str | None, typer.Option(help="ask this server in place of the own database")]
+UrlOption = Annotated[
+    str | None, typer.Option(envvar="TRIAGE_URL", help="ask this server in place of the own database")
+]
+ReportOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="write the bug report's draft there, if nobody reported it"),
+]
 
 CHUNK_BYTES = 64 * 1024
 
@@ -55,6 +61,7 @@ def diagnose(
     gpu: Annotated[str | None, typer.Option(help="the GPU, where the log does not say")] = None,
     model: Annotated[str | None, typer.Option(help="the model, where the log does not say")] = None,
     url: UrlOption = None,
+    report: ReportOption = None,
     _database: DatabaseOption = None,
 ) -> None:
     """A crash log in, the known issue out. Exit 0: same or likely; 3: related or unknown; 1: error."""
@@ -76,7 +83,20 @@ def diagnose(
         from app.terminal.diagnosis import print_diagnosis
 
         print_diagnosis(answer, sys.stdout)
+    if report is not None:
+        _write_draft(answer, report)
     raise typer.Exit(0 if answer.verdict in {"same", "likely"} else 3)
+
+
+def _write_draft(answer: Diagnosis, path: Path) -> None:
+    if not answer.issue_draft:
+        say("no bug report is written: the failure is reported already")
+        return
+    try:
+        path.write_text(answer.issue_draft, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    say(f"the draft of a bug report is {path}: read it before you send it")
 
 
 def comment(

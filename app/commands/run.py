@@ -1,0 +1,113 @@
+"""`triage run` and `triage watch`: output passes as it is, and a failure is answered under it.
+
+The answer comes from a process of its own, so that this one stays small and the output goes on meanwhile.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.commands.ask import ReportOption, UrlOption
+from app.config import isolate_children
+from app.errors import TriageError
+from app.terminal.console import say
+from app.terminal.passing import CHECK_S, Tail, end_alike, pass_on, run_command
+
+HANG_S = 20.0
+"""How long a command may live on after a fatal error before it is taken to hang."""
+NEAR_BYTES = 256 * 1024
+"""How far back a fatal error is looked for: a command that hangs prints little behind it."""
+ANSWER_TIMEOUT_S = 120.0
+
+OnCrash = Annotated[
+    str | None,
+    typer.Option(metavar="CMD", help="run by a shell, with the log as input and the exit code as $1"),
+]
+
+
+def run(
+    command: Annotated[
+        list[str], typer.Argument(metavar="CMD…", help="what to run, such as vllm serve MODEL")
+    ],
+    url: UrlOption = None,
+    report: ReportOption = None,
+    on_crash: OnCrash = None,
+) -> None:
+    """Run a command; if it fails or hangs, the diagnosis follows its output. Exit code: the command's."""
+    tail = Tail()
+    answer = _OneDiagnosis(tail, url, report)
+    try:
+        end = run_command(command, tail, answer.if_it_hangs)
+    except TriageError as error:
+        say(f"triage: {error.message}")
+        raise typer.Exit(error.exit_code) from None
+    if end.is_failure:
+        how = f"signal {-end.code}" if end.code < 0 else f"exit code {end.code}"
+        answer.once(f"the command ended with {how}")
+        if on_crash:
+            hook = ["/bin/sh", "-c", on_crash, "sh", str(end.code)]
+            subprocess.run(hook, input=tail.read(), stdout=sys.stderr.fileno(), check=False)
+    raise typer.Exit(end_alike(end.code))
+
+
+def watch(url: UrlOption = None, report: ReportOption = None) -> None:
+    """Pass stdin on to stdout; at its end, or where it hangs, answer on stderr. Exit code: 0."""
+    tail = Tail()
+    answer = _OneDiagnosis(tail, url, report)
+    stream = (sys.stdin.fileno(), sys.stdout.fileno(), tail, threading.Event())
+    passing = threading.Thread(target=pass_on, args=stream, daemon=True)
+    passing.start()
+    while passing.is_alive():
+        passing.join(CHECK_S)
+        answer.if_it_hangs()
+    answer.once("the stream has ended")
+
+
+class _OneDiagnosis:
+    """The diagnosis of what passed, given once."""
+
+    def __init__(self, tail: Tail, url: str | None, report: Path | None) -> None:
+        self._tail = tail
+        given = {"--url": url, "--report": str(report) if report else None}
+        self._options = [part for name, value in given.items() if value for part in (name, value)]
+        self._seen = 0
+        self._fatal_at: float | None = None
+        self._is_given = False
+
+    def if_it_hangs(self) -> None:
+        """Answer if a fatal error has stood in the output for `HANG_S`."""
+        from app.extract.rules.rules import load_rules
+
+        if self._fatal_at is None and self._seen != self._tail.total:
+            self._seen = self._tail.total
+            near = self._tail.read(NEAR_BYTES).decode("utf-8", errors="replace")
+            ends = (rule for rule in load_rules("course") if rule["role"] == "end")
+            if any(rule.pattern.search(near) for rule in ends):
+                self._fatal_at = time.monotonic()
+        if self._fatal_at is not None and time.monotonic() - self._fatal_at >= HANG_S:
+            self.once("a fatal error, and no end")
+
+    def once(self, why: str) -> None:
+        """Answer, unless that was done; what goes wrong is told by the process that answers."""
+        if self._is_given or not self._tail.total:
+            return
+        self._is_given = True
+        say(f"\ntriage: {why}; looking for the cause")
+        _ask(self._tail.read(), self._options)
+
+
+def _ask(log: bytes, options: Sequence[str]) -> None:
+    isolate_children()
+    command = [sys.executable, "-m", "app.cli", "diagnose", "-", "--format", "text", *options]
+    try:
+        subprocess.run(command, input=log, stdout=sys.stderr.fileno(), timeout=ANSWER_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        say(f"triage: no answer within {ANSWER_TIMEOUT_S:.0f} s")
