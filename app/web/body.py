@@ -85,6 +85,11 @@ async def read_json_or_text(request: Request) -> RawBody:
     return await _read(request, (JSON_TYPE, TEXT_TYPE), f"Send the log as {JSON_TYPE} or {TEXT_TYPE}.")
 
 
+async def read_bare(request: Request) -> RawBody:
+    """A bare log, as whatever it is sent: curl says that it sends a form."""
+    return await _read(request, (TEXT_TYPE,), "", media_type=TEXT_TYPE)
+
+
 async def read_form(request: Request) -> RawBody:
     """The body of a page's form."""
     return await _read(request, (MULTIPART_TYPE, FORM_TYPE), "Send the log with the form.")
@@ -138,15 +143,17 @@ def validated(model: type[Model], fields: Fields, *, strict: bool = True) -> Mod
         raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
 
 
-async def _read(request: Request, accepted: tuple[str, ...], way_out: str) -> RawBody:
-    """Read the body, up to the limit of its kind.
+async def _read(
+    request: Request, accepted: tuple[str, ...], way_out: str, *, media_type: str | None = None
+) -> RawBody:
+    """Read the body, up to the limit of its kind; `media_type` in place of what the request says.
 
     Raises:
         NotTextError: another media type than the accepted ones, or a compressed body.
         TooLargeError: more bytes than a log of 10 MiB can take; raised before the rest is read.
         MalformedError: a broken multipart form.
     """
-    media_type = media_type_of(request)
+    media_type = media_type or media_type_of(request)
     if media_type not in accepted:
         raise NotTextError(f"This content type is not read here. {way_out}")
     encoding = request.headers.get("content-encoding", "identity").strip().lower()

@@ -59,7 +59,7 @@ class Reply:
             cursor_at: for a list: the cursor after so many items of this page.
         """
         headers = VARY if markdown else None
-        if markdown and wants_markdown(self.accept):
+        if markdown and wants(self.accept, MARKDOWN_TYPE):
             return markdown_answer(markdown(), self.max_chars)
         if self.max_chars is None:
             return Response(found.model_dump_json(), media_type=JSON_TYPE, headers=headers)
@@ -101,9 +101,9 @@ def markdown_answer(text: str, max_chars: int | None) -> Response:
     return PlainTextResponse(cut, media_type=MARKDOWN_TYPE, headers=VARY)
 
 
-def wants_markdown(accept: str) -> bool:
-    """Whether an Accept header names text/markdown, and no JSON or HTML above it."""
-    if MARKDOWN_TYPE not in accept.lower():
+def wants(accept: str, media_type: str) -> bool:
+    """Whether an Accept header names this media type, and no JSON or HTML above it."""
+    if media_type not in accept.lower():
         return False
     weights: dict[str, float] = {}
     for item in accept.lower().split(",")[:20]:
@@ -113,6 +113,6 @@ def wants_markdown(accept: str) -> bool:
             weights[name] = float(weight)
         except ValueError:
             weights[name] = 0.0
-    markdown = weights.get(MARKDOWN_TYPE, 0.0)
+    wanted = weights.get(media_type, 0.0)
     others = max(weights.get(JSON_TYPE, 0.0), weights.get("text/html", 0.0))
-    return markdown > 0 and markdown >= others
+    return wanted > 0 and wanted >= others

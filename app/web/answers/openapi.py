@@ -24,6 +24,7 @@ from app.knowledge.digest.digest import Digest, digest_markdown
 from app.knowledge.issue.markdown import issue_markdown, report_markdown
 from app.knowledge.issue.report import Report
 from app.knowledge.issue.view import IssueAnswer
+from app.terminal.diagnosis import short_text
 from app.web.answers.budget import ORDERS, fit
 from app.web.answers.problems import PROBLEM_TYPE, PROBLEMS
 from app.web.answers.schemas import DiagnoseRequest, Problem
@@ -32,6 +33,7 @@ Object = dict[str, Any]
 
 JSON = "application/json"
 MARKDOWN = "text/markdown"
+TEXT = "text/plain"
 _FOLDER = Path(__file__).parent / "examples"
 
 EXAMPLE_LOG = (_FOLDER / "log.txt").read_text(encoding="utf-8")
@@ -50,9 +52,9 @@ def problems(*statuses: int) -> dict[int | str, Object]:
     return {status: _problem(status) for status in statuses}
 
 
-def markdown_too() -> dict[int | str, Object]:
-    """The `responses` of a route that also answers as Markdown."""
-    return {200: {"content": {MARKDOWN: {"schema": {"type": "string"}}}}}
+def markdown_too(*more: str) -> dict[int | str, Object]:
+    """The `responses` of a route that also answers as Markdown, and as these types of text."""
+    return {200: {"content": {kind: {"schema": {"type": "string"}} for kind in (MARKDOWN, *more)}}}
 
 
 def json_body(schema: Object) -> Object:
@@ -136,6 +138,10 @@ def _add_answer(content: Object, *, may_be_short: bool) -> None:
         }
     if MARKDOWN in content:
         content[MARKDOWN]["examples"] = {"whole": {"value": markdown_example(name)}}
+    if TEXT in content:
+        content[TEXT]["examples"] = {
+            "whole": {"value": short_text(Diagnosis.model_validate(value), colours=False)}
+        }
 
 
 def request_examples() -> dict[str, dict[str, Any]]:

@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 
 from app.errors import SchemaError, StoreError, TriageError
@@ -140,4 +140,6 @@ def answer_problem(
         return JSONResponse(
             problem.model_dump(exclude_none=True), status, headers=headers, media_type=PROBLEM_TYPE
         )
+    if request.method == "POST" and request.url.path == "/":  # from a terminal
+        return PlainTextResponse(f"{title}: {detail}\n", status, headers=headers)
     return render_page("error.html", status=status, headers=headers, title=title, detail=detail)

@@ -21,7 +21,7 @@ from app.knowledge.digest.digest import Digest, archive, digest_markdown, make_d
 from app.knowledge.digest.feed import FeedEntry, feed_entries
 from app.knowledge.digest.week import newest_whole_week
 from app.knowledge.iso_week import WEEK_PATTERN, IsoWeek
-from app.web.answers.negotiate import VARY, ReplyDep, markdown_answer, wants_markdown
+from app.web.answers.negotiate import MARKDOWN_TYPE, VARY, ReplyDep, markdown_answer, wants
 from app.web.answers.openapi import api_router, markdown_too, problems
 from app.web.answers.parameters import ChosenRepo
 from app.web.deps import Services, ServicesDep
@@ -91,7 +91,7 @@ def email_page(services: ServicesDep, week: PageWeek, repo: ChosenRepo) -> HTMLR
 def digest_page(request: Request, services: ServicesDep, week: PageWeek, repo: ChosenRepo) -> Response:
     """The digest of a week. With `Accept: text/markdown` it is Markdown."""
     digest = _digest(services, week, repo)
-    if wants_markdown(request.headers.get("accept", "")):
+    if wants(request.headers.get("accept", ""), MARKDOWN_TYPE):
         return markdown_answer(digest_markdown(digest), None)
     path = f"/digest/{digest.week}"
     return render_repo_page("digest.html", services, repo, path=path, headers=VARY, digest=digest)

@@ -12,7 +12,7 @@ from app.knowledge.issue.markdown import issue_markdown
 from app.knowledge.issue.relations import EdgeKind, Graph, GraphEdge, likeness_of, related
 from app.knowledge.issue.report import main_unknowns
 from app.knowledge.issue.view import IssueAnswer, IssuePageData, load_issue_page, view_issue
-from app.web.answers.negotiate import VARY, ReplyDep, markdown_answer, wants_markdown
+from app.web.answers.negotiate import MARKDOWN_TYPE, VARY, ReplyDep, markdown_answer, wants
 from app.web.answers.openapi import api_router, markdown_too, problems
 from app.web.answers.parameters import Number, Repo, Version, issue_routes
 from app.web.answers.schemas import NUMBER_MAX, IssueDocument, RelatedList, issue_document
@@ -109,7 +109,7 @@ def issue_page(
 ) -> Response:
     """The page of one issue."""
     try:
-        if wants_markdown(request.headers.get("accept", "")):
+        if wants(request.headers.get("accept", ""), MARKDOWN_TYPE):
             return markdown_answer(issue_markdown(_view(services, repo, number, vllm_version)), None)
         seen = load_issue_page(
             services.store,

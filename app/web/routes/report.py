@@ -28,7 +28,7 @@ from app.knowledge.issue.markdown import report_markdown
 from app.knowledge.issue.report import Report, make_report
 from app.knowledge.issue.view import view_issue
 from app.store.session import Store
-from app.web.answers.negotiate import ReplyDep, markdown_answer, wants_markdown
+from app.web.answers.negotiate import MARKDOWN_TYPE, ReplyDep, markdown_answer, wants
 from app.web.answers.openapi import api_router, markdown_too, problems
 from app.web.answers.parameters import Number, Repo, Version, issue_routes
 from app.web.body import read_limited
@@ -122,7 +122,7 @@ def report_page(
         return _page(services, url, status=error.status, fault=error.message)
     except NotFoundError:
         return _page(services, url, status=404, fault=f"#{asked.number} is not stored.", wanted=asked)
-    if wants_markdown(reply.accept):
+    if wants(reply.accept, MARKDOWN_TYPE):
         return markdown_answer(report_markdown(report), reply.max_chars)
     return _page(services, url, report=report)
 

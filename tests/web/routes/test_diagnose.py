@@ -22,7 +22,7 @@ from app.knowledge.diagnosis import kept_logs
 from app.main import create_app
 from app.store.people.kept_logs import sum_kept_logs
 from app.store.session import Store
-from app.web.answers.negotiate import wants_markdown
+from app.web.answers.negotiate import MARKDOWN_TYPE, wants
 from tests.rows import over_rows
 from tests.web.conftest import REPO, SAME, Room
 
@@ -98,7 +98,7 @@ def test_markdown_is_given_to_who_accepts_it(client: TestClient) -> None:
     ],
 )
 def test_the_accept_header_is_weighed(accept: str, wanted: bool) -> None:
-    assert wants_markdown(accept) is wanted
+    assert wants(accept, MARKDOWN_TYPE) is wanted
 
 
 @over_rows(
@@ -452,3 +452,29 @@ def test_a_sign_that_no_address_has_is_no_fault(client: TestClient, engine: str)
 
     assert [client.get(address).status_code for address in addresses] == [404, 404]
     assert client.post(addresses[1]).status_code == 404
+
+
+def test_curl_at_the_first_page_gets_text_for_a_terminal(client: TestClient) -> None:
+    form = {"content-type": "application/x-www-form-urlencoded"}  # as curl says of --data-binary
+    plain = client.post("/", content=LOG, headers=form)
+    coloured = client.post("/?color&vllm_version=0.9.1", content=LOG, headers=form).text
+
+    assert (plain.status_code, plain.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+    assert plain.text.startswith("SAME FAILURE 97%")
+    assert "\x1b" not in plain.text
+    assert len(plain.text.splitlines()) <= 40
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain.text != coloured
+
+
+def test_text_is_chosen_at_the_json_route_too(client: TestClient) -> None:
+    accept = {"accept": "text/plain", "content-type": "text/plain"}
+    answer = client.post("/api/v1/diagnose", content=LOG, headers=accept)
+
+    assert answer.text.startswith("SAME FAILURE 97%")
+    assert answer.headers["vary"].startswith("Accept")
+
+
+def test_a_fault_of_curl_is_one_line(client: TestClient) -> None:
+    answer = client.post("/", content="  ")
+
+    assert (answer.status_code, answer.text.count("\n")) == (422, 1)
