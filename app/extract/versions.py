@@ -17,6 +17,7 @@ from app.extract.facts import Regression
 
 __all__ = [
     "Version",
+    "can_be_version",
     "is_before",
     "is_same",
     "last_failing",
@@ -43,6 +44,17 @@ def ordered(text: str | None) -> Version | None:
         return None
     is_placeholder = not any(version.release) or (version.release == (0, 1) and version.is_devrelease)
     return None if is_placeholder else version
+
+
+def can_be_version(text: str) -> bool:
+    """Whether a text is a version, ordered or not, a commit, or a name of the newest build."""
+    plain = plain_version(text)
+    if _COMMIT.fullmatch(plain) or plain in {"main", "nightly", "latest"}:
+        return True
+    try:
+        return bool(Version(plain))
+    except InvalidVersion:
+        return False
 
 
 def is_same(one: str | None, other: str | None) -> bool:

@@ -11,8 +11,8 @@ from pydantic import Field
 from app.extract.facts import Frozen
 from app.store.engine.sync_lock import sync_holder
 from app.store.github.counts import count_issues
-from app.store.github.issues import find_repository
-from app.store.github.releases import newest_release
+from app.store.github.issues import find_repository, repository_names
+from app.store.github.releases import newest_release, tags_of
 from app.store.github.sync_state import cursors_of, fresh_as_of, last_run_of, last_runs
 from app.store.records import SyncRunRecord
 from app.store.session import Store
@@ -65,6 +65,20 @@ def freshness(store: Store, repo: str) -> Freshness:
         and RunView.based_on(run, was_cut_short=run.outcome != "complete" and run.fault is not None),
         cursors={name: CursorView(position=at, moved_at=moved) for name, (at, moved) in cursors.items()},
     )
+
+
+def stored_repositories(store: Store) -> tuple[str, ...]:
+    """The names of all repositories of which something is stored."""
+    with store.reading() as session:
+        return repository_names(session)
+
+
+def release_names(store: Store, repo: str) -> tuple[str, ...]:
+    """A repository's releases, without their leading v."""
+    with store.reading() as session:
+        repo_id = find_repository(session, repo)
+        tags = tags_of(session, repo_id) if repo_id is not None else ()
+        return tuple(sorted(tag.removeprefix("v") for tag in tags))
 
 
 class StoredCounts(Frozen):

@@ -96,6 +96,13 @@ FACETS = {
     "backend": "Backend",
     "vllm_version": "vLLM version",
 }
+SORTS = {
+    "newest": "newest first",
+    "updated": "last changed",
+    "comments": "most comments",
+    "reactions": "most reactions",
+    "relevance": "by relevance",
+}
 FLAGS = {
     ("has_workaround", "true"): "has a remedy",
     ("has_workaround", "false"): "no remedy",

@@ -30,19 +30,22 @@ from app.match.search.word_search import search_words
 from app.store.derived.facts import (
     REGRESSION_FIELDS,
     Listed,
+    OrderColumn,
     ReadingColumn,
     column_values_of,
     field_values_of,
     find_estimated_dates,
     listed_states,
+    numbers_by,
     numbers_labelled,
+    numbers_updated,
 )
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.github.issues import find_heads, find_repository
 from app.store.session import Store
 
 IssueState = Literal["open", "closed"]
-Sort = Literal["newest", "relevance"]
+Sort = Literal["newest", "relevance", "updated", "comments", "reactions"]
 FacetName = Literal[
     "gpu",
     "arch",
@@ -56,6 +59,11 @@ FacetName = Literal[
     "has_regression",
 ]
 FACET_VALUES = 12
+_COLUMNS: dict[str, OrderColumn] = {
+    "updated": "updated_at",
+    "comments": "comments",
+    "reactions": "reactions",
+}
 ERROR_CHARS = 160
 YES = "true"
 
@@ -110,8 +118,13 @@ class IssueQuery(Frozen):
     since: Annotated[
         datetime | None, BeforeValidator(_no_seconds), or_blank(datetime | date), AfterValidator(_utc)
     ] = Field(None, description="opened at or after this day or time")
+    updated_since: Annotated[
+        datetime | None, BeforeValidator(_no_seconds), or_blank(datetime | date), AfterValidator(_utc)
+    ] = Field(None, description="changed on GitHub at or after this day or time")
     sort: Annotated[Sort | None, or_blank(Sort)] = Field(
-        None, description="by relevance where there are words, else the newest first"
+        None,
+        description="by relevance where there are words, else the newest first; `updated`, `comments` and "
+        "`reactions`: the latest change, the most of them first",
     )
 
 
@@ -196,6 +209,8 @@ def browse(
             known.values(*_GPUS, *_MODELS, *_VERSIONS, *_BACKENDS, *REGRESSION_FIELDS)
         scores, ignored = _by_words(session, repo_id, query.q)
         base = {number for number, _ in known.states()}
+        if query.updated_since is not None:
+            base &= numbers_updated(session, repo_id, query.updated_since)
         if query.label is not None:
             base &= numbers_labelled(session, repo_id, query.label)
         if scores is not None:
@@ -205,6 +220,9 @@ def browse(
         ranked = sorted(base.intersection(*chosen.values()), reverse=True)
         if sort == "relevance" and scores:
             ranked.sort(key=lambda number: -scores.get(number, 0.0))
+        elif sort in {"updated", "comments", "reactions"}:
+            places = {number: at for at, number in enumerate(numbers_by(session, repo_id, _COLUMNS[sort]))}
+            ranked.sort(key=lambda number: places.get(number, len(places)))
         start = _start(ranked, after, sort)
         part = ranked[start : start + limit]
         previous = ranked[start - limit - 1] if start > limit else 0

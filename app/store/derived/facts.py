@@ -25,6 +25,8 @@ ReadingColumn = Literal["failure_kind", "error_type", "has_remedy"]
 ColumnValue = tuple[str, int]
 """A column's value of an issue as a whole, and its number."""
 
+OrderColumn = Literal["updated_at", "comments", "reactions"]
+
 _LISTED = "repo_id = :repo_id AND NOT is_pull_request AND gone_at IS NULL"
 
 
@@ -34,6 +36,19 @@ def listed_states(session: Session, repo_id: int, *, since: datetime | None = No
     if since is None:
         return sql_rows(session, query, repo_id=repo_id)
     return sql_rows(session, f"{query} AND created_at >= :since", repo_id=repo_id, since=since)
+
+
+def numbers_updated(session: Session, repo_id: int, since: datetime) -> set[int]:
+    """The issues that changed at or after a time."""
+    query = f"SELECT number FROM issue WHERE {_LISTED} AND updated_at >= :since"  # noqa: S608
+    return {number for (number,) in sql_rows(session, query, repo_id=repo_id, since=since)}
+
+
+def numbers_by(session: Session, repo_id: int, column: OrderColumn) -> list[int]:
+    """All issues, those with the most or the latest first."""
+    query = f"SELECT number FROM issue WHERE {_LISTED} AND {column} IS NOT NULL"  # noqa: S608
+    rows = sql_rows(session, f"{query} ORDER BY {column} DESC, number DESC", repo_id=repo_id)
+    return [number for (number,) in rows]
 
 
 def numbers_labelled(session: Session, repo_id: int, label: str) -> set[int]:

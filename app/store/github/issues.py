@@ -61,6 +61,11 @@ def find_repository(session: Session, full_name: str) -> int | None:
     return session.connection().execute(_REPOSITORY, {"full_name": full_name}).scalar()
 
 
+def repository_names(session: Session) -> tuple[str, ...]:
+    """All repositories of which something is stored."""
+    return tuple(session.connection().execute(select(REPOSITORY.c.full_name)).scalars())
+
+
 def save_issues(
     session: Session, repo_id: int, records: Iterable[IssueRecord], *, seen_at: datetime | None = None
 ) -> list[int]:

@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import Depends, Query
 from fastapi.responses import PlainTextResponse, Response
 from pydantic import BaseModel
+from starlette.datastructures import URL
 from starlette.requests import Request
 
 from app.knowledge.text.quoting import cut_markdown
@@ -38,10 +39,12 @@ class Reply:
         accept: the request's header, which chooses between JSON and Markdown.
         max_chars: the budget; None for the whole answer.
         cursor: where a list goes on.
+        url: what was asked for, which the `Link` to a list's next part repeats.
     """
 
     accept: str
     max_chars: int | None
+    url: URL
     cursor: str | None = None
 
     def __call__(
@@ -58,14 +61,19 @@ class Reply:
             markdown: writes the Markdown twin; None where there is none.
             cursor_at: for a list: the cursor after so many items of this page.
         """
-        headers = VARY if markdown else None
+        headers = VARY if markdown else {}
         if markdown and wants(self.accept, MARKDOWN_TYPE):
             return markdown_answer(markdown(), self.max_chars)
         if self.max_chars is None:
-            return Response(found.model_dump_json(), media_type=JSON_TYPE, headers=headers)
-        order = ORDERS[type(found).__name__]
-        cut = fit(found.model_dump(mode="json"), order, self.max_chars, cursor_at=cursor_at)
-        return Response(dumps(cut), media_type=JSON_TYPE, headers=headers)
+            text, cursor = found.model_dump_json(), getattr(found, "next_cursor", None)
+        else:
+            order = ORDERS[type(found).__name__]
+            cut = fit(found.model_dump(mode="json"), order, self.max_chars, cursor_at=cursor_at)
+            text, cursor = dumps(cut), cut.get("next_cursor")
+        if cursor:
+            following = self.url.include_query_params(cursor=cursor)
+            headers = {**headers, "Link": f'<{following.path}?{following.query}>; rel="next"'}
+        return Response(text, media_type=JSON_TYPE, headers=headers)
 
     def part(
         self, shape: type[BaseModel], kind: str, limit: int, question: Callable[[int], BaseModel]
@@ -84,11 +92,11 @@ class Reply:
 
 
 async def _reply(request: Request, max_chars: MaxChars = None) -> Reply:
-    return Reply(request.headers.get("accept", ""), max_chars)
+    return Reply(request.headers.get("accept", ""), max_chars, request.url)
 
 
 async def _list_reply(request: Request, cursor: CursorText = None, max_chars: MaxChars = None) -> Reply:
-    return Reply(request.headers.get("accept", ""), max_chars, cursor)
+    return Reply(request.headers.get("accept", ""), max_chars, request.url, cursor)
 
 
 ReplyDep = Annotated[Reply, Depends(_reply)]

@@ -11,11 +11,12 @@ operation id), `answers/<Schema>.json` (an object of that schema) and `log.txt`.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 
 from app.extract.facts import Facts
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
@@ -26,6 +27,7 @@ from app.knowledge.issue.report import Report
 from app.knowledge.issue.view import IssueAnswer
 from app.terminal.diagnosis import short_text
 from app.web.answers.budget import ORDERS, fit
+from app.web.answers.parameters import check_query
 from app.web.answers.problems import PROBLEM_TYPE, PROBLEMS
 from app.web.answers.schemas import DiagnoseRequest, Problem
 
@@ -42,9 +44,10 @@ _SHORT_CHARS = 600
 """The budget of the shortened examples."""
 
 
-def api_router(tag: str, **options: Any) -> APIRouter:
+def api_router(tag: str, dependencies: Sequence[Any] = (), **options: Any) -> APIRouter:
     """A router of a subject; each of its JSON routes may find a parameter at fault, or no database."""
-    return APIRouter(tags=[tag], responses=problems(422, 503), **options)
+    checks = [*dependencies, Depends(check_query)]
+    return APIRouter(tags=[tag], responses=problems(422, 503), dependencies=checks, **options)
 
 
 def problems(*statuses: int) -> dict[int | str, Object]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Path, Query, Request
-from pydantic import AfterValidator, Field
+from fastapi.exceptions import RequestValidationError
+from pydantic import AfterValidator, BaseModel, Field
 
 from app.config import REPO_NAME
 from app.errors import InputError
+from app.knowledge.freshness import stored_repositories
 from app.web.answers.schemas import NUMBER_MAX, none_if_blank
-from app.web.deps import ServicesDep
+from app.web.deps import Services, ServicesDep
 
 Number = Annotated[int, Path(ge=1, le=NUMBER_MAX)]
 Version = Annotated[
@@ -26,7 +30,50 @@ RepoQuery = Annotated[RepoName, Query(description="owner/name; the default repos
 
 
 async def _chosen_repo(services: ServicesDep, repo: RepoQuery = None) -> str:
-    return repo or services.default_repo
+    return known_repo(services, repo)
+
+
+def known_repo(services: Services, repo: str | None) -> str:
+    """The repository that is asked for, or the default one.
+
+    Raises:
+        RequestValidationError: nothing is known of it here.
+    """
+    known = (*services.settings.repo, *services.cached(stored_repositories))
+    if repo is None or repo in known:
+        return repo or services.default_repo
+    raise unknown_name("repo", "is not known here", repo, known)
+
+
+def unknown_name(field: str, fault: str, given: str, known: Sequence[str]) -> RequestValidationError:
+    """The refusal of a name, with the nearest that there is; what was given is not repeated."""
+    near = get_close_matches(given[:200], known, n=1)
+    said = f"{fault}; did you mean {near[0]}?" if near else f"{fault}; there are {', '.join(known[:20])}"
+    return RequestValidationError([{"loc": ("query", field), "msg": said, "type": "unknown"}])
+
+
+async def check_query(request: Request) -> None:
+    """Refuse a parameter that a JSON route does not have: what it was to narrow would be answered whole.
+
+    Raises:
+        RequestValidationError: there is one; the nearest that the route has is named.
+    """
+    if not request.url.path.startswith("/api/v1"):
+        return
+    known = sorted(_query_names(request.scope["route"].dependant))
+    for name in request.query_params:
+        if name not in known:
+            shown = name if _PLAIN_NAME.fullmatch(name) else "a parameter"
+            raise unknown_name(shown, "is no parameter of this route", name, known)
+
+
+def _query_names(dependant: Any) -> Iterator[str]:
+    for field in dependant.query_params:
+        shape = field.field_info.annotation
+        is_model = isinstance(shape, type) and issubclass(shape, BaseModel)
+        yield from shape.model_fields if is_model else (field.alias,)
+    for inner in dependant.dependencies:
+        yield from _query_names(inner)
 
 
 ChosenRepo = Annotated[str, Depends(_chosen_repo)]
@@ -100,6 +147,7 @@ CursorText = Annotated[
 
 _ANY_REPO = " (any stored repository)"
 _NUMBER_DIGITS = 18
+_PLAIN_NAME = re.compile(r"[A-Za-z_-]{1,40}")
 
 
 def write_cursor(kind: str, place: int) -> str:

@@ -97,12 +97,17 @@ def _methods(routes: Iterable[Any], path: str) -> set[str]:
 
 def routes_at(routes: Iterable[Any], path: str) -> Iterator[Any]:
     """All routes that an address belongs to, whatever their methods."""
+    return (route for route in all_routes(routes) if route.path_regex.match(path))
+
+
+def all_routes(routes: Iterable[Any]) -> Iterator[Any]:
+    """The routes of an application, those of its routers too."""
     for route in routes:
         router = getattr(route, "original_router", None)
-        if router is not None:
-            yield from routes_at(router.routes, path)
-        elif route.path_regex.match(path):
+        if router is None:
             yield route
+        else:
+            yield from all_routes(router.routes)
 
 
 def _on_unexpected(request: Request, _error: Exception) -> Response:

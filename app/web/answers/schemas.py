@@ -102,6 +102,16 @@ class Alive(BaseModel):
     version: str
 
 
+class ApiIndex(BaseModel):
+    """The routes of the API, and where they are described."""
+
+    version: str = Field(description="of the program")
+    openapi: str = "/openapi.json"
+    docs: str = "/docs"
+    guide: str = "/guide"
+    routes: dict[str, str] = Field(description="by operation id the method and the address")
+
+
 class Ready(BaseModel):
     """The database answers and its schema is the one of this program."""
 

@@ -17,6 +17,7 @@ from fastapi import Path, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from app import __version__
+from app.errors import NotFoundError
 from app.knowledge.digest.digest import Digest, archive, digest_markdown, make_digest
 from app.knowledge.digest.feed import FeedEntry, feed_entries
 from app.knowledge.digest.week import newest_whole_week
@@ -40,6 +41,27 @@ WeekPath = Annotated[str, Path(pattern=WEEK_PATTERN, description="an ISO week in
 
 
 @router.get(
+    "/api/v1/digest",
+    operation_id="get_newest_digest",
+    summary="The digest of the newest week that is stored to its end",
+    response_model=Digest,
+    responses=problems(404) | markdown_too(),
+)
+@router.get("/api/v1/digest/latest", include_in_schema=False)
+def get_newest_digest(reply: ReplyDep, services: ServicesDep, repo: ChosenRepo) -> Response:
+    """What `/api/v1/digest/{week}` answers, without the need to know which week it is.
+
+    Raises:
+        NotFoundError: no dated issue is stored.
+    """
+    week = services.cached(newest_whole_week, repo)
+    if week is None:
+        raise NotFoundError("No week is stored to its end yet: a sync brings dated issues.")
+    digest = services.cached(make_digest, repo, week)
+    return reply(digest, markdown=lambda: digest_markdown(digest))
+
+
+@router.get(
     "/api/v1/digest/{week}",
     operation_id="get_digest",
     summary="What broke, what got fixed and what to do in a week",
@@ -57,6 +79,7 @@ def get_digest(reply: ReplyDep, services: ServicesDep, repo: ChosenRepo, week: W
     return reply(digest, markdown=lambda: digest_markdown(digest))
 
 
+@router.get("/digest/latest", include_in_schema=False)
 @router.get("/digest", include_in_schema=False)
 def newest(services: ServicesDep, repo: ChosenRepo) -> Response:
     """To the newest week that is stored to its end; to the list of weeks where none is."""

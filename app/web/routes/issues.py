@@ -23,10 +23,10 @@ from app.knowledge.issue.browse import (
     browse,
     or_blank,
 )
-from app.knowledge.labels import FACETS, FAILURES, FLAGS, label
+from app.knowledge.labels import FACETS, FAILURES, FLAGS, SORTS, label
 from app.web.answers.negotiate import ReplyDep
 from app.web.answers.openapi import api_router
-from app.web.answers.parameters import RepoName, read_cursor, write_cursor
+from app.web.answers.parameters import RepoName, known_repo, read_cursor, write_cursor
 from app.web.deps import Services, ServicesDep
 from app.web.views.render import render_repo_page
 
@@ -96,7 +96,7 @@ def list_issues(
     With `q` those that hold all its telling words, by relevance, else the newest first. With `facets=true`
     the most frequent values of each filter are counted beside all other filters.
     """
-    page = _ask(services, asked, limit=asked.limit, facets=asked.facets)
+    page = _ask(services, known_repo(services, asked.repo), asked, limit=asked.limit, facets=asked.facets)
     found = IssueList(
         items=page.items,
         total=page.total,
@@ -114,7 +114,7 @@ def list_issues(
 def issues_page(services: ServicesDep, asked: Annotated[IssueFilters, Query()]) -> HTMLResponse:
     """The list with the filters in force, each to be taken off, and facets that lead on."""
     repo = asked.repo or services.default_repo
-    page = _ask(services, asked, limit=PAGE_ISSUES, facets=True)
+    page = _ask(services, repo, asked, limit=PAGE_ISSUES, facets=True)
     addresses = Addresses(asked)
     return render_repo_page(
         "issues.html",
@@ -126,15 +126,16 @@ def issues_page(services: ServicesDep, asked: Annotated[IssueFilters, Query()]) 
         page=page,
         tokens=addresses.tokens(),
         facet_titles=FACETS,
+        sorts=SORTS,
         addresses=addresses,
         json_address=f"/api/v1{addresses.without()}",
     )
 
 
-def _ask(services: Services, asked: IssueFilters, *, limit: int, facets: bool) -> IssuePage:
+def _ask(services: Services, repo: str, asked: IssueFilters, *, limit: int, facets: bool) -> IssuePage:
     return services.cached(
         browse,
-        asked.repo or services.default_repo,
+        repo,
         asked.query(),
         after=read_cursor(_KIND, asked.cursor),
         limit=limit,
@@ -205,5 +206,10 @@ def _word(name: str, value: str) -> str:
     """A filter's value as the page shows it."""
     if name == "kind":
         return label(value, FAILURES)
-    formats = {"q": f"“{value}”", "since": f"since {value[:10]}", "label": f"label {value}"}
+    formats = {
+        "q": f"“{value}”",
+        "since": f"since {value[:10]}",
+        "updated_since": f"changed since {value[:10]}",
+        "label": f"label {value}",
+    }
     return formats.get(name) or FLAGS.get((name, value), value)

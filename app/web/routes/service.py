@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse
 
 from app import __version__
@@ -18,7 +18,9 @@ from app.paths import static_dir
 from app.store.engine.sync_lock import sync_holder
 from app.store.schema import check_current
 from app.web.answers.openapi import problems
-from app.web.answers.schemas import Alive, Ready
+from app.web.answers.parameters import check_query
+from app.web.answers.problems import all_routes
+from app.web.answers.schemas import Alive, ApiIndex, Ready
 from app.web.deps import ServicesDep
 from app.web.headers import SECURITY_HEADERS
 from app.web.views.render import base_address, render_page, render_text
@@ -76,6 +78,23 @@ def readyz(services: ServicesDep) -> Ready:
         is_syncing=sync_holder(services.store.engine) is not None,
         repositories=found,
     )
+
+
+@router.get(
+    "/api/v1",
+    operation_id="index",
+    summary="All routes of the API",
+    responses=problems(422, 503),
+    dependencies=[Depends(check_query)],
+)
+def index(request: Request) -> ApiIndex:
+    """Where everything is, for whoever has nothing but the address."""
+    routes = {
+        route.operation_id: f"{min(route.methods)} {route.path}"
+        for route in all_routes(request.app.routes)
+        if getattr(route, "operation_id", None) and route.path.startswith("/api/v1/")
+    }
+    return ApiIndex(version=__version__, routes=routes)
 
 
 @router.get("/robots.txt", include_in_schema=False)

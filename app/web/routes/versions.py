@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import Path, Query
 from fastapi.responses import HTMLResponse, Response
 from pydantic import AfterValidator
 
-from app.extract.versions import ordered
+from app.extract.versions import can_be_version, ordered
+from app.knowledge.freshness import release_names
 from app.knowledge.version.regressions import (
     KnownPage,
     RegressionPage,
@@ -18,9 +19,9 @@ from app.knowledge.version.regressions import (
 )
 from app.web.answers.negotiate import ListReplyDep
 from app.web.answers.openapi import api_router
-from app.web.answers.parameters import ChosenRepo
+from app.web.answers.parameters import ChosenRepo, unknown_name
 from app.web.answers.schemas import none_if_blank
-from app.web.deps import ServicesDep
+from app.web.deps import Services, ServicesDep
 from app.web.views.render import render_repo_page
 
 PAGE_REGRESSIONS = 30
@@ -37,6 +38,21 @@ VersionQuery = Annotated[
 ]
 PageVersion = Annotated[str | None, Query(max_length=100), AfterValidator(none_if_blank)]
 Limit = Annotated[int, Query(ge=1, le=200)]
+
+
+Asked = TypeVar("Asked", str, str | None)
+
+
+def known_version(services: Services, repo: str, version: Asked) -> Asked:
+    """The version that is asked for.
+
+    Raises:
+        RequestValidationError: it is neither a version nor a commit; the nearest release is named.
+    """
+    if version is not None and not can_be_version(version):
+        releases = services.cached(release_names, repo)
+        raise unknown_name("version", "is no version such as 0.19.0, and no commit", version, releases)
+    return version
 
 
 class RegressionList(RegressionPage):
@@ -65,6 +81,7 @@ def get_regressions(
     Without a version the newest first; with one those that began in it, then by their place. A
     `culprit_guesses` entry is a guess: nobody said so.
     """
+    version = known_version(services, repo, version)
     return reply.part(
         RegressionList,
         "regressions",
@@ -92,11 +109,19 @@ def get_known_issues(
     Those reported to fail in the version come first, then those that fail since an earlier one, each part
     by the number of reports. An empty list is no proof that nothing fails.
     """
+    version = known_version(services, repo, version)
     return reply.part(
         KnownIssueList,
         "known-issues",
         limit,
-        lambda after: services.cached(known_issues, repo, version, closed=closed, after=after, limit=limit),
+        lambda after: services.cached(
+            known_issues,
+            repo,
+            known_version(services, repo, version),
+            closed=closed,
+            after=after,
+            limit=limit,
+        ),
     )
 
 

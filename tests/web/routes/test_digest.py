@@ -374,3 +374,10 @@ def test_a_host_name_that_is_none_is_not_repeated(settings: Settings, store: Sto
         answer = client.get("/feed.atom", headers={"host": 'x"><script>'})
 
     assert b"script" not in answer.content
+
+
+def test_the_newest_digest_needs_no_week(client: TestClient) -> None:
+    answers = [client.get(f"/api/v1/digest{tail}") for tail in ("", "/latest")]
+
+    assert [answer.status_code for answer in answers] in ([200, 200], [404, 404])
+    assert answers[0].text == answers[1].text

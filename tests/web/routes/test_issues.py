@@ -110,13 +110,38 @@ def test_the_list_has_the_shape_of_all_lists(client: TestClient) -> None:
         ({"since": "2026-04-08T09:00:00Z"}, [3, 2, 1]),
         ({"kind": "none"}, [3]),
         ({"gpu": "no such card"}, []),
-        ({"repo": "other/thing"}, []),
+        ({"updated_since": "2026-04-09"}, []),
+        ({"sort": "comments"}, [3, 2, 1]),
         ({"gpu": "", "state": "", "since": "", "has_regression": "", "cursor": ""}, [3, 2, 1]),
     ],
 )
 def test_filters(client: TestClient, query: dict[str, str], numbers: list[int]) -> None:
     assert listed(client, **query) == numbers
     assert numbers_in(shown(client, **query)[0]) == numbers
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("modle=x", "modle: is no parameter of this route; did you mean model?"),
+        ("repo=vllm-project/vlm", "repo: is not known here; did you mean vllm-project/vllm?"),
+    ],
+)
+def test_a_name_that_cannot_be_is_refused_with_the_nearest(client: TestClient, query: str, said: str) -> None:
+    answer = client.get(f"{LIST}?{query}")
+
+    assert answer.status_code == 422
+    assert said in answer.json()["detail"]
+
+
+@pytest.mark.usefixtures("three")
+def test_a_list_links_to_its_next_part(client: TestClient) -> None:
+    first = client.get(LIST, params={"limit": 2, "sort": "updated"})
+    following = re.fullmatch(r'<(.+)>; rel="next"', first.headers["link"])
+
+    assert following
+    assert [item["number"] for item in client.get(following[1]).json()["items"]] == [1]
+    assert "link" not in client.get(following[1]).headers
 
 
 @pytest.mark.usefixtures("three")

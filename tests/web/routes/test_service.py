@@ -179,3 +179,13 @@ def test_the_description_of_a_hostile_issue_stays_inside_its_attribute(
 
 def test_answers_to_logs_are_not_indexed(client: TestClient) -> None:
     assert '<meta name="robots" content="noindex">' in client.post("/diagnose", data={"log": "x"}).text
+
+
+def test_the_index_names_every_route(client: TestClient) -> None:
+    routes = set(client.get("/api/v1").json()["routes"].values())
+    described = client.get("/openapi.json").json()["paths"]
+    listed = {
+        f"{m.upper()} {path}" for path, told in described.items() for m in told if path.startswith("/api/v1/")
+    }
+
+    assert routes == listed

@@ -63,7 +63,7 @@ def numbers(answer: Any) -> list[int]:
 
 @pytest.mark.usefixtures("stored")
 @pytest.mark.parametrize(
-    "path", ["/api/v1/regressions?version=0.9.0", "/api/v1/versions/v0.9.0/known-issues?x=1"]
+    "path", ["/api/v1/regressions?version=0.9.0", "/api/v1/versions/v0.9.0/known-issues?closed=true"]
 )
 def test_both_routes_give_the_weightiest_first_page_by_page(client: TestClient, path: str) -> None:
     first = client.get(f"{path}&limit=2")
@@ -139,3 +139,13 @@ def test_an_unknown_version_says_that_nothing_is_stored_and_that_this_proves_not
     text = Page(client.get("/regressions", params={"version": HOSTILE[:40]}).text).text
 
     assert "No stored issue says that anything fails in it. That is no proof" in text
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/v1/regressions?version=banana", "/api/v1/versions/ninety/known-issues"]
+)
+def test_a_version_that_cannot_be_is_refused(client: TestClient, path: str) -> None:
+    answer = client.get(path)
+
+    assert answer.status_code == 422
+    assert "is no version such as 0.19.0" in answer.json()["detail"]
