@@ -27,6 +27,7 @@ GROUPS = {
         show.config,
         serve.migrate,
         maintain.backup,
+        maintain.publish,
         maintain.restore,
         maintain.copy,
     ),

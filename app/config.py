@@ -213,6 +213,9 @@ class Settings(BaseSettings):
     sync_every: Annotated[str | None, AfterValidator(_duration)] = Field(
         None, description="how often to sync beside serving, such as 15m; without it not at all"
     )
+    snapshot_url: str | None = Field(
+        None, description="where an empty base is filled from: what `triage publish` wrote, by http or https"
+    )
     keep_days: int = Field(30, ge=1, le=3650, description="days a kept log stays")
     log_level: LogLevel = Field("info", description="the least level that is logged")
     log_format: LogFormat = Field(

@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from app.config import Settings
 from tests.command import triage
@@ -124,3 +125,17 @@ def test_the_settings_file_names_settings_that_there_are() -> None:
 def test_the_guide_names_every_file_and_no_other() -> None:
     named = set(re.findall(r"deploy/([\w.]+)", OPERATIONS))
     assert named == {path.name for path in DEPLOY.iterdir()}
+
+
+def test_the_workflow_runs_commands_that_there_are_with_pinned_actions_and_few_rights() -> None:
+    text = (DEPLOY / "snapshot.yml").read_text(encoding="utf-8")
+    told = yaml.safe_load(text)
+    steps = told["jobs"]["publish"]["steps"]
+
+    assert told["permissions"] == {}
+    assert told["jobs"]["publish"]["permissions"] == {"contents": "write"}
+    assert all(re.search(r"@[0-9a-f]{40}$", step["uses"]) for step in steps if "uses" in step)
+    commands = re.findall(r"\btriage (restore|sync|doctor|publish)\b", text)
+    assert commands == ["restore", "sync", "doctor", "publish"]
+    for command in commands:
+        check_command(command)

@@ -135,7 +135,7 @@ def comment(
 def _diagnosis(settings: Settings, url: str | None, log: str, **question: Unpack[LogQuestion]) -> Diagnosis:
     """The answer of a server, or of the own database."""
     if url:
-        from app.remote import diagnose_remotely
+        from app.remote.diagnosis import diagnose_remotely
 
         return diagnose_remotely(url, log, **question)
     from app.knowledge.diagnosis.diagnose import diagnose as ask

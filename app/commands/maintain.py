@@ -36,17 +36,40 @@ def backup(
     say(f"{path}: {sum(rows.values()):,} rows, {size:,.0f} MiB, checked")
 
 
+def publish(
+    target: Annotated[Path, typer.Argument(metavar="DIR|FILE", help="a folder, or a name that ends in .gz")],
+    _database: DatabaseOption = None,
+) -> None:
+    """A checked snapshot for others, packed, and its manifest.json: no votes, judgements, logs, secrets."""
+    from app.extract.reader import RULES_VERSION
+    from app.store.backup.snapshot import write_snapshot
+    from app.store.session import open_store
+    from app.terminal.progress import progress
+
+    with closing(open_store(database_of(current_settings()))) as store, progress() as report:
+        manifest = write_snapshot(store, target, rules=RULES_VERSION, report=report)
+    size = manifest.size_bytes / (1 << 20)
+    say(f"{manifest.file}: {manifest.issues:,} issues, {size:,.0f} MiB, sha256 {manifest.sha256}")
+
+
 def restore(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="what `triage backup` wrote")],
+    path: Annotated[
+        str, typer.Argument(metavar="PATH|URL", help="what `triage backup` wrote, or `triage publish`")
+    ],
     force: Force = False,
     _database: DatabaseOption = None,
 ) -> None:
-    """Put a backup in the place of the base, after checking it; servers and syncs must be stopped."""
+    """Put a backup or snapshot in the base's place, after checking it; servers and syncs must be stopped."""
+    from app.remote.snapshot import restore_snapshot
     from app.store.backup.backup import restore as put_back
     from app.terminal.progress import progress
 
+    base = current_settings().database_url
     with progress() as report:
-        restored = put_back(path, current_settings().database_url, report, force=force)
+        if path.startswith(("http://", "https://")):
+            _, restored = restore_snapshot(path, base, report, force=force)
+        else:
+            restored = put_back(Path(path), base, report, force=force)
     say(f"{sum(restored.rows.values()):,} rows are back, checked")
     if restored.aside is not None:
         say(f"what was there before is kept as {restored.aside}")

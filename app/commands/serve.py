@@ -23,11 +23,18 @@ SyncEvery = Annotated[
 ]
 
 
+From = Annotated[
+    str | None,
+    typer.Option("--from", metavar="URL", help="start with this snapshot; else TRIAGE_SNAPSHOT_URL"),
+]
+
+
 def up(
     host: Host = None,
     port: Port = None,
     workers: Workers = None,
     sync_every: SyncEvery = None,
+    snapshot_url: From = None,
     _database: DatabaseOption = None,
 ) -> None:
     """Set up, load the starter cards, sync in the background, serve: the whole thing in one word."""
@@ -35,11 +42,13 @@ def up(
     from app.server.port import check_port
     from app.terminal.events import announce, set_up_logging
 
-    settings = _serving(host, port, workers, sync_every)
+    settings = _serving(host, port, workers, sync_every, snapshot_url)
     if settings.sync_every is None:
         settings = settings.model_copy(update={"sync_every": "15m"})
     set_up_logging(settings.log_level, settings.log_format)
     check_port(settings.host, settings.port)
+    if settings.snapshot_url:
+        _start_with(settings, settings.snapshot_url)
     announce(f"setting up the database {shown_address(settings.database_url)}")
 
     from app.knowledge.freshness import overview
@@ -55,12 +64,48 @@ def up(
             load_starter_set(store)
         view = overview(store, settings.default_repo)
     if view.is_starter_only:
-        announce(f"the data is the starter set: {view.issues} known failures; a sync brings the rest")
+        announce(f"the data is the starter set: {view.issues} known failures; all other issues are missing")
     else:
         announce(f"{view.issues} issues and {view.pulls} pull requests of {settings.default_repo} are stored")
     if settings.github_token is None:
         announce("no TRIAGE_GITHUB_TOKEN: GitHub allows 60 requests an hour; with a token it is 5,000")
+        for line in _THREE_WAYS if view.is_starter_only else ():
+            announce(line)
     run(settings, sync_now=True)
+
+
+_THREE_WAYS = (
+    "there are three ways to have the rest. In a minute: triage up --from URL, where a snapshot is published",
+    "in an hour: export TRIAGE_GITHUB_TOKEN=..., a token without any scope, then triage up",
+    "in a day: leave this running; newest issues come first",
+)
+
+
+def _start_with(settings: Settings, url: str) -> None:
+    """Fill a base that holds no more than the starter set with a snapshot."""
+    from app.knowledge.freshness import overview
+    from app.remote.snapshot import restore_snapshot
+    from app.store.engine.sqlite_file import sqlite_file
+    from app.store.schema import current_revision
+    from app.store.schema import migrate as migrate_store
+    from app.store.session import open_store
+    from app.terminal.events import announce
+    from app.terminal.progress import progress
+
+    file = sqlite_file(settings.database_url)
+    if file is None or file.exists():
+        with closing(open_store(settings.database_url)) as store:
+            if current_revision(store) is not None:
+                migrate_store(store)
+                view = overview(store, settings.default_repo)
+                if view.issues and not view.is_starter_only:
+                    announce("issues are stored already: the snapshot is not fetched")
+                    return
+    with progress() as report:
+        manifest, restored = restore_snapshot(url, settings.database_url, report, force=True)
+    announce(f"the snapshot of {manifest.made_at:%Y-%m-%d} is in place: {manifest.issues:,} issues, checked")
+    if restored.aside is not None:
+        announce(f"what was there before is kept as {restored.aside}")
 
 
 def serve(
@@ -78,11 +123,24 @@ def serve(
     run(settings, sync_now=False)
 
 
-def _serving(host: str | None, port: int | None, workers: int | None, sync_every: str | None) -> Settings:
+def _serving(
+    host: str | None,
+    port: int | None,
+    workers: int | None,
+    sync_every: str | None,
+    snapshot_url: str | None = None,
+) -> Settings:
     """The settings, with what the options say in their place."""
     from app.config import with_options
 
-    return with_options(current_settings(), host=host, port=port, workers=workers, sync_every=sync_every)
+    return with_options(
+        current_settings(),
+        host=host,
+        port=port,
+        workers=workers,
+        sync_every=sync_every,
+        snapshot_url=snapshot_url,
+    )
 
 
 def migrate(

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from app.errors import ServerError, TriageError
-from app.remote import diagnose_remotely
+from app.remote.diagnosis import diagnose_remotely
 from app.terminal.diagnosis import WIDTH_MAX, print_diagnosis
 from tests.command import LIMIT, LOG, one_line, triage
 from tests.web.conftest import SAME, UNKNOWN

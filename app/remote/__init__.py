@@ -1,0 +1,1 @@
+"""Our own client of other servers: a triage server, a snapshot, a chat channel."""
