@@ -20,6 +20,8 @@ from app.store.engine.sqlite_file import OWNER_ONLY, alone_with, opened_file, sq
 from app.store.schema import current_revision, migrate
 from app.store.session import Store, open_store
 
+_MAGIC = b"SQLite format 3\0"
+
 
 @dataclass(frozen=True, slots=True)
 class Restored:
@@ -91,10 +93,20 @@ def check_backup(path: Path) -> dict[str, int]:
     Raises:
         StoreError: it holds no base, or is damaged.
     """
+    if not path.is_file():
+        raise StoreError(f"there is no file {path}")
+    with path.open("rb") as file:
+        if file.read(len(_MAGIC)) not in {_MAGIC, b""}:
+            raise StoreError(f"{path} was not made by `triage backup`: it is no SQLite database")
+    damaged = StoreError(f"the backup {path} is damaged: restore another one; the database was not touched")
+    try:
+        with opened_file(path) as connection:
+            found = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+    except StoreError:
+        raise damaged from None
+    if found != "ok":
+        raise damaged
     with opened_file(path) as connection:
-        found = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
-        if found != "ok":
-            raise StoreError(f"{path} is damaged: {found.splitlines()[0]}")
         listed = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         names = {name for (name,) in listed if not name.startswith("sqlite_")}
         if "alembic_version" not in names:

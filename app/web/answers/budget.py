@@ -103,7 +103,12 @@ def _read_orders() -> dict[str, CutOrder]:
 
 
 ORDERS = _read_orders()
-"""By the name of the answer's schema."""
+"""By the name of the answer's schema, with its verdict where that has an order of its own."""
+
+
+def order_of(name: str, answer: Answer) -> CutOrder:
+    """The order of a schema, or of its verdict where that needs other things (`Diagnosis:unknown`)."""
+    return ORDERS.get(f"{name}:{answer.get('verdict')}") or ORDERS[name]
 
 
 def dumps(value: Json) -> str:

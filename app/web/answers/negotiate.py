@@ -13,7 +13,7 @@ from starlette.datastructures import URL
 from starlette.requests import Request
 
 from app.knowledge.text.quoting import cut_markdown
-from app.web.answers.budget import MAX_CHARS, MIN_CHARS, ORDERS, dumps, fit
+from app.web.answers.budget import MAX_CHARS, MIN_CHARS, dumps, fit, order_of
 from app.web.answers.parameters import CursorText, read_cursor, write_cursor
 from app.web.body import JSON_TYPE
 
@@ -67,8 +67,8 @@ class Reply:
         if self.max_chars is None:
             text, cursor = found.model_dump_json(), getattr(found, "next_cursor", None)
         else:
-            order = ORDERS[type(found).__name__]
-            cut = fit(found.model_dump(mode="json"), order, self.max_chars, cursor_at=cursor_at)
+            whole = found.model_dump(mode="json")
+            cut = fit(whole, order_of(type(found).__name__, whole), self.max_chars, cursor_at=cursor_at)
             text, cursor = dumps(cut), cut.get("next_cursor")
         if cursor:
             following = self.url.include_query_params(cursor=cursor)

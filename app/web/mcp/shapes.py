@@ -21,7 +21,7 @@ from app.knowledge.fix.shapes import ForYou
 from app.knowledge.text.quoting import cut_markdown, inert
 from app.knowledge.version.regressions import Basis, Standing
 from app.match.search.ranking import Band as MatchBand
-from app.web.answers.budget import MIN_CHARS, ORDERS, dumps, fit
+from app.web.answers.budget import MIN_CHARS, dumps, fit, order_of
 
 MIN_ANSWER_CHARS = MIN_CHARS
 MAX_ANSWER_CHARS = 100_000
@@ -240,7 +240,7 @@ def fitted(answer: ToolAnswer, text: str, max_chars: int) -> CallToolResult:
         del data["truncated"]
     text_chars = _json_chars(text)
     if text_chars + len(dumps(data)) > room:
-        data = fit(data, ORDERS[type(answer).__name__], max(room // 2, room - text_chars))
+        data = fit(data, order_of(type(answer).__name__, data), max(room // 2, room - text_chars))
         text = cut_markdown(text, room - len(dumps(data)), size=_json_chars)
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data)
 

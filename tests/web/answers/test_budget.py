@@ -18,6 +18,7 @@ from app.web.answers.budget import (
     cut_text,
     dumps,
     fit,
+    order_of,
 )
 from app.web.answers.openapi import answer_examples
 from app.web.answers.schemas import issue_document
@@ -49,7 +50,7 @@ LONG_LIST = {
 }
 ANSWERS = [
     pytest.param(LONG, DIAGNOSIS, id="diagnosis"),
-    pytest.param(UNKNOWN.model_dump(mode="json"), DIAGNOSIS, id="unknown"),
+    pytest.param(UNKNOWN.model_dump(mode="json"), ORDERS["Diagnosis:unknown"], id="unknown"),
     pytest.param(LONG_ISSUE, ISSUE, id="issue"),
     pytest.param(LONG_REPORT, REPORT, id="report"),
     pytest.param(LONG_LIST, VERSION_LIST, id="known-issues"),
@@ -219,3 +220,14 @@ def test_any_answer_fits_any_budget(answer: dict[str, Any], max_chars: int) -> N
     if "body" in told:
         assert answer["body"].startswith(told["body"])
         assert len(told["body"]) + told.get(TRUNCATED, {}).get("body", 0) == len(answer["body"])
+
+
+def test_of_an_unknown_failure_the_cause_the_steps_and_the_draft_outlive_weak_matches() -> None:
+    whole = UNKNOWN.model_copy(update={"matches": MATCHES * 4, "issue_draft": "### What happened\n" * 30})
+    data = whole.model_dump(mode="json")
+    room = len(dumps(data)) - len(dumps(data["matches"])) + 200
+    told = fit(data, order_of("Diagnosis", data), room)
+
+    assert len(told["matches"]) < 2
+    for name in ("root_cause", "next_steps", "issue_draft"):
+        assert told[name] == data[name]
