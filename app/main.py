@@ -33,6 +33,7 @@ from app.web.middleware.rate_limits import LimitRequests
 from app.web.middleware.request_log import WatchRequests
 from app.web.middleware.turns import TakeTurns
 from app.web.routes import (
+    changes,
     clusters,
     diagnose,
     digest,
@@ -76,6 +77,7 @@ _ROUTES = (
     clusters,
     votes,
     webhooks,
+    changes,
 )
 """What answers; an address ending in .md is looked for before the page it belongs to."""
 _BACKGROUND_STOP_S = 10.0

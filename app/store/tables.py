@@ -205,6 +205,7 @@ READING = Table(
     Column("error_type", String(120)),
     Column("has_remedy", Boolean),  # one that is not stated to have failed
     Index("ix_reading_told", "repo_id", "number", "failure_kind", "error_type", "has_remedy"),
+    Index("ix_reading_read_at", "repo_id", "read_at", "number"),
 )
 
 # One extracted value with its evidence; `value_key` is the value in lower case, cut, for filters.

@@ -85,6 +85,11 @@ async def read_json_or_text(request: Request) -> RawBody:
     return await _read(request, (JSON_TYPE, TEXT_TYPE), f"Send the log as {JSON_TYPE} or {TEXT_TYPE}.")
 
 
+async def read_json(request: Request) -> RawBody:
+    """A JSON body that may be large."""
+    return await _read(request, (JSON_TYPE,), f"Send {JSON_TYPE}.")
+
+
 async def read_bare(request: Request) -> RawBody:
     """A bare log, as whatever it is sent: curl says that it sends a form."""
     return await _read(request, (TEXT_TYPE,), "", media_type=TEXT_TYPE)
@@ -231,18 +236,18 @@ def parse_body(body: RawBody) -> Fields:
         NotTextError, TooLargeError, EmptyInputError: see `check_is_text` and `clean_log`.
     """
     if body.media_type == TEXT_TYPE:
-        return _clean({"log": decode_text(unpacked(body.take()))})
+        return cleaned({"log": decode_text(unpacked(body.take()))})
     if body.media_type == JSON_TYPE:
-        return _clean(_parse_json(decode_text(body.take())))
+        return cleaned(_parse_json(decode_text(body.take())))
     parts = body.parts if body.media_type == MULTIPART_TYPE else _parse_urlencoded(body.take())
     if not (parts.get("file") or b" ").isspace():
         parts["log"] = parts["file"]
     parts.pop("file", None)
     fields: Fields = {name: decode_text(unpacked(parts.pop(name))) for name in tuple(parts)}
-    return _clean({"log": "", **fields})
+    return cleaned({"log": "", **fields})
 
 
-def _clean(fields: Fields) -> Fields:
+def cleaned(fields: Fields) -> Fields:
     """The fields with clean texts; what `fields` holds is taken out of it, so that no log is held twice."""
     return {name: _clean_value(name, fields.pop(name)) for name in sorted(fields, key="log".__eq__)}
 

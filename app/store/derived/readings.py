@@ -137,6 +137,28 @@ class KeptReading:
     links: tuple[LinkRecord, ...]
 
 
+def read_since(
+    session: Session, repo_id: int, after: tuple[datetime, int], until: datetime, limit: int
+) -> list[tuple[int, datetime]]:
+    """Issues and pull requests in the order in which they were last read, and when.
+
+    Args:
+        session: of the base.
+        repo_id: whose.
+        after: time and number of the last one that is known.
+        until: leaves out what was read later.
+        limit: most of them.
+    """
+    query = (
+        select(_READING.number, _READING.read_at)
+        .where(_READING.repo_id == repo_id, _READING.read_at >= after[0], _READING.read_at < until)
+        .where((_READING.read_at > after[0]) | (_READING.number > after[1]))
+        .order_by(_READING.read_at, _READING.number)
+        .limit(limit)
+    )
+    return [(number, read_at) for number, read_at in session.connection().execute(query)]
+
+
 def find_kept_readings(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, KeptReading]:
     """The kept readings of these issues; an issue that was never read is left out."""
     evidence = find_evidence(session, repo_id, numbers)

@@ -26,7 +26,7 @@ _TABLES = {"issue": (ISSUE, ISSUE.c.number), "comment": (COMMENT, COMMENT.c.id)}
 
 
 def mark_gone(session: Session, kind: Kind, repo_id: int, key: int, reason: str = "") -> bool:
-    """Label an issue as gone with a reason, or a comment, whose issue is read again; whether that was new."""
+    """Label an issue as gone with a reason, or a comment; the issue is read again. Whether that was new."""
     take_turn(session)
     table, column = _TABLES[kind]
     values: dict[str, Any] = {"gone_at": datetime.now(UTC)}
@@ -35,8 +35,7 @@ def mark_gone(session: Session, kind: Kind, repo_id: int, key: int, reason: str 
     owner = table.c.number if kind == "issue" else COMMENT.c.issue_number
     marked = session.connection().execute(update(table).where(is_it).values(values).returning(owner))
     numbers = list(marked.scalars())
-    if kind == "comment":
-        mark_unread(session, repo_id, numbers)
+    mark_unread(session, repo_id, numbers)
     return bool(numbers)
 
 

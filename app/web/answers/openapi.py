@@ -29,7 +29,7 @@ from app.terminal.diagnosis import short_text
 from app.web.answers.budget import ORDERS, fit
 from app.web.answers.parameters import check_query
 from app.web.answers.problems import PROBLEM_TYPE, PROBLEMS
-from app.web.answers.schemas import DiagnoseRequest, Problem
+from app.web.answers.schemas import DiagnoseBatch, DiagnoseRequest, Problem
 
 Object = dict[str, Any]
 
@@ -90,7 +90,7 @@ def _read(name: str) -> Any:
 def _finished(schema: Object) -> Object:
     """The description with what all JSON routes have in common, and with examples."""
     common, components = _read("common"), schema["components"]
-    for model in (Problem, DiagnoseRequest):
+    for model in (Problem, DiagnoseRequest, DiagnoseBatch):
         own = model.model_json_schema(ref_template="#/components/schemas/{model}")
         components["schemas"].update(own.pop("$defs", {}))
         components["schemas"][model.__name__] = own

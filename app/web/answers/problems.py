@@ -44,20 +44,30 @@ def install(app: FastAPI) -> None:
     app.exception_handler(Exception)(_on_unexpected)
 
 
+def problem_of(error: TriageError) -> Problem:
+    """An error of ours as it is told to the caller."""
+    kind = _TYPE_PREFIX + re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__.removesuffix("Error")).lower()
+    detail = error.message
+    if isinstance(error, StoreError) and not isinstance(error, SchemaError):
+        detail = _DETAILS[503]  # the engine's own words may name hosts and users
+    return Problem(type=kind, title=_title(error.status), status=error.status, detail=detail)
+
+
+def _title(status: int) -> str:
+    return PROBLEMS[str(status)]["title"] if str(status) in PROBLEMS else HTTPStatus(status).phrase
+
+
 def _on_triage_error(request: Request, error: TriageError) -> Response:
     # An address may hold the id of a kept log, even its secret: the request's own line names the route.
-    kind = _TYPE_PREFIX + re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__.removesuffix("Error")).lower()
-    detail, headers = error.message, None
+    problem, headers = problem_of(error), None
     if isinstance(error, AdminTokenError):
         headers = CHALLENGE
     if error.status == 503:
         headers = {"Retry-After": _RETRY_AFTER_S}
         _LOG.error("store_unusable", reason=error.message)
-    if isinstance(error, StoreError) and not isinstance(error, SchemaError):
-        detail = _DETAILS[503]  # the engine's own words may name hosts and users
     if error.status >= 500 and not isinstance(error, StoreError):
         _LOG.error("request_failed", reason=error.message)
-    return answer_problem(request, error.status, detail, kind=kind, headers=headers)
+    return answer_problem(request, error.status, problem.detail, kind=problem.type, headers=headers)
 
 
 def _on_validation_error(request: Request, error: RequestValidationError) -> Response:
@@ -139,7 +149,7 @@ def answer_problem(
     headers: dict[str, str] | None = None,
 ) -> Response:
     """The answer to a failed request; `detail` says what happened, the limit and the way out."""
-    title = PROBLEMS[str(status)]["title"] if str(status) in PROBLEMS else HTTPStatus(status).phrase
+    title = _title(status)
     if is_json_route(request.url.path):
         problem = Problem(type=kind, title=title, status=status, detail=detail, errors=faults)
         return JSONResponse(

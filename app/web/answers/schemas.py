@@ -15,6 +15,7 @@ from app.knowledge.issue.view import ClusterLine, GitHubFacts, IssueAnswer
 from app.knowledge.issue.votes import Signal, VoteCount
 
 LIMIT_DEFAULT = 10
+BATCH_LOGS = 100
 NUMBER_MAX = 2**31 - 1
 
 IssueNumber = Annotated[int, Field(ge=1, le=NUMBER_MAX)]
@@ -50,6 +51,12 @@ class DiagnoseRequest(DiagnoseOptions):
     log: str = Field(
         min_length=1, pattern=r"\S", description="the log as text; at most 10 MiB of UTF-8 after decoding"
     )
+
+
+class DiagnoseBatch(BaseModel):
+    """Several crash logs, each with what is known of its run."""
+
+    logs: list[DiagnoseRequest] = Field(min_length=1, max_length=BATCH_LOGS)
 
 
 class IssueDocument(Facts, GitHubFacts):

@@ -28,7 +28,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.config import NO_LIMIT, RATE, ApiKey
-from app.errors import ConfigError
+from app.errors import ConfigError, TriageError
 from app.web.answers.problems import answer_problem
 from app.web.headers import at_start
 from app.web.middleware.client import client_of
@@ -41,6 +41,7 @@ STORAGE_RETRY_S = 10.0
 """How long each process counts alone after the shared storage failed."""
 STORAGE_WAIT_S = 1.0
 """For an answer of the shared storage."""
+_HIT = "rate_limit_hit"
 _KEY_NAME = "api_key_name"
 _ADMIN = "/api/v1/judgements"
 _LOG = structlog.get_logger(__name__)
@@ -156,11 +157,14 @@ class LimitRequests:
             await app(scope, receive, send)
             return
         policy, key, rate = asker
-        left, wait_s = (
-            await self._shared.hit(rate, policy, key)
-            if self._shared
-            else self._windows.hit(rate, policy, key)
-        )
+
+        async def hit() -> tuple[int, int]:
+            if self._shared:
+                return await self._shared.hit(rate, policy, key)
+            return self._windows.hit(rate, policy, key)
+
+        scope.setdefault("state", {})[_HIT] = hit
+        left, wait_s = await hit()
         headers = {
             "RateLimit-Policy": f'"{policy}";q={rate.amount};w={rate.span_s}',
             "RateLimit": f'"{policy}";r={max(left, 0)};t={wait_s}',
@@ -187,6 +191,27 @@ class LimitRequests:
         digest = _digest(sent.encode("latin-1"))
         found = [holder for holder in self._holders if hmac.compare_digest(digest, holder.digest)]
         return found[0] if found else None
+
+
+class SpentError(TriageError):
+    """One request asks for more than is left of its client's budget."""
+
+    status = 429
+
+
+async def spend(scope: Scope, count: int) -> None:
+    """Count a request as so many more.
+
+    Raises:
+        SpentError: its client has not as many left.
+    """
+    hit = scope.get("state", {}).get(_HIT)
+    for _ in range(count if hit else 0):
+        left, wait_s = await hit()
+        if left < 0:
+            raise SpentError(
+                f"Each log counts as one request; fewer are left. Try again in {wait_s} seconds."
+            )
 
 
 def key_name(scope: Scope) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated
 from urllib.parse import urlencode
 
+from anyio.to_thread import run_sync
 from fastapi import Depends, Query, Request
-from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from pydantic import Field
 
+from app.errors import InputError, StoreError
 from app.extract.facts import Frozen
 from app.knowledge.diagnosis.diagnose import DiagnosedLog, diagnose_log
 from app.knowledge.diagnosis.excerpts import common_words
@@ -20,24 +23,30 @@ from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.terminal.diagnosis import short_text
 from app.web.answers.negotiate import VARY, ReplyDep, wants
 from app.web.answers.openapi import api_router, diagnose_body, markdown_too, problems
-from app.web.answers.schemas import DiagnoseOptions, DiagnoseRequest
+from app.web.answers.problems import problem_of
+from app.web.answers.schemas import DiagnoseBatch, DiagnoseOptions, DiagnoseRequest
 from app.web.body import (
     JSON_TYPE,
     TEXT_TYPE,
     RawBody,
+    cleaned,
     parse_body,
     read_bare,
     read_form,
+    read_json,
     read_json_or_text,
     validated,
 )
 from app.web.deps import Services, ServicesDep
 from app.web.middleware.client import ClientDep
+from app.web.middleware.rate_limits import spend
 from app.web.views.render import base_address, render_page, render_repo_page
 from app.web.views.version_line import match_stations
 
 router = api_router("diagnosis")
 
+LINES_TYPE = "application/x-ndjson"
+_LINE = '{"verdict":"unknown","root_cause":null}\n'
 HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}
 
 
@@ -250,3 +259,53 @@ def ask(asked: DiagnoseRequest, services: Services) -> DiagnosedLog:
     )
     services.count_verdict(found.diagnosis.verdict)
     return found
+
+
+@router.post(
+    "/api/v1/diagnose/batch",
+    operation_id="diagnose_batch",
+    summary="The same for up to 100 logs, a line of JSON each, in their order",
+    response_class=StreamingResponse,
+    responses=problems(400, 413, 415)
+    | {
+        200: {
+            "description": "a line for each log: a `Diagnosis`, or the `Problem` of that log",
+            "content": {LINES_TYPE: {"schema": {"type": "string"}, "examples": {"line": {"value": _LINE}}}},
+        }
+    },
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/DiagnoseBatch"}}},
+        }
+    },
+)
+async def diagnose_batch(
+    request: Request,
+    body: Annotated[RawBody, Depends(read_json)],
+    services: ServicesDep,
+    client: ClientDep,
+) -> StreamingResponse:
+    """Diagnose logs one by one; each answer is sent as soon as it is there.
+
+    The whole body may have 60 MiB, each log 10 MiB. Each log counts as a request against the rate limit;
+    where fewer are left, none is diagnosed.
+    """
+    batch = await run_sync(lambda: validated(DiagnoseBatch, parse_body(body)))
+    await spend(request.scope, len(batch.logs) - 1)
+    as_it_is = {"Content-Encoding": "identity", "Cache-Control": "no-store"}  # gzip would hold lines back
+    return StreamingResponse(_lines(batch, services, client), media_type=LINES_TYPE, headers=as_it_is)
+
+
+def _lines(batch: DiagnoseBatch, services: Services, client: str) -> Iterator[str]:
+    while batch.logs:
+        asked = batch.logs.pop(0)
+        try:
+            asked = asked.model_copy(update=cleaned({"log": asked.log}))
+            found = ask(asked, services)
+            links = keep_answer(services, asked, found, client)
+        except (InputError, StoreError) as error:
+            yield problem_of(error).model_dump_json(exclude_none=True) + "\n"
+            continue
+        answer = KeptDiagnosis(**dict(found.diagnosis), kept=links) if links else found.diagnosis
+        yield answer.model_dump_json() + "\n"

@@ -478,3 +478,31 @@ def test_a_fault_of_curl_is_one_line(client: TestClient) -> None:
     answer = client.post("/", content="  ")
 
     assert (answer.status_code, answer.text.count("\n")) == (422, 1)
+
+
+def test_each_log_has_its_line_in_order_also_one_at_fault(client: TestClient, room: Room) -> None:
+    logs = [{"log": f"{LOG} {n}", "limit": n + 1} for n in range(3)] + [{"log": "\x01 \x02"}, {"log": LOG}]
+    answer = client.post("/api/v1/diagnose/batch", json={"logs": logs})
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
+    assert [asked["log"] for asked in room.asked] == [f"{LOG} {n}" for n in range(3)] + [LOG]
+    assert [line.get("verdict") for line in lines] == ["same", "same", "same", None, "same"]
+    assert lines[3]["status"] in {415, 422}
+
+
+def test_a_batch_is_refused_whole_where_its_shape_is_wrong(client: TestClient, room: Room) -> None:
+    for body in ({"logs": []}, {"logs": [{"log": LOG}] * 101}, {"logs": [{"log": " "}]}, {}):
+        assert client.post("/api/v1/diagnose/batch", json=body).status_code == 422
+    assert client.post("/api/v1/diagnose/batch", content=LOG).status_code == 415
+    assert not room.asked
+
+
+def test_each_log_counts_against_the_limit(store: Store) -> None:
+    settings = Settings(rate_limit="5/hour", _env_file=None)  # type: ignore[call-arg]
+    with TestClient(create_app(settings, store)) as client:
+        first = client.post("/api/v1/diagnose/batch", json={"logs": [{"log": LOG}] * 4})
+        second = client.post("/api/v1/diagnose/batch", json={"logs": [{"log": LOG}] * 2})
+
+    assert (first.status_code, second.status_code) == (200, 429)
+    assert "Each log counts" in second.json()["detail"]
