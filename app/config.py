@@ -213,6 +213,9 @@ class Settings(BaseSettings):
     sync_every: Annotated[str | None, AfterValidator(_duration)] = Field(
         None, description="how often to sync beside serving, such as 15m; without it not at all"
     )
+    digest_url: Secret = Field(
+        None, description="the webhook of a chat channel, to which `triage digest --send` posts"
+    )
     snapshot_url: str | None = Field(
         None, description="where an empty base is filled from: what `triage publish` wrote, by http or https"
     )

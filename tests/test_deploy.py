@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -13,7 +14,10 @@ import pytest
 import yaml
 
 from app.config import Settings
+from app.main import create_app
 from tests.command import triage
+from tests.served import starter_settings
+from tests.web.conftest import TestClient
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "app" / "deploy"
@@ -139,3 +143,26 @@ def test_the_workflow_runs_commands_that_there_are_with_pinned_actions_and_few_r
     assert commands == ["restore", "sync", "doctor", "publish"]
     for command in commands:
         check_command(command)
+
+
+def test_prometheus_takes_the_alert_rules() -> None:
+    accepts(tool("promtool"), "check", "rules", DEPLOY / "alerts.yml")
+
+
+@pytest.mark.parametrize("name", ["alerts.yml", "grafana.json"])
+def test_alerts_and_dashboard_ask_for_metrics_that_there_are(name: str, tmp_path: Path) -> None:
+    told = (DEPLOY / name).read_text(encoding="utf-8")
+    if name.endswith(".json"):
+        panels = json.loads(told)["panels"]
+        assert len({panel["id"] for panel in panels}) == len(panels)
+    settings = starter_settings(tmp_path)
+    with TestClient(create_app(settings)) as client:
+        client.post("/api/v1/diagnose", json={"log": "ValueError: x"})
+        served = client.get("/metrics").text
+    asked = set(re.findall(r"\btriage_\w+", told))
+
+    assert len(asked) > 5
+    served_names = {name.removesuffix("_bucket") for name in asked} & set(
+        re.findall(r"^# TYPE (\w+)", served, re.M)
+    )
+    assert served_names == {name.removesuffix("_bucket") for name in asked}

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from app.commands.database import DatabaseOption, current_settings, current_store
-from app.errors import NotFoundError
+from app.errors import ConfigError, NotFoundError
 from app.terminal.console import emit, say
 
 
@@ -51,6 +51,11 @@ def digest(
     format_: Annotated[
         DigestFormat, typer.Option("--format", help="form of the answer; html is fit to be mailed")
     ] = "markdown",
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="post it to this webhook: Slack, Teams, Discord or any"),
+    ] = None,
+    send: Annotated[bool, typer.Option("--send", help="post it to TRIAGE_DIGEST_URL")] = False,
     _database: DatabaseOption = None,
 ) -> None:
     """What broke, what got fixed and what to do in a week. Exit 1: nothing is stored; 2: no such week."""
@@ -66,7 +71,13 @@ def digest(
     if chosen is None:
         raise NotFoundError(f"no dated issue of {where} is stored: `triage sync` or `triage import` first")
     found = make_digest(store, where, chosen)
-    if format_ == "json":
+    if send and settings.digest_url is None:
+        raise ConfigError("--send: TRIAGE_DIGEST_URL is not set")
+    if target := settings.digest_url.get_secret_value() if send and settings.digest_url else to:
+        from app.remote.chat import post_digest
+
+        say(f"posted week {found.week} as a message of {post_digest(found, target)}")
+    elif format_ == "json":
         emit(found.model_dump_json(indent=2))
     elif format_ == "markdown":
         emit(digest_markdown(found))

@@ -145,8 +145,10 @@ def run_command(command: Sequence[str], tail: Tail, check: Callable[[], None]) -
         if child:
             child[0].send_signal(number)
 
-    wanted = [number for number in FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]  # by `nohup`
-    former = {number: signal.signal(number, forward) for number in wanted}
+    ignored = {
+        number for number in FORWARDED if signal.getsignal(number) is signal.SIG_IGN
+    }  # by `nohup`, say
+    former = {number: signal.signal(number, forward) for number in FORWARDED - ignored}
     former[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, resize)
     try:
         try:
@@ -157,6 +159,8 @@ def run_command(command: Sequence[str], tail: Tail, check: Callable[[], None]) -
             raise refused from None
         finally:
             streams.close_theirs()
+        # The command ignores these too, as it does without us, but may listen to them later.
+        former |= {number: signal.signal(number, forward) for number in ignored}
         for number in received:
             child[0].send_signal(number)
         return _wait(child[0], streams, tail, check, received)
