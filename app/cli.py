@@ -30,6 +30,7 @@ GROUPS = {
         maintain.publish,
         maintain.restore,
         maintain.copy,
+        maintain.forget,
     ),
 }
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from app.commands.database import DatabaseOption, current_settings, database_of
+from app.commands.database import DatabaseOption, current_settings, current_store, database_of
 from app.errors import ConfigError
 from app.terminal.console import emit, say
 
@@ -98,6 +98,26 @@ def copy(
     with closing(open_store(source)) as old, closing(open_store(target)) as new, progress() as report:
         copied = copy_base(old, new, report)
     say(f"{sum(copied.values()):,} rows in {len(copied)} tables are copied; row counts agree")
+
+
+def forget(
+    what: Annotated[str, typer.Argument(metavar="NUMBER|/d/ID", help="an issue, or the page of a kept log")],
+    keep_out: Annotated[bool, typer.Option("--keep-out", help="never store this issue again")] = False,
+    _database: DatabaseOption = None,
+) -> None:
+    """Take an issue's or a kept log's text down: from the base, its index and its quotes."""
+    from app.knowledge.issue.address import parse_issue_address
+    from app.knowledge.operations.takedown import forget_issue, forget_kept_log
+
+    settings = current_settings()
+    with closing(current_store(settings)) as store:
+        if forget_kept_log(store, what):
+            say("the kept log is deleted")
+            return
+        asked = parse_issue_address(what, settings.repo)
+        forget_issue(store, asked.repo, asked.number, keep_out=keep_out)
+    later = "no sync brings it back" if keep_out else "a sync brings it back if GitHub still has it"
+    say(f"#{asked.number} of {asked.repo} holds no text any more; {later}. Backups made before still hold it")
 
 
 def doctor(

@@ -16,7 +16,7 @@ from app.errors import StoreError
 from app.store.engine.connect import is_sqlite, open_engine, reader_of, writer_of
 from app.store.engine.data_version import Kind, note_change
 from app.store.engine.errors import explain
-from app.store.engine.sqlite_file import empty_log, sqlite_file
+from app.store.engine.sqlite_file import empty_log, opened_file, sqlite_file
 
 Answer = TypeVar("Answer")
 _REMEMBERED = "remembered"
@@ -67,11 +67,19 @@ class Store:
         except (DBAPIError, PoolTimeoutError) as error:
             raise StoreError(f"the database cannot be read: {explain(error)}") from error
 
-    def leave_no_trace(self) -> None:
-        """Have what was deleted gone from SQLite's files too; PostgreSQL does so as it vacuums."""
+    def leave_no_trace(self, *, compact: bool = False) -> None:
+        """Have what was deleted gone from SQLite's files too; PostgreSQL does so as it vacuums.
+
+        Args:
+            compact: write the file anew, for what was deleted without `erasing`; takes as long as a backup.
+        """
         file = sqlite_file(str(self.engine.url))
-        if file is not None:
-            empty_log(file)
+        if file is None:
+            return
+        if compact:
+            with opened_file(file) as connection:
+                connection.execute("VACUUM")
+        empty_log(file)
 
     def close(self) -> None:
         """Give all connections back."""

@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Table, insert, select
+from sqlalchemy import Table, delete, exists, insert, select
 from sqlalchemy.orm import Session
 
 from app.extract.facts import Evidence, Facts
 from app.store.engine.connect import delete_with, rows_with, sql_rows, upsert
 from app.store.records import LinkRecord
-from app.store.tables import FACT, LINK, OCCURRENCE, READING, SIGNATURE
+from app.store.tables import FACT, LINK, OCCURRENCE, READING, SIGNATURE, TERM
 
 VALUE_KEY_CHARS = 120
 
@@ -233,6 +233,13 @@ def duplicates_of(
         SELECT DISTINCT number, target FROM chain ORDER BY number, target
     """
     return dict(sql_rows(session, query, repo_id=repo_id, repo=repo, numbers=list(numbers), deep=deep))
+
+
+def purge_orphans(session: Session) -> None:
+    """Delete the search terms and signatures that no issue has any more: they are pieces of its text."""
+    session.connection().execute(delete(TERM).where(TERM.c.df <= 0))
+    is_used = exists().where(OCCURRENCE.c.signature_id == SIGNATURE.c.id)
+    session.connection().execute(delete(SIGNATURE).where(~is_used))
 
 
 def stale_numbers(

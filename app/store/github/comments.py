@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from app.store.engine.connect import rows_with, take_turn, upsert
-from app.store.github.presence import mark_unread, note_seen
+from app.store.github.presence import find_kept_out, mark_unread, note_seen
 from app.store.records import CommentRecord
 from app.store.tables import COMMENT
 
@@ -48,6 +48,8 @@ def save_comments(
         known = latest.get(record.id)
         if known is None or not _is_older(record.updated_at, known.updated_at):
             latest[record.id] = record
+    kept_out = find_kept_out(session, repo_id, {record.issue_number for record in latest.values()})
+    latest = {key: record for key, record in latest.items() if record.issue_number not in kept_out}
     columns = (_COMMENT.updated_at, _COMMENT.body, _COMMENT.gone_at)
     stored = {row[0]: row for row in rows_with(session, repo_id, _COMMENT.id, latest, *columns)}
     fresh = {

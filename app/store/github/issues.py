@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError
 from app.store.engine.connect import rows_in_parts, rows_with, take_turn, upsert
-from app.store.github.presence import mark_unread, note_seen
+from app.store.github.presence import find_kept_out, mark_unread, note_seen
 from app.store.records import CARD, GITHUB, IssueRecord
 from app.store.tables import CARD_TEXT, ISSUE, PULL_REQUEST, REPOSITORY
 
@@ -86,6 +86,8 @@ def save_issues(
         known = latest.get(record.number)
         if known is None or _replaces(record, known.origin, known.updated_at):
             latest[record.number] = record
+    for number in find_kept_out(session, repo_id, latest):
+        del latest[number]
     stored = _stored_states(session, repo_id, list(latest))
     fresh = [
         record

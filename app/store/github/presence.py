@@ -7,19 +7,23 @@ writes in place (SQLite) leaves the long columns of the row alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from sqlalchemy import exists, or_, select, update
+from sqlalchemy import delete, exists, or_, select, update
 from sqlalchemy.orm import Session
 
-from app.store.engine.connect import KEYS_PER_QUERY, rows_in_parts, take_turn
+from app.store.engine.connect import KEYS_PER_QUERY, erasing, rows_in_parts, take_turn
 from app.store.records import GITHUB
 from app.store.tables import COMMENT, ISSUE, READING
 
 UNREAD = "unread"
 """Stands in place of the version of the rules."""
+
+TAKEN_DOWN = "taken down"
+KEPT_OUT = "kept out"
+"""Why an issue is gone whose texts were deleted on request: for now, or for good."""
 
 Kind = Literal["issue", "comment"]
 _TABLES = {"issue": (ISSUE, ISSUE.c.number), "comment": (COMMENT, COMMENT.c.id)}
@@ -37,6 +41,39 @@ def mark_gone(session: Session, kind: Kind, repo_id: int, key: int, reason: str 
     numbers = list(marked.scalars())
     mark_unread(session, repo_id, numbers)
     return bool(numbers)
+
+
+def take_down(session: Session, repo_id: int, number: int, *, keep_out: bool) -> bool:
+    """Delete the texts of an issue and its comments; whether it is stored. What was read out of it is not.
+
+    Args:
+        keep_out: no sync, delivery or import stores it again.
+    """
+    take_turn(session)
+    with erasing(session) as connection:
+        is_its = (COMMENT.c.repo_id == repo_id) & (COMMENT.c.issue_number == number)
+        connection.execute(delete(COMMENT).where(is_its))
+        values: dict[str, Any] = {
+            "title": TAKEN_DOWN,
+            "body": "",
+            "author": None,
+            "author_association": None,
+            "labels": [],
+            "raw": None,
+            "updated_at": None,
+            "gone_at": datetime.now(UTC),
+            "gone_reason": KEPT_OUT if keep_out else TAKEN_DOWN,
+        }
+        is_it = (ISSUE.c.repo_id == repo_id) & (ISSUE.c.number == number)
+        found = connection.execute(update(ISSUE).where(is_it).values(values)).rowcount > 0
+    mark_unread(session, repo_id, [number])
+    return found
+
+
+def find_kept_out(session: Session, repo_id: int, numbers: Iterable[int]) -> set[int]:
+    """Those of these issues that are not to be stored again."""
+    query = select(ISSUE.c.number).where(ISSUE.c.repo_id == repo_id, ISSUE.c.gone_reason == KEPT_OUT)
+    return {number for (number,) in rows_in_parts(session, query, ISSUE.c.number, numbers)}
 
 
 def mark_unread(session: Session, repo_id: int, numbers: Sequence[int]) -> None:

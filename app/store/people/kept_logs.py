@@ -44,9 +44,12 @@ def find_kept_log(session: Session, key: str, now: datetime) -> KeptLogRecord | 
     return next((KeptLogRecord(*row) for row in session.connection().execute(query)), None)
 
 
-def delete_kept_log(session: Session, key: str, delete_key: str) -> bool:
-    """Delete the log under this id if the hash is that of its delete link; whether there was one."""
-    is_it = (_LOG.id == key) & (_LOG.delete_key == delete_key)
+def delete_kept_log(session: Session, key: str, delete_key: str | None) -> bool:
+    """Delete the log under this id, if the hash is that of its delete link; whether there was one.
+
+    Without a hash, as the operator asks for it, it is deleted in any case.
+    """
+    is_it = (_LOG.id == key) & (delete_key is None or _LOG.delete_key == delete_key)
     with erasing(session) as connection:
         return connection.execute(delete(KEPT_LOG).where(is_it)).rowcount > 0
 

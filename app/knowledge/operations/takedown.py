@@ -1,0 +1,54 @@
+"""Taking a text down on request: an issue with all that was read out of it, or a log that somebody kept."""
+
+from __future__ import annotations
+
+import re
+
+from app.errors import NotFoundError
+from app.knowledge.indexing.batches import derive_changed
+from app.store.derived.readings import purge_orphans
+from app.store.engine.connect import take_turn
+from app.store.github.issues import find_repository
+from app.store.github.presence import take_down
+from app.store.people.kept_logs import delete_kept_log
+from app.store.session import Store
+
+_KEPT_LOG = re.compile(r"(?:https?://[^/]+)?/d/([0-9A-Za-z_-]{1,64})")
+
+
+def forget_issue(store: Store, repo: str, number: int, *, keep_out: bool) -> None:
+    """Delete an issue's texts, its comments, and what was read out of them: facts, quotes, terms, links.
+
+    Its number stays, without a text, so that links to it still lead somewhere.
+
+    Args:
+        keep_out: no sync, delivery or import brings it back.
+
+    Raises:
+        NotFoundError: it is not stored.
+    """
+    with store.unit_of_work() as session:
+        repo_id = find_repository(session, repo)
+        if repo_id is None or not take_down(session, repo_id, number, keep_out=keep_out):
+            raise NotFoundError(f"#{number} of {repo} is not stored: there is nothing to forget")
+    derive_changed(store, repo, [number])
+    with store.unit_of_work() as session:
+        take_turn(session)
+        purge_orphans(session)
+    store.leave_no_trace(compact=True)
+
+
+def forget_kept_log(store: Store, address: str) -> bool:
+    """Delete a kept log by the address of its page; False where the text is no such address.
+
+    Raises:
+        NotFoundError: there is no such log.
+    """
+    found = _KEPT_LOG.fullmatch(address.strip())
+    if found is None:
+        return False
+    with store.unit_of_work(changes=None) as session:
+        if not delete_kept_log(session, found[1], None):
+            raise NotFoundError(f"no log is kept under /d/{found[1]}: it was deleted, or its time is over")
+    store.leave_no_trace()
+    return True
