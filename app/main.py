@@ -141,7 +141,7 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
     )
     if settings.is_cross_origin:
         app.add_middleware(CrossOrigin)
-    app.add_middleware(TakeTurns)
+    app.add_middleware(TakeTurns, alone_max=THREADS - 1)  # a thread is left for who comes next
     app.add_middleware(LimitReceiving)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(ForwardedClient, trusted=settings.trusted_proxies)
@@ -163,7 +163,7 @@ def _at_work(
         settings, impatient, AnswerCache(data_version.current), state.metrics.count_verdict
     )
     state.intake = Intake(partial(take, store, settings.repo))
-    state.fetcher = Fetcher(partial(fetch, settings, store))
+    state.fetcher = Fetcher(partial(fetch, settings))
     state.metrics.watch(store, settings.repo, state.intake.waiting_bytes)
     with suppress(StoreError):  # /readyz says what is wrong with it
         forget_old(store)

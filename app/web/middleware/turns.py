@@ -1,13 +1,16 @@
-"""Who is worked for: one request of a client at a time, so that others find a free thread.
+"""Who is worked for: while others ask too, one request of a client at a time, so that they find a thread.
 
-A request takes its turn once its body is here, and gives it back as its answer starts. More requests of the
-client wait for each other, up to a limit; nobody else waits for them.
+A request takes its turn once its body is here, and gives it back as its answer starts. A client that asks
+alone has more of them, and only what all have waiting has a limit: an address may stand for many people, as
+behind a proxy. Threads go to who asked first, so they go round the clients that have one turn each.
 """
 
 from __future__ import annotations
 
 import asyncio
-from weakref import WeakValueDictionary
+import time
+from collections import deque
+from dataclasses import dataclass, field
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
@@ -18,34 +21,99 @@ from app.web.headers import at_start
 from app.web.middleware.body_limits import has_body
 from app.web.middleware.client import client_of
 
-AT_ONCE = 1
-"""Of one client, in one process: two would take turns on the interpreter's lock, and keep others from it."""
-WAITING_MAX = 200
-"""More than a browser or a script asks at a time."""
+ASKING_S = 10.0
+"""For so long after its last request a client counts as one that asks."""
+WAITING_MAX = 500
+"""Requests of all clients in one process. Past it who has most of them waiting is refused more."""
 FREE = frozenset({"/healthz"})
-_DETAIL = f"{WAITING_MAX} of your requests wait for an answer already. Wait for them first."
+_DETAIL = "Too many of your requests wait for an answer already. Wait for them first."
+_BODILESS = frozenset({"GET", "HEAD"})
+"""What is sent with them nobody reads."""
 
 
-class Turns(asyncio.Semaphore):
-    """Of one client; kept for as long as it asks something."""
+@dataclass(slots=True, eq=False)
+class _Client:
+    asked_at: float = 0.0
+    held: int = 0
+    waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
 
-    asking = 0
+
+class Turns:
+    """The turns in one process.
+
+    Args:
+        alone_max: how many a client has while nobody else asks; others have one each.
+    """
+
+    def __init__(self, alone_max: int) -> None:
+        self._alone_max = alone_max
+        self._clients: dict[str, _Client] = {}
+
+    def is_full(self, name: str) -> bool:
+        """Whether too many wait, and nobody has more of them waiting than this client."""
+        lengths = [len(client.waiting) for client in self._clients.values()]
+        own = self._clients.get(name, _Client())
+        return sum(lengths) >= WAITING_MAX and len(own.waiting) == max(lengths)
+
+    async def take(self, name: str) -> None:
+        """Wait for a turn."""
+        client = self._clients.pop(name, None) or _Client()
+        self._clients[name] = client  # the one that asked last stands last
+        client.asked_at = time.monotonic()
+        turn = asyncio.get_running_loop().create_future()
+        client.waiting.append(turn)
+        self._hand_out(client)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn in client.waiting:
+                client.waiting.remove(turn)
+            else:
+                self.give(name)
+            raise
+
+    def give(self, name: str) -> None:
+        """Give a turn back."""
+        client = self._clients[name]
+        client.held -= 1
+        self._hand_out(client)
+
+    def _hand_out(self, client: _Client) -> None:
+        most = 1 if self._do_several_ask() else self._alone_max
+        while client.waiting and client.held < most:
+            client.held += 1
+            turn = client.waiting.popleft()
+            if not turn.done():  # else it is cancelled, and `take` gives it back
+                turn.set_result(None)
+
+    def _do_several_ask(self) -> bool:
+        over = time.monotonic() - ASKING_S
+        for name, client in list(self._clients.items()):
+            if client.asked_at > over or client.held or client.waiting:
+                break
+            del self._clients[name]
+        return len(self._clients) > 1
 
 
 class TakeTurns:
-    """ASGI middleware; `/healthz` waits for nobody."""
+    """ASGI middleware; `/healthz` waits for nobody.
 
-    def __init__(self, app: ASGIApp) -> None:
+    Args:
+        app: what follows.
+        alone_max: how many requests a client that asks alone has worked on at a time.
+    """
+
+    def __init__(self, app: ASGIApp, alone_max: int) -> None:
         self._app = app
-        self._clients: WeakValueDictionary[str, Turns] = WeakValueDictionary()
+        self._turns = Turns(alone_max)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the call on when it is its client's turn."""
         if scope["type"] != "http" or scope["path"] in FREE:
             await self._app(scope, receive, send)
             return
-        turns = self._clients.setdefault(client_of(scope), Turns(AT_ONCE))
-        if turns.asking >= WAITING_MAX:
+        client = client_of(scope)
+        if self._turns.is_full(client):
             refusal = answer_problem(Request(scope), 429, _DETAIL, headers={"Retry-After": "5"})
             await refusal(scope, receive, send)
             return
@@ -55,13 +123,13 @@ class TakeTurns:
             nonlocal is_waiting, is_held
             if is_waiting:
                 is_waiting = False
-                await turns.acquire()
+                await self._turns.take(client)
                 is_held = True
 
         def give(_headers: MutableHeaders | None = None) -> None:
             nonlocal is_waiting, is_held
             if is_held:
-                turns.release()
+                self._turns.give(client)
             is_waiting = is_held = False
 
         async def receive_whole() -> Message:
@@ -70,11 +138,9 @@ class TakeTurns:
                 await take()
             return message
 
-        turns.asking += 1
         try:
-            if not has_body(scope):
+            if scope["method"] in _BODILESS or not has_body(scope):
                 await take()
             await self._app(scope, receive_whole, at_start(send, give))
         finally:
-            turns.asking -= 1
             give()

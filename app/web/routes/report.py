@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Depends, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
 
 from app.config import Settings
 from app.errors import (
@@ -55,17 +56,17 @@ class Fetcher:
     """Fetches issues one after the other, not more often than allowed.
 
     Args:
-        fetch: fetches one; given repository and number.
+        fetch: fetches one; given store, repository and number.
         rates: how many in which time.
     """
 
-    def __init__(self, fetch: Callable[[str, int], bool], rates: Sequence[Rate] = RATES) -> None:
+    def __init__(self, fetch: Callable[[Store, str, int], bool], rates: Sequence[Rate] = RATES) -> None:
         self._fetch = fetch
         self._rates = rates
         self._windows = RateWindows()
         self._turn = threading.Lock()
 
-    def fetch(self, repo: str, number: int) -> bool:
+    def fetch(self, store: Store, repo: str, number: int) -> bool:
         """Fetch one issue; False if GitHub does not have it.
 
         Raises:
@@ -82,7 +83,7 @@ class Fetcher:
                         f"This server fetches at most {rate.amount} issues in {rate.span_s} seconds. Try "
                         f"again in {wait_s}, or run `triage report` on your own machine."
                     )
-            return self._fetch(repo, number)
+            return self._fetch(store, repo, number)
         finally:
             self._turn.release()
 
@@ -145,22 +146,26 @@ async def fetcher(request: Request) -> Fetcher:
 
 
 @router.post("/report", include_in_schema=False, dependencies=[Depends(require_same_origin)])
-def fetch_page(
+async def fetch_page(
     services: ServicesDep,
     url: Annotated[str, Depends(read_address)],
     fetcher: Annotated[Fetcher, Depends(fetcher)],
 ) -> Response:
     """Fetch an issue of a configured repository from GitHub, then show its report."""
+    asked = None
     try:
         asked = parse_issue_address(url, services.settings.repo)
-    except AddressError as error:
-        return _page(services, url, status=error.status, fault=error.message)
-    try:
-        found = fetcher.fetch(asked.repo, asked.number)
+        found = await services.write(fetcher.fetch, asked.repo, asked.number)
     except StoreError:
         raise  # its words are not for a page
     except TriageError as error:
-        return _page(services, url, status=error.status, fault=error.message, wanted=asked)
+        return await run_in_threadpool(
+            _page, services, url, status=error.status, fault=error.message, wanted=asked
+        )
+    return await run_in_threadpool(_fetched, services, url, asked, found)
+
+
+def _fetched(services: Services, url: str, asked: IssueAddress, found: bool) -> Response:
     if not found and not _is_stored(services, asked):
         fault = f"GitHub has no #{asked.number} in {asked.repo}: deleted, transferred or never was."
         return _page(services, url, status=GoneError.status, fault=fault)

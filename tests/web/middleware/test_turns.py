@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from app.web.middleware import turns
-from app.web.middleware.turns import AT_ONCE, WAITING_MAX, TakeTurns
+import pytest
 
+from app.web.middleware import turns
+from app.web.middleware.turns import WAITING_MAX, TakeTurns
+
+ALONE_MAX = 2
 GREEDY, OTHER = "192.0.2.1", "192.0.2.2"
 
 
-def asked(client: str, path: str = "/", *headers: tuple[bytes, bytes]) -> dict[str, Any]:
-    return {"type": "http", "path": path, "method": "GET", "headers": list(headers), "client": (client, 1)}
+def asked(client: str, path: str = "/", *headers: tuple[bytes, bytes], method: str = "GET") -> dict[str, Any]:
+    return {"type": "http", "path": path, "method": method, "headers": list(headers), "client": (client, 1)}
 
 
 class Room:
@@ -22,10 +26,10 @@ class Room:
         self.at_work: list[str] = []
         self.may_answer = asyncio.Event()
         self.statuses: list[int] = []
-        self.turns = TakeTurns(self)
+        self.turns = TakeTurns(self, ALONE_MAX)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        while scope["headers"] and (await receive()).get("more_body"):
+        while scope["method"] == "POST" and (await receive()).get("more_body"):
             pass
         self.at_work.append(scope["client"][0])
         await self.may_answer.wait()
@@ -46,38 +50,80 @@ async def started(*asking: Any) -> list[asyncio.Task[None]]:
     return tasks
 
 
-def test_one_client_has_a_few_turns_at_a_time_and_others_have_theirs() -> None:
-    async def run() -> None:
-        room = Room()
-        tasks = await started(*(room.ask(asked(GREEDY)) for _ in range(5)), room.ask(asked(OTHER)))
-        assert sorted(room.at_work) == [GREEDY] * AT_ONCE + [OTHER]
+def run(asking: Callable[[Room], Awaitable[None]]) -> None:
+    asyncio.run(asking(Room()))
+
+
+def test_while_others_ask_one_client_has_one_turn() -> None:
+    async def ask(room: Room) -> None:
+        tasks = await started(room.ask(asked(OTHER)), *(room.ask(asked(GREEDY)) for _ in range(5)))
+        assert room.at_work == [OTHER, GREEDY]
         room.may_answer.set()
         await asyncio.gather(*tasks)
         assert len(room.at_work) == 6
 
-    asyncio.run(run())
+    run(ask)
 
 
-def test_health_waits_for_no_turn() -> None:
-    async def run() -> None:
-        room = Room()
-        tasks = await started(*(room.ask(asked(GREEDY, path)) for path in ("/", "/", "/", "/healthz")))
-        assert len(room.at_work) == AT_ONCE + 1
+def test_who_asks_alone_has_more_turns_until_another_comes() -> None:
+    async def ask(room: Room) -> None:
+        tasks = await started(*(room.ask(asked(GREEDY)) for _ in range(400)))
+        assert room.at_work == [GREEDY] * (ALONE_MAX)
+        tasks += await started(room.ask(asked(OTHER)))
+        assert room.at_work[ALONE_MAX:] == [OTHER]
+        room.may_answer.set()
+        await asyncio.gather(*tasks)
+        assert room.statuses == [200] * 401
+
+    run(ask)
+
+
+def test_a_read_with_a_body_waits_for_its_turn_as_well() -> None:
+    async def ask(room: Room) -> None:
+        tasks = await started(room.ask(asked(OTHER)))
+        body = (b"content-length", b"1")
+        tasks += await started(*(room.ask(asked(GREEDY, "/", body)) for _ in range(5)))
+        assert room.at_work == [OTHER, GREEDY]
         room.may_answer.set()
         await asyncio.gather(*tasks)
 
-    asyncio.run(run())
+    run(ask)
+
+
+def test_who_hangs_up_while_waiting_leaves_the_turn_to_others() -> None:
+    async def ask(room: Room) -> None:
+        tasks = await started(*(room.ask(asked(GREEDY)) for _ in range(ALONE_MAX + 3)))
+        tasks[-1].cancel()
+        tasks[0].cancel()
+        room.may_answer.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert room.statuses == [200] * (ALONE_MAX + 1)
+
+    run(ask)
+
+
+def test_health_waits_for_no_turn() -> None:
+    async def ask(room: Room) -> None:
+        tasks = await started(
+            *(room.ask(asked(GREEDY, path)) for path in [*"/" * (ALONE_MAX + 1), "/healthz"])
+        )
+        assert len(room.at_work) == ALONE_MAX + 1
+        room.may_answer.set()
+        await asyncio.gather(*tasks)
+
+    run(ask)
 
 
 def test_a_body_that_is_not_here_yet_takes_no_turn() -> None:
-    async def run() -> None:
-        room, arrives = Room(), asyncio.Event()
+    async def ask(room: Room) -> None:
+        arrives = asyncio.Event()
 
         async def dribble() -> Any:
             await arrives.wait()
             return {"type": "http.request", "body": b"x", "more_body": False}
 
-        slow = [room.ask(asked(GREEDY, "/", (b"content-length", b"1")), dribble) for _ in range(5)]
+        body = (b"content-length", b"1")
+        slow = [room.ask(asked(GREEDY, "/", body, method="POST"), dribble) for _ in range(5)]
         tasks = await started(*slow, room.ask(asked(GREEDY)))
         assert room.at_work == [GREEDY]
         room.may_answer.set()
@@ -85,23 +131,26 @@ def test_a_body_that_is_not_here_yet_takes_no_turn() -> None:
         await asyncio.gather(*tasks)
         assert len(room.at_work) == 6
 
-    asyncio.run(run())
+    run(ask)
 
 
-def test_who_asks_without_end_is_refused_and_then_forgotten() -> None:
-    async def run() -> None:
-        room = Room()
-        tasks = await started(*(room.ask(asked(GREEDY)) for _ in range(WAITING_MAX + 1)))
+def test_past_the_limit_who_has_most_waiting_is_refused_and_nobody_else() -> None:
+    async def ask(room: Room) -> None:
+        asking = [room.ask(asked(GREEDY)) for _ in range(WAITING_MAX + ALONE_MAX + 1)]
+        tasks = await started(*asking, *(room.ask(asked(OTHER)) for _ in range(3)))
         assert room.statuses == [429]
         room.may_answer.set()
         await asyncio.gather(*tasks)
-        del tasks
-        assert not room.turns._clients
 
-    asyncio.run(run())
+    run(ask)
 
 
-def test_there_is_a_thread_for_others() -> None:
-    from app.main import THREADS
+def test_who_asks_no_more_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask(room: Room) -> None:
+        room.may_answer.set()
+        for client in (GREEDY, OTHER):
+            await room.ask(asked(client))
+        assert list(room.turns._turns._clients) == []
 
-    assert turns.AT_ONCE < THREADS
+    monkeypatch.setattr(turns, "ASKING_S", 0.0)
+    run(ask)

@@ -172,30 +172,30 @@ def test_a_form_that_is_no_address_is_refused(desk: TestClient) -> None:
     assert desk.post("/report", content=b"\xff\x00&&==").status_code == 422
 
 
-def test_one_issue_is_fetched_at_a_time() -> None:
+def test_one_issue_is_fetched_at_a_time(store: Store) -> None:
     inside, leave = threading.Event(), threading.Event()
 
-    def slow(_repo: str, _number: int) -> bool:
+    def slow(_store: Store, _repo: str, _number: int) -> bool:
         inside.set()
         return leave.wait(10)
 
     fetcher = Fetcher(slow)
-    first = threading.Thread(target=fetcher.fetch, args=(REPO, 1))
+    first = threading.Thread(target=fetcher.fetch, args=(store, REPO, 1))
     first.start()
     assert inside.wait(10)
     with pytest.raises(RateLimitError, match="just now"):
-        fetcher.fetch(REPO, 2)
+        fetcher.fetch(store, REPO, 2)
     leave.set()
     first.join(10)
-    assert fetcher.fetch(REPO, 2)
+    assert fetcher.fetch(store, REPO, 2)
 
 
-def test_the_hour_has_a_limit_of_its_own() -> None:
-    fetcher = Fetcher(lambda _r, _n: True, (Rate(9, 60), Rate(3, 3600)))
+def test_the_hour_has_a_limit_of_its_own(store: Store) -> None:
+    fetcher = Fetcher(lambda _s, _r, _n: True, (Rate(9, 60), Rate(3, 3600)))
     for _ in range(3):
-        assert fetcher.fetch(REPO, 1)
+        assert fetcher.fetch(store, REPO, 1)
     with pytest.raises(RateLimitError, match="3 issues in 3600 seconds"):
-        fetcher.fetch(REPO, 1)
+        fetcher.fetch(store, REPO, 1)
 
 
 def test_the_json_route_tells_the_same_and_markdown_on_request(desk: TestClient) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -236,17 +236,23 @@ def test_votes_are_described(client: TestClient) -> None:
     )
 
 
+def keep(client: TestClient, who: str = "192.0.2.1") -> Any:
+    asked = {"log": "RuntimeError: CUDA error", "keep": True}
+    return client.post("/api/v1/diagnose", json=asked, headers={"X-Forwarded-For": who})
+
+
 @pytest.mark.parametrize("engine", ["sqlite"])
-def test_while_another_program_writes_votes_are_refused_soon_and_health_and_reads_go_on(
-    client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("write", [vote, keep])
+def test_while_another_program_writes_writers_are_refused_soon_and_health_and_reads_go_on(
+    client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch, write: Callable[..., Any]
 ) -> None:
     monkeypatch.setattr("app.store.engine.connect.BUSY_TIMEOUT_MS", 500)
-    assert vote(client).status_code == 200
+    assert write(client).status_code == 200
     holder = sqlite3.connect(str(store.engine.url.database), isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     began = time.monotonic()
     with ThreadPoolExecutor(6) as voters:
-        votes = [voters.submit(vote, client, who=f"192.0.2.{n}") for n in range(6)]
+        votes = [voters.submit(write, client, who=f"192.0.2.{n}") for n in range(6)]
         reads = [client.get(path).status_code for path in ("/healthz", "/api/v1/issues/1")]
         is_quick = time.monotonic() - began < 0.5
         refused = [voted.result() for voted in votes]
@@ -254,7 +260,7 @@ def test_while_another_program_writes_votes_are_refused_soon_and_health_and_read
     assert (reads, is_quick) == ([200, 200], True)
     assert {answer.status_code for answer in refused} == {503}
     assert time.monotonic() - began < 2 * WRITE_WAIT_S
-    assert vote(client, who="192.0.2.9").status_code == 200
+    assert write(client, who="192.0.2.9").status_code == 200
 
 
 def test_a_vote_leaves_remembered_lists(client: TestClient) -> None:
