@@ -23,6 +23,8 @@ from tests.postgresql import CannotStartError, PostgreSQL, set_up_server
 ENGINES = ("sqlite", "postgresql")
 SERVER = pytest.StashKey[PostgreSQL | CannotStartError]()
 os.environ["TRIAGE_RATE_LIMIT"] = "off"  # tests ask often, and from the loopback, which counts too
+if _folder := os.environ.pop("TRIAGE_SCREENSHOTS", None):
+    os.environ["SCREENSHOTS"] = _folder  # commands warn of a variable with their prefix that is no setting
 LONG_SHARE = 0.1
 """How many of the tests marked `long` a sample holds; some twenty commits see nearly all of them."""
 

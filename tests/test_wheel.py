@@ -63,6 +63,7 @@ def test_installed_bare_it_migrates_and_serves_a_page_from_another_folder(
     lent = environment / sysconfig.get_path("purelib", vars={"base": ""}).lstrip("/") / "lent.pth"
     lent.write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("TRIAGE_", "PYTHON"))}
+    clean["XDG_DATA_HOME"] = str(tmp_path / "data")
     where = subprocess.run(
         [python, "-c", "import app; print(app.__file__)"],
         cwd=folder,
@@ -81,7 +82,8 @@ def test_installed_bare_it_migrates_and_serves_a_page_from_another_folder(
         check=False,
     )
     assert (migrated.returncode, "the schema is" in migrated.stderr) == (0, True), migrated.stderr
-    assert (folder / "triage.db").exists()
+    assert list((tmp_path / "data").rglob("triage.db"))
+    assert not list(folder.iterdir()), "no folder gets a database because a command ran in it"
     page = subprocess.run(
         [python, "-c", PAGE], cwd=folder, env=clean, capture_output=True, text=True, check=False
     )

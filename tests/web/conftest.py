@@ -412,7 +412,7 @@ HOME = Home(
 
 def answer_instead(monkeypatch: pytest.MonkeyPatch, function: Any, other: Any) -> None:
     """Put another function in a function's place, in every module of `app.web` that imports it."""
-    for module_name, module in tuple(sys.modules.items()):
+    for module_name, module in sys.modules.copy().items():
         if module_name.startswith("app.web."):
             for name, value in tuple(vars(module).items()):
                 if value is function:

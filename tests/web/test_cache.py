@@ -16,6 +16,7 @@ from app.knowledge.cluster.view import clusters, view_cluster
 from app.knowledge.digest.digest import archive, make_digest
 from app.knowledge.digest.feed import feed_entries
 from app.knowledge.digest.week import newest_whole_week
+from app.knowledge.freshness import release_names, stored_repositories
 from app.knowledge.home import home
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.issue.browse import IssueQuery, browse
@@ -27,19 +28,21 @@ from tests.served import starter_settings
 STORE = cast("Store", None)
 REPO = "vllm-project/vllm"
 KEPT: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...] = (
-    (home, ()),
-    (browse, (IssueQuery(),)),
-    (regressions, ()),
-    (regression_versions, ()),
-    (known_issues, ("0.10.0",)),
-    (clusters, ()),
-    (view_cluster, ()),
-    (make_digest, (IsoWeek(2025, 20),)),
-    (archive, ()),
-    (newest_whole_week, ()),
-    (feed_entries, ()),
+    (home, (REPO,)),
+    (browse, (REPO, IssueQuery())),
+    (regressions, (REPO,)),
+    (regression_versions, (REPO,)),
+    (known_issues, (REPO, "0.10.0")),
+    (clusters, (REPO,)),
+    (view_cluster, (REPO,)),
+    (make_digest, (REPO, IsoWeek(2025, 20))),
+    (archive, (REPO,)),
+    (newest_whole_week, (REPO,)),
+    (feed_entries, (REPO,)),
+    (release_names, (REPO,)),
+    (stored_repositories, ()),
 )
-"""Questions that the routes ask through `Services.cached`, with what they need beside the repository."""
+"""Questions that the routes ask through `Services.cached`, with what they need beside the store."""
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +110,7 @@ def test_every_kept_answer_stands_in_this_modules_list() -> None:
 def test_an_answer_that_is_kept_without_an_age_is_the_same_at_any_time(
     question: Callable[..., Any], more: tuple[Any, ...], starter: Store
 ) -> None:
-    ask = partial(question, starter, REPO, *more)
+    ask = partial(question, starter, *more)
     if question is view_cluster:
         ask = partial(ask, clusters(starter, REPO, limit=1).items[0].id)
     with time_machine.travel(datetime(2026, 1, 1, tzinfo=UTC), tick=False):

@@ -42,6 +42,7 @@ OPERATIONS = [
     exemption("list_issues", 422),  # a cursor of another list
     exemption("list_signatures", 422),  # a cursor of the list in another order
     exemption("get_newest_digest", 422),  # a repository that is not known here
+    exemption("list_changes", 422),
     exemption("get_signature", 422),
     *(
         {**exemption(name, 422), "parameters": {"cursor": write_cursor(kind, 10)}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Annotated
 from urllib.parse import urlencode
@@ -309,13 +309,15 @@ async def diagnose_batch(
     return StreamingResponse(_lines(batch, services, client), media_type=LINES_TYPE, headers=as_it_is)
 
 
-def _lines(batch: DiagnoseBatch, services: Services, client: str) -> Iterator[str]:
+async def _lines(batch: DiagnoseBatch, services: Services, client: str) -> AsyncIterator[str]:
+    def read_and_ask(asked: DiagnoseRequest) -> DiagnosedLog:
+        return ask(asked.model_copy(update=cleaned({"log": asked.log})), services)
+
     while batch.logs:
         asked = batch.logs.pop(0)
         try:
-            asked = asked.model_copy(update=cleaned({"log": asked.log}))
-            found = ask(asked, services)
-            links = keep_answer(services, asked, found, client)
+            found = await run_in_threadpool(read_and_ask, asked)
+            links = await keep_answer(services, asked, found, client)
         except (InputError, StoreError) as error:
             yield problem_of(error).model_dump_json(exclude_none=True) + "\n"
             continue
