@@ -57,6 +57,7 @@ def list_changes(
         Query(
             pattern=_CURSOR,
             description="`next_cursor` of the answer before; all without it",
+            examples=["848311200000000-39288"],
         ),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
