@@ -233,6 +233,7 @@ def derive(monkeypatch: pytest.MonkeyPatch) -> FakeDerive:
     fake = FakeDerive()
     monkeypatch.setattr("app.knowledge.indexing.batches.derive_issues", fake)
     monkeypatch.setattr("app.knowledge.indexing.readers.READ_APART_FROM", 10**9)
+    monkeypatch.setattr("app.knowledge.indexing.readers.read_sources", lambda sources: [None] * len(sources))
     return fake
 
 
