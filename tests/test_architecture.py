@@ -52,7 +52,7 @@ FLOORS: dict[str, Sequence[Sequence[str]]] = {
         ("text", "labels", "statistics", "iso_week"),
         ("freshness", "fix"),
         ("remedies",),
-        ("issue",),
+        ("issue", "launch"),
         ("version",),
         ("cluster",),
         ("diagnosis", "digest", "indexing"),

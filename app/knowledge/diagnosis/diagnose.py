@@ -13,6 +13,7 @@ from typing import Required, TypedDict, Unpack
 from sqlalchemy.orm import Session
 
 from app.extract.facts import Facts, Signature
+from app.extract.fields.launch import read_launch
 from app.extract.log.lines import LogLine
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.signature import make_signature
@@ -42,6 +43,7 @@ from app.knowledge.diagnosis.shapes import (
     Why,
 )
 from app.knowledge.fix.state import fix_states, is_vllm
+from app.knowledge.launch import compose_all
 from app.knowledge.remedies import rank_remedies, remedies_of
 from app.knowledge.text.masking import masked_all
 from app.match.search.agreement import find_agreements
@@ -167,6 +169,8 @@ def diagnose_log(
         message = _masked(shown.message, shown.line, redacted.text)
         message = whole_message(reading, shown, message, redacted.text)
         line = describe_failure(find_program(reading), outcome, failure, shown.type, message)
+    steps = (*quoted, *(next_steps(reading) if needs_steps else ()))[:MAX_STEPS]
+    launch = None if in_words else read_launch(redacted.text, around.versions.get("vllm"))
     answer = Diagnosis(
         verdict=verdict,
         root_cause=root,
@@ -180,7 +184,8 @@ def diagnose_log(
         matches=tuple(matches),
         workarounds=remedies[:MAX_REMEDIES],
         remedies_from=remedies_from,
-        next_steps=(*quoted, *(next_steps(reading) if needs_steps else ()))[:MAX_STEPS],
+        next_steps=steps,
+        composed=compose_all(launch, remedies, [step.command for step in steps]),
         index=IndexState(issues=stock.issues, as_of=stock.as_of),
         took_ms=0.0,
         headline=headline(verdict, matches, line, is_question=in_words, repo=repos[0], stored=stock.issues),

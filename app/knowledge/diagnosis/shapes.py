@@ -9,6 +9,7 @@ from pydantic import Field
 
 from app.extract.facts import Frozen, Regression, Signature
 from app.knowledge.fix.shapes import FixView
+from app.knowledge.launch import ComposedCommand
 from app.knowledge.remedies import Remedy
 from app.match.search.ranking import Band as MatchBand
 
@@ -130,6 +131,10 @@ class Diagnosis(Frozen):
         "those of another failure that was raised at the same place",
     )
     next_steps: tuple[NextStep, ...] = ()
+    composed: tuple[ComposedCommand, ...] = Field(
+        (),
+        description="the command that was run, as the log tells it, with a remedy's or a step's change in it",
+    )
     index: IndexState
     took_ms: float
     headline: str = Field(description="what failed and the verdict, in one line of at most 240 characters")

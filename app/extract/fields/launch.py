@@ -1,0 +1,337 @@
+"""The command that started vLLM, out of a log.
+
+In: a log. Out: a `Launch`: the command as it was typed where the log shows it, else made of the arguments
+that the program printed (`non-default args: {…}`, `args: Namespace(…)`), else of the engine's configuration.
+A dump that is cut off gives none: a command with a hole is worse than none.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from app.extract.fields.settings import normalise_name
+from app.extract.lists import load
+from app.extract.rules.patterns import pattern
+from app.extract.versions import is_before
+
+LaunchSource = Literal["command", "arguments", "engine"]
+Program = Literal["shell", "python"]
+
+MAX_DUMP_CHARS = 12_000
+MAX_COMMAND_CHARS = 4_000
+OPEN = "<as you had it>"
+"""Stands for a value that the log does not print as it was typed, or that is masked."""
+
+_LIST = load("launch")
+_INTERNAL, _FILLED_IN = frozenset(_LIST["internal"]["names"]), frozenset(_LIST["internal"]["python"])
+_DEFAULTS: dict[str, list[Any]] = _LIST["defaults"]
+_MASK = "█"
+_DUMP = pattern(r"non-default args: ?\{|\bargs: ?Namespace\(")
+_ENGINE = pattern(r"[Ii]nitializing an? (?:V\d )?LLM engine[^\n]{0,40} with config: ?")
+_ENGINE_VALUE = pattern(r"\b([a-z_]+)=('[^'\n]*'|\[[^\]\n]*\]|[^\s,]+)")
+_ENUM = re.compile(r"<[\w.]+: ('[^'<>]*'|[^<>]*)>")
+_OBJECT = re.compile(r"<[^<>]*>|\*REDACTED\*")
+_COMMAND = pattern(
+    r"(?m)^[ \t]*(?:\[?[\w.-]+@[\w.-]+[^\n$#]{0,80}[$#][ \t]+|[$>#%+][ \t]+)?"
+    r"((?:(?:sudo|exec|nohup|env|export)[ \t]+)*(?:[A-Z][A-Z0-9_]*=\S*[ \t]+(?:&&[ \t]+)?)*"
+    r"(?:vllm[ \t]+serve[ \t]+[^\s\[]|(?:\S*/)?python[\d.]*[ \t]+(?:-u[ \t]+)?-m[ \t]+vllm\.entrypoints\.|"
+    r"(?:docker|podman)[ \t]+run[ \t]+))"
+)
+_WORD = re.compile(r"(?:[^\s\"'\\]|\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*')+")
+_OPTION = re.compile(r"--?[A-Za-z]")
+_OPERATOR = re.compile(r"\d?>|[|&;<#]|\(APIServer")
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*=.*", re.DOTALL)
+_IMAGE = re.compile(r"[\w./-]*(?:vllm|rocm)[\w./-]*(?::[\w.-]+)?")
+_SWITCHES = frozenset(load("commands")["switches"]["names"])
+_VARIABLES = frozenset({"-e", "--env"})
+"""Options of containers that set a variable."""
+_BARE = frozenset({"-u", "-it", "-ti", "-d", "--rm", "--privileged", "--init", "-i", "-t"})
+"""Options of Python and of containers that take no value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a command that is changed as one: an option with its value, or a word.
+
+    `name` is the option's in its long form without dashes, a variable's own, or empty.
+    """
+
+    text: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How the program was started; of the options in `open_names` the log prints no value as it was typed."""
+
+    source: LaunchSource
+    program: Program
+    pieces: tuple[Piece, ...]
+    open_names: tuple[str, ...] = ()
+
+
+def read_launch(log: str, vllm_version: str | None = None) -> Launch | None:
+    """The command that started what printed this log; None if the log does not tell it.
+
+    Args:
+        log: secrets in it are masked already; where they stand the command has `OPEN`.
+        vllm_version: by which it is known what the program prints by default.
+    """
+    return _typed(log) or _dumped(log, vllm_version) or _configured(log, vllm_version)
+
+
+# ---- as it was typed
+
+
+def _typed(log: str) -> Launch | None:
+    """The last command in the log that starts a server."""
+    found = None
+    for match in _COMMAND.finditer(log):
+        text = _joined_lines(log[match.start(1) : match.start(1) + MAX_COMMAND_CHARS])
+        pieces = cut_command(text)
+        if pieces and ("vllm" in text) and any(piece.name for piece in pieces):
+            found = Launch("command", "shell", pieces, _masked_names(pieces))
+    return found
+
+
+def _joined_lines(text: str) -> str:
+    """A command with its continued lines as one line; a line that begins with `--` goes on too."""
+    lines = text.split("\n")
+    words = [lines[0].rstrip()]
+    for line in lines[1:]:
+        if not words[-1].endswith("\\") and not line.lstrip().startswith("--"):
+            break
+        words[-1] = words[-1].removesuffix("\\").rstrip()
+        words.append(line.strip())
+    return " ".join(words).removesuffix("\\").strip()
+
+
+def cut_command(text: str) -> tuple[Piece, ...]:
+    """A shell command in pieces, up to a pipe or a redirection; empty if its quotes do not close."""
+    if _WORD.sub("", text).strip():
+        return ()
+    pieces: list[Piece] = []
+    for word in _WORD.findall(text):
+        last = pieces[-1] if pieces else Piece("")
+        if _OPERATOR.match(word):
+            break
+        if _OPTION.match(word):
+            pieces.append(Piece(word, normalise_name(word.partition("=")[0])))
+        elif _VARIABLE.fullmatch(word) and all(piece.name and piece.text[0] != "-" for piece in pieces):
+            pieces.append(Piece(word, word.partition("=")[0]))
+        elif last.text.startswith("-") and _takes(last, word):
+            name = word.partition("=")[0] if last.text in _VARIABLES else last.name
+            pieces[-1] = Piece(f"{last.text} {word}", name)
+        else:
+            pieces.append(Piece(word))
+    return tuple(pieces)
+
+
+def _takes(option: Piece, word: str) -> bool:
+    """Whether a word behind an option is its value, and not a container's image or a word of its own."""
+    name, _, value = option.text.partition(" ")
+    if "=" in name or name in _BARE or (option.name in _SWITCHES and name.startswith("--")):
+        return False
+    return not value or (len(name) > 2 and not _IMAGE.fullmatch(word))
+
+
+# ---- out of the arguments that were printed
+
+
+def _dumped(log: str, vllm_version: str | None) -> Launch | None:
+    dump = arguments = None
+    for match in _DUMP.finditer(log):
+        dump = log[match.end() - (1 if log[match.end() - 1] == "{" else len("Namespace(")) :][:MAX_DUMP_CHARS]
+        arguments = read_arguments(dump) or arguments
+    if arguments is None or dump is None:
+        return None
+    is_all = dump.startswith("Namespace")
+    model = arguments.get("model_tag") or arguments.get("model") or OPEN
+    server = _LIST["server"]
+    is_server = not arguments.keys().isdisjoint(server["names"]) or any(s in log for s in server["signs"])
+    chosen = {
+        name: value
+        for name, value in arguments.items()
+        if not _is_filled_in(name, value, arguments)
+        and (not is_all or not _is_default(name, value, vllm_version))
+    }
+    if not is_server:
+        return _python(model, {k: v for k, v in chosen.items() if k not in _FILLED_IN})
+    is_module = "model_tag" not in arguments and "subparser" not in arguments
+    if is_module and (is_all or any(sign in log for sign in server["modules"])):
+        start = [Piece("python3"), Piece("-m vllm.entrypoints.openai.api_server", "m")]
+        start += [Piece(f"--model {shlex.quote(str(model))}", "model")]
+    else:
+        start = [Piece("vllm"), Piece("serve"), Piece(shlex.quote(str(model)))]
+    options = [option for name, value in chosen.items() for option in _options(name, value, vllm_version)]
+    pieces = [*start, *options]
+    return Launch("arguments", "shell", tuple(pieces), _open_names(pieces))
+
+
+def read_arguments(dump: str) -> dict[str, Any] | None:
+    """The arguments of a dump that begins with `{` or `Namespace(`; None if it is cut off.
+
+    A value that is no literal becomes `OPEN`, and so does one that is masked.
+    """
+    end = _closing(dump)
+    if end is None:
+        return None
+    text = _OBJECT.sub("None", _ENUM.sub(r"\1", dump[:end]).replace("*REDACTED*", repr(OPEN)))
+    for candidate in (text, text.replace("\r", "").replace("\n", "")):
+        try:
+            node = ast.parse(candidate.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        if isinstance(node, ast.Call):
+            return {word.arg: _value(word.value) for word in node.keywords if word.arg}
+        if isinstance(node, ast.Dict):
+            keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+            return {str(k): _value(v) for k, v in zip(keys, node.values, strict=True) if k is not None}
+    return None
+
+
+def _closing(text: str) -> int | None:
+    depth, quote, skip = 0, "", False
+    for at, char in enumerate(text):
+        if skip:
+            skip = False
+        elif quote:
+            skip, quote = char == "\\", "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+            if depth == 0:
+                return at + 1
+    return None
+
+
+def _value(node: ast.expr) -> Any:
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return _of_object(node)
+    return OPEN if value in ("...", "…") or _MASK in str(value) or OPEN in str(value) else value
+
+
+def _of_object(node: ast.expr) -> Any:
+    """A configuration that is printed as an object: its plain fields; a LoRA module as `name=path`."""
+    if isinstance(node, ast.List):
+        return [_value(item) for item in node.elts]
+    if not isinstance(node, ast.Call) or node.args:
+        return OPEN
+    fields = {word.arg: _value(word.value) for word in node.keywords if word.arg}
+    if "path" in fields and "name" in fields:
+        return f"{fields['name']}={fields['path']}"
+    if isinstance(node.func, ast.Name) and node.func.id == "KVTransferConfig":
+        return {k: v for k, v in fields.items() if v not in (None, {}, []) and k != "engine_id"}
+    return OPEN
+
+
+def _is_filled_in(name: str, value: Any, arguments: dict[str, Any]) -> bool:
+    """Whether the program put it there: nobody gave this argument."""
+    if name == "api_server_count" and value in (1, arguments.get("data_parallel_size")):
+        return True
+    return name in _INTERNAL or value is None
+
+
+def _is_default(name: str, value: Any, version: str | None) -> bool:
+    """Whether a dump of all arguments prints this of itself, in this version of vLLM."""
+    if value is False:
+        since = _LIST["false_since"].get(name)
+        return since is None or version is None or is_before(version, since)
+    if (changed := _LIST["defaults_since"].get(name)) and value == changed["value"]:
+        return version is None or not is_before(version, changed["version"])
+    return value in ("", [], {}, 0) or value in _DEFAULTS.get(name, ())
+
+
+def _options(name: str, value: Any, version: str | None) -> Iterator[Piece]:
+    """An argument as options of a shell command."""
+    flag = f"--{name.replace('_', '-')}"
+    key = normalise_name(flag)
+    if value is True:
+        yield Piece(flag, key)
+    elif value is False:
+        yield Piece(f"--no-{flag[2:]}", f"no-{key}")
+    elif isinstance(value, dict) and is_before(version, _LIST["pairs_before"].get(name)):
+        pairs = ",".join(f"{key}={item}" for key, item in value.items())
+        yield Piece(f"{flag} {shlex.quote(pairs)}", key)
+    elif isinstance(value, dict):
+        yield Piece(f"{flag} {shlex.quote(_json(value))}", key)
+    elif isinstance(value, list | tuple):
+        if name in _LIST["json_lists"]["names"]:
+            yield Piece(f"{flag} {shlex.quote(_json(value))}", key)
+        elif name in _LIST["repeated"]["names"]:
+            yield from (Piece(f"{flag} {shlex.quote(str(item))}", key) for item in value)
+        else:
+            yield Piece(" ".join([flag, *(shlex.quote(str(item)) for item in value)]), key)
+    else:
+        yield Piece(f"{flag} {shlex.quote(_plain(value))}", key)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _plain(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _python(model: Any, chosen: dict[str, Any]) -> Launch:
+    first = [Piece(f"model={model!r}", "model")]
+    pieces = [Piece(f"{name}={value!r}", normalise_name(name)) for name, value in chosen.items()]
+    pieces = [*first, *pieces]
+    return Launch("arguments", "python", tuple(pieces), _open_names(pieces))
+
+
+def _open_names(pieces: Sequence[Piece]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(piece.name for piece in pieces if OPEN in piece.text))
+
+
+def _masked_names(pieces: Sequence[Piece]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(piece.name for piece in pieces if _MASK in piece.text and piece.name))
+
+
+# ---- out of the engine's configuration
+
+
+def _configured(log: str, vllm_version: str | None) -> Launch | None:
+    """The settings in force; what only the server knows, such as its port, stands in no such line."""
+    match = _ENGINE.search(log)
+    if match is None:
+        return None
+    line = log[match.end() : match.end() + MAX_DUMP_CHARS].partition("\n")[0]
+    given = {found[1]: found[2].strip("'") for found in _ENGINE_VALUE.finditer(line)}
+    names: dict[str, str] = _LIST["engine"]
+    model = given.get("model")
+    if not model or _MASK in model:
+        return None
+    chosen: dict[str, Any] = {}
+    for name, option in names.items():
+        value = given.get(name, "None").removeprefix("torch.").rpartition("LoadFormat.")[2]
+        value = value.lower() if name == "load_format" else value
+        is_model = name in {"model", "tokenizer", "served_model_name"} and value in {model, f"[{model}]"}
+        is_default = _typed_value(value) in _DEFAULTS.get(name, ())
+        if value not in {"None", "False", "[]", "{}"} and not is_model and not is_default:
+            chosen[option.replace("-", "_")] = _typed_value(value)
+    if not any(sign in log for sign in _LIST["server"]["signs"]):
+        launch = _python(model, chosen)
+        return Launch("engine", "python", launch.pieces)
+    options = [option for name, value in chosen.items() for option in _options(name, value, vllm_version)]
+    start = (Piece("vllm"), Piece("serve"), Piece(shlex.quote(model)))
+    return Launch("engine", "shell", (*start, *options))
+
+
+def _typed_value(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return text

@@ -1,0 +1,218 @@
+"""The caller's own launch command with a remedy in it: what to type as a whole, and what is changed. Pure.
+
+In: a `Launch` that was read out of a log, and what a remedy says to type or to leave out. Out: a
+`ComposedCommand`, or None where the change has no place in the command.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from app.extract.facts import Frozen
+from app.extract.fields.launch import Launch, LaunchSource, Piece, cut_command
+from app.extract.lists import load
+from app.knowledge.remedies import Remedy
+
+Change = Literal["same", "added", "removed"]
+SURE = 0.95
+"""How sure a remedy is that is handed over; see `Workaround.command`."""
+
+_COSTS: dict[str, str] = load("launch")["costs"]
+_ASSIGNED = re.compile(r"(?:export )?([A-Z][A-Z0-9_]*)=(.+)")
+_ASSIGNING = re.compile(r"[^\s=]+[\s=]")
+_INSTALL = re.compile(r"(?:uv )?pip3? install ")
+_CONTAINERS = frozenset({"docker", "podman"})
+_RUNNERS = frozenset({"sudo", "env", "exec", "nohup", "export"})
+
+
+class CommandPart(Frozen):
+    """A part of the command; one that is `removed` is not in what to type."""
+
+    text: str
+    change: Change = "same"
+
+
+class ComposedCommand(Frozen):
+    """The command that was run with one change in it."""
+
+    change: str = Field(description="the change alone, as the remedy says it")
+    line: str = Field(description="the whole command, to be typed as it stands")
+    parts: tuple[CommandPart, ...] = Field(
+        description="the same in parts: joined without those that are `removed` they are the line"
+    )
+    source: LaunchSource = Field(
+        description="`command`: typed in the log; `arguments`: made of those that the program printed; "
+        "`engine`: of the engine's configuration, which lacks what only a server knows, such as its port"
+    )
+    is_there: bool = Field(False, description="the command has the change already")
+    open_names: tuple[str, ...] = Field((), description="options whose value the log does not print as typed")
+    cost: str | None = Field(None, description="what the change costs, by what the setting does")
+
+
+def compose_all(
+    launch: Launch | None, remedies: Sequence[Remedy], steps: Sequence[str], *, limit: int = 3
+) -> tuple[ComposedCommand, ...]:
+    """The command with each remedy, then with each step's command, that has a place in it; no line twice."""
+    found: dict[str, ComposedCommand] = {}
+    if launch is None:
+        return ()
+    made = [*(compose_remedy(launch, remedy) for remedy in remedies)]
+    made += [compose(launch, step) for step in steps if step]
+    for item in made:
+        if item is not None:
+            found.setdefault(item.line, item)
+    return tuple(found.values())[:limit]
+
+
+def compose_remedy(launch: Launch, remedy: Remedy) -> ComposedCommand | None:
+    """The command with a remedy in it; only of one that is believed, and never of one that failed."""
+    if remedy.outcome == "fails":
+        return None
+    if remedy.command:
+        return compose(launch, remedy.command)
+    if remedy.without and remedy.confidence >= SURE:
+        return compose(launch, remedy.action, without=True)
+    return None
+
+
+def compose(launch: Launch, change: str, *, without: bool = False) -> ComposedCommand | None:
+    """The command with a change in it; None if the change is nothing that a command holds.
+
+    Args:
+        change: an option, an assignment of a variable, or an installation, which is put in front.
+        without: the option or variable is to be left out instead.
+    """
+    change, pieces = change.strip().strip("`"), launch.pieces
+    is_container = any(piece.text in _CONTAINERS for piece in pieces[:3])
+    if _INSTALL.match(change):
+        is_place = launch.program == "shell" and not is_container and not without
+        parts = [CommandPart(text=f"{change} &&", change="added"), *_kept(pieces)]
+        return _composed(launch, change, parts) if is_place else None
+    assigned = _ASSIGNED.fullmatch(change)
+    wanted = [Piece(change.removeprefix("export "), assigned[1])] if assigned else list(cut_command(change))
+    is_python = launch.program == "python"
+    if not wanted or not all(piece.name for piece in wanted) or (is_python and assigned):
+        return None
+    wanted = [_as_keyword(piece) for piece in wanted] if is_python else wanted
+    touched = {bare(piece.name) for piece in wanted}
+    present = [piece for piece in pieces if bare(piece.name) in touched and piece.name]
+    if without:
+        return _composed(launch, change, _kept(pieces, touched)) if present else None
+    if [_value(piece) for piece in present] == [_value(piece) for piece in wanted]:
+        return _composed(launch, change, _kept(pieces), is_there=True)
+    costs = [cost for piece in wanted if (cost := _cost(piece, present))]
+    parts = _placed(pieces, wanted, touched, is_variable=assigned is not None, is_container=is_container)
+    return _composed(launch, change, parts, costs=costs)
+
+
+def bare(name: str) -> str:
+    """What a switch and its opposite have in common."""
+    return name.removeprefix("no-")
+
+
+def _kept(pieces: Sequence[Piece], taken: Collection[str] = ()) -> list[CommandPart]:
+    return [
+        CommandPart(text=piece.text, change="removed" if piece.name and bare(piece.name) in taken else "same")
+        for piece in pieces
+    ]
+
+
+def _placed(
+    pieces: Sequence[Piece],
+    wanted: Sequence[Piece],
+    touched: Collection[str],
+    *,
+    is_variable: bool,
+    is_container: bool,
+) -> list[CommandPart]:
+    """The change where the old value stands, else in its place: variables in front, options at the end."""
+    parts = _kept(pieces, touched)
+    added = [
+        CommandPart(text=f"-e {piece.text}" if is_variable and is_container else piece.text, change="added")
+        for piece in wanted
+    ]
+    at = next((i + 1 for i, part in enumerate(parts) if part.change == "removed"), None)
+    if at is None and is_variable:
+        at = next((i for i, part in enumerate(pieces) if part.text not in _RUNNERS), 0)
+        at = next(i + 1 for i, part in enumerate(pieces) if part.text == "run") if is_container else at
+    at = len(parts) if at is None else at
+    return [*parts[:at], *added, *parts[at:]]
+
+
+def _composed(
+    launch: Launch,
+    change: str,
+    parts: Sequence[CommandPart],
+    *,
+    is_there: bool = False,
+    costs: Sequence[str] = (),
+) -> ComposedCommand:
+    if launch.program == "python":
+        opening, between, closing = "LLM(", ", ", ")"
+    else:
+        opening, between, closing = "", " ", ""
+    last = max((i for i, part in enumerate(parts) if part.change != "removed"), default=0)
+    ends = [closing if i == last else between for i in range(len(parts))]
+    shown = [
+        part if part.change == "removed" else CommandPart(text=part.text + end, change=part.change)
+        for part, end in zip(parts, ends, strict=True)
+    ]
+    shown = [CommandPart(text=opening), *shown] if opening else shown
+    return ComposedCommand(
+        change=change,
+        line="".join(part.text for part in shown if part.change != "removed"),
+        parts=tuple(shown),
+        source=launch.source,
+        is_there=is_there,
+        open_names=launch.open_names,
+        cost="; ".join(costs) or None,
+    )
+
+
+def _as_keyword(piece: Piece) -> Piece:
+    """An option as a keyword argument of `LLM(...)`."""
+    value, name = _value(piece), bare(piece.name)
+    if value is None or value == piece.name:
+        literal = repr(value is None)
+    else:
+        try:
+            literal = repr(json.loads(value))
+        except ValueError:
+            literal = repr(value)
+    return Piece(f"{name.replace('-', '_')}={literal}", name)
+
+
+def _value(piece: Piece) -> str | None:
+    """What an option or a variable is set to, without quotes; a switch has none."""
+    found = _ASSIGNING.match(piece.text)
+    if found is None:
+        return piece.name if piece.name.startswith("no-") else None
+    value = piece.text[found.end() :]
+    try:
+        return " ".join(shlex.split(value)).removeprefix(f"{piece.name}=")
+    except ValueError:
+        return value
+
+
+def _cost(piece: Piece, before: Sequence[Piece]) -> str | None:
+    """What a setting costs; of a number, what it costs that it grew or shrank."""
+    if cost := _COSTS.get(piece.name):
+        return cost
+    values = [_number(_value(item)) for item in (piece, *before[:1])]
+    new, old = (values[0], values[1]) if len(values) == 2 else (values[0], None)
+    if new is None or old is None or new == old:
+        return None
+    return _COSTS.get(f"{piece.name} {'up' if new > old else 'down'}")
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text or "")
+    except ValueError:
+        return None

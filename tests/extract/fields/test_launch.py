@@ -1,0 +1,201 @@
+"""The launch command out of a log: typed, or made of what each release prints of its arguments."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from app.extract.fields.launch import OPEN, cut_command, read_launch
+
+SERVER = "INFO 05-02 10:00:01 [api_server.py:1040] vLLM API server version {}\n"
+OLD = (
+    "INFO 05-02 10:00:01 [api_server.py:1041] args: Namespace({start}host=None, port=8100, "
+    "allowed_origins=['*'], api_key=None, lora_modules=None, response_role='assistant', middleware=[], "
+    "model='acme/Llama-9B', tokenizer=None, trust_remote_code=True, dtype='half', "
+    "config_format=<ConfigFormat.AUTO: 'auto'>, max_model_len=4096, tensor_parallel_size=2, block_size=16, "
+    "swap_space=4, gpu_memory_utilization=0.9, served_model_name=['nine', 'b'], {more}max_num_seqs=256{end})\n"
+)
+SERVE = "subparser='serve', model_tag='acme/Llama-9B', config='', "
+RUN = "--port 8100 {}--dtype half --max-model-len 4096 --tensor-parallel-size 2 --served-model-name nine b"
+MODULE = "python3 -m vllm.entrypoints.openai.api_server --model acme/Llama-9B " + RUN.format(
+    "--trust-remote-code "
+)
+NEW = "(APIServer pid=7) INFO 11-02 10:00:01 [utils.py:233] non-default args: {}\n"
+
+
+def line_of(log: str, version: str | None = None) -> str | None:
+    found = read_launch(log, version)
+    return " ".join(piece.text for piece in found.pieces) if found else None
+
+
+@pytest.mark.parametrize(
+    ("version", "dump", "line"),
+    [
+        ("0.4.2", OLD.format(start="", more="enable_chunked_prefill=False, ", end=""), MODULE),
+        (
+            "0.5.2",
+            OLD.format(start="", more="use_v2_block_manager=True, ", end=""),
+            MODULE + " --use-v2-block-manager",
+        ),
+        (
+            "0.6.6",
+            OLD.format(
+                start=SERVE, more="use_v2_block_manager=True, limit_mm_per_prompt={'image': 3}, ", end=""
+            ),
+            "vllm serve acme/Llama-9B "
+            + RUN.format("--trust-remote-code ")
+            + " --limit-mm-per-prompt image=3",
+        ),
+        (
+            "0.7.3",
+            OLD.format(
+                start=SERVE,
+                more="enable_prefix_caching=False, ",
+                end=", dispatch_function=<function ServeSubcommand.cmd at 0x7f>",
+            ),
+            "vllm serve acme/Llama-9B " + RUN.format("--trust-remote-code ") + " --no-enable-prefix-caching",
+        ),
+        (
+            "0.9.2",
+            NEW.format(
+                "{'model_tag': 'acme/V', 'model': 'acme/V', 'limit_mm_per_prompt': {'image': 3}, "
+                "'enable_prefix_caching': False, 'swap_space': 8.0}"
+            ),
+            "vllm serve acme/V --limit-mm-per-prompt '{\"image\": 3}' --no-enable-prefix-caching --swap-space 8",
+        ),
+        (
+            "0.10.2",
+            NEW.format(
+                "{'lora_modules': [LoRAModulePath(name='sql', path='/a/sql', base_model_name=None)], "
+                "'model': 'acme/V', 'enable_lora': True, 'allowed_origins': ['https://a.example']}"
+            ),
+            (
+                "vllm serve acme/V --lora-modules sql=/a/sql --enable-lora "
+                "--allowed-origins '[\"https://a.example\"]'"
+            ),
+        ),
+        (
+            "0.12.0",
+            NEW.format("{'api_key': '████████', 'model': 'acme/V', 'data_parallel_size': 2, 'port': 9000}"),
+            f"vllm serve acme/V --api-key '{OPEN}' --data-parallel-size 2 --port 9000",
+        ),
+        (
+            "0.15.0",
+            NEW.format(
+                "{'model_tag': 'acme/V', 'api_server_count': 1, 'model': 'acme/V', 'compilation_config': "
+                "CompilationConfig(mode=<CompilationMode.NONE: 0>, backend='inductor', pass_config=PassConfig(x))}"
+            ),
+            f"vllm serve acme/V --compilation-config '{OPEN}'",
+        ),
+        (
+            "0.25.1",
+            NEW.format(
+                "{'model_tag': 'acme/V', 'model': 'acme/V', 'kv_transfer_config': KVTransferConfig("
+                "kv_connector='NixlConnector', engine_id='1-2', kv_role='kv_both', kv_ip=None)}"
+            ),
+            (
+                "vllm serve acme/V --kv-transfer-config "
+                '\'{"kv_connector": "NixlConnector", "kv_role": "kv_both"}\''
+            ),
+        ),
+        (
+            "0.32.0",
+            NEW.format("{'model_tag': 'acme/V', 'model': 'acme/V', 'chat_template': '/a b.jinja'}"),
+            "vllm serve acme/V --chat-template '/a b.jinja'",
+        ),
+    ],
+)
+def test_each_release_prints_its_arguments_in_its_own_way(version: str, dump: str, line: str) -> None:
+    assert line_of(SERVER.format(version) + dump, version) == line
+
+
+def test_the_command_as_it_was_typed_wins_and_ends_before_a_pipe() -> None:
+    log = (
+        "user@box:~$ CUDA_VISIBLE_DEVICES=0 vllm serve ${MODEL} \\\n    --max-model-len 512 2>&1 | tee run.log\n"
+        + NEW.format("{'model': 'acme/V', 'max_model_len': 512}")
+    )
+    found = read_launch(log)
+    assert found is not None
+    assert found.source == "command"
+    assert line_of(log) == "CUDA_VISIBLE_DEVICES=0 vllm serve ${MODEL} --max-model-len 512"
+
+
+def test_a_wrapped_dump_is_one_dump() -> None:
+    dump = SERVER.format("0.5.0") + OLD.format(start="", more="", end="").replace(
+        "ust_remote", "ust\n_remote"
+    )
+    assert line_of(dump, "0.5.0") == MODULE
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        NEW.format("{'model': 'acme/V', 'max_model"),
+        NEW.format("{...}"),
+        "usage: vllm serve [model_tag] [options]\nvllm serve: error: argument --dtype: invalid choice\n",
+        "vllm serve works for me with the flags above\n",
+        "non-default args: " + "{" * 5000,
+    ],
+)
+def test_what_is_cut_off_or_no_command_gives_none(log: str) -> None:
+    assert read_launch(log) is None
+
+
+def test_a_program_that_calls_llm_has_keywords() -> None:
+    log = (
+        "INFO 11-22 [utils.py:253] non-default args: {'max_model_len': 256, 'disable_log_stats': True, "
+        "'model': 'acme/V'}\n"
+    )
+    found = read_launch(log)
+    assert found is not None
+    assert found.program == "python"
+    assert [piece.text for piece in found.pieces] == ["model='acme/V'", "max_model_len=256"]
+
+
+def test_the_engines_configuration_gives_what_is_in_force() -> None:
+    log = (
+        "(APIServer pid=1) x\nINFO [core.py:77] Initializing a V1 LLM engine (v0.10.1) with config: "
+        "model='acme/V', speculative_config=None, tokenizer='acme/V', dtype=torch.bfloat16, max_seq_len=512, "
+        "load_format=LoadFormat.AUTO, tensor_parallel_size=4, quantization=fp8, enforce_eager=True, "
+        "kv_cache_dtype=auto, served_model_name=acme/V\n"
+    )
+    found = read_launch(log)
+    assert found is not None
+    assert found.source == "engine"
+    assert line_of(log) == (
+        "vllm serve acme/V --dtype bfloat16 --max-model-len 512 --tensor-parallel-size 4 --quantization fp8 "
+        "--enforce-eager"
+    )
+
+
+def test_a_containers_options_and_image_are_apart() -> None:
+    pieces = cut_command("docker run --gpus all -e HF_HOME=/c acme/vllm:1 --model acme/V --trust-remote-code")
+    assert [(piece.text, piece.name) for piece in pieces[2:]] == [
+        ("--gpus all", "gpus"),
+        ("-e HF_HOME=/c", "HF_HOME"),
+        ("acme/vllm:1", ""),
+        ("--model acme/V", "model"),
+        ("--trust-remote-code", "trust-remote-code"),
+    ]
+
+
+def test_real_logs_give_back_the_command_that_was_typed(shared: Path) -> None:
+    """`gold.jsonl` has the command that each log was made with; a size such as 1G is printed in bytes."""
+    right, wrong = [], []
+    for folder in ("real_logs", "gpu_logs"):
+        for row in map(json.loads, (shared / "eval" / folder / "gold.jsonl").read_text().splitlines()):
+            log = (shared / "eval" / folder / row["file"]).read_text(errors="replace")
+            _, is_served, rest = row["command"].partition("vllm serve")
+            found = read_launch(log, row["vllm_version"])
+            if found is None or found.program != "shell" or not is_served or ";" in row["command"]:
+                continue
+            sizes = (("1G", "1073741824"), ("300G", "322122547200"))
+            rest = rest.replace(" -tp ", " --tensor-parallel-size ")
+            words = [dict(sizes).get(word, word) for word in shlex.split(rest)]
+            made = {word for piece in found.pieces[2:] for word in shlex.split(piece.text)}
+            (right if made == set(words) else wrong).append(row["file"])
+    assert len(right) >= 38
+    assert wrong == ["090-kv-connector-unknown.log"]  # printed with the fields that nobody gave
