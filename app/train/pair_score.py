@@ -33,7 +33,7 @@ from app.extract.log.root_cause import read_errors
 from app.extract.log.signature import mask
 from app.extract.text.blocks import read_document
 from app.extract.text.document import IssueText
-from app.match.pairs.candidates import find_neighbours
+from app.match.pairs.candidates import choose_seeds, find_neighbours
 from app.match.pairs.features import (
     MAX_TEXT_CHARS,
     PairFeatures,
@@ -172,7 +172,7 @@ def read_strangers(store: Store, repo: str, judged: frozenset[int]) -> np.ndarra
         for issue in find_issues(session, repo_id, dice.sample(stored, min(STRANGERS, len(stored)))):
             lines, errors = read_errors(issue.body)
             terms = terms_of([issue.title, *line_texts(lines)], errors)
-            asked = {issue.number: (issue.title, terms)}
+            asked = {issue.number: choose_seeds(issue.title, terms)}
             found = find_neighbours(session, repo_id, asked)[issue.number].here[STRANGERS_FROM:]
             drawn += [[issue.number, dice.choice(found)[1]]] if found else []
     features = _features(store, repo, sorted({number for pair in drawn for number in pair}))

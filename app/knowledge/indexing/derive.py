@@ -21,15 +21,15 @@ from app.extract.prose.pull_requests import closed_elsewhere, closed_issues, rel
 from app.extract.reader import RULES_VERSION, IssueReading, read_issue
 from app.extract.text.document import CommentText, IssueText
 from app.knowledge.cluster.update import DUPLICATE, Change, traits_of, update_clusters
-from app.match.pairs.candidates import find_neighbours
-from app.match.pairs.features import PairFeatures, build_features, load_features, own_text, save_features
-from app.match.pairs.score import PairScore, load_pair_weights, score_pairs
+from app.match.pairs.candidates import Seeds, choose_seeds, find_neighbours
+from app.match.pairs.features import PairFeatures, build_features, load_packed, own_text, save_features
+from app.match.pairs.score import PairScore, load_pair_weights, score_alike
 from app.match.search.terms import HEADING, Terms, line_texts, read_heading, terms_of
 from app.starter.cards import Card, card_facts, parse_card
 from app.store.derived.clusters import FailureTraits
 from app.store.derived.links import SIMILAR, Links, find_repositories, replace_similar
 from app.store.derived.readings import Reading, save_readings
-from app.store.derived.search_index import Key, index_terms
+from app.store.derived.search_index import NO_TERMS, HashedTerms, Key, hash_terms, index_terms
 from app.store.engine.connect import take_turn
 from app.store.github.comments import find_comments
 from app.store.github.issues import find_cards, find_issues
@@ -57,20 +57,15 @@ class DeriveResult:
 class StoredReading:
     """A stored issue's reading, what it is searched by; once read, what it is compared and clustered by.
 
-    `terms`: what a log finds it by; `heading`: what a question in words finds it by besides.
+    `terms`: what a log finds it by, and what a question in words finds it by besides; `seeds`: the terms by
+    which issues like it are looked for.
     """
 
     reading: Reading
-    title: str
-    terms: Terms
+    terms: HashedTerms = NO_TERMS
+    seeds: Seeds | None = None
     features: PairFeatures | None = None
     traits: FailureTraits | None = None
-    heading: tuple[str, ...] = ()
-
-    @property
-    def indexed(self) -> Terms:
-        """All that it is found by; its heading adds nothing to the length of its text."""
-        return {**self.terms, **{(HEADING, term): 0 for term in self.heading}}
 
 
 COMMENTS_CHARS = 400_000
@@ -106,7 +101,7 @@ def derive_issues(
     found = read_stored(session, repo_id, repo, numbers, read)
     readings = [item.reading for item in found]
     save_readings(session, repo_id, readings, rules_version=RULES_VERSION)
-    index_terms(session, repo_id, {item.reading.number: item.indexed for item in found})
+    index_terms(session, repo_id, {item.reading.number: item.terms for item in found})
     linked = link_issues(session, repo_id, repo, found)
     unread = [item.reading.number for item in found if item.features is None]
     linked |= forget_links(session, repo_id, repo, unread)
@@ -144,7 +139,7 @@ def _derive(
     """One issue's reading and search terms; a pull request has said links only."""
     if issue.is_pull_request:
         links = _pull_links(issue, repo)
-        return StoredReading(Reading(issue.number, Facts(number=issue.number), links=links), issue.title, {})
+        return StoredReading(Reading(issue.number, Facts(number=issue.number), links=links))
     try:
         reading = read_issue(_issue_text(issue, repo, comments, card))
         facts = _with_card(reading.facts, card, issue)
@@ -154,16 +149,17 @@ def _derive(
         repeats = [link.target_number for link in links if (link.kind, link.target_repo) == (DUPLICATE, repo)]
         version, kind = facts.versions.get("vllm"), facts.failure_kind
         heading = read_heading(issue.title, gpus=facts.gpus, version=version, kind=kind)
+        # What a heading adds counts nothing for the length of the text.
+        indexed = {**terms, **{(HEADING, term): 0 for term in heading.terms}}
         return StoredReading(
             Reading(issue.number, facts, links=links),
-            issue.title,
-            terms,
+            hash_terms(indexed),
+            choose_seeds(issue.title, terms),
             features,
             traits_of(issue, facts, repeats),
-            tuple(heading.terms),
         )
     except Exception as error:  # a rule's fault must not stop the crawl; it is noted and counted
-        return StoredReading(Reading(issue.number, None, fault=type(error).__name__), issue.title, {})
+        return StoredReading(Reading(issue.number, None, fault=type(error).__name__))
 
 
 def _issue_text(
@@ -282,7 +278,7 @@ def link_issues(session: Session, repo_id: int, repo: str, issues: Iterable[Stor
     features = {number: item.features for number, item in read.items() if item.features is not None}
     wanted: dict[int, list[Key]] = {}
     changed = sorted(save_features(session, repo_id, features, version=load_pair_weights().version))
-    asked_by = {number: (read[number].title, read[number].terms) for number in changed}
+    asked_by = {number: seeds for number in changed if (seeds := read[number].seeds) is not None}
     for number, near in find_neighbours(session, repo_id, asked_by).items():
         facts = read[number].reading.facts
         related = facts.related if facts else ()
@@ -297,16 +293,16 @@ def link_issues(session: Session, repo_id: int, repo: str, issues: Iterable[Stor
     known = {
         (key, number): found
         for key, numbers in asked.items()
-        for number, found in load_features(session, key, numbers).items()
+        for number, found in load_packed(session, key, numbers).items()
     }
     names = find_repositories(session)
     here: dict[int, list[LinkRecord]] = {}
     across: dict[int, list[LinkRecord]] = {}
     for number, keys in wanted.items():
         weighed = [key for key in keys if key in known]
-        scores = score_pairs(features[number], [known[key] for key in weighed])
+        alike = score_alike(features[number], [known[key] for key in weighed])
         ranked = sorted(
-            zip(weighed, scores, strict=True),
+            ((weighed[at], score) for at, score in alike),
             key=lambda pair: (-pair[1].score, names[pair[0][0]], pair[0][1]),
         )
         own = [pair for pair in ranked if pair[0][0] == repo_id]

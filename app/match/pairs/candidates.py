@@ -1,7 +1,8 @@
 """Which stored issues are worth weighing against an issue: those that share its telling terms.
 
-In: an issue's search terms and title. Out: issues of its repository, most promising first; and those of other
-repositories that share words of its error. Cost is bounded by `TERMS` and `POSTINGS_MAX`, not by the corpus.
+In: the terms chosen of an issue's title and texts. Out: issues of its repository, most promising first; and
+those of other repositories that share words of its error. `TERMS` and `POSTINGS_MAX` bound the cost, not
+the corpus.
 """
 
 from __future__ import annotations
@@ -47,20 +48,27 @@ class Neighbours:
     across: tuple[Key, ...] = ()
 
 
-def find_neighbours(
-    session: Session, repo_id: int, issues: Mapping[int, tuple[str, Terms]]
-) -> dict[int, Neighbours]:
-    """For each of these indexed issues those that share most with it; those of others share its error.
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """The ids of the terms by which an issue's neighbours are looked for; `errors`: those of its error.
 
-    Args:
-        issues: number to title and search terms.
+    Attributes:
+        weights: what each term counts for, times its rarity.
     """
-    seeds = {number: _choose(*item) for number, item in issues.items()}
-    stored = find_frequencies(session, sorted(set().union(*seeds.values())))
+
+    weights: Mapping[int, float]
+    errors: np.ndarray
+
+
+def find_neighbours(session: Session, repo_id: int, issues: Mapping[int, Seeds]) -> dict[int, Neighbours]:
+    """For each of these indexed issues those that share most with it; those of others share its error."""
+    wanted: set[int] = set().union(*(seeds.weights for seeds in issues.values()))
+    stored = find_frequencies(session, sorted(wanted))
     frequencies = {key: df for key, df in stored.items() if df > ALONE}
     chosen: dict[int, list[int]] = {}
-    for number, asked in seeds.items():
-        rarest = sorted(asked.keys() & frequencies.keys(), key=lambda key: (frequencies[key], key))
+    for number, seeds in issues.items():
+        known = seeds.weights.keys() & frequencies.keys()
+        rarest = sorted(known, key=lambda key: (frequencies[key], key))
         chosen[number] = sorted(affordable(rarest, frequencies, POSTINGS_MAX))
     # Issues that are read together share terms: each is asked for once.
     rows = find_postings(session, sorted(set().union(*chosen.values())))
@@ -68,21 +76,27 @@ def find_neighbours(
     for number, keys in chosen.items():
         ids = np.array(keys, dtype=np.int64)
         gains = np.array(
-            [seeds[number][key] * math.log1p(YARDSTICK / frequencies[key]) for key in keys], dtype=float
+            [issues[number].weights[key] * math.log1p(YARDSTICK / frequencies[key]) for key in keys],
+            dtype=float,
         )
         starts, ends = (np.searchsorted(rows[:, 0], ids, side=side).tolist() for side in ("left", "right"))
         mine = np.concatenate([rows[:0], *(rows[start:end] for start, end in zip(starts, ends, strict=True))])
         own = mine[(mine[:, 1] == repo_id) & (mine[:, 2] != number)]
-        errors = [term_id(*term) for term in issues[number][1] if term[0] in ERROR_CHANNELS]
-        others = mine[(mine[:, 1] != repo_id) & np.isin(mine[:, 0], np.array(errors, dtype=np.int64))]
+        others = mine[mine[:, 1] != repo_id]
+        others = others[np.isin(others[:, 0], issues[number].errors)]
         here = heaviest_holders(own, ids, gains, limit=NEIGHBOURS)
         across = heaviest_holders(others, ids, gains, limit=NEIGHBOURS_ACROSS)
         found[number] = Neighbours(tuple(here), tuple(across))
     return found
 
 
-def _choose(title: str, terms: Terms) -> dict[int, float]:
-    """The title's terms, and of each channel those that tell most by the learned weights."""
+def choose_seeds(title: str, terms: Terms) -> Seeds:
+    """The title's terms, and of each channel those that tell most by the learned weights.
+
+    Args:
+        title: of the issue.
+        terms: its search terms.
+    """
     in_title = terms_of([bare_title(title)], _NO_ERRORS)
     found = {term_id(*term): TITLE_WEIGHT for term in in_title if term in terms}
     known = load_word_weights()
@@ -95,4 +109,5 @@ def _choose(title: str, terms: Terms) -> dict[int, float]:
     for channel, items in ranked.items():
         for _, text in nsmallest(TERMS[channel], items):
             found.setdefault(term_id(channel, text), SEED_WEIGHT[channel])
-    return found
+    errors = [term_id(*term) for term in terms if term[0] in ERROR_CHANNELS]
+    return Seeds(found, np.array(errors, dtype=np.int64))

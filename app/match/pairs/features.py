@@ -61,6 +61,7 @@ _SETS = (
     *("specific", "places", "subjects"),
 )
 _DUMP_MARKS: tuple[str, ...] = tuple(load("environment")["marks"])
+_SIZES = b'"sizes":['
 _RENAMED = {"AcceleratorError": "RuntimeError", "CUDA error": "RuntimeError", "HIP error": "RuntimeError"}
 """Error classes that were called otherwise in other years."""
 _OUT_OF_MEMORY = "OutOfMemoryError"
@@ -68,10 +69,24 @@ _OUT_OF_MEMORY = "OutOfMemoryError"
 
 @dataclass(frozen=True, slots=True)
 class Bag:
-    """Hashed terms (int64, sorted) with their weights."""
+    """Hashed terms (uint32, sorted) with their weights (float32)."""
 
     ids: np.ndarray
     weights: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Bags:
+    """The bags of an issue end to end, in the order of `BAGS`; `ends`: where each ends."""
+
+    ids: np.ndarray
+    weights: np.ndarray
+    ends: tuple[int, ...]
+
+    def __getitem__(self, name: str) -> Bag:
+        at = BAGS.index(name)
+        here = slice(self.ends[at - 1] if at else 0, self.ends[at])
+        return Bag(self.ids[here], self.weights[here])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +114,21 @@ class PairFeatures:
     specific: frozenset[str]
     places: frozenset[str]
     subjects: frozenset[str]
-    bags: Mapping[str, Bag]
+    bags: Bags
+
+
+@dataclass(frozen=True, slots=True)
+class PackedFeatures:
+    """Kept features of which the bags alone are read, which is enough to set most pairs aside."""
+
+    head: bytes
+    bags: Bags
+
+    def unpack(self) -> PairFeatures:
+        """All of them."""
+        head = json.loads(self.head)
+        sets = {name: frozenset(head.get(name, ())) for name in _SETS}  # an older version packed fewer
+        return PairFeatures(day=head["day"], commonness=head["commonness"], bags=self.bags, **sets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,18 +263,20 @@ def names_of(text: str) -> set[str]:
     }
 
 
-def _bags(title: str, message: str, text: str, known: WordWeights) -> dict[str, Bag]:
+def _bags(title: str, message: str, text: str, known: WordWeights) -> Bags:
     stems = Counter(stem(word) for word in words_of(text))
     title_stems = {stem(word): known.words.get(stem(word), known.top) for word in words_of(title)}
     names = {name: known.names.get(name, known.top) for name in names_of(text)}
     whole = max(MIN_TITLE_WEIGHT, sum(title_stems.values()))
-    return {
-        TITLE: _bag(_claim(title, known)),
-        MESSAGE: _bag(_claim(mask(message), known)),
-        WORDS: _bag(_unit(_heaviest(_weigh(stems, known.words, known.top), MAX_WORDS), MIN_TEXT_NORM)),
-        NAMES: _bag(_heaviest(names, MAX_NAMES)),
-        TITLE_WORDS: _bag({word: weight / whole for word, weight in title_stems.items()}),
-    }
+    return _end_to_end(
+        {
+            TITLE: _claim(title, known),
+            MESSAGE: _claim(mask(message), known),
+            WORDS: _unit(_heaviest(_weigh(stems, known.words, known.top), MAX_WORDS), MIN_TEXT_NORM),
+            NAMES: _heaviest(names, MAX_NAMES),
+            TITLE_WORDS: {word: weight / whole for word, weight in title_stems.items()},
+        }
+    )
 
 
 def _weigh(counts: Mapping[str, int], known: Mapping[str, float], top: float) -> dict[str, float]:
@@ -279,12 +310,15 @@ def _norm(weights: Mapping[str, float]) -> float:
     return math.sqrt(sum(weight * weight for weight in weights.values()))
 
 
-def _bag(weights: Mapping[str, float]) -> Bag:
-    hashed: dict[int, float] = {}
-    for term, weight in weights.items():
-        hashed[crc32(term.encode(errors="replace"))] = weight
-    ids = np.array(sorted(hashed), dtype="<i8")
-    return Bag(ids, np.array([hashed[int(key)] for key in ids], dtype="<f4"))
+def _end_to_end(bags: Mapping[str, Mapping[str, float]]) -> Bags:
+    hashed: list[tuple[int, float]] = []
+    ends = []
+    for name in BAGS:
+        of_bag = {crc32(term.encode(errors="replace")): weight for term, weight in bags[name].items()}
+        hashed += sorted(of_bag.items())
+        ends.append(len(hashed))
+    ids, weights = zip(*hashed, strict=True) if hashed else ((), ())
+    return Bags(np.array(ids, dtype="<u4"), np.array(weights, dtype="<f4"), tuple(ends))
 
 
 def save_features(
@@ -301,32 +335,39 @@ def save_features(
 
 def load_features(session: Session, repo_id: int, numbers: Collection[int]) -> dict[int, PairFeatures]:
     """The kept features of these issues; what was never read is left out."""
+    return {number: kept.unpack() for number, kept in load_packed(session, repo_id, numbers).items()}
+
+
+def load_packed(session: Session, repo_id: int, numbers: Collection[int]) -> dict[int, PackedFeatures]:
+    """The same, as far as their bags."""
     kept = find_packed_features(session, repo_id, numbers)
-    return {number: unpack_features(packed) for number, packed in kept.items()}
+    return {number: open_packed(packed) for number, packed in kept.items()}
 
 
 def pack_features(features: PairFeatures) -> bytes:
     """Features as bytes; equal features give equal bytes."""
-    bags = [features.bags[name] for name in BAGS]
+    ends = features.bags.ends
     head: dict[str, Any] = {
         "day": features.day,
         "commonness": features.commonness,
-        "sizes": [len(bag.ids) for bag in bags],
+        "sizes": [ends[0], *(end - start for start, end in pairwise(ends))],
         **{name: sorted(getattr(features, name)) for name in _SETS},
     }
-    ids = np.concatenate([bag.ids for bag in bags]).astype("<u4").tobytes()
-    weights = np.concatenate([bag.weights for bag in bags]).astype("<f4").tobytes()
-    return json.dumps(head, separators=(",", ":")).encode() + b"\n" + ids + weights
+    return b"".join(
+        (
+            json.dumps(head, separators=(",", ":")).encode(),
+            b"\n",
+            features.bags.ids.astype("<u4").tobytes(),
+            features.bags.weights.astype("<f4").tobytes(),
+        )
+    )
 
 
-def unpack_features(packed: bytes) -> PairFeatures:
-    """The features that `pack_features` packed."""
-    line, _, rest = packed.partition(b"\n")
-    head = json.loads(line)
-    ends = [0, *accumulate(head["sizes"])]
-    ids = np.frombuffer(rest, dtype="<u4", count=ends[-1]).astype("<i8")
-    weights = np.frombuffer(rest, dtype="<f4", offset=4 * len(ids))
-    places = zip(BAGS, pairwise(ends), strict=True)
-    bags = {name: Bag(ids[start:end], weights[start:end]) for name, (start, end) in places}
-    sets = {name: frozenset(head.get(name, ())) for name in _SETS}  # an older version packed fewer
-    return PairFeatures(day=head["day"], commonness=head["commonness"], bags=bags, **sets)
+def open_packed(packed: bytes) -> PackedFeatures:
+    """What `pack_features` packed."""
+    head, _, rest = packed.partition(b"\n")
+    start = head.index(_SIZES) + len(_SIZES)
+    ends = tuple(accumulate(map(int, head[start : head.index(b"]", start)].split(b","))))
+    ids = np.frombuffer(rest, dtype="<u4", count=ends[-1])
+    weights = np.frombuffer(rest, dtype="<f4", offset=4 * ends[-1])
+    return PackedFeatures(head, Bags(ids, weights, ends))

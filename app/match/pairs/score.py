@@ -15,7 +15,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from app.match.pairs.features import MESSAGE, NAMES, TITLE, TITLE_WORDS, WORDS, PairFeatures
+from app.match.pairs.features import (
+    BAGS,
+    MESSAGE,
+    NAMES,
+    TITLE,
+    TITLE_WORDS,
+    WORDS,
+    Bags,
+    PackedFeatures,
+    PairFeatures,
+)
 from app.match.search.ranking import Band
 
 PAIR_FEATURES = (
@@ -57,7 +67,8 @@ CLAIM_LEAST = 0.7
 SCORE_STEP = 0.0001
 """The smallest difference of two scores."""
 _WORDS_AT = PAIR_FEATURES.index("words")
-_SHARED = [PAIR_FEATURES.index(name) for name in ("claim", "words", "names", "title_in_text")]
+_MESSAGES, _OF_TEXTS = 1, [0, 2, 3, 4]
+"""The columns of `text_features`: the messages alone, and all others."""
 LOG_FROM = 0.3
 """From which likeness of messages on a pair counts as alike in its logs."""
 
@@ -114,14 +125,26 @@ def score_pairs(one: PairFeatures, others: Sequence[PairFeatures]) -> list[PairS
 
     Without a shared specific error, title or frame a pair is at most related, however alike its texts are.
     """
-    table = pair_features(one, others)
+    return _scores(one, others, text_features(one.bags, [other.bags for other in others]))
+
+
+def score_alike(one: PairFeatures, others: Sequence[PackedFeatures]) -> list[tuple[int, PairScore]]:
+    """The same of those whose texts share enough for any band, each after its place in `others`."""
+    texts = text_features(one.bags, [other.bags for other in others])
+    places: list[int] = np.flatnonzero(texts[:, _OF_TEXTS].sum(axis=1) >= SHARED_LEAST).tolist()
+    alike = [others[at].unpack() for at in places]
+    return list(zip(places, _scores(one, alike, texts[places]), strict=True))
+
+
+def _scores(one: PairFeatures, others: Sequence[PairFeatures], texts: np.ndarray) -> list[PairScore]:
+    table = _with_circumstances(one, others, texts)
     most = round(load_pair_weights().likely_from - SCORE_STEP, 4)
     chances = [
         chance if chance <= most or share_failure(one, other) else most
         for chance, other in zip(chances_of(table), others, strict=True)
     ]
-    messages = _overlaps(one, others, MESSAGE, MESSAGE).tolist()
-    shared = table[:, _SHARED].sum(axis=1).tolist()
+    messages = texts[:, _MESSAGES].tolist()
+    shared = texts[:, _OF_TEXTS].sum(axis=1).tolist()
     rows = zip(chances, table.tolist(), messages, shared, others, strict=True)
     return [
         PairScore(
@@ -159,32 +182,84 @@ def chances_of(table: np.ndarray) -> list[float]:
 
 def pair_features(one: PairFeatures, others: Sequence[PairFeatures]) -> np.ndarray:
     """One row for each of the others, in the order of `PAIR_FEATURES`."""
+    return _with_circumstances(one, others, text_features(one.bags, [other.bags for other in others]))
+
+
+def _with_circumstances(one: PairFeatures, others: Sequence[PairFeatures], texts: np.ndarray) -> np.ndarray:
+    """What texts share, and how the circumstances of the issues agree, in the order of `PAIR_FEATURES`."""
     if not others:
         return np.zeros((0, len(PAIR_FEATURES)))
-    titles_messages = [(TITLE, TITLE), (MESSAGE, MESSAGE), (TITLE, MESSAGE), (MESSAGE, TITLE)]
-    claim = np.max([_overlaps(one, others, mine, theirs) for mine, theirs in titles_messages], axis=0)
+    claim, _, words, names, title_in_text = texts.T
     days = np.array([abs(one.day - two.day) if one.day and two.day else UNKNOWN_DAYS for two in others])
     commonness = np.array([max(one.commonness, other.commonness) for other in others])
-    title, text = one.bags[TITLE_WORDS], one.bags[WORDS]
-    title_in_theirs = _sums(others, WORDS, title.ids, title.weights, multiply=False)
-    theirs_in_text = _sums(others, TITLE_WORDS, text.ids, np.ones(len(text.ids)), multiply=True)
     return np.column_stack(
         [
             claim,
             claim * np.exp(-days / NEAR_DAYS),
             claim * np.maximum(0, commonness - COMMON_FROM) * np.minimum(1, days / FAR_DAYS),
-            _overlaps(one, others, WORDS, WORDS),
-            _names(one, others),
-            (title_in_theirs + theirs_in_text) / 2,
+            words,
+            names,
+            title_in_text,
             np.log1p(days),
             np.array([_of_sets(one, other) for other in others]),
         ]
     ).round(9)
 
 
+def text_features(one: Bags, others: Sequence[Bags]) -> np.ndarray:
+    """What the texts of one issue share with those of each of the others.
+
+    Columns: `claim`; the same of the messages alone; `words`, `names` and `title_in_text`.
+    """
+    count, width = len(others), len(BAGS)
+    if not count:
+        return np.zeros((0, 5))
+    ids = np.concatenate([other.ids for other in others])
+    weights = np.concatenate([other.weights for other in others])
+    starts = np.cumsum([0, *(len(other.ids) for other in others[:-1])])
+    ends = (np.array([other.ends for other in others]) + starts[:, None]).ravel()
+    # Nearly all terms of the others are not shared: most of them are told by 16 bits of their hashes.
+    is_met = np.zeros(1 << 16, dtype=bool)
+    is_met[one.ids.astype(np.uint16)] = True
+    hits = np.flatnonzero(is_met[ids.astype(np.uint16)])
+    cells = np.searchsorted(ends, hits, side="right")
+    of, bags = cells // width, cells % width
+
+    def shared(mine: str, theirs: str, *, multiply: bool = True, weigh: bool = True) -> np.ndarray:
+        """For each of the others the sum of the weights of shared terms, times its own where asked."""
+        own = one[mine]
+        if not len(own.ids):
+            return np.zeros(count)
+        at = bags == BAGS.index(theirs)
+        found = ids[hits[at]]
+        places = np.minimum(np.searchsorted(own.ids, found), len(own.ids) - 1)
+        same = own.ids[places] == found
+        gains = own.weights[places[same]].astype(float) if weigh else np.ones(int(same.sum()))
+        if multiply:
+            gains *= weights[hits[at]][same]
+        return np.bincount(of[at][same], weights=gains, minlength=count)
+
+    messages = shared(MESSAGE, MESSAGE)
+    claim = np.max([shared(TITLE, TITLE), messages, shared(TITLE, MESSAGE), shared(MESSAGE, TITLE)], axis=0)
+    both = shared(NAMES, NAMES, multiply=False)
+    sums = np.append(0.0, np.cumsum(weights, dtype=float))
+    name_ends = ends[BAGS.index(NAMES) :: width]
+    name_starts = ends[BAGS.index(NAMES) - 1 :: width]
+    either = float(one[NAMES].weights.sum(dtype=float)) + sums[name_ends] - sums[name_starts] - both
+    names = np.divide(both, either, out=np.zeros(count), where=(either > 1e-9) & (both > 0))
+    in_theirs = shared(TITLE_WORDS, WORDS, multiply=False)
+    in_mine = shared(WORDS, TITLE_WORDS, weigh=False)
+    table: np.ndarray = np.column_stack(
+        [claim, messages, shared(WORDS, WORDS), names, (in_theirs + in_mine) / 2]
+    ).round(9)
+    return table
+
+
 def overlap(one: PairFeatures, two: PairFeatures, mine: str, theirs: str) -> float:
     """How much a bag of one and a bag of the other share, as a cosine."""
-    return round(float(_overlaps(one, [two], mine, theirs)[0]), 6)
+    own, other = one.bags[mine], two.bags[theirs]
+    _, here, there = np.intersect1d(own.ids, other.ids, assume_unique=True, return_indices=True)
+    return round(float(own.weights[here].astype(float) @ other.weights[there].astype(float)), 6)
 
 
 def _of_sets(one: PairFeatures, two: PairFeatures) -> tuple[float, ...]:
@@ -206,40 +281,6 @@ def _share(one: frozenset[str], two: frozenset[str]) -> float:
 
 def _apart(one: frozenset[str], two: frozenset[str]) -> float:
     return float(bool(one and two and not one & two))
-
-
-def _overlaps(one: PairFeatures, others: Sequence[PairFeatures], mine: str, theirs: str) -> np.ndarray:
-    """Sums of the products of weights of shared terms: the cosine, where bags are of unit length."""
-    own = one.bags[mine]
-    return _sums(others, theirs, own.ids, own.weights, multiply=True)
-
-
-def _names(one: PairFeatures, others: Sequence[PairFeatures]) -> np.ndarray:
-    """The share of the weight of all names that both have."""
-    own = one.bags[NAMES]
-    shared = _sums(others, NAMES, own.ids, own.weights, multiply=False)
-    whole = float(own.weights.sum(dtype=float)) + np.array(
-        [float(other.bags[NAMES].weights.sum(dtype=float)) for other in others]
-    )
-    share: np.ndarray = np.divide(shared, whole - shared, out=np.zeros(len(others)), where=whole > shared)
-    return share
-
-
-def _sums(
-    others: Sequence[PairFeatures], name: str, ids: np.ndarray, weights: np.ndarray, *, multiply: bool
-) -> np.ndarray:
-    """For each of the others: the weights of the terms it shares, times its own where asked; in one pass."""
-    bags = [other.bags[name] for other in others]
-    if not len(ids) or not bags:
-        return np.zeros(len(others))
-    flat = np.concatenate([bag.ids for bag in bags])
-    at = np.minimum(np.searchsorted(ids, flat), len(ids) - 1)
-    here = np.flatnonzero(ids[at] == flat)
-    of = np.searchsorted(np.cumsum([len(bag.ids) for bag in bags]), here, side="right")
-    gains = weights[at[here]].astype(float)
-    if multiply:
-        gains *= np.concatenate([bag.weights for bag in bags])[here]
-    return np.bincount(of, weights=gains, minlength=len(others))
 
 
 def band_of_score(chance: float) -> Band | None:

@@ -9,9 +9,9 @@ is found by without its being one of its text: it leaves the text's length as it
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 from sqlalchemy import func, select
@@ -22,6 +22,8 @@ from app.store.session import remembered
 from app.store.tables import POSTING, PROFILE, TERM
 
 BYTES_PER_TERM = 10
+COUNT_MAX = 65_535
+_NONE = np.empty(0, dtype=np.int64)
 Key = tuple[int, int]
 """Repository key and issue number."""
 
@@ -39,66 +41,92 @@ class Profile:
         return int(np.count_nonzero(self.counts))
 
 
+@dataclass(frozen=True, slots=True)
+class HashedTerms:
+    """The terms of an issue by their ids, ready to be stored: all columns in the order of the ids.
+
+    Attributes:
+        ids: int64, ascending.
+        counts: uint16; 0 for what is not in the text.
+        terms: channel and text of each.
+    """
+
+    ids: np.ndarray
+    counts: np.ndarray
+    terms: tuple[tuple[int, str], ...]
+
+
+def hash_terms(terms: Mapping[tuple[int, str], int]) -> HashedTerms:
+    """Terms with their ids.
+
+    Args:
+        terms: {(channel, text): count}.
+    """
+    by_id = {term_id(*term): (term, min(count, COUNT_MAX)) for term, count in terms.items()}
+    ids = sorted(by_id)
+    return HashedTerms(
+        np.array(ids, dtype="<i8"),
+        np.array([by_id[key][1] for key in ids], dtype="<u2"),
+        tuple(by_id[key][0] for key in ids),
+    )
+
+
+NO_TERMS = HashedTerms(np.empty(0, dtype="<i8"), np.empty(0, dtype="<u2"), ())
+
+
 def term_id(channel: int, text: str) -> int:
     """The id of a term: a signed 64-bit hash of its channel and text."""
     digest = hashlib.blake2b(f"{channel}\x00{text}".encode(errors="replace"), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
 
 
-def index_terms(
-    session: Session, repo_id: int, terms_of: Mapping[int, Mapping[tuple[int, str], int]]
-) -> None:
-    """Replace the terms of these issues.
-
-    Args:
-        terms_of: issue number to {(channel, text): count}; 0 for what is not in the text.
-    """
-    wanted = {
-        number: {term_id(*term): (term, count) for term, count in terms.items()}
-        for number, terms in terms_of.items()
-    }
+def index_terms(session: Session, repo_id: int, terms_of: Mapping[int, HashedTerms]) -> None:
+    """Replace the terms of these issues, by their numbers."""
     take_turn(session)
-    stored = find_profiles(session, [(repo_id, number) for number in wanted])
-    change: Counter[int] = Counter()
+    stored = find_profiles(session, [(repo_id, number) for number in terms_of])
     texts: dict[int, tuple[int, str]] = {}
-    added: list[tuple[int, int, int]] = []
-    for number, terms in wanted.items():
-        old = set(stored[repo_id, number].ids.tolist()) if (repo_id, number) in stored else set()
-        for key in terms.keys() - old:
-            added.append((key, repo_id, number))
-            texts[key] = terms[key][0]
-            change[key] += 1
-        removed = old - terms.keys()
-        change.subtract(removed)
-        delete_with(session, repo_id, POSTING.c.term_id, removed, POSTING.c.number == number)
-    _change_frequencies(session, change, texts)
-    run_many(session, "INSERT INTO posting (term_id, repo_id, number) VALUES (?, ?, ?)", sorted(added))
+    added, removed = [_NONE], [_NONE]
+    postings: list[tuple[int, int, int]] = []
+    for number, new in terms_of.items():
+        ids = new.ids.tolist()
+        if (repo_id, number) in stored:
+            old = stored[repo_id, number].ids
+            gone = np.setdiff1d(old, new.ids, assume_unique=True)
+            delete_with(session, repo_id, POSTING.c.term_id, gone.tolist(), POSTING.c.number == number)
+            removed.append(gone)
+            is_new = np.isin(new.ids, old, assume_unique=True, invert=True)
+            added.append(new.ids[is_new])
+            ids = added[-1].tolist()
+            texts.update(zip(ids, compress(new.terms, is_new.tolist()), strict=True))
+        else:
+            added.append(new.ids)
+            texts.update(zip(ids, new.terms, strict=True))
+        postings += [(key, repo_id, number) for key in ids]
+    _change_frequencies(session, np.concatenate(added), np.concatenate(removed), texts)
+    run_many(session, "INSERT INTO posting (term_id, repo_id, number) VALUES (?, ?, ?)", sorted(postings))
     rows = [
-        {"repo_id": repo_id, "number": number, "terms": _pack({k: v[1] for k, v in terms.items()})}
-        for number, terms in wanted.items()
+        {"repo_id": repo_id, "number": number, "terms": item.ids.tobytes() + item.counts.tobytes()}
+        for number, item in terms_of.items()
     ]
     upsert(session, PROFILE, rows, keys=("repo_id", "number"))
 
 
 def _change_frequencies(
-    session: Session, change: Mapping[int, int], texts: Mapping[int, tuple[int, str]]
+    session: Session, added: np.ndarray, removed: np.ndarray, texts: Mapping[int, tuple[int, str]]
 ) -> None:
     # In the order of the ids, so that two writers never wait for each other in a circle.
-    raised = [(key, *texts[key], change[key]) for key in sorted(change) if change[key] > 0]
+    ids, at = np.unique(np.concatenate([added, removed]), return_inverse=True)
+    by = np.bincount(at, np.repeat((1, -1), (len(added), len(removed))), len(ids)).astype(int)
+    change = list(zip(ids.tolist(), by.tolist(), strict=True))
     statement = (
         "INSERT INTO term (id, channel, text, df) VALUES (?, ?, ?, ?) "
         "ON CONFLICT (id) DO UPDATE SET df = term.df + excluded.df"
     )
-    run_many(session, statement, raised)
-    for key in sorted(key for key, by in change.items() if by < 0):
-        lowered = TERM.update().where(TERM.c.id == key).values(df=TERM.c.df + change[key])
-        session.connection().execute(lowered)
-
-
-def _pack(counts: Mapping[int, int]) -> bytes:
-    ids = np.array(sorted(counts), dtype="<i8")
-    values = np.array([min(counts[int(key)], 65535) for key in ids], dtype="<u2")
-    return ids.tobytes() + values.tobytes()
+    run_many(session, statement, [(key, *texts[key], more) for key, more in change if more > 0])
+    for key, more in change:
+        if more < 0:
+            lowered = TERM.update().where(TERM.c.id == key).values(df=TERM.c.df + more)
+            session.connection().execute(lowered)
 
 
 def _unpack(packed: bytes) -> Profile:

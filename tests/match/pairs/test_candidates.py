@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.match.pairs import candidates as neighbours
-from app.match.pairs.candidates import NEIGHBOURS, find_neighbours
+from app.match.pairs.candidates import NEIGHBOURS, choose_seeds, find_neighbours
 from app.match.search.terms import ERROR, TEXT
 from app.store.github.issues import add_repository
 from app.store.session import Store
@@ -17,7 +17,7 @@ def found(store: Store, number: int, title: str, terms: Terms) -> list[int]:
     with store.unit_of_work() as session:
         repo_id = add_repository(session, REPO)
     with store.reading() as session:
-        keys = find_neighbours(session, repo_id, {number: (title, terms)})[number].here
+        keys = find_neighbours(session, repo_id, {number: choose_seeds(title, terms)})[number].here
         return [number for _, number in keys]
 
 

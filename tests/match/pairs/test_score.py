@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.match.pairs.features import PairFeatures, pack_features, unpack_features
+from app.match.pairs.features import PairFeatures, open_packed, pack_features
 from app.match.pairs.score import (
     AGAINST,
     PAIR_FEATURES,
@@ -71,7 +71,7 @@ def test_a_score_does_not_depend_on_the_company_it_is_asked_in(
 
 @given(views(), views())
 def test_a_kept_view_scores_as_the_fresh_one(one: PairFeatures, two: PairFeatures) -> None:
-    kept = unpack_features(pack_features(one)), unpack_features(pack_features(two))
+    kept = open_packed(pack_features(one)).unpack(), open_packed(pack_features(two)).unpack()
 
     assert score_pairs(kept[0], [kept[1]]) == score_pairs(one, [two])
 

@@ -12,7 +12,7 @@ from app.match.search import log_search as candidates
 from app.match.search.log_query import LogQuery, Part
 from app.match.search.log_search import CANDIDATES, Candidate, find_candidates
 from app.match.search.terms import ERROR, FRAME, SIGNATURE, TEXT
-from app.store.derived.search_index import index_terms
+from app.store.derived.search_index import hash_terms, index_terms
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store, open_store
 from tests.samples import REPO, an_issue
@@ -28,7 +28,7 @@ COMMON: Terms = {(TEXT, "common"): 1}
 def put(session: Session, stored: dict[int, Terms], repo: str = REPO) -> int:
     repo_id = add_repository(session, repo)
     save_issues(session, repo_id, [an_issue(number) for number in stored])
-    index_terms(session, repo_id, stored)
+    index_terms(session, repo_id, {number: hash_terms(terms) for number, terms in stored.items()})
     return repo_id
 
 
@@ -110,7 +110,7 @@ def test_a_new_issue_is_found_by_another_process_once_it_is_stored(store: Store)
 def test_an_issue_read_anew_is_no_longer_found_by_what_it_held(store: Store) -> None:
     fill(store, {7: {(TEXT, "cuda"): 1}})
     with store.unit_of_work() as session:
-        index_terms(session, 1, {7: COMMON})
+        index_terms(session, 1, {7: hash_terms(COMMON)})
 
     assert (found(store, {(TEXT, "cuda"): 1}), found(store, COMMON)) == ([], [(1, 7)])
 

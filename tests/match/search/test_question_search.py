@@ -8,7 +8,7 @@ from app.match.search import question_search as questions
 from app.match.search.log_search import Candidate
 from app.match.search.question_search import find_answers
 from app.match.search.terms import HEADING, TEXT, read_heading, words_of
-from app.store.derived.search_index import index_terms
+from app.store.derived.search_index import hash_terms, index_terms
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
 from tests.samples import REPO, an_issue
@@ -21,7 +21,9 @@ def keep(store: Store, issues: dict[int, tuple[str, str]], *gpus: str, repo: str
     with store.unit_of_work() as session:
         repo_id = add_repository(session, repo)
         save_issues(session, repo_id, [an_issue(number) for number in issues])
-        index_terms(session, repo_id, {number: terms(*told, *gpus) for number, told in issues.items()})
+        index_terms(
+            session, repo_id, {number: hash_terms(terms(*told, *gpus)) for number, told in issues.items()}
+        )
     return repo_id
 
 

@@ -7,7 +7,7 @@ import pytest
 from app.extract.log.root_cause import read_errors
 from app.match.search.terms import line_texts, terms_of
 from app.match.search.word_search import PROFILES_MAX, FoundByWords, search_words
-from app.store.derived.search_index import index_terms
+from app.store.derived.search_index import hash_terms, index_terms
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
 from tests.samples import REPO, an_issue, marlin_log, rope_log
@@ -27,7 +27,7 @@ def three(store: Store) -> int:
         save_issues(session, repo_id, [an_issue(number, title=title) for number, (title, _) in TEXTS.items()])
         for number, (title, body) in TEXTS.items():
             lines, errors = read_errors(body)
-            index_terms(session, repo_id, {number: terms_of([title, *line_texts(lines)], errors)})
+            index_terms(session, repo_id, {number: hash_terms(terms_of([title, *line_texts(lines)], errors))})
     return repo_id
 
 

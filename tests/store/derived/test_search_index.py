@@ -15,6 +15,7 @@ from app.store.derived.search_index import (
     find_frequencies,
     find_postings,
     find_profiles,
+    hash_terms,
     index_terms,
     term_id,
 )
@@ -41,7 +42,7 @@ def filled(store: Store) -> Store:
 
 def index(store: Store, batch: Mapping[int, Terms]) -> None:
     with store.unit_of_work() as session:
-        index_terms(session, 1, batch)
+        index_terms(session, 1, {number: hash_terms(terms) for number, terms in batch.items()})
 
 
 def unindex(store: Store) -> None:
@@ -147,8 +148,8 @@ def test_one_number_in_two_repositories_has_two_profiles(filled: Store) -> None:
     with filled.unit_of_work() as session:
         other = add_repository(session, "other/engine")
         save_issues(session, other, [an_issue(1)])
-        index_terms(session, other, {1: {(1, "fp8"): 1}})
-        index_terms(session, 1, {1: {(1, "cuda"): 1, (1, "fp8"): 1}})
+        index_terms(session, other, {1: hash_terms({(1, "fp8"): 1})})
+        index_terms(session, 1, {1: hash_terms({(1, "cuda"): 1, (1, "fp8"): 1})})
 
     with filled.reading() as session:
         assert find_frequencies(session, IDS) == {term_id(1, "cuda"): 1, term_id(1, "fp8"): 2}
@@ -169,7 +170,7 @@ def test_a_lone_surrogate_has_an_id() -> None:
 
 def test_a_count_of_nothing_leaves_the_length_as_it_is(filled: Store) -> None:
     with filled.unit_of_work() as session:
-        index_terms(session, 1, {1: {(1, "cuda"): 2, (5, "title"): 0}})
+        index_terms(session, 1, {1: hash_terms({(1, "cuda"): 2, (5, "title"): 0})})
     with filled.reading() as session:
         profile = find_profiles(session, [(1, 1)])[1, 1]
         holders = find_postings(session, [term_id(5, "title")]).tolist()

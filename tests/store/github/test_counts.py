@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
-from app.store.derived.search_index import count_indexed, index_terms
+from app.store.derived.search_index import count_indexed, hash_terms, index_terms
 from app.store.github.counts import Stock, find_stock
 from app.store.github.issues import add_repository, save_issues
 from app.store.github.sync_state import begin_run, end_run, fresh_as_of
@@ -19,7 +19,7 @@ OTHER = "vllm-project/vllm-ascend"
 def put(session: Session, *numbers: int, repo: str = REPO) -> None:
     repo_id = add_repository(session, repo)
     save_issues(session, repo_id, [an_issue(number) for number in numbers])
-    index_terms(session, repo_id, {number: {(1, "word"): 1} for number in numbers})
+    index_terms(session, repo_id, {number: hash_terms({(1, "word"): 1}) for number in numbers})
 
 
 def test_a_base_goes_back_to_kept_counts_and_forth(store: Store) -> None:
