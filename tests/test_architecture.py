@@ -49,7 +49,7 @@ FLOORS: dict[str, Sequence[Sequence[str]]] = {
     ),
     "app.match": (("search",), ("pairs",), ("clusters",)),
     "app.knowledge": (
-        ("text", "labels", "statistics", "iso_week"),
+        ("text", "labels", "statistics", "iso_week", "failure_kinds"),
         ("freshness", "fix"),
         ("remedies",),
         ("issue", "launch"),

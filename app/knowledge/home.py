@@ -46,6 +46,7 @@ class TrendingCluster(Frozen):
 
     id: str
     text: str
+    canonical: int
     title: str
     size: int
     lately: int
@@ -121,6 +122,7 @@ def _trending(
         TrendingCluster(
             id=key,
             text=mask_secrets(record.text),
+            canonical=record.canonical,
             title=mask_secrets(titles.get(record.canonical, "")),
             size=len(members.get(key, ())),
             lately=lately[key],

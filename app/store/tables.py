@@ -267,6 +267,19 @@ VOTE = Table(
     _known("voted_at", UtcDateTime),
 )
 
+# Whether a remedy helped a visitor; `remedy` is the hash of what to do, `visitor` a keyed hash of the signed
+# cookie, `origin` one of the network address. Derived facts come and go, votes stay.
+REMEDY_VOTE = Table(
+    "remedy_vote",
+    metadata,
+    *_issue_key(),
+    _key("remedy", String(16)),
+    _key("visitor", String(64)),
+    _known("origin", String(64)),
+    _known("value", Integer),
+    _known("voted_at", UtcDateTime),
+)
+
 # Random keys that this base made for itself; none leaves it.
 SECRET = Table("secret", metadata, _key("name", String(40)), _known("value", LargeBinary))
 
@@ -376,7 +389,7 @@ PAIR_VIEW = Table(
     "pair_view", metadata, *_issue_key(), _known("version", String(40)), _known("packed", LargeBinary)
 )
 
-# `text` is the readable text of the cluster's id.
+# `text` is the signature in words; empty where the canonical issue's text holds no error.
 CLUSTER = Table(
     "cluster",
     metadata,
@@ -386,16 +399,18 @@ CLUSTER = Table(
     _known("text", Text),
 )
 
-# An issue that reports a failure, its cluster, its root cause's signature and its `FailureTraits`.
+# An issue that reports a failure, its cluster, its root cause's signature, its family, its `FailureTraits`.
 CLUSTER_MEMBER = Table(
     "cluster_member",
     metadata,
     *_issue_key(),
     _known("cluster_id", String(20)),
     Column("signature_id", String(20)),
+    Column("family", String(120)),
     _known("traits", JsonType),
     Index("ix_cluster_member_repo_id_cluster_id", "repo_id", "cluster_id"),
     Index("ix_cluster_member_first", "repo_id", "signature_id", "number"),
+    Index("ix_cluster_member_family", "repo_id", "family", "number"),
 )
 
 # An id that once named a cluster; it leads to the cluster in which the issue it was about is now.

@@ -371,6 +371,7 @@ HOME = Home(
         TrendingCluster(
             id="s1-0123456789ab",
             text="CUDA error | an illegal memory access was encountered",
+            canonical=17,
             title="A MoE kernel writes out of bounds on H100",
             size=7,
             lately=4,

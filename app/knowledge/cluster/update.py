@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from app.extract.facts import Facts
 from app.extract.log.signature import mask, signature_id
 from app.extract.rules.rules import load_rule_set
+from app.knowledge.cluster.families import family_of
 from app.match.clusters.agglomerate import (
     BY_PEOPLE,
     Member,
@@ -159,7 +160,8 @@ def _named(
         key = item.signature_id
         if key is None or firsts.get(key) not in group:
             key = signature_id(f"{item.text} | #{item.number}")
-        found.append((ClusterRecord(key, item.number, item.text), group))
+        text = item.text if item.signature_id else ""  # a title is no signature
+        found.append((ClusterRecord(key, item.number, text), group))
     return found
 
 
@@ -194,7 +196,7 @@ def withdraw(session: Session, repo_id: int, number: int, reason: str) -> bool:
     return True
 
 
-CLUSTER_RULES = "c1"
+CLUSTER_RULES = "c2"
 """Raised with every change of how clusters are made: what was clustered under others is clustered again."""
 TEXT_CHARS = 300
 DUPLICATE = "duplicate"
@@ -277,6 +279,7 @@ def traits_of(issue: IssueRecord, facts: Facts, repeats: Sequence[int]) -> Failu
     return FailureTraits(
         number=issue.number,
         signature_id=signature.id if signature else None,
+        family=family_of(facts, title),
         rules=CLUSTER_RULES,
         text=(signature.text if signature else mask(title))[:TEXT_CHARS],
         message="" if is_mute else message_key(message),

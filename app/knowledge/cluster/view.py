@@ -59,7 +59,9 @@ class ClusterSummary(Frozen):
     """A cluster as lists tell it."""
 
     id: str
-    text: str = Field(description="the signature in readable form, secrets masked")
+    text: str = Field(
+        description="the signature in readable form, secrets masked; empty where none is stored"
+    )
     repo: str
     canonical: int = Field(description="number of the issue with the most evidence, not the oldest")
     title: str = Field(description="the canonical issue's")
@@ -132,12 +134,14 @@ def clusters(
     min_size: int = 1,
     alive: bool = False,
     sort: Sort = "size",
+    family: str = "",
     after: int = 0,
     limit: int = 50,
 ) -> ClusterPage:
     """A page of a repository's clusters, from place `after` on.
 
     Args:
+        family: only those with a report of this family, by its text.
         q: words that stand in the text or the title, a cluster's id, or an issue's number.
         alive: only those whose canonical issue is closed and that got reports after that.
     """
@@ -150,7 +154,7 @@ def clusters(
             found = list(count_clusters(session, repo_id, [named]).values())
             return ClusterPage(items=_summaries(session, repo_id, repo, found), total=len(found))
         words = "".join(char if char.isprintable() else " " for char in q).split()
-        chosen = ClusterFilter(tuple(words[:WORDS_MAX]), min_size, alive, sort)
+        chosen = ClusterFilter(tuple(words[:WORDS_MAX]), min_size, alive, sort, family)
         if alive:  # the archive tells which may be; the fix and the versions decide
             found, _ = list_clusters(session, repo_id, chosen, limit=ALIVE_MAX)
             items = [item for item in _summaries(session, repo_id, repo, found) if item.is_alive]

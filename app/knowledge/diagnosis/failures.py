@@ -1,17 +1,13 @@
 """Which kind of failure a log reports, and what became of the program.
 
-Kinds are data: `failures.toml`. They are looked for in the words of the cause; where these name none, in the
-lines that its message goes on in, then in the errors that were raised on top of it.
+Kinds are data: `failure_kinds.toml`. They are looked for in the words of the cause; where these name none, in
+the lines that its message goes on in, then in the errors that were raised on top of it.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
-from importlib.resources import files
-from typing import Any, Literal
+from typing import Literal
 
 from app.extract.log.messages import wrapper_rule
 from app.extract.log.process_stream import ErrorRecord
@@ -19,6 +15,7 @@ from app.extract.reader import LogReading
 from app.extract.rules.patterns import pattern
 from app.knowledge.diagnosis.error_text import CHOICES, message_lines
 from app.knowledge.diagnosis.shapes import Failure, RunOutcome
+from app.knowledge.failure_kinds import FailureKind, failure_kinds
 
 Program = Literal["server", "engine", "client", "other"]
 """A server, a script that runs the engine, a command that asks a server, or no vLLM at all."""
@@ -34,40 +31,6 @@ _STARTING = pattern(
 _SERVER = pattern(r"APIServer|api_server|vllm serve|API server|uvicorn|cli/serve\.py|vllm: error")
 _CLIENT = pattern(r"vllm/benchmarks/|cli/(?:openai|benchmark\w*)[/.]|openai/_base_client")
 _ENGINE = pattern(r"EngineCore|Worker|LLM engine|vllm/(?:v1/)?(?:engine|worker|executor)/")
-
-
-@dataclass(frozen=True, slots=True)
-class FailureKind:
-    """A row of `failures.toml`, its patterns compiled."""
-
-    id: str
-    name: str
-    scene: str
-    error: Any
-    asked: Any
-
-
-@lru_cache(maxsize=1)
-def failure_kinds() -> tuple[FailureKind, ...]:
-    """All kinds, the most specific first."""
-    return tuple(
-        FailureKind(
-            row["id"],
-            row["name"],
-            row.get("scene", ""),
-            *(pattern(row[key], ignore_case=True) if key in row else None for key in ("error", "asked")),
-        )
-        for row in failure_rows()
-    )
-
-
-@lru_cache(maxsize=1)
-def failure_rows() -> list[dict[str, Any]]:
-    """The kinds as they stand in the data."""
-    rows: list[dict[str, Any]] = tomllib.loads(
-        (files(__package__) / "failures.toml").read_text(encoding="utf-8")
-    )["failure"]
-    return rows
 
 
 def find_kinds(reading: LogReading) -> tuple[FailureKind, ...]:

@@ -1,6 +1,6 @@
 """What to do when no stored issue is known to be the failure, and whether a text is a question, not a log.
 
-Steps are data: `next_steps.toml`; the kinds of failures that they are for: `failures.toml`.
+Steps are data: `next_steps.toml`; the kinds of failures that they are for: `failure_kinds.toml`.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ def make_digest(store: Store, repo: str, week: IsoWeek) -> Digest:
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         if repo_id is None:
-            raise NotFoundError(f"Nothing of {repo} is stored: run `triage sync` first.")
+            raise NotFoundError(f"Nothing of {repo} is stored yet.")
         return _digest(session, repo_id, repo, week)
 
 

@@ -114,7 +114,7 @@ def _growing(session: Session, repo_id: int, opened: Sequence[Opened], week: Iso
             key=f"growing/{week}/{item.id}",
             path=f"/signatures/{item.id}",
             updated=week.end,
-            title=f"Growing: {_line(item.text or item.title)}",
+            title=f"Growing: {_line(item.text or f'#{item.canonical} {item.title}')}",
             summary=(
                 f"{plural(item.reports, 'report')} in {week}, {item.before:,} in the {WEEKS_BEFORE} weeks "
                 f"before; {item.size:,} in all."

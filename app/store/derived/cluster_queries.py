@@ -43,6 +43,7 @@ class ClusterFilter:
     min_size: int = 1
     alive: bool = False
     sort: Sort = "size"
+    family: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,9 @@ def list_clusters(
         having.append("count(*) >= :least")
     if chosen.alive:
         having.append(f"{_CAME_LATER} > 0")
+    if chosen.family:
+        conditions.append("""m.cluster_id IN (
+            SELECT cluster_id FROM cluster_member WHERE repo_id = :repo_id AND family = :family)""")
     words = {f"word_{at}": _pattern(word) for at, word in enumerate(chosen.words)}
     if words:
         holding = " AND ".join(f"lower(c.text || ' ' || k.title) LIKE :{name} ESCAPE '/'" for name in words)
@@ -101,6 +105,7 @@ def list_clusters(
     bound: dict[str, Any] = {
         "repo_id": repo_id,
         **({"least": least} if least > 1 else {}),
+        **({"family": chosen.family} if chosen.family else {}),
         **periods,
         **words,
     }
@@ -133,6 +138,41 @@ def count_clusters(session: Session, repo_id: int, ids: Sequence[str]) -> dict[s
     """
     rows = sql_rows(session, query, times=("first", "last"), repo_id=repo_id, ids=list(ids), **periods)
     return {row[0]: ClusterCounts(*row) for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyCounts:
+    """What is counted of the reports of a family."""
+
+    text: str
+    reports: int
+    clusters: int
+    open_count: int
+    first_seen: datetime | None
+    last_seen: datetime | None
+    recent: int
+
+
+def count_families(session: Session, repo_id: int) -> tuple[list[FamilyCounts], int]:
+    """The families of a repository, the most reported first, and how many failures it has in all."""
+    periods = _periods(session, repo_id)
+    if periods is None:
+        return [], 0
+    query = f"""
+        SELECT m.family, count(*) AS size, count(DISTINCT m.cluster_id),
+        count(*) FILTER (WHERE i.state = 'open'), min(i.created_at) AS first, max(i.created_at) AS last,
+        {_LATELY}
+        {_MEMBERS} WHERE m.repo_id = :repo_id AND i.gone_at IS NULL
+        GROUP BY m.family ORDER BY size DESC, m.family
+    """
+    rows = sql_rows(session, query, times=("first", "last"), repo_id=repo_id, **periods)
+    return [FamilyCounts(*row[:7]) for row in rows if row[0]], sum(row[1] for row in rows)
+
+
+def reports_of_family(session: Session, repo_id: int, family: str) -> list[int]:
+    """The numbers of a family's reports, the newest first."""
+    query = "SELECT number FROM cluster_member WHERE repo_id = :repo_id AND family = :family"
+    return sorted((row[0] for row in sql_rows(session, query, repo_id=repo_id, family=family)), reverse=True)
 
 
 def hardware_by_cluster(session: Session, repo_id: int) -> list[tuple[str, int, str]]:

@@ -33,6 +33,7 @@ class FailureTraits:
 
     Attributes:
         signature_id: of its root cause.
+        family: see `knowledge.cluster.families`.
         rules: the version of the rules that read it.
         text: the readable text of its signature, else its masked title.
         message: the masked words of its error message; empty if it has none.
@@ -47,6 +48,7 @@ class FailureTraits:
 
     number: int
     signature_id: str | None = None
+    family: str | None = None
     rules: str = ""
     text: str = ""
     message: str = ""
@@ -116,12 +118,12 @@ def near_clusters(
 
 def find_members(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[int, MemberRecord]:
     """Those of these issues that are in a cluster."""
-    columns = (_MEMBER.signature_id, _MEMBER.traits, _MEMBER.cluster_id)
+    columns = (_MEMBER.signature_id, _MEMBER.family, _MEMBER.traits, _MEMBER.cluster_id)
     rows = rows_with(session, repo_id, _MEMBER.number, numbers, *columns)
     found = {}
-    for number, signature_id, kept, cluster_id in rows:
+    for number, signature_id, family, kept, cluster_id in rows:
         traits: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in kept.items()}
-        found[number] = MemberRecord(FailureTraits(number, signature_id, **traits), cluster_id)
+        found[number] = MemberRecord(FailureTraits(number, signature_id, family, **traits), cluster_id)
     return found
 
 
@@ -146,7 +148,7 @@ def save_members(session: Session, repo_id: int, records: Iterable[MemberRecord]
     rows = []
     for item in records:
         traits = asdict(item.traits)
-        keys = {name: traits.pop(name) for name in ("number", "signature_id")}
+        keys = {name: traits.pop(name) for name in ("number", "signature_id", "family")}
         rows.append({"repo_id": repo_id, **keys, "cluster_id": item.cluster_id, "traits": traits})
     upsert(session, CLUSTER_MEMBER, rows, keys=("repo_id", "number"))
 

@@ -84,7 +84,7 @@ def field_faults(errors: Sequence[Any]) -> list[FieldFault]:
     return [
         FieldFault(
             field=".".join(str(part) for part in fault["loc"] if part not in {"body", "query", "path"}),
-            fault=str(fault["msg"]),
+            fault=str(fault["msg"]).removeprefix("Value error, "),
         )
         for fault in errors[:20]
     ]
@@ -157,4 +157,30 @@ def answer_problem(
         )
     if request.method == "POST" and request.url.path == "/":  # from a terminal
         return PlainTextResponse(f"{title}: {detail}\n", status, headers=headers)
-    return render_page("error.html", status=status, headers=headers, title=title, detail=detail)
+    return error_page(status, detail, title=title, headers=headers, hint=_kept_hint(request))
+
+
+def error_page(
+    status: int,
+    detail: str,
+    *,
+    title: str = "",
+    headers: dict[str, str] | None = None,
+    hint: str = "",
+    ways: Sequence[tuple[str, str]] = (),
+) -> Response:
+    """The page of a failed request; `ways` out of it are words and address."""
+    return render_page(
+        "error.html",
+        status=status,
+        headers=headers,
+        title=title or _title(status),
+        detail=detail,
+        hint=hint,
+        ways=ways,
+    )
+
+
+def _kept_hint(request: Request) -> str:
+    is_form = request.method == "POST" and request.url.path == "/diagnose"
+    return "Your log is not lost: go back, it is still in the box." if is_form else ""

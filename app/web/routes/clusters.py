@@ -13,6 +13,7 @@ from fastapi import Path, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import AfterValidator
 
+from app.knowledge.cluster.families import FamilyPage, families
 from app.knowledge.cluster.view import ClusterDetail, ClusterPage, clusters, current_id, view_cluster
 from app.web.answers.negotiate import ListReplyDep, ReplyDep
 from app.web.answers.openapi import api_router, problems
@@ -30,6 +31,7 @@ PARTS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
 )
 """Of the page of all signatures: key, heading, order in words, and what to ask for."""
 REPORTS_SHOWN = 20
+FAMILIES_SHOWN, PAGE_FAMILIES = 24, 100
 
 router = api_router("signatures")
 
@@ -39,7 +41,14 @@ Via = Annotated[str | None, Query(max_length=40, pattern=_ID, description="the s
 Sort = Literal["size", "recent", "growing"]
 
 
+Family = Annotated[str, Query(max_length=120, description="only those with a report of this family")]
+
+
 class ClusterList(ClusterPage):
+    next_cursor: str | None = None
+
+
+class FamilyList(FamilyPage):
     next_cursor: str | None = None
 
 
@@ -59,6 +68,7 @@ def get_signatures(
     min_size: Annotated[int, Query(ge=1, le=100_000, description="reports at least")] = 1,
     alive: Annotated[bool, Query(description="closed, and reported again after that")] = False,
     sort: Annotated[Sort, Query(description="`growing`: the newest 28 days less those before")] = "size",
+    family: Family = "",
     limit: Annotated[int, Query(ge=1, le=100)] = 50,
 ) -> Response:
     """List failures by how many reports each has, by its newest report, or by how it grows."""
@@ -67,8 +77,34 @@ def get_signatures(
         f"signatures.{sort}",
         limit,
         lambda after: services.cached(
-            clusters, repo, q=q, min_size=min_size, alive=alive, sort=sort, after=after, limit=limit
+            clusters,
+            repo,
+            q=q,
+            min_size=min_size,
+            alive=alive,
+            sort=sort,
+            family=family,
+            after=after,
+            limit=limit,
         ),
+    )
+
+
+@router.get(
+    "/api/v1/families",
+    operation_id="list_families",
+    summary="Families: clusters whose errors say the same",
+    response_model=FamilyList,
+)
+def get_families(
+    reply: ListReplyDep,
+    services: ServicesDep,
+    repo: ChosenRepo,
+    limit: Annotated[int, Query(ge=1, le=100)] = 50,
+) -> Response:
+    """List kinds of errors, the most reported first; `text` is what `family` of `list_signatures` takes."""
+    return reply.part(
+        FamilyList, "families", limit, lambda after: services.cached(families, repo, after=after, limit=limit)
     )
 
 
@@ -94,16 +130,33 @@ def signatures_page(
     services: ServicesDep,
     repo: ChosenRepo,
     q: Annotated[str, Query(max_length=200), AfterValidator(str.strip)] = "",
+    family: Family = "",
 ) -> HTMLResponse:
-    """The biggest, the newest and those that go on after they were closed; or what a search finds."""
-    chosen = (("found", "Found", "biggest first", {"q": q, "limit": PAGE_FOUND}),) if q else PARTS
+    """Families, the biggest, the newest and those that go on after they were closed; or what is found."""
+    found = {"q": q, "family": family, "limit": PAGE_FOUND}
+    chosen = (("found", "Found", "biggest first", found),) if q or family else PARTS
     parts = [
         (key, heading, order, services.cached(clusters, repo, **{"limit": PAGE_CLUSTERS, **asked}))
         for key, heading, order, asked in chosen
     ]
     return render_repo_page(
-        "signatures.html", services, repo, path="/signatures", query={"q": q}, q=q, parts=parts
+        "signatures.html",
+        services,
+        repo,
+        path="/signatures",
+        query={"q": q, "family": family},
+        q=q,
+        family=family,
+        families=None if q or family else services.cached(families, repo, limit=FAMILIES_SHOWN),
+        parts=parts,
     )
+
+
+@router.get("/families", include_in_schema=False)
+def families_page(services: ServicesDep, repo: ChosenRepo) -> HTMLResponse:
+    """The hundred families with the most reports."""
+    page = services.cached(families, repo, limit=PAGE_FAMILIES)
+    return render_repo_page("families.html", services, repo, path="/families", page=page)
 
 
 @router.get("/signatures/{signature_id}", include_in_schema=False)

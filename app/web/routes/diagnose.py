@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import datetime
-from typing import Annotated
-from urllib.parse import urlencode
+from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
 from fastapi import Depends, Query, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
@@ -24,7 +24,7 @@ from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.terminal.diagnosis import short_text
 from app.web.answers.negotiate import VARY, ReplyDep, wants
 from app.web.answers.openapi import api_router, diagnose_body, markdown_too, problems
-from app.web.answers.problems import problem_of
+from app.web.answers.problems import field_faults, problem_of
 from app.web.answers.schemas import DiagnoseBatch, DiagnoseOptions, DiagnoseRequest
 from app.web.body import (
     JSON_TYPE,
@@ -41,7 +41,8 @@ from app.web.body import (
 from app.web.deps import Services, ServicesDep
 from app.web.middleware.client import ClientDep
 from app.web.middleware.rate_limits import spend
-from app.web.views.render import base_address, render_page, render_repo_page
+from app.web.routes.home import curl_command, first_page
+from app.web.views.render import render_page, render_repo_page
 from app.web.views.version_line import match_stations
 
 router = api_router("diagnosis")
@@ -49,6 +50,10 @@ router = api_router("diagnosis")
 LINES_TYPE = "application/x-ndjson"
 _LINE = '{"verdict":"unknown","root_cause":null}\n'
 HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}
+
+
+EDITED_CHARS = 300_000
+"""Longest log that the answer holds once more to be edited; of a longer one the browser has it still."""
 
 
 class KeptLinks(Frozen):
@@ -92,14 +97,20 @@ async def diagnose_page(
 ) -> HTMLResponse:
     """The diagnosis of a pasted or uploaded log."""
 
-    def read_and_ask() -> tuple[DiagnoseRequest, DiagnosedLog]:
-        fields = {
-            name: value for name, value in parse_body(body).items() if name in DiagnoseRequest.model_fields
-        }
-        asked = validated(DiagnoseRequest, fields, strict=False)
+    def read_and_ask() -> tuple[DiagnoseRequest, DiagnosedLog] | HTMLResponse:
+        fields: dict[str, Any] = {}
+        try:
+            fields |= parse_body(body)
+            known = {name: value for name, value in fields.items() if name in DiagnoseRequest.model_fields}
+            asked = validated(DiagnoseRequest, known, strict=False)
+        except (InputError, RequestValidationError) as error:
+            return _sent_back(request, services, fields, error)
         return asked, ask(asked, services)
 
-    asked, found = await run_in_threadpool(read_and_ask)
+    answer = await run_in_threadpool(read_and_ask)
+    if isinstance(answer, HTMLResponse):
+        return answer
+    asked, found = answer
     return await run_in_threadpool(
         _page,
         services,
@@ -108,9 +119,25 @@ async def diagnose_page(
         asked.vllm_version,
         headers={"Cache-Control": "no-store"},
         line_count=count_lines(found.masked_log),
+        log=found.masked_log,
         curl=curl_command(request, asked.vllm_version),
         links=await keep_answer(services, asked, found, client),
     )
+
+
+def _sent_back(
+    request: Request, services: Services, sent: dict[str, Any], error: InputError | RequestValidationError
+) -> HTMLResponse:
+    """The form with what was sent and what is wrong with it; what is too large the browser still has."""
+    if isinstance(error, InputError):
+        status, fault = error.status, error.message
+    else:
+        status = 422
+        fault = "; ".join(f"{item.field}: {item.fault}" for item in field_faults(error.errors())) + "."
+    if status == 413:
+        fault += " Go back: it is still in the box."
+    log, version = str(sent.get("log", "")), str(sent.get("vllm_version", ""))
+    return first_page(request, services, log=log, version=version, fault=fault, status=status)
 
 
 Colour = Annotated[str | None, Query(max_length=10, description="with `Accept: text/plain`: coloured")]
@@ -145,6 +172,7 @@ def kept_page(key: str, services: ServicesDep) -> HTMLResponse:
         kept.yours,
         headers=HEADERS,
         line_count=kept.line_count,
+        log=kept.log,
         kept=kept,
     )
 
@@ -157,6 +185,7 @@ def _page(
     *,
     headers: dict[str, str],
     line_count: int,
+    log: str = "",
     curl: str = "",
     kept: KeptLog | None = None,
     links: KeptLinks | None = None,
@@ -179,16 +208,10 @@ def _page(
         stations=match_stations(best, repo, yours, services.overview(repo).newest_release),
         markdown=diagnosis_markdown(diagnosis),
         curl=curl,
+        log=log if len(log) <= EDITED_CHARS else "",
         kept=kept,
         links=links,
     )
-
-
-def curl_command(request: Request, vllm_version: str | None) -> str:
-    """The same question for a shell; the host is repeated only where it is a plain one."""
-    query = "?" + urlencode({"vllm_version": vllm_version}) if vllm_version else ""
-    address = f"{base_address(request)}api/v1/diagnose{query}"
-    return f"curl --data-binary @crash.log -H 'Content-Type: text/plain' '{address}'"
 
 
 @router.get("/d/{key}/delete/{secret}", include_in_schema=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import Query, Request
 from fastapi.responses import Response
@@ -15,6 +16,7 @@ from app.knowledge.issue.view import IssueAnswer, IssuePageData, load_issue_page
 from app.web.answers.negotiate import MARKDOWN_TYPE, VARY, ReplyDep, markdown_answer, wants
 from app.web.answers.openapi import api_router, markdown_too, problems
 from app.web.answers.parameters import Number, Repo, Version, issue_routes
+from app.web.answers.problems import error_page
 from app.web.answers.schemas import NUMBER_MAX, IssueDocument, RelatedList, issue_document
 from app.web.deps import Services, ServicesDep
 from app.web.middleware.client import ClientDep
@@ -120,9 +122,8 @@ def issue_page(
             versions_of=services.default_repo,
         )
     except NotFoundError:
-        raise NotFoundError(
-            f"#{number} of {repo} is not stored. Run `triage sync`, or load it with `triage import`."
-        ) from None
+        fetch = ("Fetch it from GitHub", "/report?" + urlencode({"url": f"{repo}#{number}"}))
+        return error_page(404, f"#{number} of {repo} is not stored yet.", title="Not stored", ways=[fetch])
     return _page(services, repo, seen, vllm_version)
 
 

@@ -81,7 +81,7 @@ class Fetcher:
                 if left < 0:
                     raise RateLimitError(
                         f"This server fetches at most {rate.amount} issues in {rate.span_s} seconds. Try "
-                        f"again in {wait_s}, or run `triage report` on your own machine."
+                        f"again in {wait_s} seconds."
                     )
             return self._fetch(store, repo, number)
         finally:

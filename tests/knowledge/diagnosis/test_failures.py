@@ -9,13 +9,12 @@ import pytest
 from app.extract.reader import read_log
 from app.knowledge.diagnosis.failures import (
     asked_kinds,
-    failure_kinds,
-    failure_rows,
     find_kinds,
     find_outcome,
     find_program,
     name_failure,
 )
+from app.knowledge.failure_kinds import failure_kinds, failure_rows
 from tests.samples import HEALTHY_LOG, a_traceback
 
 ROWS = [pytest.param(row, id=row["id"]) for row in failure_rows()]

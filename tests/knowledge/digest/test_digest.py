@@ -350,7 +350,7 @@ def test_a_week_without_issues_is_told_as_empty(store: Store, repo_id: int) -> N
 
 
 def test_nothing_stored_has_no_week(store: Store) -> None:
-    with pytest.raises(NotFoundError, match="triage sync"):
+    with pytest.raises(NotFoundError, match="stored yet"):
         make_digest(store, REPO, IsoWeek.parse(WEEK))
     assert archive(store, REPO).weeks == ()
     assert newest_whole_week(store, REPO) is None

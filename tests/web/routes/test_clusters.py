@@ -227,7 +227,7 @@ def test_nothing_stored_says_what_to_do(client: TestClient) -> None:
     text = Page(client.get(PAGE).text).text
 
     assert "No failure has two reports yet." in text
-    assert "triage sync" in text
+    assert "Families" in text
     assert items(client.get(JSON)) == []
 
 

@@ -91,7 +91,7 @@ def test_the_paste_box_comes_first_and_needs_no_script(client: TestClient) -> No
     forms = [attrs for tag, attrs in page.tags if tag == "form"]
 
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert forms[0] == {
+    assert forms[1] == {
         "class": "paste",
         "action": "/diagnose",
         "method": "post",
@@ -155,7 +155,7 @@ def test_below_the_box_stands_what_grows_what_is_new_and_what_the_newest_release
     page = checked(answer)
     text = " ".join(page.text.split())
 
-    assert '<a href="/signatures/s1-0123456789ab">A MoE kernel writes out of bounds on H100</a>' in answer
+    assert '<a href="/signatures/s1-0123456789ab">#17 A MoE kernel writes out of bounds on H100</a>' in answer
     assert "growing · 4 reports, 3 this week · 7 in all" in text
     assert "81 failures in all" in text
     assert "/issues?since=2026-05-27" in page.values("href")
@@ -461,6 +461,7 @@ def test_a_version_that_is_too_long_gives_a_page(client: TestClient) -> None:
 
     assert answer.status_code == 422
     assert "vllm_version" in checked(answer.text).text
+    assert LOG.splitlines()[0] in checked(answer.text).text, "the log stands in the box again"
 
 
 def test_foreign_text_of_a_log_is_escaped_everywhere(client: TestClient, room: Room, monkeypatch) -> None:  # type: ignore[no-untyped-def]
@@ -665,7 +666,8 @@ def test_an_issue_that_is_not_stored_gives_a_page_with_the_way_out(client: TestC
     answer = client.get("/issues/7")
 
     assert answer.status_code == 404
-    assert "#7 of vllm-project/vllm is not stored. Run `triage sync`" in checked(answer.text).text
+    assert "#7 of vllm-project/vllm is not stored yet." in checked(answer.text).text
+    assert "/report?url=vllm-project%2Fvllm%237" in answer.text
 
 
 @pytest.mark.parametrize("path", ["/static/style.css", "/static/app.js", "/static/icon.svg"])

@@ -1,0 +1,139 @@
+"""Families: a level above clusters. One is all failures that say the same, whatever caused it.
+
+1. The kind of failure, where its errors all say one thing (`failure_kinds.toml`, no `topic`).
+2. Else the shape of the error's message: its first sentence, values taken out.
+3. Else, where the message says nothing of its own, the type and the frame that raised it.
+4. Without an error, what people saw (it hangs, is slow, needs too much memory) with what the title names.
+
+A failure of which none of these is known is in no family.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from pydantic import Field
+
+from app.extract.facts import ErrorFact, Facts, Frozen
+from app.extract.log.signature import mask
+from app.extract.redaction.redact import mask_secrets
+from app.extract.rules.rules import load_rule_set
+from app.knowledge.failure_kinds import failure_kinds, kind_of
+from app.store.derived.cluster_queries import count_families, reports_of_family
+from app.store.github.issues import find_repository
+from app.store.session import Store
+
+FAMILY_CHARS = 120
+GPU_MEMORY = "out_of_memory"
+WORDS_MIN, WORDS_MAX = 3, 9
+"""Fewer words say nothing, unless their kind is known; behind the last one mostly the reporter speaks."""
+
+_SENTENCE_END = re.compile(r"(?<=[a-z`'\")\]])[.!?;] |: (?=\{|\[|\()|\n")
+_VALUE = re.compile(r"<\w+>|\[[^\]]{0,200}\]?|\([^)]{0,200}\)?|(?<![A-Za-z])[\w./\\:-]*[\d/\\][\w./\\:-]*")
+_NAME = re.compile(
+    r"'[^']{1,120}'|\"[^\"]{1,120}\"|`[^`]{1,120}`|“[^”]{1,120}”"
+    r"|\S*[/_]\S*|\w+(?:\.\w+)+\S*|\b[A-Z]\w*[a-z][A-Z]\w*"
+)
+_WORD = re.compile(r"[A-Za-z_]{2,}")
+_SYMPTOMS = {"hang": "Hangs", "slowdown": "Is slow", "oom": ""}
+
+
+class Family(Frozen):
+    """Failures whose error says the same."""
+
+    text: str = Field(description="the kind of failure, or the error's type with message or frame; its key")
+    reports: int
+    clusters: int = Field(description="signatures that the reports belong to")
+    open_count: int
+    first_seen: datetime | None
+    last_seen: datetime | None
+    recent: int = Field(description="reports of the newest 28 days of the base")
+
+
+class FamilyPage(Frozen):
+    """A part of a repository's families, the most reported first."""
+
+    items: tuple[Family, ...]
+    total: int
+    reports: int = Field(description="failures that are in a family")
+    failures: int = Field(description="failures of the repository")
+
+
+def family_of(facts: Facts, title: str) -> str | None:
+    """The family of a failure, in words that are its key; None where the issue says too little."""
+    return family_of_error(facts.error) or _family_of_symptom(facts, title)
+
+
+def family_of_error(error: ErrorFact | None) -> str | None:
+    """The family of an error; None where it says too little."""
+    if error is None:
+        return None
+    axes = {rule["axis"] for rule in load_rule_set("generic").meeting(error.message)}
+    message = "" if "mute" in axes else error.message
+    kind = kind_of(f"{error.type or ''}: {message}")
+    if kind is not None and not kind.is_topic:
+        return _capital(kind.name)
+    shape = _shape(message, keeps_names=kind is None)
+    is_common = kind is None and bool(load_rule_set("common_errors").meeting(message))
+    family = None
+    if not is_common and len(_WORD.findall(shape)) >= WORDS_MIN - bool(kind):
+        head = _capital(kind.name) if kind else error.type
+        family = f"{head}: {shape}" if head else shape
+    elif error.type and error.frame:
+        family = f"{error.type} at {error.frame}"
+    elif kind is not None and message:
+        family = _capital(kind.name)
+    return mask_secrets(family)[:FAMILY_CHARS].strip() if family else None
+
+
+def _family_of_symptom(facts: Facts, title: str) -> str | None:
+    if facts.error is not None or facts.failure_kind not in _SYMPTOMS:
+        return None
+    if facts.failure_kind == "oom":
+        kind = next((kind for kind in failure_kinds() if kind.asked and kind.asked.search(title)), None)
+        return _capital(kind.name) if kind and kind.id == GPU_MEMORY else None
+    named = next((rule for rule in load_rule_set("conditions").meeting(title) if "name" in rule.extra), None)
+    return f"{_SYMPTOMS[facts.failure_kind]} with {named['name']}" if named else None
+
+
+def _shape(message: str, *, keeps_names: bool) -> str:
+    """The first sentence of a message without its values; names stay where they alone say what failed."""
+    first = _SENTENCE_END.split(mask(message), maxsplit=1)[0]
+    shape = _VALUE.sub("…", first if keeps_names else _NAME.sub("…", first))
+    shape = re.sub(r"…(?:[ ,.:]*…)+", "…", " ".join(shape.split()[:WORDS_MAX]))
+    return shape.strip(" :,.")
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def families(store: Store, repo: str, *, after: int = 0, limit: int = 50) -> FamilyPage:
+    """A part of the families of a repository from place `after` on."""
+    with store.reading() as session:
+        repo_id = find_repository(session, repo)
+        if repo_id is None:
+            return FamilyPage(items=(), total=0, reports=0, failures=0)
+        counted, failures = count_families(session, repo_id)
+    items = tuple(Family.based_on(item) for item in counted[after : after + limit])
+    return FamilyPage(
+        items=items, total=len(counted), reports=sum(item.reports for item in counted), failures=failures
+    )
+
+
+def family_reports(
+    store: Store, repo: str, error: ErrorFact, *, limit: int = 10
+) -> tuple[str, int, tuple[int, ...]]:
+    """The family of an error that was met, how many stored issues report it, and the newest of them.
+
+    Returns:
+        The family's text, the number of its reports, their numbers; empty, 0 and none where it has none.
+    """
+    text = family_of_error(error)
+    with store.reading() as session:
+        repo_id = find_repository(session, repo) if text else None
+        if repo_id is None or text is None:
+            return "", 0, ()
+        numbers = reports_of_family(session, repo_id, text)
+    return text, len(numbers), tuple(numbers[:limit])
