@@ -19,6 +19,7 @@ from app.store.schema import migrate
 from app.store.session import Store, open_store
 from app.store.tables import metadata
 from tests.postgresql import CannotStartError, PostgreSQL, set_up_server
+from tests.shared_work import share_compiled_statements
 
 ENGINES = ("sqlite", "postgresql")
 SERVER = pytest.StashKey[PostgreSQL | CannotStartError]()
@@ -45,11 +46,26 @@ def pytest_configure(config: pytest.Config) -> None:
         hypothesis_settings.load_profile("thorough")
 
 
+ON_POSTGRESQL_TOO = (
+    "tests/store/",
+    "tests/match/",
+    "tests/ingest/sync/test_sync.py",
+    "tests/knowledge/operations/",
+    "tests/web/routes/test_judgements.py",
+    "tests/web/test_faults.py",
+)
+"""Where each engine is asked every time: what speaks SQL, and what depends on how an engine locks and fails.
+Elsewhere a test on both engines runs on PostgreSQL with `-m long`."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """With `-m long` the property tests run too, with more examples."""
+    """With `-m long` the property tests run too, with more examples, and all else on PostgreSQL."""
     is_property = hasattr(getattr(item, "obj", None), "hypothesis")
     if is_property and item.config.option.markexpr == "long":
+        item.add_marker(pytest.mark.long)
+    call = getattr(item, "callspec", None)
+    if call and "postgresql" in call.params.values() and not item.nodeid.startswith(ON_POSTGRESQL_TOO):
         item.add_marker(pytest.mark.long)
 
 
@@ -134,6 +150,13 @@ def own_postgresql() -> Iterator[PostgreSQL]:
         pytest.skip(str(error))
     yield server
     server.remove()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_statements() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        share_compiled_statements(patch)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -99,6 +99,7 @@ def test_the_http_configuration_reaches_the_tools(url: str) -> None:
     assert asyncio.run(listed()) == tools_of_the_table()
 
 
+@pytest.mark.long
 def test_the_stdio_configuration_starts_the_tools(
     url: str, folder: Path, environment: dict[str, str]
 ) -> None:
@@ -223,6 +224,7 @@ def test_the_workflow_posts_one_comment_on_a_known_issue(
     assert "does not state the GPU" in comment["body"]
 
 
+@pytest.mark.long
 def test_the_workflow_posts_nothing_where_there_is_nothing_to_say(
     url: str, tracker: Tracker, tmp_path: Path, environment: dict[str, str]
 ) -> None:
@@ -233,6 +235,7 @@ def test_the_workflow_posts_nothing_where_there_is_nothing_to_say(
     assert tracker.comments == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_what_a_reporter_writes_does_not_reach_the_shell(
     url: str, tracker: Tracker, tmp_path: Path, environment: dict[str, str]

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PROJECT = "vllm-triage"
-EXTRAS = ("", "postgres", "bench", "dev")
+EXTRAS = ("", "postgres", "bench", "train", "dev", "long")
 
 
 def pins() -> dict[str, str]:
@@ -71,7 +71,10 @@ def test_what_is_installed_is_what_is_pinned() -> None:
     assert other == {}, "install with -c constraints.txt"
 
 
+@pytest.mark.long
 def test_nothing_is_pinned_that_nothing_needs() -> None:
+    if not is_installed("fastmcp"):
+        pytest.skip("what the extra `long` needs is known where it is installed")
     assert sorted(set(pins()) - needed() - {"pip", "setuptools"}) == []
 
 

@@ -50,6 +50,7 @@ def test_the_wheel_carries_templates_migrations_lists_and_cards(wheel: Path) -> 
     assert not any(name.startswith("tests/") for name in names)
 
 
+@pytest.mark.long
 def test_installed_bare_it_migrates_and_serves_a_page_from_another_folder(
     wheel: Path, tmp_path: Path
 ) -> None:

@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from app.bench.cases import SearchText
 
@@ -35,11 +34,10 @@ Builder = Callable[[Sequence[SearchText]], Rank]
 
 def baselines() -> dict[str, Builder | None]:
     """The builder of each library by its name; None where the library is not installed."""
+    has_tfidf = find_spec("sklearn") is not None
     return {
-        "TF-IDF, words": lambda texts: _tfidf(texts, _PLAIN_WORD),
-        "TF-IDF, masked 1-2-grams": lambda texts: _tfidf(
-            texts, _MASKED_WORD, preprocessor=_masked, ngram_range=(1, 2)
-        ),
+        "TF-IDF, words": _tfidf_words if has_tfidf else None,
+        "TF-IDF, masked 1-2-grams": _tfidf_masked if has_tfidf else None,
         "bm25s, masked": _bm25 if find_spec("bm25s") else None,
         f"SQLite FTS5, {RAREST} rarest masked terms": _fts5,
     }
@@ -68,8 +66,17 @@ def _best_of(texts: Sequence[SearchText], scores_of: Callable[[str], np.ndarray]
     return rank
 
 
+def _tfidf_words(texts: Sequence[SearchText]) -> Rank:
+    return _tfidf(texts, _PLAIN_WORD)
+
+
+def _tfidf_masked(texts: Sequence[SearchText]) -> Rank:
+    return _tfidf(texts, _MASKED_WORD, preprocessor=_masked, ngram_range=(1, 2))
+
+
 def _tfidf(texts: Sequence[SearchText], word: str, **settings: Any) -> Rank:
-    vectoriser = TfidfVectorizer(sublinear_tf=True, dtype=np.float32, token_pattern=word, **settings)
+    library = importlib.import_module("sklearn.feature_extraction.text")
+    vectoriser = library.TfidfVectorizer(sublinear_tf=True, dtype=np.float32, token_pattern=word, **settings)
     by_term = vectoriser.fit_transform(text.text for text in texts).T.tocsr()
     return _best_of(texts, lambda query: (vectoriser.transform([query]) @ by_term).toarray()[0])
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
 from app.bench.cases import Case, Foreign, Pinned, Question, RealLog, Rewrite, plain_lines
+from app.bench.run import BenchRun, run
 from app.knowledge.indexing.derive import derive_issues
 from app.store.github.issues import add_repository, save_issues
 from app.store.records import IssueRecord
@@ -52,7 +54,7 @@ def a_case(issue: IssueRecord, *right: int) -> Case:
     return make_case(issue.number, span, body[slice(*span)], (issue.number, *right), ways)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def pinned() -> Pinned:
     return Pinned(
         [a_case(MARLIN, 13), a_case(ROPE), a_case(TWIN, 11)],
@@ -74,11 +76,22 @@ def pinned() -> Pinned:
     )
 
 
-@pytest.fixture
-def base(sqlite_store: Store) -> Store:
+def fill(store: Store) -> Store:
     issues = [MARLIN, ROPE, TWIN, SLOW, *FILLERS]
-    with sqlite_store.unit_of_work() as session:
+    with store.unit_of_work() as session:
         repo_id = add_repository(session, REPO)
         save_issues(session, repo_id, issues)
         derive_issues(session, repo_id, REPO, [issue.number for issue in issues])
-    return sqlite_store
+    return store
+
+
+@pytest.fixture
+def base(sqlite_store: Store) -> Store:
+    """A base that a test may change."""
+    return fill(sqlite_store)
+
+
+@pytest.fixture(scope="session")
+def ran(new_store: Callable[[str], Store], pinned: Pinned) -> BenchRun:
+    """What came of asking everything."""
+    return run(fill(new_store("sqlite")), REPO, pinned, report=lambda _: None)

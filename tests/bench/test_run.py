@@ -28,11 +28,6 @@ def queries(base: Store, pinned: Pinned, number: int) -> dict[tuple[str, str | N
     return {(query.split, query.form): query for query in log_queries(documents, found)}
 
 
-@pytest.fixture
-def ran(base: Store, pinned: Pinned) -> BenchRun:
-    return run(base, REPO, pinned, report=lambda _: None)
-
-
 def test_line_ends_do_not_move_a_span(base: Store, pinned: Pinned) -> None:
     found = find_logs(read_texts(base, REPO), pinned.cases)
 
@@ -117,9 +112,10 @@ def test_a_missing_library_is_a_row_that_says_so(
     base: Store, pinned: Pinned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(baselines_module, "find_spec", lambda _: None)
-    figures = figures_of(run(base, REPO, pinned, report=lambda _: None))
+    table = markdown(figures_of(run(base, REPO, pinned, report=lambda _: None)))
 
-    assert "| bm25s, masked | not installed | – | – | – | – | – |" in markdown(figures)
+    assert "| bm25s, masked | not installed | – | – | – | – | – |" in table
+    assert "| TF-IDF, words | not installed | – | – | – | – | – |" in table
 
 
 def test_an_empty_base_is_refused_with_what_to_do(sqlite_store: Store, pinned: Pinned) -> None:

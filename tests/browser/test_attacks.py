@@ -56,7 +56,9 @@ def visit(page: Watched, path: str) -> None:
     assert_inert(page)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] if at % 4 else []) for at, name in enumerate(NAMES)]
+)
 def test_an_issue_page_shows_the_text_and_runs_nothing(page: Watched, name: str) -> None:
     visit(page, f"/issues/{TOLD + NAMES.index(name)}")
 

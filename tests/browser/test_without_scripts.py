@@ -22,7 +22,12 @@ def plain(browser: Browser, base: str) -> Iterator[Watched]:
     context.close()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+EVERY_TIME = {"home", "diagnosis-same", "issue", "issues-filtered", "signature", "digest", "report", "kept"}
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[] if kind in EVERY_TIME else pytest.mark.long) for kind in KINDS]
+)
 def test_a_page_is_complete(plain: Watched, kind: str) -> None:
     plain.forget()
     KINDS[kind](plain)

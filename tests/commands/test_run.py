@@ -76,7 +76,7 @@ def test_a_command_that_is_not_there_has_a_shells_exit_code(tmp_path: Path) -> N
     assert answer.stderr.startswith(b"triage: no-such-command cannot be run: ")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_signal_reaches_the_command_and_is_no_failure(tmp_path: Path, number: int) -> None:
     code = (
         "import signal, sys, time\n"
@@ -133,6 +133,7 @@ def test_on_a_terminal_the_command_has_one_and_ctrl_c_reaches_it_once(tmp_path: 
     assert b"interrupts 1\r\n" in said
 
 
+@pytest.mark.long
 def test_who_reads_no_more_ends_the_command_as_without_us(tmp_path: Path) -> None:
     process = run_around("while True: print('x' * 1000)", folder=tmp_path)
     assert process.stdout

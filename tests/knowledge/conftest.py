@@ -14,6 +14,7 @@ from app.store.github.releases import save_releases
 from app.store.records import CommentRecord, IssueRecord, ReleaseRecord
 from app.store.session import Store
 from tests.samples import REPO
+from tests.shared_work import read_once
 
 Keep = Callable[..., int]
 
@@ -26,7 +27,7 @@ def keep_in(store: Store, *records: IssueRecord | CommentRecord | ReleaseRecord,
         save_issues(session, repo_id, issues)
         save_comments(session, repo_id, [item for item in records if isinstance(item, CommentRecord)])
         save_releases(session, repo_id, [item for item in records if isinstance(item, ReleaseRecord)])
-        derive_issues(session, repo_id, repo, [item.number for item in issues])
+        derive_issues(session, repo_id, repo, [item.number for item in issues], read_once)
     return repo_id
 
 

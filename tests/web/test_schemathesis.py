@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-import schemathesis
 import structlog
-from schemathesis.config import SchemathesisConfig
-from schemathesis.engine import events, from_schema
 
 from app.web.answers.parameters import write_cursor
 from tests.served import served, starter_settings
 
+pytestmark = pytest.mark.long
 ADMIN = "a-token-of-the-tests"
 PHASES = {"examples", "coverage", "fuzzing", "stateful"}
 LISTS = {
@@ -61,6 +59,8 @@ class Findings:
     checks: int = 0
 
     def take(self, event: Any) -> None:
+        from schemathesis.engine import events
+
         if isinstance(event, events.NonFatalError | events.FatalError):
             told = getattr(event, "info", None) or getattr(event, "exception", None)
             self.faults[("error", str(getattr(event, "label", "")), "")] = str(told)
@@ -91,6 +91,10 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def ask(address: str, examples: int) -> Findings:
+    schemathesis = pytest.importorskip("schemathesis", reason="pip install -e '.[long]'")
+    from schemathesis.config import SchemathesisConfig
+    from schemathesis.engine import from_schema
+
     config = SchemathesisConfig.from_dict(
         {
             "base-url": address,
@@ -118,6 +122,5 @@ def test_every_operation_answers_as_it_is_described(address: str) -> None:
     assert_clean(ask(address, examples=3))
 
 
-@pytest.mark.long
 def test_every_operation_answers_as_it_is_described_to_many_more_requests(address: str) -> None:
     assert_clean(ask(address, examples=200))

@@ -229,13 +229,13 @@ def test_confidence_is_the_chance_of_being_right() -> None:
         "Setting VLLM_USE_V1=0 works around it. ",
         "It worked in 0.6.1 but fails in 0.6.2. ",
         "| a | b | c |\n",
-        "it works with X if I use Y, ",
-        "works `with ",
+        pytest.param("it works with X if I use Y, ", marks=pytest.mark.long),
+        pytest.param("works `with ", marks=pytest.mark.long),
         "vllm serve m --x 1\nworks:\n",
     ],
 )
 def test_endless_talk_is_read_in_bounded_time(said: str) -> None:
-    document = an_issue((said * (2**20 // len(said))), title="It stops")
+    document = an_issue((said * (2**18 // len(said))), title="It stops")
     started = time.process_time()
     find_workarounds(document)
     assert time.process_time() - started < 5

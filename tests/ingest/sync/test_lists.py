@@ -66,6 +66,7 @@ def test_an_hour_brings_the_newest_bugs_and_the_next_goes_on(
     assert set(bugs[-300:]) <= numbers(base) <= set(bugs)
 
 
+@pytest.mark.long
 @MODES
 def test_hours_without_a_token_bring_everything_and_a_token_still_walks_everything(
     base: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
@@ -146,6 +147,7 @@ def test_a_kept_link_that_github_no_longer_takes_begins_the_walk_anew(
     assert cursor(base, "newest.bugs")["next"] != link
 
 
+@pytest.mark.long
 def test_a_whole_copy_stays_fresh_without_a_token(
     base: Store, derive: Any, simulate: Callable[..., Any]
 ) -> None:

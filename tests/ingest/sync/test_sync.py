@@ -174,7 +174,7 @@ def test_rows_that_move_between_pages_are_not_lost(store: Store, github: Any, de
             assert stored.title == row["title"]
 
 
-@pytest.mark.parametrize("size", [100, 101, 250, 1000])
+@pytest.mark.parametrize("size", [100, 101, 250, pytest.param(1000, marks=pytest.mark.long)])
 def test_a_burst_of_rows_with_one_update_time_is_walked_to_its_end(
     store: Store, github: Any, derive: Any, size: int
 ) -> None:

@@ -84,6 +84,7 @@ def rows(store: Store) -> dict[str, list[str]]:
         }
 
 
+@pytest.mark.long
 def test_other_processes_read_what_one_does(base: Store, apart: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rederive_all(base, REPO, quiet)
     expected = rows(base)
@@ -130,6 +131,7 @@ def test_none_can_be_started_and_all_is_read_here(
     assert rederive_all(base, REPO, quiet).read == COUNT
 
 
+@pytest.mark.long
 def test_a_text_stored_after_it_was_read_ahead_is_read_anew(store: Store, keep: Keep, apart: Any) -> None:
     repo_id = keep(an_issue(1, body=fenced("See.", marlin_log())), an_issue(2))
     apart(2)
@@ -142,6 +144,7 @@ def test_a_text_stored_after_it_was_read_ahead_is_read_anew(store: Store, keep: 
     assert facts.error.type == "KeyError"
 
 
+@pytest.mark.long
 def test_a_rule_that_throws_there_is_noted_here(
     store: Store, keep: Keep, apart: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +176,7 @@ batches.rederive_all(open_store(sys.argv[1]), sys.argv[2], report)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("number", "tracebacks"), [(signal.SIGINT, 1), (signal.SIGTERM, 0), (signal.SIGKILL, 0)]
 )

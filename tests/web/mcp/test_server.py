@@ -25,10 +25,6 @@ from app.web.mcp.server import RESOURCE_CHARS_MAX, build_server
 from app.web.mcp.shapes import MIN_ANSWER_CHARS
 from tests.served import CRASH, CRASH_NUMBER, served, starter_settings
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # its dependencies' own
-    import fastmcp
-
 CALLS: dict[str, dict[str, Any]] = {
     "diagnose_log": {"log": CRASH},
     "search_issues": {"query": "stream is capturing"},
@@ -130,7 +126,12 @@ def test_the_official_client_calls_every_tool_over_stdio(folder: Path, settings:
     assert "## Remedies" in report
 
 
+@pytest.mark.long
 def test_another_maker_s_client_calls_every_tool(url: str, folder: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its dependencies' own
+        fastmcp = pytest.importorskip("fastmcp", reason="pip install -e '.[long]'")
+
     over_stdio = fastmcp.client.transports.StdioTransport(
         **stdio(folder).model_dump(include={"command", "args", "env", "cwd"})
     )
@@ -150,6 +151,7 @@ def test_another_maker_s_client_calls_every_tool(url: str, folder: Path) -> None
         assert told["diagnose_log"]["matches"][0]["number"] == CRASH_NUMBER
 
 
+@pytest.mark.long
 def test_stdout_carries_the_protocol_only(folder: Path, settings: Settings) -> None:
     """Also when the base must be migrated first and a tool is refused."""
 
@@ -197,6 +199,7 @@ def test_stdout_carries_the_protocol_only(folder: Path, settings: Settings) -> N
     assert b"Traceback" not in errors
 
 
+@pytest.mark.long
 def test_a_hundred_calls_at_once(url: str) -> None:
     async def run() -> list[CallToolResult]:
         async with Client(url) as client:
@@ -413,6 +416,7 @@ def test_there_is_no_stream_to_hold_open(url: str, method: str) -> None:
     assert answer.headers["allow"] == "POST"
 
 
+@pytest.mark.long
 def test_a_message_of_20_mib_is_read_and_one_of_33_is_not(url: str) -> None:
     def call(log: str) -> httpx.Response:
         params = {"name": "diagnose_log", "arguments": {"log": log}}
