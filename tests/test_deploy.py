@@ -131,18 +131,28 @@ def test_the_guide_names_every_file_and_no_other() -> None:
     assert named == {path.name for path in DEPLOY.iterdir()}
 
 
-def test_the_workflow_runs_commands_that_there_are_with_pinned_actions_and_few_rights() -> None:
+def test_the_workflow_runs_commands_that_there_are_with_pinned_actions_and_packages() -> None:
     text = (DEPLOY / "snapshot.yml").read_text(encoding="utf-8")
-    told = yaml.safe_load(text)
-    steps = told["jobs"]["publish"]["steps"]
+    steps = [step for job in yaml.safe_load(text)["jobs"].values() for step in job["steps"]]
 
-    assert told["permissions"] == {}
-    assert told["jobs"]["publish"]["permissions"] == {"contents": "write"}
     assert all(re.search(r"@[0-9a-f]{40}$", step["uses"]) for step in steps if "uses" in step)
+    assert re.findall(r"pip install (?!--quiet --(?:require-hashes|no-deps) )", text) == []
     commands = re.findall(r"\btriage (restore|sync|doctor|publish)\b", text)
     assert commands == ["restore", "sync", "doctor", "publish"]
     for command in commands:
         check_command(command)
+
+
+def test_the_job_that_may_write_reads_no_foreign_text_and_one_step_of_each_holds_a_token() -> None:
+    workflow = yaml.safe_load((DEPLOY / "snapshot.yml").read_text(encoding="utf-8"))
+    build, publish = (workflow["jobs"][name] for name in ("build", "publish"))
+
+    assert (workflow["permissions"], build["permissions"]) == ({}, {"contents": "read"})
+    assert publish["permissions"] == {"contents": "write"}
+    assert ["triage" in step.get("run", "") for step in publish["steps"]] == [False, False]
+    for job in (build, publish):
+        assert "token" not in str(job.get("env", {}))
+        assert sum("github.token" in str(step) for step in job["steps"]) == 1
 
 
 def test_prometheus_takes_the_alert_rules() -> None:
