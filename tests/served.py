@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -71,18 +72,28 @@ def answers(port: int) -> bool:
 
 
 @contextmanager
-def serving(base: str, *options: str, **environment: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """The process of `triage serve`, which answers, and its port."""
+def serving(
+    base: str, *options: str, log: Path = Path(os.devnull), open_files: int | None = None, **environment: str
+) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The process of `triage serve`, which answers, and its port.
+
+    Args:
+        log: where what it says on stderr goes.
+        open_files: the most files that each of its processes may have open.
+    """
     port = free_port()
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TRIAGE_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "app.cli", "serve", "--port", str(port), *options],
-        cwd=Path(__file__).parents[1],
-        env=kept | {"TRIAGE_DATABASE_URL": base, "TRIAGE_RATE_LIMIT": "off"} | environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "app.cli", "serve", "--port", str(port), *options],
+            cwd=Path(__file__).parents[1],
+            env=kept | {"TRIAGE_DATABASE_URL": base, "TRIAGE_RATE_LIMIT": "off"} | environment,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            start_new_session=True,
+        )
+    if open_files is not None:  # its workers, which look at the limit, come a second later
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (open_files, open_files))
 
     def is_up() -> bool:
         assert process.poll() is None, "it did not start"

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -17,6 +11,7 @@ from app.errors import GitHubError
 from app.store.github.issues import find_heads, find_issue
 from app.store.session import Store
 from ingest.one_issue import KEPT_FOR_SYNC, LINKED_MAX, FetchForVisitors, fetch_with_links
+from tests.hourly_github import hourly_github
 from tests.ingest.conftest import REPO
 
 REPO_ID = 1
@@ -86,41 +81,6 @@ def test_a_refusal_of_the_issue_itself_is_told(store: Store, github: Any, derive
     github.put_issue(9, 50, updated_at="yesterday")
     with github.client() as client, pytest.raises(GitHubError):
         fetch_with_links(store, client, REPO, 9)
-
-
-@contextmanager
-def hourly_github(requests: int) -> Iterator[tuple[str, list[str]]]:
-    """A GitHub on the loopback that gives so many anonymous requests in its hour; and what it was asked."""
-    asked: list[str] = []
-
-    class Hourly(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            number = int(self.path.split("/issues/")[1].split("/")[0])
-            row = {"number": number, "title": "t", "state": "open", "html_url": f"https://x/{number}"}
-            body = json.dumps(row if self.path.endswith(f"/{number}") else []).encode()
-            self.send_response(200)
-            for name, value in {
-                "x-ratelimit-limit": requests,
-                "x-ratelimit-remaining": requests - len(asked),
-                "x-ratelimit-reset": int(time.time()) + 3000,
-                "content-length": len(body),
-            }.items():
-                self.send_header(name, str(value))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None: ...
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hourly)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def test_visitors_leave_the_sync_most_of_what_github_gives_without_a_token(store: Store) -> None:

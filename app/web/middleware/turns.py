@@ -1,8 +1,9 @@
 """Who is worked for: while others ask too, one request of a client at a time, so that they find a thread.
 
-A request takes its turn once its body is here, and gives it back as its answer starts. A client that asks
-alone has more of them, and only what all have waiting has a limit: an address may stand for many people, as
-behind a proxy. Threads go to who asked first, so they go round the clients that have one turn each.
+A request takes its turn once its body is here, and gives it back with the last part of its answer, whether
+the client takes that or not. A client that asks alone has more turns, and only what all have waiting has a
+limit: an address may stand for many people, as behind a proxy. Threads go to who asked first, so they go
+round the clients that have one turn each.
 """
 
 from __future__ import annotations
@@ -12,12 +13,10 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
-from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.web.answers.problems import answer_problem
-from app.web.headers import at_start
 from app.web.middleware.body_limits import has_body
 from app.web.middleware.client import client_of
 
@@ -126,7 +125,7 @@ class TakeTurns:
                 await self._turns.take(client)
                 is_held = True
 
-        def give(_headers: MutableHeaders | None = None) -> None:
+        def give() -> None:
             nonlocal is_waiting, is_held
             if is_held:
                 self._turns.give(client)
@@ -138,9 +137,14 @@ class TakeTurns:
                 await take()
             return message
 
+        async def send_and_give(message: Message) -> None:
+            if message["type"] == "http.response.body" and not message.get("more_body"):
+                give()
+            await send(message)
+
         try:
             if scope["method"] in _BODILESS or not has_body(scope):
                 await take()
-            await self._app(scope, receive_whole, at_start(send, give))
+            await self._app(scope, receive_whole, send_and_give)
         finally:
             give()

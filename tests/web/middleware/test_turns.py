@@ -26,6 +26,7 @@ class Room:
         self.at_work: list[str] = []
         self.may_answer = asyncio.Event()
         self.statuses: list[int] = []
+        self.answered: list[str] = []
         self.turns = TakeTurns(self, ALONE_MAX)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -34,12 +35,18 @@ class Room:
         self.at_work.append(scope["client"][0])
         await self.may_answer.wait()
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        await asyncio.sleep(0.01)  # the client takes its time to read
+        for _ in range(scope.get("parts", 0)):
+            await send({"type": "http.response.body", "body": b"x", "more_body": True})
+            await asyncio.sleep(0.01)
+        await send({"type": "http.response.body", "body": b""})
+        self.answered.append(scope["client"][0])
 
     async def ask(self, scope: dict[str, Any], receive: Any = None) -> None:
         async def send(message: Any) -> None:
             if message["type"] == "http.response.start":
                 self.statuses.append(message["status"])
+            elif not message.get("more_body"):
+                await asyncio.sleep(0.01)  # the client takes its time to read
 
         await self.turns(scope, receive, send)
 
@@ -98,6 +105,18 @@ def test_who_hangs_up_while_waiting_leaves_the_turn_to_others() -> None:
         room.may_answer.set()
         await asyncio.gather(*tasks, return_exceptions=True)
         assert room.statuses == [200] * (ALONE_MAX + 1)
+
+    run(ask)
+
+
+def test_an_answer_in_many_parts_keeps_its_turn_until_the_last() -> None:
+    async def ask(room: Room) -> None:
+        room.may_answer.set()
+        long = [room.ask(asked(GREEDY) | {"parts": 5}) for _ in range(3)]
+        tasks = await started(room.ask(asked(OTHER)), *long)
+        assert room.at_work == [OTHER, GREEDY]
+        await asyncio.gather(*tasks)
+        assert room.answered == [OTHER, GREEDY, GREEDY, GREEDY]
 
     run(ask)
 
