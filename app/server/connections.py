@@ -12,6 +12,8 @@ import asyncio
 import resource
 import socket
 import struct
+import time
+from collections import Counter
 from functools import cache, cached_property
 from typing import Any, cast
 
@@ -32,9 +34,9 @@ LINGER_S = 2.0
 """How long the rest of a body is let in and dropped after its answer, so that the client sees the answer."""
 
 CONNECTIONS_MAX = 1000
-"""Of one worker at a time; one more is closed at once."""
+"""Of one worker at a time. For one more the oldest is closed that waits for its client, of who holds most."""
 SHARE = 250
-"""Of one client; a trusted proxy, which speaks for many, has no share."""
+"""Of one client, whose own oldest goes for one more; a trusted proxy, which speaks for many, has no share."""
 BACKLOG = 256
 """As many connections are accepted before the first of them is counted."""
 OTHER_FILES = 128
@@ -68,6 +70,7 @@ class _Gentle:
         self._transport = transport
         self._protocol = protocol
         self._closing: asyncio.TimerHandle | None = None
+        self.is_cut = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -91,6 +94,7 @@ class _Gentle:
 
     def cut(self) -> None:
         """Close now; what was not sent is dropped."""
+        self.is_cut = True
         connection = self._transport.get_extra_info("socket")
         if connection is not None and connection.fileno() >= 0:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
@@ -117,17 +121,17 @@ class TimedProtocol(H11Protocol):
 
     _headers_timer: asyncio.TimerHandle | None = None
     _unread_timer: asyncio.TimerHandle | None = None
-    _gentle: _Gentle
+    gentle: _Gentle
+    opened_at: float
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Open, and wait for the first headers; or close what is too much."""
-        self._gentle = _Gentle(transport, self)
+        """Open, make room if this is one too many, and wait for the first headers."""
+        self.gentle = _Gentle(transport, self)
+        self.opened_at = time.monotonic()
         self.app = self._answer
-        super().connection_made(self._gentle)  # type: ignore[arg-type]
-        if len(self.connections) > self.connections_max or self._is_over_share():
-            self._gentle.cut()
-        else:
-            self._await_headers()
+        super().connection_made(self.gentle)  # type: ignore[arg-type]
+        self._await_headers()
+        self._make_room()
 
     @cached_property
     def client_key(self) -> str | None:
@@ -137,10 +141,23 @@ class TimedProtocol(H11Protocol):
         is_trusted = self.client[0] in _networks(*self.config.forwarded_allow_ips)
         return None if is_trusted else client_of({"client": self.client})
 
-    def _is_over_share(self) -> bool:
-        key = self.client_key
-        mine = sum(1 for other in self.connections if getattr(other, "client_key", None) == key)
-        return key is not None and mine > self.share
+    @property
+    def waits_for_client(self) -> bool:
+        """Whether the client has yet to ask, to send the rest of a body or to take its answer."""
+        cycle = self.cycle
+        return cycle is None or cycle.response_complete or cycle.more_body or self.flow.write_paused
+
+    def _make_room(self) -> None:
+        here = [one for one in cast("set[TimedProtocol]", self.connections) if not one.gentle.is_cut]
+        held = Counter(one.client_key for one in here)
+        del held[None]
+        crowd = here
+        if held[self.client_key] > self.share:
+            crowd = [one for one in here if one.client_key == self.client_key]
+        elif len(here) <= self.connections_max:
+            return
+        waiting = [one for one in crowd if one.waits_for_client]
+        min(waiting, key=lambda one: (-held[one.client_key], one.opened_at)).gentle.cut()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer; after an answer that comes before the whole body the connection ends."""
@@ -153,7 +170,7 @@ class TimedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take what came, unless its answer is out; a request that has begun must end its headers in time."""
-        if not self._gentle.is_closing():
+        if not self.gentle.is_closing():
             super().data_received(data)
             self._follow()
 
@@ -166,7 +183,7 @@ class TimedProtocol(H11Protocol):
         """The buffers are full: the client must read on."""
         super().pause_writing()
         loop = asyncio.get_running_loop()
-        self._unread_timer = loop.call_later(self.unread_timeout_s, self._gentle.cut)
+        self._unread_timer = loop.call_later(self.unread_timeout_s, self.gentle.cut)
 
     def resume_writing(self) -> None:
         """Resume after the client reads."""
@@ -175,7 +192,7 @@ class TimedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Connection closed by either side."""
-        self._gentle.end()
+        self.gentle.end()
         self._stop_headers_timer()
         self._stop_unread_timer()
         super().connection_lost(exc)
@@ -190,7 +207,7 @@ class TimedProtocol(H11Protocol):
     def _await_headers(self) -> None:
         if self._headers_timer is None:
             loop = asyncio.get_running_loop()
-            self._headers_timer = loop.call_later(self.headers_timeout_s, self._gentle.cut)
+            self._headers_timer = loop.call_later(self.headers_timeout_s, self.gentle.cut)
 
     def _stop_headers_timer(self) -> None:
         if self._headers_timer is not None:

@@ -216,25 +216,54 @@ def test_the_last_answer_that_nobody_reads_is_dropped(port: int) -> None:
 
 
 def is_open(client: socket.socket) -> bool:
-    client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-    with suppress(ConnectionResetError, BrokenPipeError):
+    try:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         return client.recv(12) == b"HTTP/1.1 200"
-    return False
+    except ConnectionError:
+        return False
 
 
-def test_one_client_has_its_share_of_connections_and_a_trusted_proxy_all_that_is_left() -> None:
+def are_open(port: int, *addresses: str, sent: bytes = b"") -> list[bool]:
+    """Which of connections that were opened one after the other, and sent this, are open when all are."""
+    with ExitStack() as held:
+        clients = []
+        for address in addresses:
+            clients.append(held.enter_context(closing(connect(port, address))))
+            clients[-1].sendall(sent)
+            time.sleep(0.02)
+        return [is_open(client) for client in clients]
+
+
+def test_for_a_connection_past_its_clients_share_the_clients_oldest_is_closed() -> None:
+    with served() as port:
+        assert are_open(port, *["127.0.0.2"] * 6, "127.0.0.1") == [False] * 2 + [True] * 5
+
+
+def test_a_trusted_proxy_has_all_connections_that_there_are() -> None:
+    with served() as port:
+        assert are_open(port, *["127.0.0.9"] * 6) == [True] * 6
+
+
+def test_for_a_connection_past_the_limit_the_oldest_of_who_holds_most_is_closed() -> None:
+    with served() as port:
+        found = are_open(port, "127.0.0.1", *["127.0.0.2"] * 3, *["127.0.0.3"] * 2, "127.0.0.4")
+        assert found == [True, False] + [True] * 5
+
+
+def test_a_body_that_does_not_come_is_no_reason_to_stay() -> None:
     with served() as port, ExitStack() as held:
+        for number in range(6):
+            client = held.enter_context(closing(connect(port, f"127.0.0.{number // 2 + 2}")))
+            client.sendall(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+        time.sleep(0.1)
+        assert are_open(port, "127.0.0.1") == [True]
 
-        def are_open(address: str, count: int) -> list[bool]:
-            clients = [held.enter_context(closing(connect(port, address))) for _ in range(count)]
-            time.sleep(0.05)
-            found = []
-            for client in clients:
-                try:
-                    found.append(is_open(client))
-                except ConnectionError:
-                    found.append(False)
-            return found
 
-        assert are_open("127.0.0.1", 5) == [True] * 4 + [False]
-        assert are_open("127.0.0.9", 3) == [True] * 2 + [False]
+def test_a_request_that_is_worked_on_is_no_room_for_another() -> None:
+    with served() as port, ExitStack() as held:
+        slow = [held.enter_context(closing(connect(port, f"127.0.0.{number + 2}"))) for number in range(6)]
+        for client in slow:
+            client.sendall(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+        time.sleep(0.1)
+        assert are_open(port, "127.0.0.1") == [False]
+        assert [client.recv(12) for client in slow] == [b"HTTP/1.1 200"] * 6
