@@ -15,6 +15,7 @@ import struct
 import time
 from collections import Counter
 from functools import cache, cached_property
+from operator import attrgetter
 from typing import Any, cast
 
 import structlog
@@ -148,16 +149,18 @@ class TimedProtocol(H11Protocol):
         return cycle is None or cycle.response_complete or cycle.more_body or self.flow.write_paused
 
     def _make_room(self) -> None:
+        """Cut one connection if there are too many, of this client or in all."""
         here = [one for one in cast("set[TimedProtocol]", self.connections) if not one.gentle.is_cut]
-        held = Counter(one.client_key for one in here)
+        held = Counter([one.client_key for one in here])
         del held[None]
-        crowd = here
-        if held[self.client_key] > self.share:
-            crowd = [one for one in here if one.client_key == self.client_key]
-        elif len(here) <= self.connections_max:
-            return
-        waiting = [one for one in crowd if one.waits_for_client]
-        min(waiting, key=lambda one: (-held[one.client_key], one.opened_at)).gentle.cut()
+        most = self.client_key
+        if held[most] <= self.share:
+            if len(here) <= self.connections_max:
+                return
+            most = max(held, key=held.__getitem__, default=None)
+        crowd = [one for one in here if one.client_key == most]
+        waiting = [one for one in crowd if one.waits_for_client] or [self]
+        min(waiting, key=attrgetter("opened_at")).gentle.cut()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer; after an answer that comes before the whole body the connection ends."""

@@ -184,15 +184,10 @@ async def _limited(
     if declared.isascii() and declared.isdigit() and len(declared) < 20 and int(declared) > limit_bytes:
         raise refuse(int(declared))
     size = 0
-    parts = Parts() if media_type_of(request) == JSON_TYPE else None
     async for chunk in request.stream():
         size += len(chunk)
         if size > limit_bytes:
             raise refuse(None)
-        if b"\0" in chunk:  # no UTF-8: its quotes are found once it is decoded
-            parts = None
-        if parts is not None:
-            parts.feed(chunk.decode("latin-1"))
         yield chunk
 
 
@@ -261,39 +256,25 @@ def _clean_value(name: str, value: Any) -> Any:
     return clean_log(value)
 
 
-class Parts:
-    """Counts the objects, lists and entries of JSON that comes in pieces, before any are made of it."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._rest = ""
-        self._is_inside = False
-
-    def feed(self, text: str) -> None:
-        """Take the next piece.
-
-        Raises:
-            MalformedError: more parts than any caller has to send.
-        """
-        text = (self._rest + text).replace("\\\\", "").replace('\\"', "")
-        self._rest = "\\" * text.endswith("\\")
-        pieces = text.removesuffix(self._rest).split('"')
-        self._count += sum(piece.count(part) for piece in pieces[self._is_inside :: 2] for part in _PARTS)
-        self._is_inside ^= len(pieces) % 2 == 0
-        if self._count > PARTS_MAX:
-            raise MalformedError(f"The JSON has over {PARTS_MAX:,} entries.")
-
-
 def check_structure(text: str) -> None:
-    """Refuse JSON of more parts than any caller has to send.
+    """Refuse JSON of more parts than any caller has to send, before any are made of it.
+
+    Each object, list and entry takes many times its own size.
 
     Raises:
-        MalformedError: see `Parts`.
+        MalformedError: over `PARTS_MAX`.
     """
-    if sum(map(text.count, _PARTS)) > PARTS_MAX:  # those in strings too
-        parts = Parts()
-        for start in range(0, len(text), _STEP):
-            parts.feed(text[start : start + _STEP])
+    if sum(map(text.count, _PARTS)) <= PARTS_MAX:  # those in strings too
+        return
+    count, is_inside, rest = 0, False, ""
+    for start in range(0, len(text), _STEP):
+        step = (rest + text[start : start + _STEP]).replace("\\\\", "").replace('\\"', "")
+        rest = "\\" * step.endswith("\\")
+        pieces = step.removesuffix(rest).split('"')
+        count += sum(piece.count(part) for piece in pieces[is_inside::2] for part in _PARTS)
+        is_inside ^= len(pieces) % 2 == 0
+        if count > PARTS_MAX:
+            raise MalformedError(f"The JSON has over {PARTS_MAX:,} entries.")
 
 
 def _parse_json(text: str) -> Fields:

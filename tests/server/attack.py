@@ -21,7 +21,7 @@ from tests.served import CRASH, CRASH_NUMBER, serving
 OTHERS = ("127.0.0.21", "127.0.0.22")
 WATCHER = "127.0.0.30"
 PAUSE_S = 0.1
-ATTACKER_NICENESS = 5
+ATTACKER_NICENESS = 10
 
 P95_S, HEALTH_S, MEMORY_MB = 0.5, 0.1, 900
 """What everybody else may notice at most."""
@@ -131,6 +131,13 @@ def noticing(process: subprocess.Popen[bytes], port: int) -> Iterator[Noticed]:
             thread.join(90)
 
 
+def is_event(line: str) -> bool:
+    try:
+        return "event" in json.loads(line)
+    except ValueError:
+        return False
+
+
 def run_attack(attack: Callable[[Target, float], None], target: Target, for_s: float, processes: int) -> None:
     """Attack from so many processes; they give way, as attackers do not sit on the server's machine."""
 
@@ -173,6 +180,5 @@ def attacked(
     print(f"before: {before}")
     print(f"{attack.__name__}: {noticed}; log {log.stat().st_size / 1e6:.1f} MB")
     assert log.stat().st_size < LOG_MB * 1e6
-    for line in log.read_text(encoding="utf-8").splitlines():
-        assert json.loads(line)["event"], line
+    assert [line for line in log.read_text(encoding="utf-8").split("\n")[:-1] if not is_event(line)] == []
     return noticed

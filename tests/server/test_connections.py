@@ -223,13 +223,12 @@ def is_open(client: socket.socket) -> bool:
         return False
 
 
-def are_open(port: int, *addresses: str, sent: bytes = b"") -> list[bool]:
-    """Which of connections that were opened one after the other, and sent this, are open when all are."""
+def are_open(port: int, *addresses: str) -> list[bool]:
+    """Which of connections that were opened one after the other are open when all were."""
     with ExitStack() as held:
         clients = []
         for address in addresses:
             clients.append(held.enter_context(closing(connect(port, address))))
-            clients[-1].sendall(sent)
             time.sleep(0.02)
         return [is_open(client) for client in clients]
 
