@@ -101,6 +101,11 @@ def read_log(log: str) -> LogReading:
     return LogReading(log, errors, surroundings, _signatures(errors), lines, errors.outcome, is_of_vllm(log))
 
 
+def read_question(question: str) -> Facts:
+    """The machine, model and versions that a question names: it is read as the title of an issue is."""
+    return _surroundings(read_document(IssueText(0, question, "")))
+
+
 def _of_this_run(errors: CauseChain) -> CauseChain:
     """The errors of a whole log: what it survived is no cause, and a death or a refusal is one."""
     if errors.outcome == "none":

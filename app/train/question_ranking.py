@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from app.extract.reader import read_log
+from app.extract.reader import read_question
 from app.match.search.question_search import find_answers
 from app.match.search.ranking import PROSE_FEATURES, prose_features
 from app.match.search.terms import question_heading
@@ -43,7 +43,7 @@ def rows_of(store: Store, questions: Sequence[Path]) -> list[list[Row]]:
 
 
 def _answers(store: Store, text: str, right: frozenset[int]) -> Iterator[Row]:
-    heading = question_heading(read_log(text))
+    heading = question_heading(text, read_question(text))
     for hidden in (frozenset[int](), right) if right else (right,):
         with store.reading() as session:
             ranked = find_answers(session, text, heading, exclude=hidden)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.extract.facts import Facts
-from app.extract.reader import read_issue, read_log
+from app.extract.reader import read_issue, read_log, read_question
 from app.extract.text.document import CommentText, IssueText
 
 SITE = "/opt/venv/lib/python3.12/site-packages"
@@ -123,6 +123,13 @@ def test_an_issue_s_fields_are_read() -> None:
         "linear.py:weight_loader",
     )
     assert facts.related == (12345, 12399)
+
+
+def test_a_question_s_machine_model_and_version_are_read() -> None:
+    asked = read_question("Qwen3-30B-A3B is slow on 2xH100 since v0.10.1")
+
+    assert (asked.gpus, asked.gpu_count, asked.models) == (("H100",), 2, ("Qwen3-30B-A3B",))
+    assert asked.versions["vllm"] == "0.10.1"
 
 
 def test_every_quote_equals_its_span() -> None:

@@ -17,7 +17,7 @@ from app.extract.fields.launch import read_launch
 from app.extract.log.lines import LogLine
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.signature import make_signature
-from app.extract.reader import LogReading, read_log
+from app.extract.reader import LogReading, read_log, read_question
 from app.extract.redaction.redact import redact
 from app.knowledge.diagnosis.error_text import whole_message
 from app.knowledge.diagnosis.excerpts import issue_excerpt, log_excerpt
@@ -122,8 +122,10 @@ def diagnose_log(
         TooLargeError: over 10 MiB of UTF-8.
     """
     began = time.perf_counter()
-    reading = _with_hints(read_log(clean_log(log)), vllm_version, gpu, model)
-    in_words = is_question(reading)
+    reading = read_log(clean_log(log))
+    if in_words := is_question(reading):
+        reading = replace(reading, surroundings=read_question(reading.log))
+    reading = _with_hints(reading, vllm_version, gpu, model)
     with store.reading() as session:
         stock = find_stock(session, repos)
         repo_ids = stock.repositories
@@ -220,7 +222,7 @@ def _find_matches(
 ) -> tuple[list[Scored], dict[Key, Facts]]:
     """The matches, best first, and the facts of their issues."""
     if is_question(reading):
-        heading = question_heading(reading)
+        heading = question_heading(reading.log, reading.surroundings)
         scored = rank_prose(find_answers(session, reading.log, heading, repo_ids, exclude=exclude))[:limit]
         facts = _facts_of(session, [item.candidate.key for item in scored])
     else:

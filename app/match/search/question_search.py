@@ -1,34 +1,68 @@
 """Which stored issues a question in words asks about.
 
-In: a question and its heading. Out: candidates with what they share of it. Titles count most: a title says
-what an issue is about, while its body holds all words of a machine. Both are ranked by BM25 and summed, each
-field with a weight and a length of its own; facts that agree add what they tell. The figures were chosen on
-the benchmark's questions that are not held out, and on titles of issues that mention each other.
+In: a question and its heading. Out: candidates with what they share of it. Each word of the question may be
+met by itself, by another form of it, or less so by a word that stands for the same. Titles count most: a
+title says what an issue is about, while its body holds all words of a machine. Both are ranked by BM25 and
+summed, each field with a weight and a length of its own; facts that agree add what they tell. An issue that
+meets few of the words is worth less than the sum. The figures were chosen on the benchmark's questions that
+are not held out, and on titles of issues that people call the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sqlalchemy.orm import Session
 
 from app.match.search.bm25 import Field, Query, affordable, find_overlap, heaviest_holders, weigh
 from app.match.search.log_search import Candidate
+from app.match.search.related_words import load_related_words
 from app.match.search.terms import HEADING, TEXT, Heading, words_of
-from app.store.derived.search_index import Key, Profile, find_postings, find_profiles
+from app.store.derived.search_index import Key, Profile, find_postings, find_profiles, term_id
 
-WORD_WEIGHT, MEANING_WEIGHT, FACT_WEIGHT, TEXT_WEIGHT = 2.0, 1.0, 0.8, 0.7
+WORD_WEIGHT, MEANING_WEIGHT, FACT_WEIGHT, TEXT_WEIGHT = 2.0, 1.5, 0.8, 1.0
+RELATED_WEIGHT = 0.5
+"""What a word that stands for the same counts, times how near it is."""
+COVERAGE_POWER = 0.5
+"""How much it counts that an issue meets all words of the question, and not one of them often."""
 HEADING_FIELD = Field(k1=1.2, b=0.75, mean=11)
 TEXT_FIELD = Field(k1=0.9, b=0.5)
-POSTINGS_MAX = {HEADING: 3_000, TEXT: 1_000}
+POSTINGS_MAX = {HEADING: 8_000, TEXT: 4_000}
 """Rows read to find candidates, of each channel."""
-CANDIDATES = 100
+CANDIDATES = 250
 LEAST_WHOLE = 40.0
 """Nats that a heading is taken to tell at least: a word or two cover little, wherever they are found."""
 WORDS_MAX = 60
 """Words of a question that are looked up; a longer text is no question."""
 SHARED_MAX = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One term by which a part of the question may be met: the part's number, and what the term counts.
+
+    `is_own`: it is that part, and not one that stands for it.
+    """
+
+    part: int
+    weight: float
+    shown: str
+    is_own: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """All ways to meet a question, those of one part together; the first `words` parts are its words.
+
+    `meanings`: for each part that is what words mean, the parts of these words.
+    """
+
+    terms: Mapping[tuple[int, str], Way]
+    words: int
+    parts: int
+    meanings: Mapping[int, Sequence[int]]
 
 
 def find_answers(
@@ -48,36 +82,95 @@ def find_answers(
         repo_ids: search these repositories only.
         exclude: issues that take no one's place, or numbers, whatever their repository.
     """
-    query = weigh(session, _terms(text, heading))
-    known = query.known()
+    ways = find_ways(text, heading)
+    if not ways.terms:
+        return []
+    query = weigh(session, {term: (way.weight, way.shown) for term, way in ways.terms.items()})
+    query, parts, own = _as_parts(query, ways)
+    at = query.held > 0
+    known, parts = query.known(), parts[at]
     if not len(known.ids):
         return []
     frequencies = known.frequencies()
     chosen = [
         key
         for channel, most in POSTINGS_MAX.items()
-        for key in affordable(known.rarest(channel), frequencies, most)
+        for key in affordable(_heaviest_first(known, channel), frequencies, most)
     ]
     rows = find_postings(session, chosen)
     keys = heaviest_holders(
         rows, known.ids, known.weights, limit=CANDIDATES, repo_ids=repo_ids, exclude=exclude
     )
-    whole = max(LEAST_WHOLE, float(query.weights[query.channels == HEADING].sum()))
-    found = _score(find_profiles(session, keys), known, whole)
+    found = _score(find_profiles(session, keys), known, parts, own, ways)
     return sorted(found, key=lambda item: (-sum(item.scores.values()), item.key))
 
 
-def _terms(text: str, heading: Heading) -> dict[tuple[int, str], tuple[float, str]]:
-    """The question's terms with their factors, and the words to show for them."""
-    terms = {(TEXT, word): (TEXT_WEIGHT, word) for word in words_of(text)[:WORDS_MAX]}
-    terms |= {(HEADING, term): (WORD_WEIGHT, word) for term, word in heading.words.items()}
-    for rule in heading.meanings:  # `first token` of `symptom.first_token`
-        terms[HEADING, rule] = MEANING_WEIGHT, rule.partition(".")[2].replace("_", " ")
-    return terms | {(HEADING, fact): (FACT_WEIGHT, "") for fact in heading.facts}
+def find_ways(text: str, heading: Heading) -> Ways:
+    """The terms that meet a question, each for the first part that it meets."""
+    found: dict[tuple[int, str], Way] = {}
+    known = load_related_words()
+    words = list(heading.words.items())
+    for part, (stem, word) in enumerate(words):
+        found.setdefault((HEADING, stem), Way(part, WORD_WEIGHT, word))
+        for form in (*words_of(word), *known.forms.get(stem, ())):
+            found.setdefault((TEXT, form), Way(part, TEXT_WEIGHT, word))
+    for part, (stem, word) in enumerate(words):
+        for other, near in known.related.get(stem, {}).items():
+            weight = RELATED_WEIGHT * near
+            found.setdefault((HEADING, other), Way(part, WORD_WEIGHT * weight, word, is_own=False))
+            for form in known.forms.get(other, ()):
+                found.setdefault((TEXT, form), Way(part, TEXT_WEIGHT * weight, word, is_own=False))
+    rest = [
+        *(((TEXT, word), TEXT_WEIGHT, word) for word in words_of(text)[:WORDS_MAX]),
+        # `first token` of `symptom.first_token`
+        *(
+            ((HEADING, rule), MEANING_WEIGHT, rule.partition(".")[2].replace("_", " "))
+            for rule in heading.meanings
+        ),
+        *(((HEADING, fact), FACT_WEIGHT, "") for fact in heading.facts),
+    ]
+    for part, (term, weight, shown) in enumerate(rest, len(words)):
+        found.setdefault(term, Way(part, weight, shown))
+    place = {stem: at for at, stem in enumerate(heading.words)}
+    meanings = {}
+    for rule, stems in heading.meanings.items():
+        if (HEADING, rule) in found:
+            meanings[found[HEADING, rule].part] = [place[stem] for stem in stems if stem in place]
+    return Ways(found, len(words), len(words) + len(rest), meanings)
 
 
-def _score(profiles: Mapping[Key, Profile], known: Query, whole: float) -> list[Candidate]:
-    """What each issue shares of the question, in its heading and in its text."""
+def _as_parts(query: Query, ways: Ways) -> tuple[Query, np.ndarray, np.ndarray]:
+    """The query with no word telling more than the one it stands for.
+
+    Returns:
+        The query, the part of each of its terms, and what each part tells in a heading.
+    """
+    by_id = {term_id(*term): way for term, way in ways.terms.items()}
+    found = [by_id[key] for key in query.ids.tolist()]
+    parts = np.array([way.part for way in found], dtype=np.int64)
+    factors = np.array([way.weight for way in found])
+    in_heading = query.channels == HEADING
+    most = np.full((2, ways.parts), np.inf)
+    is_own = np.array([way.is_own for way in found])
+    tells = query.weights / factors
+    # Of several forms the most common one says what all of them tell.
+    np.minimum.at(most, (in_heading.astype(int)[is_own], parts[is_own]), tells[is_own])
+    weights = np.minimum(tells, most[in_heading.astype(int), parts]) * factors
+    own = np.where(np.isinf(most[1]), 0.0, most[1])
+    return replace(query, weights=weights), parts, own
+
+
+def _heaviest_first(known: Query, channel: int) -> list[int]:
+    """The ids of a channel's terms, those that tell most first."""
+    of = known.channels == channel
+    ids: list[int] = known.ids[of][np.argsort(-known.weights[of], kind="stable")].tolist()
+    return ids
+
+
+def _score(
+    profiles: Mapping[Key, Profile], known: Query, parts: np.ndarray, own: np.ndarray, ways: Ways
+) -> list[Candidate]:
+    """What each issue shares of the question, in its heading and in its text: of each part its best way."""
     size = len(profiles)
     overlap = find_overlap(list(profiles.values()), known.ids)
     of, at = overlap.of, overlap.at
@@ -90,15 +183,26 @@ def _score(profiles: Mapping[Key, Profile], known: Query, whole: float) -> list[
         HEADING_FIELD.saturation(np.ones(len(at)), headings[of]),
         TEXT_FIELD.saturation(overlap.counts, lengths[of]),
     )
-    by_heading = np.bincount(of, weights * factors * in_heading, size).tolist()
-    by_text = np.bincount(of, weights * factors * ~in_heading, size).tolist()
-    covered = np.bincount(of, weights * in_heading, size).tolist()
+    scores = np.zeros((2, size, len(own)))
+    np.maximum.at(scores, (in_heading.astype(int), of, parts[at]), weights * factors)
+    told = np.zeros((size, len(own)))
+    np.maximum.at(told, (of[in_heading], parts[at][in_heading]), weights[in_heading])
+    words = ways.words
+    is_met = scores.sum(axis=0)[:, :words] > 0
+    for meaning, of_words in ways.meanings.items():
+        # "TP" in a title is worth as much as the words "tensor parallel" that the question has for it.
+        meant = scores[1, :, meaning] * WORD_WEIGHT / MEANING_WEIGHT
+        scores[1, :, meaning] += np.maximum(meant - scores[1][:, of_words].sum(axis=1), 0.0)
+        is_met[:, of_words] |= (meant > 0)[:, None]
+    met = is_met @ own[:words] / max(own[:words].sum(), 1e-9)
+    by_text, by_heading = scores.sum(axis=2) * met**COVERAGE_POWER
+    whole = max(LEAST_WHOLE, WORD_WEIGHT * float(own[:words].sum()))
     starts = np.searchsorted(of, np.arange(size + 1))
     return [
         Candidate(
             key,
-            {"title": by_heading[i], "context": by_text[i]},
-            {"title": covered[i] / whole},
+            {"title": float(by_heading[i]), "context": float(by_text[i])},
+            {"title": float(told[i, :words].sum()) / whole},
             {},
             0.0,
             _shared(known, at[starts[i] : starts[i + 1]]),

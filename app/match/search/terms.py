@@ -22,6 +22,7 @@ from itertools import chain, pairwise
 
 from snowballstemmer.english_stemmer import EnglishStemmer
 
+from app.extract.facts import Facts
 from app.extract.fields.failure_kind import find_failure
 from app.extract.fields.gpu_names import architectures_of
 from app.extract.lists import load
@@ -30,7 +31,6 @@ from app.extract.log.lines import LogLine
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.root_cause import CauseChain
 from app.extract.log.signature import mask
-from app.extract.reader import LogReading
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rule_set
 from app.extract.text.blocks import read_document
@@ -53,10 +53,16 @@ _MINOR = pattern(r"\b0\.\d{1,3}\b")
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A text as it is called by; `words` gives for each term of a word the word as it was written."""
+    """A text as it is called by.
+
+    Attributes:
+        words: for each term of a word the word as it was written.
+        meanings: rules of what the words mean, each with the terms of the words by which it was met.
+        facts: as `name:value`.
+    """
 
     words: Mapping[str, str]
-    meanings: tuple[str, ...]
+    meanings: Mapping[str, frozenset[str]]
     facts: tuple[str, ...]
 
     @property
@@ -77,7 +83,12 @@ def read_heading(text: str, *, gpus: Sequence[str], version: str | None, kind: s
         kind: the kind of failure.
     """
     said = text[:MAX_CHARS]
-    met = (rule.id for name in MEANINGS for rule in load_rule_set(name).meeting(said))
+    meanings = {
+        rule.id: frozenset(stems_of(match.group(0)))
+        for name in MEANINGS
+        for rule in load_rule_set(name).meeting(said)
+        if (match := rule.pattern.search(said)) is not None
+    }
     versions = _MINOR.findall(f"{said} {version or ''}")
     facts = (
         *(f"gpu:{gpu}" for gpu in gpus),
@@ -85,15 +96,13 @@ def read_heading(text: str, *, gpus: Sequence[str], version: str | None, kind: s
         *(f"vllm:{minor}" for minor in versions),
         *([f"kind:{kind}"] if kind and kind != NO_FAILURE else []),
     )
-    return Heading(dict(_words(bare_title(said))), tuple(dict.fromkeys(met)), tuple(dict.fromkeys(facts)))
+    return Heading(dict(stemmed_words(bare_title(said))), meanings, tuple(dict.fromkeys(facts)))
 
 
-def question_heading(reading: LogReading) -> Heading:
-    """What a question is about: its words, and the machine, version and failure that it names."""
-    document = read_document(IssueText(0, reading.log, reading.log))
-    _, kind, _ = find_failure(document, None, "")
-    around = reading.surroundings
-    return read_heading(reading.log, gpus=around.gpus, version=around.versions.get("vllm"), kind=kind)
+def question_heading(question: str, around: Facts) -> Heading:
+    """What a question is about: its words, its failure, and what it names of the machine: `around`."""
+    _, kind, _ = find_failure(read_document(IssueText(0, question, question)), None, "")
+    return read_heading(question, gpus=around.gpus, version=around.versions.get("vllm"), kind=kind)
 
 
 def bare_title(title: str) -> str:
@@ -101,7 +110,7 @@ def bare_title(title: str) -> str:
     return str(_PREFIX.sub("", title, count=1))
 
 
-def _words(text: str) -> Iterable[tuple[str, str]]:
+def stemmed_words(text: str) -> Iterable[tuple[str, str]]:
     """Terms with the words they are of; a name with a version in it gives the name, too."""
     for word in _WORD.findall(text.lower()):
         if word[0] > "~":
@@ -183,7 +192,7 @@ def grams_of(texts: Iterable[str]) -> Iterable[str]:
 
 def stems_of(text: str) -> Iterable[str]:
     """The stems of a text's words, as a heading holds them."""
-    return (term for term, _ in _words(text[:MAX_CHARS]))
+    return (term for term, _ in stemmed_words(text[:MAX_CHARS]))
 
 
 def line_texts(lines: Iterable[LogLine]) -> Iterable[str]:
