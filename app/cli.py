@@ -18,7 +18,16 @@ from app.errors import TriageError
 from app.terminal.console import emit, say
 
 GROUPS = {
-    "Answers": (ask.diagnose, run.run, run.watch, ask.report, show.digest, ask.comment, ask.extract),
+    "Answers": (
+        ask.diagnose,
+        run.run,
+        run.watch,
+        ask.report,
+        show.digest,
+        show.upgrade,
+        ask.comment,
+        ask.extract,
+    ),
     "Server": (serve.up, serve.serve, serve.mcp),
     "Data": (data.sync, data.import_, data.reextract),
     "Upkeep": (

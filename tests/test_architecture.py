@@ -55,6 +55,7 @@ FLOORS: dict[str, Sequence[Sequence[str]]] = {
         ("issue", "launch"),
         ("version",),
         ("cluster",),
+        ("stack",),
         ("diagnosis", "digest", "indexing"),
         ("home", "operations"),
     ),

@@ -67,7 +67,7 @@ def diagnose(
     """A crash log in, the known issue out. Exit 0: same or likely; 3: related or unknown; 1: error."""
     from app.knowledge.diagnosis.log_input import clean_log, decode_log
 
-    log = clean_log(decode_log(_read_log(file)))
+    log = clean_log(decode_log(read_input(file)))
     settings = current_settings()
     answer = _diagnosis(
         settings, url, log, repos=settings.repo, vllm_version=vllm_version, gpu=gpu, model=model
@@ -110,7 +110,7 @@ def comment(
     """One comment on an issue that was just opened, if it is a known one; otherwise nothing. Exit 0."""
     from app.knowledge.diagnosis.markdown import comment_markdown, read_event
 
-    issue = read_event(_read_log(str(event)).decode("utf-8", errors="replace"))
+    issue = read_event(read_input(str(event)).decode("utf-8", errors="replace"))
     if issue is None:
         say("nothing to say: no opened issue that reports a failure")
         return
@@ -150,7 +150,7 @@ def _open(file: str) -> BinaryIO:
         raise InputError(f"cannot read {file}: {error.strerror}") from None
 
 
-def _read_log(file: str) -> bytes:
+def read_input(file: str) -> bytes:
     """The input, as it streams; refused as soon as it is over the limit."""
     from app.config import LOG_LIMIT_BYTES
 

@@ -1,4 +1,4 @@
-"""`triage status`, `digest` and `bench`: how a base is, what a week brought, how well logs are answered."""
+"""`triage status`, `digest`, `upgrade` and `bench`: how a base is, what a week or an upgrade brings."""
 
 from __future__ import annotations
 
@@ -85,6 +85,44 @@ def digest(
         from app.web.views.render import render_text
 
         emit(render_text("digest_email.html", digest=found))
+
+
+UpgradeFormat = Literal["text", "json", "markdown"]
+
+
+def upgrade(
+    from_: Annotated[str, typer.Option("--from", metavar="VERSION", help="the release that is left")],
+    to: Annotated[str, typer.Option(metavar="VERSION", help="the release that is gone to")],
+    log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="read GPU, model and arguments out of this log")
+    ] = None,
+    gpu: Annotated[str | None, typer.Option(help="the GPU, such as H100")] = None,
+    model: Annotated[str | None, typer.Option(help="the model, such as Qwen/Qwen3-8B")] = None,
+    args: Annotated[str | None, typer.Option(help="options of `vllm serve`, in quotes")] = None,
+    format_: Annotated[UpgradeFormat, typer.Option("--format", help="form of the answer")] = "text",
+    _database: DatabaseOption = None,
+) -> None:
+    """What an upgrade fixes and breaks, for a stack or for all. Exit 0: nothing known against it; 3: wait."""
+    from app.knowledge.stack.stack import make_stack, read_stack
+    from app.knowledge.stack.upgrade import compare_versions, upgrade_markdown, upgrade_text
+
+    stack = make_stack(None, gpu, model, args)
+    if log is not None:
+        from app.commands.ask import read_input
+        from app.knowledge.diagnosis.log_input import clean_log, decode_log
+
+        of_log = read_stack(clean_log(decode_log(read_input(str(log)))))
+        given = stack.model_dump(exclude_none=True) if stack else {}
+        stack = of_log.model_copy(update=given) if of_log else stack
+    settings = current_settings()
+    found = compare_versions(
+        current_store(settings), settings.default_repo, from_, to, stack.at(from_) if stack else None
+    )
+    if format_ == "json":
+        emit(found.model_dump_json(indent=2))
+    else:
+        emit(upgrade_markdown(found) if format_ == "markdown" else upgrade_text(found))
+    raise typer.Exit(3 if found.verdict == "wait" else 0)
 
 
 def config(

@@ -23,6 +23,7 @@ LOGS = {
     "unknown": STRANGE_LOG,
 }
 """A log for each verdict."""
+STACK = "0.9.2~H100~Qwen/Qwen3-8B~--tensor-parallel-size%204%20--enable-lora"
 
 
 def at(path: str, status: int = 200) -> Way:
@@ -102,6 +103,16 @@ KINDS: dict[str, Way] = {
     "signature": at(f"/signatures/{GROWING}"),
     "regressions": at("/regressions"),
     "regressions-version": at("/regressions?version=0.9.2"),
+    "stack-empty": at("/stack"),
+    "stack": at(f"/stack?stack={STACK}"),
+    "issues-stack": at(f"/issues?stack={STACK}"),
+    "signatures-stack": at(f"/signatures?stack={STACK}"),
+    "regressions-stack": at(f"/regressions?version=0.9.2&stack={STACK}"),
+    "digest-stack": at(f"/digest/{WEEK}?stack={STACK}"),
+    "upgrade-empty": at("/upgrade"),
+    "upgrade": at("/upgrade?from=0.8.5&to=0.9.2"),
+    "upgrade-stack": at(f"/upgrade?from=0.8.5&to=0.9.2&stack={STACK}"),
+    "upgrade-wrong": at("/upgrade?from=2&to=1", 422),
     "digest": at(f"/digest/{WEEK}"),
     "digest-archive": at("/digest/archive"),
     "digest-email": at(f"/digest/{WEEK}/email"),

@@ -34,6 +34,7 @@ TOOLS = (
     "get_issue",
     "get_fix_status",
     "known_issues_of_version",
+    "compare_versions",
     "no_such_tool",
 )
 ARGUMENTS = ("log", "query", "number", "version", "vllm_version", "limit", "max_chars", "repo")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from pydantic import Field
+from sqlalchemy.orm import Session
 
 from app.errors import InputError, NotFoundError, PullRequestError
 from app.extract.facts import Frozen
@@ -20,6 +21,9 @@ from app.store.people.judgements import (
     undo_judgement,
 )
 from app.store.session import Store
+
+DECISIONS_MAX = 500
+"""Judgements that are looked through for those of a time."""
 
 
 class Judgement(Frozen):
@@ -87,6 +91,14 @@ def judgements(
             return ()
         found = list_judgements(session, repo_id, below=below, limit=limit, ended=ended)
     return tuple(_shape(record, repo) for record in found)
+
+
+def judged_between(
+    session: Session, repo_id: int, repo: str, start: datetime, end: datetime
+) -> tuple[Judgement, ...]:
+    """The judgements in force that were made in this time, the newest first."""
+    found = list_judgements(session, repo_id, below=None, limit=DECISIONS_MAX, ended=False)
+    return tuple(_shape(record, repo) for record in found if start <= record.judged_at < end)
 
 
 def _shape(record: JudgementRecord, repo: str) -> Judgement:

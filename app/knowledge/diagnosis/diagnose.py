@@ -45,6 +45,7 @@ from app.knowledge.diagnosis.shapes import (
 from app.knowledge.fix.state import fix_states, is_vllm
 from app.knowledge.launch import compose_all
 from app.knowledge.remedies import rank_remedies, remedies_of
+from app.knowledge.stack.stack import stack_of_log, write_stack
 from app.knowledge.text.masking import masked_all
 from app.match.search.agreement import find_agreements
 from app.match.search.log_query import ask_log
@@ -187,6 +188,7 @@ def diagnose_log(
         workarounds=remedies[:MAX_REMEDIES],
         remedies_from=remedies_from,
         next_steps=steps,
+        stack="" if in_words else write_stack(stack_of_log(around, launch)),
         composed=compose_all(launch, remedies, [step.command for step in steps]),
         index=IndexState(issues=stock.issues, as_of=stock.as_of),
         took_ms=0.0,

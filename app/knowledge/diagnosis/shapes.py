@@ -135,6 +135,9 @@ class Diagnosis(Frozen):
         (),
         description="the command that was run, as the log tells it, with a remedy's or a step's change in it",
     )
+    stack: str = Field(
+        "", description="version, GPU, model and arguments of the run, as `stack=` of lists takes them"
+    )
     index: IndexState
     took_ms: float
     headline: str = Field(description="what failed and the verdict, in one line of at most 240 characters")

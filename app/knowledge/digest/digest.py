@@ -19,6 +19,7 @@ from app.errors import NotFoundError
 from app.extract.facts import BACKEND_KEYS, Facts, Frozen
 from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import is_before, ordered
+from app.knowledge.cluster.judgements import Judgement, judged_between
 from app.knowledge.cluster.timeline import (
     WEEKS_BEFORE,
     GrowingCluster,
@@ -36,7 +37,9 @@ from app.knowledge.digest.week import (
     UnremediedNews,
     VersionNews,
     WeekIssues,
+    WeekReport,
     alive_news,
+    all_reports,
     cluster_news,
     data_end,
     error_text,
@@ -135,6 +138,10 @@ class Digest(Frozen):
     hardware: tuple[ValueCount, ...] = Field((), description="in how many reports each GPU or CPU is named")
     without_hardware: int
     areas: tuple[AreaCount, ...] = ()
+    reports: tuple[WeekReport, ...] = Field((), description="every failure of the week, the newest first")
+    decisions: tuple[Judgement, ...] = Field(
+        (), description="what people judged in the week and is in force, the newest first"
+    )
     clusters: tuple[ClusterNews, ...] = Field((), description="those with other reports, the most new first")
     repeated_total: int = Field(description="failures of the week that have other reports")
     failures_total: int = Field(description="failures of the week, each once, however often it was reported")
@@ -213,6 +220,8 @@ def _digest(session: Session, repo_id: int, repo: str, week: IsoWeek) -> Digest:
         weeks_before=covered,
         weeks=weeks,
         **_counts(session, repo_id, loaded, covered),
+        reports=all_reports(loaded),
+        decisions=judged_between(session, repo_id, repo, week.start, week.end),
         clusters=clusters[:CLUSTERS_LISTED],
         repeated_total=len(clusters),
         failures_total=len(loaded.failures),

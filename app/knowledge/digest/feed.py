@@ -17,6 +17,8 @@ from app.knowledge.digest.digest import count_weeks
 from app.knowledge.digest.week import fixed_in, one_line, whole_week
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.labels import plural
+from app.knowledge.stack.stack import Stack
+from app.knowledge.stack.upgrade import affecting
 from app.knowledge.text.quoting import inert
 from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.weeks import Opened, opened_between, opened_span
@@ -66,6 +68,27 @@ def feed_entries(store: Store, repo: str) -> tuple[FeedEntry, ...]:
         ]
         if weeks_covered(span.first, week) == WEEKS_BEFORE:
             entries += _growing(session, repo_id, opened, week)
+    return tuple(sorted(entries, key=lambda one: (-one.updated.timestamp(), one.key))[:ENTRIES_MAX])
+
+
+def stack_entries(store: Store, repo: str, stack: Stack) -> tuple[FeedEntry, ...]:
+    """What affects a stack, and what a release has the fix of, the newest issue first."""
+    entries = []
+    for line in affecting(store, repo, stack):
+        if line.opened_at is None:
+            continue
+        is_fixed = line.fix.for_you == "upgrade"
+        what = f"Fixed for you in {line.fix.released_in}" if is_fixed else "Affects your stack"
+        helps = f" Helps: {_line(line.remedy.action)}." if line.remedy else ""
+        entries.append(
+            FeedEntry(
+                key=f"{'fixed-for-you' if is_fixed else 'affects'}/{line.number}",
+                path=f"/issues/{line.number}",
+                updated=line.opened_at,
+                title=f"{what}: #{line.number} {_line(line.title)}",
+                summary=f"{_line(line.reason)}{helps}",
+            )
+        )
     return tuple(sorted(entries, key=lambda one: (-one.updated.timestamp(), one.key))[:ENTRIES_MAX])
 
 

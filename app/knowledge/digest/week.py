@@ -62,6 +62,14 @@ class DigestIssue(Frozen):
     reactions: int
 
 
+class WeekReport(Frozen):
+    """A failure that was opened in the week, as the list of all of them tells it."""
+
+    number: int
+    title: str
+    cluster_id: str | None = None
+
+
 class ClusterNews(Frozen):
     """A failure that was reported in the week."""
 
@@ -257,6 +265,19 @@ def issue_fields(repo: str, head: IssueRecord, facts: Facts) -> dict[str, Any]:
         "kind": facts.failure_kind,
         "error": " ".join(mask_secrets(error_text(facts)).split())[:ERROR_CHARS],
     }
+
+
+def all_reports(week: WeekIssues) -> tuple[WeekReport, ...]:
+    """Every failure of the week, the newest first."""
+    ids = {number: one.id for one in week.failures for number in one.numbers}
+    return tuple(
+        WeekReport(
+            number=number,
+            title=mask_secrets(week.candidates[number].issue.title) if number in week.candidates else "",
+            cluster_id=ids.get(number),
+        )
+        for number in sorted(week.reports, reverse=True)
+    )
 
 
 def cluster_news(week: WeekIssues) -> tuple[ClusterNews, ...]:

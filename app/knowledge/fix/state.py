@@ -39,11 +39,18 @@ def fix_states(
     versions_of: str | None = None,
 ) -> dict[int, FixView]:
     """The fix state of each issue, as `vllm_version` of `versions_of` (`repo` by default) sees it."""
-    truths = _truths(session, repo_id, repo, issues, facts)
-    truths |= _of_originals(session, repo_id, repo, issues, truths)
+    truths = fix_truths(session, repo_id, repo, issues, facts)
     if vllm_version is not None and versions_of not in {None, repo}:
         return {number: not_comparable(truth.view, repo) for number, truth in truths.items()}
     return {number: seen_from(truth, vllm_version) for number, truth in truths.items()}
+
+
+def fix_truths(
+    session: Session, repo_id: int, repo: str, issues: Sequence[IssueRecord], facts: Mapping[int, Facts]
+) -> dict[int, FixTruth]:
+    """What is known of the fix of each issue, to be seen from any version."""
+    truths = _truths(session, repo_id, repo, issues, facts)
+    return truths | _of_originals(session, repo_id, repo, issues, truths)
 
 
 def is_vllm(repo: str) -> bool:

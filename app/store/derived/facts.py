@@ -65,6 +65,18 @@ def field_values_of(session: Session, repo_id: int, fields: Sequence[str]) -> li
     return sql_rows(session, query, repo_id=repo_id, fields=list(fields))
 
 
+def values_in_titles(
+    session: Session, repo_id: int, numbers: Sequence[int], fields: Sequence[str]
+) -> list[tuple[int, str, str]]:
+    """What the titles of these issues say: number, field, value."""
+    query = """
+        SELECT number, field, value FROM fact
+        WHERE repo_id = :repo_id AND number IN :numbers AND field IN :fields AND source = 'title'
+        ORDER BY number, position
+    """
+    return sql_rows(session, query, repo_id=repo_id, numbers=list(numbers), fields=list(fields))
+
+
 def column_values_of(session: Session, repo_id: int, name: ReadingColumn) -> list[ColumnValue]:
     """A column of the issues that were read; those without a value are left out."""
     known = "has_remedy" if name == "has_remedy" else f"{name} IS NOT NULL"

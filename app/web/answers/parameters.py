@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from app.config import REPO_NAME
 from app.errors import InputError
 from app.knowledge.freshness import stored_repositories
+from app.knowledge.stack.stack import MAX_CHARS, Stack, parse_stack
 from app.web.answers.schemas import NUMBER_MAX, none_if_blank
 from app.web.deps import Services, ServicesDep
 
@@ -140,6 +141,28 @@ def issue_routes(
 
     return declare
 
+
+StackText = Annotated[
+    str | None,
+    Query(
+        max_length=MAX_CHARS,
+        description="what you run: version, GPU, model and arguments, parted by `~`; each item then says "
+        "whether it affects you",
+        examples=["0.21.0~H100~Qwen/Qwen3-8B~--tensor-parallel-size 2"],
+    ),
+]
+
+
+async def _stack(stack: StackText = None) -> Stack | None:
+    return parse_stack(stack)
+
+
+StackDep = Annotated[Stack | None, Depends(_stack)]
+"""The stack that a query holds.
+
+Raises:
+    InputError: it is none.
+"""
 
 CursorText = Annotated[
     str | None, Query(max_length=200, description="`next_cursor` of the page before, as it was given")

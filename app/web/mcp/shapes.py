@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from app.extract.facts import Conditions, FailureKind, FixState, Frozen, Outcome, Regression, Speaker
 from app.knowledge.diagnosis.shapes import Band, RunOutcome
 from app.knowledge.fix.shapes import ForYou
+from app.knowledge.stack.upgrade import Verdict
 from app.knowledge.text.quoting import cut_markdown, inert
 from app.knowledge.version.regressions import Basis, Standing
 from app.match.search.ranking import Band as MatchBand
@@ -230,6 +231,34 @@ class KnownAnswer(ToolAnswer):
     is_ordered: bool = Field(True, description="false for a commit or a build: only its own reports")
     items: tuple[KnownShort, ...] = ()
     total: int = 0
+
+
+class UpgradeShort(Short):
+    """A failure that an upgrade touches."""
+
+    number: int
+    title: str = Field(description=QUOTED)
+    url: str
+    failure_kind: FailureKind
+    reports: int
+    reason: str = Field(description=f"why it stands here; {QUOTED}")
+    released_in: str | None = Field(None, description="the release with its fix")
+    remedy: str = Field("", description=f"the one to try first; {QUOTED}")
+
+
+class UpgradeAnswer(ToolAnswer):
+    """What an upgrade brings; `totals` counts what the lists may cut."""
+
+    from_version: str
+    to_version: str
+    verdict: Verdict | None = Field(None, description="only with a GPU, a model or arguments")
+    reasons: tuple[str, ...] = ()
+    newest_clean: str | None = Field(None, description="newest release without a known break")
+    unreported: tuple[str, ...] = ()
+    totals: dict[str, int] = Field(default_factory=dict)
+    breaks: tuple[UpgradeShort, ...] = ()
+    fixed: tuple[UpgradeShort, ...] = ()
+    still_open: tuple[UpgradeShort, ...] = ()
 
 
 def fitted(answer: ToolAnswer, text: str, max_chars: int) -> CallToolResult:

@@ -1,4 +1,4 @@
-"""The five tools: their arguments as a model sees them, the question to `knowledge`, the answer made short.
+"""The six tools: their arguments as a model sees them, the question to `knowledge`, the answer made short.
 
 The description of a tool is its docstring. Raises the errors of `app.errors`, whose messages are fit for a
 model to read and act on. The library runs the tools in its thread pool.
@@ -28,6 +28,8 @@ from app.knowledge.issue.markdown import report_markdown
 from app.knowledge.issue.report import make_report
 from app.knowledge.issue.view import IssueAnswer, view_issue
 from app.knowledge.remedies import Remedy, remedies_of
+from app.knowledge.stack.stack import make_stack
+from app.knowledge.stack.upgrade import compare_versions, upgrade_markdown
 from app.knowledge.text.markdown import render_markdown
 from app.knowledge.text.quoting import NOTICE, without_surrogates
 from app.knowledge.version.regressions import known_issues
@@ -47,6 +49,8 @@ from app.web.mcp.shapes import (
     QuoteShort,
     SearchAnswer,
     ToolAnswer,
+    UpgradeAnswer,
+    UpgradeShort,
     fitted,
 )
 
@@ -63,12 +67,15 @@ _TEMPLATES: dict[type[ToolAnswer], str] = {
     FixAnswer: "tool_fix.md",
     KnownAnswer: "tool_known.md",
 }
+LINES_MAX = 25
+"""Lines of each list of an upgrade."""
 TITLES = {
     "diagnose_log": "Diagnose a vLLM crash log",
     "search_issues": "Search vLLM issues",
     "get_issue": "One vLLM issue, read",
     "get_fix_status": "Whether an issue is fixed for a version",
     "known_issues_of_version": "Known failures of a vLLM version",
+    "compare_versions": "What an upgrade of vLLM fixes and breaks",
 }
 """The tools by name, each with its title."""
 
@@ -269,6 +276,41 @@ class Tools:
         ]
         answer = KnownAnswer.based_on(page, items=items)
         return fitted(answer, answer_text(answer), max_chars)
+
+    def compare_versions(
+        self,
+        from_version: Annotated[Hint, Field(description="the release that is left, such as 0.21.0")],
+        to_version: Annotated[Hint, Field(description="the release that is gone to, such as 0.24.0")],
+        gpu: GpuHint = None,
+        model: ModelHint = None,
+        args: Annotated[Hint | None, Field(description="options of `vllm serve`; empty for none")] = None,
+        max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
+    ) -> Annotated[CallToolResult, UpgradeAnswer]:
+        """What an upgrade of vLLM fixes, breaks and leaves open, for one GPU, model and arguments.
+
+        With them it also answers a verdict, what nobody reported, and the newest release without a known
+        break. An empty list is no proof that nothing breaks. For one version use known_issues_of_version.
+        """
+        stack = make_stack(None, gpu, model, args)
+        found = self.services.cached(
+            compare_versions,
+            self.services.default_repo,
+            known_version(from_version) or "",
+            known_version(to_version) or "",
+            stack.at(from_version) if stack else None,
+        )
+        lists = {
+            name: [
+                UpgradeShort.based_on(
+                    line,
+                    remedy=(line.remedy.command or line.remedy.action) if line.remedy else "",
+                    released_in=line.fix.released_in,
+                )
+                for line in getattr(found, name)[:LINES_MAX]
+            ]
+            for name in ("fixed", "breaks", "still_open")
+        }
+        return fitted(UpgradeAnswer.based_on(found, **lists), upgrade_markdown(found), max_chars)
 
 
 def answer_text(answer: ToolAnswer) -> str:

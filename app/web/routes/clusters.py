@@ -11,13 +11,16 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from app.knowledge.cluster.families import FamilyPage, families
 from app.knowledge.cluster.view import ClusterDetail, ClusterPage, clusters, current_id, view_cluster
+from app.knowledge.stack.affects import Affects
+from app.knowledge.stack.cases import affects_clusters
+from app.knowledge.stack.stack import Stack
 from app.web.answers.negotiate import ListReplyDep, ReplyDep
 from app.web.answers.openapi import api_router, problems
-from app.web.answers.parameters import ChosenRepo
+from app.web.answers.parameters import ChosenRepo, StackDep
 from app.web.deps import Services, ServicesDep
 from app.web.views.render import render_repo_page, with_repo
 from app.web.views.version_line import version_line
@@ -44,7 +47,13 @@ Sort = Literal["size", "recent", "growing"]
 Family = Annotated[str, Query(max_length=120, description="only those with a report of this family")]
 
 
-class ClusterList(ClusterPage):
+class ClusterPart(ClusterPage):
+    affects: dict[str, Affects] | None = Field(
+        None, description="with `stack`: by id, whether the failure affects it"
+    )
+
+
+class ClusterList(ClusterPart):
     next_cursor: str | None = None
 
 
@@ -62,6 +71,7 @@ def get_signatures(
     reply: ListReplyDep,
     services: ServicesDep,
     repo: ChosenRepo,
+    stack: StackDep,
     q: Annotated[
         str, Query(max_length=200, description="words of the text or title, an id, or an issue's number")
     ] = "",
@@ -72,11 +82,9 @@ def get_signatures(
     limit: Annotated[int, Query(ge=1, le=100)] = 50,
 ) -> Response:
     """List failures by how many reports each has, by its newest report, or by how it grows."""
-    return reply.part(
-        ClusterList,
-        f"signatures.{sort}",
-        limit,
-        lambda after: services.cached(
+
+    def part(after: int) -> ClusterPart:
+        page = services.cached(
             clusters,
             repo,
             q=q,
@@ -86,8 +94,10 @@ def get_signatures(
             family=family,
             after=after,
             limit=limit,
-        ),
-    )
+        )
+        return ClusterPart(**dict(page), affects=_affects(services, repo, stack, page) if stack else None)
+
+    return reply.part(ClusterList, f"signatures.{sort}", limit, part)
 
 
 @router.get(
@@ -129,6 +139,7 @@ def get_signature(
 def signatures_page(
     services: ServicesDep,
     repo: ChosenRepo,
+    stack: StackDep,
     q: Annotated[str, Query(max_length=200), AfterValidator(str.strip)] = "",
     family: Family = "",
 ) -> HTMLResponse:
@@ -139,17 +150,27 @@ def signatures_page(
         (key, heading, order, services.cached(clusters, repo, **{"limit": PAGE_CLUSTERS, **asked}))
         for key, heading, order, asked in chosen
     ]
+    affects = {
+        key: one for *_, page in parts if stack for key, one in _affects(services, repo, stack, page).items()
+    }
     return render_repo_page(
         "signatures.html",
         services,
         repo,
         path="/signatures",
         query={"q": q, "family": family},
+        stack=stack,
+        affects=affects,
         q=q,
         family=family,
         families=None if q or family else services.cached(families, repo, limit=FAMILIES_SHOWN),
         parts=parts,
     )
+
+
+def _affects(services: Services, repo: str, stack: Stack, page: ClusterPage) -> dict[str, Affects]:
+    ids = tuple(item.id for item in page.items)
+    return dict(services.cached(affects_clusters, repo, stack, ids))
 
 
 @router.get("/families", include_in_schema=False)
@@ -161,7 +182,7 @@ def families_page(services: ServicesDep, repo: ChosenRepo) -> HTMLResponse:
 
 @router.get("/signatures/{signature_id}", include_in_schema=False)
 def signature_page(
-    services: ServicesDep, signature_id: SignatureId, repo: ChosenRepo, via: Via = None
+    services: ServicesDep, signature_id: SignatureId, repo: ChosenRepo, stack: StackDep, via: Via = None
 ) -> Response:
     """One failure with all its reports."""
     current = current_id(services.store, repo, signature_id)
@@ -172,6 +193,8 @@ def signature_page(
         "signature.html",
         services,
         repo,
+        stack=stack,
+        affects=services.cached(affects_clusters, repo, stack, (current,)) if stack else {},
         cluster=detail,
         helps=[item for item in detail.workarounds if item.outcome != "fails"],
         via=via if via != current else None,

@@ -19,12 +19,14 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from app import __version__
 from app.errors import NotFoundError
 from app.knowledge.digest.digest import Digest, archive, digest_markdown, make_digest
-from app.knowledge.digest.feed import FeedEntry, feed_entries
+from app.knowledge.digest.feed import FeedEntry, feed_entries, stack_entries
 from app.knowledge.digest.week import newest_whole_week
 from app.knowledge.iso_week import WEEK_PATTERN, IsoWeek
+from app.knowledge.stack.cases import affects_issues
+from app.knowledge.stack.stack import write_stack
 from app.web.answers.negotiate import MARKDOWN_TYPE, VARY, ReplyDep, markdown_answer, wants
 from app.web.answers.openapi import api_router, markdown_too, problems
-from app.web.answers.parameters import ChosenRepo
+from app.web.answers.parameters import ChosenRepo, StackDep
 from app.web.deps import Services, ServicesDep
 from app.web.views.render import base_address, render_page, render_repo_page, render_text, with_repo
 
@@ -81,10 +83,10 @@ def get_digest(reply: ReplyDep, services: ServicesDep, repo: ChosenRepo, week: W
 
 @router.get("/digest/latest", include_in_schema=False)
 @router.get("/digest", include_in_schema=False)
-def newest(services: ServicesDep, repo: ChosenRepo) -> Response:
+def newest(services: ServicesDep, repo: ChosenRepo, stack: StackDep) -> Response:
     """To the newest week that is stored to its end; to the list of weeks where none is."""
     week = services.cached(newest_whole_week, repo)
-    address = with_repo(f"/digest/{week or 'archive'}", repo, services.default_repo)
+    address = with_repo(f"/digest/{week or 'archive'}", repo, services.default_repo, stack=write_stack(stack))
     return RedirectResponse(address, status_code=302)
 
 
@@ -111,13 +113,25 @@ def email_page(services: ServicesDep, week: PageWeek, repo: ChosenRepo) -> HTMLR
 
 
 @router.get("/digest/{week}", include_in_schema=False)
-def digest_page(request: Request, services: ServicesDep, week: PageWeek, repo: ChosenRepo) -> Response:
+def digest_page(
+    request: Request, services: ServicesDep, week: PageWeek, repo: ChosenRepo, stack: StackDep
+) -> Response:
     """The digest of a week. With `Accept: text/markdown` it is Markdown."""
     digest = _digest(services, week, repo)
     if wants(request.headers.get("accept", ""), MARKDOWN_TYPE):
         return markdown_answer(digest_markdown(digest), None)
     path = f"/digest/{digest.week}"
-    return render_repo_page("digest.html", services, repo, path=path, headers=VARY, digest=digest)
+    numbers = tuple(item.number for item in digest.reports)
+    return render_repo_page(
+        "digest.html",
+        services,
+        repo,
+        path=path,
+        headers=VARY,
+        digest=digest,
+        stack=stack,
+        affects=services.cached(affects_issues, repo, stack, numbers) if stack else {},
+    )
 
 
 def _digest(services: Services, week: str, repo: str) -> Digest:
@@ -125,23 +139,31 @@ def _digest(services: Services, week: str, repo: str) -> Digest:
 
 
 @router.get("/feed.atom", include_in_schema=False)
-def feed(request: Request, services: ServicesDep) -> Response:
-    """The newest weeks, failures and fixes of the default repository."""
+def feed(request: Request, services: ServicesDep, stack: StackDep) -> Response:
+    """The newest weeks, failures and fixes of the default repository; with a stack, what affects it."""
     repo = services.default_repo
-    entries = services.cached(feed_entries, repo)
-    return Response(atom(entries, repo, base_address(request)), media_type=ATOM_TYPE)
+    entries = services.cached(stack_entries, repo, stack) if stack else services.cached(feed_entries, repo)
+    return Response(atom(entries, repo, base_address(request), write_stack(stack)), media_type=ATOM_TYPE)
 
 
-def atom(entries: Sequence[FeedEntry], repo: str, base: str) -> bytes:
+def atom(entries: Sequence[FeedEntry], repo: str, base: str, stack: str = "") -> bytes:
     """The feed's document; titles and summaries are plain text, of which nothing is markup.
 
     Args:
         entries: the newest first.
         base: the public address of this server, with a slash at the end.
+        stack: whose feed it is, as it stands in an address.
     """
     updated = max((entry.updated for entry in entries), default=NO_DATA)
     text = render_text(
-        "feed.xml", entries=entries, repo=repo, base=base, updated=updated, tag=tag, version=__version__
+        "feed.xml",
+        entries=entries,
+        repo=repo,
+        base=base,
+        stack=stack,
+        updated=updated,
+        tag=tag,
+        version=__version__,
     )
     return _NOT_XML.sub("", text).encode()
 

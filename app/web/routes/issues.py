@@ -24,6 +24,9 @@ from app.knowledge.issue.browse import (
     or_blank,
 )
 from app.knowledge.labels import FACETS, FAILURES, FLAGS, SORTS, label
+from app.knowledge.stack.affects import Affects
+from app.knowledge.stack.cases import affects_issues
+from app.knowledge.stack.stack import MAX_CHARS, Stack, parse_stack, write_stack
 from app.web.answers.negotiate import ReplyDep
 from app.web.answers.openapi import api_router
 from app.web.answers.parameters import RepoName, known_repo, read_cursor, write_cursor
@@ -34,7 +37,7 @@ router = api_router("issues")
 
 PAGE_ISSUES = 30
 _KIND = "issues"
-_NOT_A_FILTER = {"limit", "cursor", "facets", "repo", "sort"}
+_NOT_A_FILTER = {"limit", "cursor", "facets", "repo", "sort", "stack"}
 
 
 class IssueFilters(IssueQuery):
@@ -47,6 +50,11 @@ class IssueFilters(IssueQuery):
     )
     cursor: Annotated[str | None, Field(max_length=200), EMPTY] = Field(
         None, description="`next_cursor` of the page before, as it was given"
+    )
+
+    stack: Annotated[str | None, Field(max_length=MAX_CHARS), EMPTY] = Field(
+        None,
+        description="what you run, such as 0.21.0~H100~Qwen/Qwen3-8B: `affects` then says what affects you",
     )
 
     def query(self) -> IssueQuery:
@@ -77,6 +85,9 @@ class IssueList(Frozen):
     next_cursor: str | None = None
     total: int
     ignored_words: tuple[str, ...] = ()
+    affects: dict[int, Affects] | None = Field(
+        None, description="with `stack`: by number, whether the issue affects it"
+    )
     facets: dict[FacetName, tuple[FacetValue, ...]] | None = Field(
         None, description="for each facet its most frequent values, beside all other filters"
     )
@@ -96,12 +107,14 @@ def list_issues(
     With `q` those that hold all its telling words, by relevance, else the newest first. With `facets=true`
     the most frequent values of each filter are counted beside all other filters.
     """
-    page = _ask(services, known_repo(services, asked.repo), asked, limit=asked.limit, facets=asked.facets)
+    repo, stack = known_repo(services, asked.repo), parse_stack(asked.stack)
+    page = _ask(services, repo, asked, limit=asked.limit, facets=asked.facets)
     found = IssueList(
         items=page.items,
         total=page.total,
         ignored_words=page.ignored_words,
         next_cursor=write_cursor(_KIND, page.next) if page.next is not None else None,
+        affects=_affects(services, repo, stack, page),
         facets=page.facets if asked.facets else None,
     )
     return reply(
@@ -113,7 +126,7 @@ def list_issues(
 @router.get("/issues", include_in_schema=False)
 def issues_page(services: ServicesDep, asked: Annotated[IssueFilters, Query()]) -> HTMLResponse:
     """The list with the filters in force, each to be taken off, and facets that lead on."""
-    repo = asked.repo or services.default_repo
+    repo, stack = asked.repo or services.default_repo, parse_stack(asked.stack)
     page = _ask(services, repo, asked, limit=PAGE_ISSUES, facets=True)
     addresses = Addresses(asked)
     return render_repo_page(
@@ -122,6 +135,8 @@ def issues_page(services: ServicesDep, asked: Annotated[IssueFilters, Query()]) 
         repo,
         path="/issues",
         query=addresses.carried(),
+        stack=stack,
+        affects=_affects(services, repo, stack, page) or {},
         asked=asked,
         page=page,
         tokens=addresses.tokens(),
@@ -130,6 +145,13 @@ def issues_page(services: ServicesDep, asked: Annotated[IssueFilters, Query()]) 
         addresses=addresses,
         json_address=f"/api/v1{addresses.without()}",
     )
+
+
+def _affects(
+    services: Services, repo: str, stack: Stack | None, page: IssuePage
+) -> dict[int, Affects] | None:
+    numbers = tuple(item.number for item in page.items)
+    return dict(services.cached(affects_issues, repo, stack, numbers)) if stack else None
 
 
 def _ask(services: Services, repo: str, asked: IssueFilters, *, limit: int, facets: bool) -> IssuePage:
@@ -158,7 +180,12 @@ class Addresses:
 
     def __init__(self, asked: IssueFilters) -> None:
         self._filters = asked.in_force()
-        self._others = {name: value for name, value in (("sort", asked.sort), ("repo", asked.repo)) if value}
+        others = (
+            ("sort", asked.sort),
+            ("repo", asked.repo),
+            ("stack", write_stack(parse_stack(asked.stack))),
+        )
+        self._others: dict[str, str] = {name: value for name, value in others if value}
 
     def hidden(self) -> dict[str, str]:
         """The fields that a form for other words repeats."""
@@ -166,7 +193,8 @@ class Addresses:
 
     def carried(self) -> dict[str, str]:
         """The query of the same list for another repository."""
-        return {name: value for name, value in {**self._filters, **self._others}.items() if name != "repo"}
+        carried = {**self._filters, **self._others}
+        return {name: value for name, value in carried.items() if name not in {"repo", "stack"}}
 
     def without(self, *names: str) -> str:
         """The first part of the list without these filters."""

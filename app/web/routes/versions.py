@@ -1,15 +1,22 @@
-"""What fails in a version, and since when: the page and its JSON routes."""
+"""What fails in a version, and since when; one's own stack; what an upgrade brings: pages and JSON routes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, TypeVar
 
 from fastapi import Path, Query
-from fastapi.responses import HTMLResponse, Response
-from pydantic import AfterValidator
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from pydantic import AfterValidator, Field
 
+from app.errors import InputError
 from app.extract.versions import can_be_version, ordered
 from app.knowledge.freshness import release_names
+from app.knowledge.stack.affects import Affects
+from app.knowledge.stack.cases import affects_issues
+from app.knowledge.stack.stack import Stack, make_stack, write_stack
+from app.knowledge.stack.upgrade import Upgrade, affecting, compare_versions, upgrade_markdown
+from app.knowledge.version.issues import VersionIssue
 from app.knowledge.version.regressions import (
     KnownPage,
     RegressionPage,
@@ -17,12 +24,12 @@ from app.knowledge.version.regressions import (
     regression_versions,
     regressions,
 )
-from app.web.answers.negotiate import ListReplyDep
-from app.web.answers.openapi import api_router
-from app.web.answers.parameters import ChosenRepo, unknown_name
+from app.web.answers.negotiate import ListReplyDep, ReplyDep
+from app.web.answers.openapi import api_router, markdown_too, problems
+from app.web.answers.parameters import ChosenRepo, StackDep, unknown_name
 from app.web.answers.schemas import none_if_blank
 from app.web.deps import Services, ServicesDep
-from app.web.views.render import render_repo_page
+from app.web.views.render import render_repo_page, with_repo
 
 PAGE_REGRESSIONS = 30
 PAGE_KNOWN = 20
@@ -55,11 +62,25 @@ def known_version(services: Services, repo: str, version: Asked) -> Asked:
     return version
 
 
-class RegressionList(RegressionPage):
+AffectsField = Annotated[
+    dict[int, Affects] | None,
+    Field(description="with `stack`: by number, whether the issue affects it"),
+]
+
+
+class RegressionPart(RegressionPage):
+    affects: AffectsField = None
+
+
+class RegressionList(RegressionPart):
     next_cursor: str | None = None
 
 
-class KnownIssueList(KnownPage):
+class KnownPart(KnownPage):
+    affects: AffectsField = None
+
+
+class KnownIssueList(KnownPart):
     next_cursor: str | None = None
 
 
@@ -73,6 +94,7 @@ def get_regressions(
     reply: ListReplyDep,
     services: ServicesDep,
     repo: ChosenRepo,
+    stack: StackDep,
     version: VersionQuery = None,
     limit: Limit = 50,
 ) -> Response:
@@ -81,13 +103,13 @@ def get_regressions(
     Without a version the newest first; with one those that began in it, then by their place. A
     `culprit_guesses` entry is a guess: nobody said so.
     """
-    version = known_version(services, repo, version)
-    return reply.part(
-        RegressionList,
-        "regressions",
-        limit,
-        lambda after: services.cached(regressions, repo, version, after=after, limit=limit),
-    )
+    asked = known_version(services, repo, version)
+
+    def part(after: int) -> RegressionPart:
+        page = services.cached(regressions, repo, asked, after=after, limit=limit)
+        return RegressionPart(**dict(page), affects=_affects(services, repo, stack, page.items))
+
+    return reply.part(RegressionList, "regressions", limit, part)
 
 
 @router.get(
@@ -100,6 +122,7 @@ def get_known_issues(
     reply: ListReplyDep,
     services: ServicesDep,
     repo: ChosenRepo,
+    stack: StackDep,
     version: Annotated[str, Path(max_length=100, pattern=VERSION)],
     closed: Annotated[bool, Query(description="also those closed without a known fix")] = False,
     limit: Limit = 50,
@@ -109,26 +132,27 @@ def get_known_issues(
     Those reported to fail in the version come first, then those that fail since an earlier one, each part
     by the number of reports. An empty list is no proof that nothing fails.
     """
-    version = known_version(services, repo, version)
-    return reply.part(
-        KnownIssueList,
-        "known-issues",
-        limit,
-        lambda after: services.cached(
-            known_issues,
-            repo,
-            known_version(services, repo, version),
-            closed=closed,
-            after=after,
-            limit=limit,
-        ),
-    )
+    asked = known_version(services, repo, version)
+
+    def part(after: int) -> KnownPart:
+        page = services.cached(known_issues, repo, asked, closed=closed, after=after, limit=limit)
+        return KnownPart(**dict(page), affects=_affects(services, repo, stack, page.items))
+
+    return reply.part(KnownIssueList, "known-issues", limit, part)
+
+
+def _affects(
+    services: Services, repo: str, stack: Stack | None, issues: Iterable[VersionIssue]
+) -> dict[int, Affects] | None:
+    numbers = tuple(issue.number for issue in issues)
+    return dict(services.cached(affects_issues, repo, stack, numbers)) if stack else None
 
 
 @router.get("/regressions", include_in_schema=False)
 def regressions_page(
     services: ServicesDep,
     repo: ChosenRepo,
+    stack: StackDep,
     version: PageVersion = None,
     closed: Annotated[str, Query(max_length=5)] = "",
 ) -> HTMLResponse:
@@ -144,6 +168,8 @@ def regressions_page(
         repo,
         path="/regressions",
         query={"version": version},
+        stack=stack,
+        affects=_affects(services, repo, stack, (*page.items, *(known.items if known else ()))) or {},
         version=page.version,
         page=page,
         known=known,
@@ -157,3 +183,109 @@ def regressions_page(
 def _is_release(text: str) -> bool:
     version = ordered(text)
     return version is not None and not version.is_prerelease
+
+
+# ---- one's own stack
+
+PART = Annotated[str | None, Query(max_length=300), AfterValidator(none_if_blank)]
+AFFECTING_SHOWN = 30
+
+
+@router.get("/stack", include_in_schema=False)
+def stack_page(
+    services: ServicesDep,
+    repo: ChosenRepo,
+    stack: StackDep,
+    vllm: PART = None,
+    gpu: PART = None,
+    model: PART = None,
+    args: PART = None,
+) -> Response:
+    """The form of a stack, and what affects it; what the form sends leads to the stack's own address."""
+    if made := make_stack(vllm, gpu, model, args):
+        address = with_repo("/stack", repo, services.default_repo, stack=write_stack(made))
+        return RedirectResponse(address, status_code=303)
+    lines = services.cached(affecting, repo, stack) if stack else ()
+    return render_repo_page(
+        "stack.html",
+        services,
+        repo,
+        path="/stack",
+        stack=stack,
+        lines=lines[:AFFECTING_SHOWN],
+        total=len(lines),
+        json_address=with_repo("/api/v1/issues", repo, services.default_repo, stack=write_stack(stack)),
+    )
+
+
+# ---- what an upgrade brings
+
+From = Annotated[
+    str, Query(alias="from", max_length=100, pattern=VERSION, description="the version that is left")
+]
+To = Annotated[str, Query(max_length=100, pattern=VERSION, description="the version that is gone to")]
+LINES_SHOWN = 20
+
+
+@router.get(
+    "/api/v1/upgrade",
+    operation_id="compare_versions",
+    summary="What an upgrade fixes and breaks, for a stack or for all",
+    response_model=Upgrade,
+    responses=problems(400) | markdown_too(),
+)
+def get_upgrade(
+    reply: ReplyDep, services: ServicesDep, repo: ChosenRepo, stack: StackDep, from_: From, to: To
+) -> Response:
+    """Three lists of failures: fixed on the way, known to break, open in both; each with its reason.
+
+    With a stack they are of that stack, with a verdict, what nobody reported, and the newest release without
+    a known break. Without one they are of all failures, by what they do and how many report them. An empty
+    list is no proof. With `Accept: text/markdown` the answer is Markdown.
+    """
+    found = services.cached(
+        compare_versions,
+        repo,
+        known_version(services, repo, from_),
+        known_version(services, repo, to),
+        stack,
+    )
+    return reply(found, markdown=lambda: upgrade_markdown(found))
+
+
+@router.get("/upgrade", include_in_schema=False)
+def upgrade_page(
+    services: ServicesDep,
+    repo: ChosenRepo,
+    stack: StackDep,
+    from_: Annotated[PageVersion, Query(alias="from")] = None,
+    to: PageVersion = None,
+) -> HTMLResponse:
+    """The form, and the three lists where both versions are given."""
+    releases = [name for name in services.cached(release_names, repo) if _is_release(name)]
+    newest = services.overview(repo).newest_release
+    found, fault = None, ""
+    if from_ and to:
+        try:
+            found = services.cached(compare_versions, repo, from_, to, stack)
+        except InputError as error:
+            fault = error.message
+    query = {"from": from_, "to": to}
+    return render_repo_page(
+        "upgrade.html",
+        services,
+        repo,
+        path="/upgrade",
+        query=query,
+        stack=stack,
+        status=422 if fault else 200,
+        found=found,
+        fault=fault,
+        start=from_ or (stack.vllm if stack else None) or "",
+        goal=to or newest or "",
+        releases=releases,
+        shown=LINES_SHOWN,
+        json_address=with_repo(
+            "/api/v1/upgrade", repo, services.default_repo, **query, stack=write_stack(stack)
+        ),
+    )

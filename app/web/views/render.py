@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from app.knowledge import labels
 from app.knowledge.diagnosis.excerpts import marked_pieces
 from app.knowledge.diagnosis.headline import issue_name
+from app.knowledge.stack.stack import Stack, stack_words, write_stack
 from app.paths import static_dir
 from app.render import make_environment
 from app.web.deps import Services
@@ -102,26 +103,36 @@ def render_repo_page(
     *,
     path: str = "",
     query: Mapping[str, str | None] | None = None,
+    stack: Stack | None = None,
     status: int = 200,
     headers: Mapping[str, str] | None = None,
     **context: Any,
 ) -> HTMLResponse:
-    """A page about one repository, with the age of its data; its links stay with the repository.
+    """A page about one repository, with the age of its data; its links stay with the repository and stack.
 
     Args:
         path: the page's own address, for `repo_links` to the same page of each repository.
         query: what goes along to them, where it is not empty.
+        stack: the reader's own, which the links carry.
     """
     default, *others = services.settings.repo
+    mine = write_stack(stack)
     common = {
         "repo": repo,
         "default_repo": default,
         "overview": services.overview(repo),
-        "at": lambda path, **more: with_repo(path, repo, default, **more),
-        "suffix": with_repo("", repo, default),
+        "at": lambda path, **more: with_repo(path, repo, default, **{"stack": mine, **more}),
+        "suffix": with_repo("", repo, default, stack=mine),
+        "nav": with_repo("", default, default, stack=mine),
         "repo_links": [
-            (name, with_repo(path, name, default, **(query or {}))) for name in (default, *others) if others
+            (name, with_repo(path, name, default, **{**(query or {}), "stack": mine}))
+            for name in (default, *others)
+            if others
         ],
+        "stack": stack,
+        "stack_text": mine,
+        "stack_parts": tuple(stack_words(stack)) if stack else (),
+        "without_stack": with_repo(path, repo, default, **(query or {})),
     }
     return render_page(template, status=status, headers=headers, **common | context)
 
@@ -131,4 +142,4 @@ def with_repo(path: str, repo: str, default_repo: str, /, **query: str | None) -
     carried = {name: value for name, value in query.items() if value}
     if repo != default_repo:
         carried["repo"] = repo
-    return f"{path}?{urlencode(carried)}" if carried else path
+    return f"{path}?{urlencode(carried, safe='/~:')}" if carried else path

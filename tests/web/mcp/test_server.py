@@ -31,6 +31,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "get_issue": {"number": CRASH_NUMBER},
     "get_fix_status": {"number": CRASH_NUMBER, "vllm_version": "0.19.0"},
     "known_issues_of_version": {"version": "0.9.1"},
+    "compare_versions": {"from_version": "0.18.0", "to_version": "0.19.0", "gpu": "H100"},
 }
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}

@@ -1,0 +1,331 @@
+"""Whether a stored failure affects a stack: decided from its facts and its fix, with the reason. Pure.
+
+Two questions, asked apart: does the version fail (`standing`), and is the failure of this GPU, model and
+arguments (`fit`)? "Affects you" needs a yes to both; a no to either is "does not"; all else is unknown. A
+report that names no model may still be of one, so a failure that says nothing of a stack never affects it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from pydantic import Field
+
+from app.extract.facts import Facts, Frozen
+from app.extract.fields.gpu_names import architecture_of
+from app.extract.rules.patterns import pattern
+from app.extract.versions import Version, is_before, is_same, last_failing, ordered
+from app.knowledge.fix.decide import seen_from
+from app.knowledge.fix.shapes import FixTruth
+from app.knowledge.stack.stack import Stack
+from app.match.search.agreement import model_family, model_line
+
+Answer = Literal["affects", "not", "unknown"]
+Fails = Literal["yes", "no", "unknown"]
+
+NEAR_MINORS = 3
+"""A report on an open failure speaks for so many minor versions after its own."""
+_VARIANT = re.compile(
+    r"(?i)\b(VL|omni|coder|next|embedding|reranker|audio|math|vision|scout|maverick|distill|ocr|asr|flash|air|"
+    r"speciale|guard|nano|super|ultra|thinking|E[24]B)\b|(?<=\d)(V)\b"
+)
+_EXPERTS = re.compile(r"(?i)\bA\d+(?:\.\d)?B\b")
+_PLATFORMS = {
+    "NVIDIA": pattern(r"(?i)\b(?:cuda|nvidia|nvcc|cublas|cudnn)"),
+    "AMD": pattern(r"(?i)\brocm|\bamd\b|\baiter\b|\bhip\b|\bgfx\d|\bMI ?[23]\d\d|radeon|strix|ryzen"),
+    "CPU": pattern(
+        r"(?i)\bcpu (?:backend|only|inference|build|platform|device)|\[cpu\]|\baarch64\b|s390x|ppc64"
+    ),
+    "TPU": pattern(r"(?i)\btpu\b"),
+    "Intel": pattern(r"(?i)\bxpu\b|\bintel\b|\barc\b|\bgaudi\b|\bhpu\b"),
+    "Ascend": pattern(r"(?i)\bascend\b|\bnpu\b"),
+    "Neuron": pattern(r"(?i)\bneuron\b|trainium|inferentia"),
+}
+_WORKSTATION = pattern(r"(?i)RTX|GeForce|GB10|Thor|Spark|^A(?:2|10|10G|16|40)$|Jetson|Orin")
+_LABELS = {"rocm": "AMD", "cpu": "CPU", "tpu": "TPU", "intel-gpu": "Intel", "aws-neuron": "Neuron"}
+_VENDOR = (
+    (pattern(r"(?i)^(?:MI ?\d|radeon|RX ?\d|W\d{4}|gfx|strix|ryzen)"), "AMD"),
+    (pattern(r"(?i)^CPU"), "CPU"),
+    (pattern(r"(?i)tpu"), "TPU"),
+    (pattern(r"(?i)arc|gaudi|xpu|max 1\d{3}"), "Intel"),
+    (pattern(r"(?i)ascend|910|npu"), "Ascend"),
+    (pattern(r"(?i)trn|inf\d|neuron"), "Neuron"),
+)
+
+
+class Affects(Frozen):
+    """Whether a failure affects a stack."""
+
+    state: Answer
+    reason: str = Field(description="one sentence: how this is known, or what is missing")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is known of one failure. `titled`: the GPUs and models that its title names."""
+
+    facts: Facts
+    truth: FixTruth
+    state: str
+    title: str = ""
+    labels: tuple[str, ...] = ()
+    titled_gpus: tuple[str, ...] = ()
+    titled_models: tuple[str, ...] = ()
+
+
+STRONG, WEAK = 2, 1
+"""How much a sign weighs that a failure is of a stack; one strong or two weak ones are enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """An answer to one of the two questions, with its reason."""
+
+    answer: Fails
+    reason: str
+    weight: int = STRONG
+
+
+def affects(stack: Stack, case: Case) -> Affects:
+    """Whether a failure affects a stack."""
+    return judged(standing(stack.vllm, case), fit(stack, case))
+
+
+def judged(version: Fit, of_the_stack: Fit) -> Affects:
+    """The answer to both questions as one."""
+    for found in (version, of_the_stack):
+        if found.answer == "no":
+            return Affects(state="not", reason=found.reason)
+    if version.answer == of_the_stack.answer == "yes":
+        return Affects(state="affects", reason=f"{version.reason}; {of_the_stack.reason}")
+    unsure = version if version.answer == "unknown" else of_the_stack
+    return Affects(state="unknown", reason=unsure.reason)
+
+
+# ---- the version
+
+
+def standing(version: str | None, case: Case) -> Fit:
+    """Whether a version has the failure."""
+    if version is None:
+        return Fit("unknown", "your version is not known")
+    if ordered(version) is None:
+        return Fit("unknown", f"{version} has no place among the releases")
+    fix = seen_from(case.truth, version)
+    if fix.for_you == "already_included":
+        first = f", in {case.truth.view.released_in}" if case.truth.view.released_in else ""
+        return Fit("no", f"{version} has the fix: {fix.pr}{first}")
+    return _by_range(version, case) or _by_reports(version, case, fix.for_you == "upgrade", fix.released_in)
+
+
+def _by_range(version: str, case: Case) -> Fit | None:
+    """What the stated range says of a version; None where it says nothing."""
+    span = case.facts.regression
+    if span is None:
+        return None
+    works, first, fixed = span.last_working, span.first_failing, span.fixed_in
+    rules: tuple[tuple[bool, Fails, str], ...] = (
+        (is_same(works, version) or is_before(version, works), "no", f"it works in {works}"),
+        (is_same(fixed, version) or is_before(fixed, version), "no", f"it is said to be fixed in {fixed}"),
+        (is_before(version, first) and not works, "no", f"it first fails in {first}"),
+        (is_same(first, version), "yes", f"it is said to begin in {first}"),
+        (
+            any(is_same(item, version) for item in span.still_failing),
+            "yes",
+            f"it is reported to fail in {version}",
+        ),
+        (
+            is_before(first, version)
+            and (is_before(version, last_failing(span)) or _is_since(case, first, version)),
+            "yes",
+            f"it is said to fail since {first}",
+        ),
+    )
+    return next((Fit(answer, reason) for holds, answer, reason in rules if holds), None)
+
+
+def _by_reports(version: str, case: Case, is_fixed_later: bool, release: str | None) -> Fit:
+    """What the version that was reported says of this one."""
+    stated = case.facts.versions.get("vllm")
+    reported, is_merged = str(ordered(stated)), case.truth.view.state == "merged_unreleased"
+    is_ended = case.state != "open" and not is_fixed_later and not is_merged
+    rules: tuple[tuple[bool, Fails, str], ...] = (
+        (ordered(stated) is None, "unknown", "the report names no release"),
+        (
+            is_before(version, stated),
+            "unknown",
+            f"it is reported on {reported}; whether {version} has it is not known",
+        ),
+        (is_ended, "unknown", "it was closed, and nothing says what fixed it"),
+        (is_same(stated, version), "yes", f"it is reported on {reported}"),
+        (is_fixed_later, "yes", f"it is reported on {reported} and fixed in {release}"),
+        (_is_since(case, stated, version), "yes", f"it is reported on {reported} and open"),
+        (True, "unknown", f"it is reported on {reported}, long before {version}"),
+    )
+    return next(Fit(answer, reason) for holds, answer, reason in rules if holds)
+
+
+def _is_since(case: Case, start: str | None, version: str) -> bool:
+    """Whether an open failure of an earlier version may be taken to be in this one."""
+    one, other = ordered(start), ordered(version)
+    if case.state != "open" or one is None or other is None:
+        return False
+    return one.release[:1] == other.release[:1] and _minor(other) - _minor(one) <= NEAR_MINORS
+
+
+def _minor(version: Version) -> int:
+    return version.release[1] if len(version.release) > 1 else 0
+
+
+# ---- GPU, model, arguments
+
+
+def fit(stack: Stack, case: Case) -> Fit:
+    """Whether a failure is of a stack's GPU, model and arguments."""
+    signs: list[Fit] = [
+        found
+        for found in (_platform(stack, case), *_features(stack, case), _model(stack, case), _gpu(stack, case))
+        if found is not None
+    ]
+    for answer in ("no", "unknown"):
+        if found := next((sign for sign in signs if sign.answer == answer), None):
+            return found
+    reasons = "; ".join(dict.fromkeys(sign.reason for sign in signs))
+    if sum(sign.weight for sign in signs) >= STRONG:
+        return Fit("yes", reasons)
+    if signs:
+        return Fit("unknown", f"{reasons}, but nothing says that this matters")
+    return Fit("unknown", "nothing in it names your GPU, model or arguments")
+
+
+def _platform(stack: Stack, case: Case) -> Fit | None:
+    """A failure of another vendor's hardware; agreement alone is no sign that it affects."""
+    mine = vendor_of(stack.gpu) if stack.gpu else None
+    if mine is None:
+        return None
+    theirs = {name for name, rule in _PLATFORMS.items() if rule.search(case.title)}
+    theirs |= {_LABELS[label] for label in case.labels if label in _LABELS}
+    theirs |= {vendor_of(gpu) for gpu in case.titled_gpus}
+    if not theirs:
+        theirs = {vendor_of(gpu) for gpu in case.facts.gpus}
+    if theirs and mine not in theirs:
+        return Fit("no", f"it is of {' and '.join(sorted(theirs))}; yours is {mine}")
+    return None
+
+
+def generation_of(gpu: str) -> tuple[str, bool] | None:
+    """The architecture, and whether it is the one of workstations, whose kernels are others."""
+    architecture = architecture_of(gpu)
+    return (architecture, bool(_WORKSTATION.search(gpu))) if architecture else None
+
+
+def vendor_of(gpu: str) -> str:
+    """Whose accelerator it is."""
+    return next((vendor for rule, vendor in _VENDOR if rule.search(gpu)), "NVIDIA")
+
+
+@lru_cache(maxsize=1)
+def _feature_rows() -> tuple[dict[str, Any], ...]:
+    text = (files(__package__) / "features.toml").read_text(encoding="utf-8")
+    rows = tomllib.loads(text)["feature"]
+    return tuple({**row, "title": pattern(row["title"])} for row in rows)
+
+
+@lru_cache(maxsize=16_384)
+def features_of(title: str, labels: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
+    """The features that a failure needs, by its title and labels."""
+    marks = frozenset(label.lower() for label in labels)
+    return tuple(
+        row for row in _feature_rows() if row["title"].search(title) or marks & set(row.get("labels", ()))
+    )
+
+
+def _features(stack: Stack, case: Case) -> list[Fit]:
+    found = []
+    for row in features_of(case.title, case.labels):
+        is_on, name = has_feature(stack, row), row["name"]
+        if is_on is None:
+            found.append(Fit("unknown", f"it needs {name}: your stack does not tell"))
+        elif is_on:
+            found.append(Fit("yes", f"of {name}, as yours", STRONG if "on" in row else WEAK))
+        else:
+            found.append(Fit("no", f"it needs {name}, which yours has not"))
+    return found
+
+
+def has_feature(stack: Stack, row: dict[str, Any]) -> bool | None:
+    """Whether a stack has a feature; None where it does not tell."""
+    options, needed = stack.options, row.get("models")
+    if row.get("asked") or ("off" in row and options is None):
+        return None
+    if options is not None and "off" in row:
+        return not options.keys() & set(row["off"])
+    if needed and stack.model and pattern(needed).search(stack.model):
+        return True
+    is_on = options is not None and any(_is_set(options, wanted) for wanted in row.get("on", ()))
+    is_open = ("on" in row and options is None) or (needed is not None and not stack.model)
+    return True if is_on else None if is_open else False
+
+
+def _is_set(options: dict[str, str], wanted: str) -> bool:
+    name, more, floor = wanted.partition(">")
+    if more:
+        value = options.get(name, "")
+        return value.isdigit() and int(value) > int(floor)
+    name, sign, value = wanted.partition("=")
+    return name in options and (not sign or options[name] == value)
+
+
+def _model(stack: Stack, case: Case) -> Fit | None:
+    """The model that the title names, or that was run, against the stack's."""
+    titled, names = case.titled_models, case.titled_models or case.facts.models
+    if not names:
+        return None
+    if not stack.model:
+        return Fit("unknown", f"it is of {names[0]}: your model is not known") if titled else None
+    alike = [name for name in names if model_family(name) == stack.family]
+    same = [name for name in alike if _is_same_line(name, stack.model)]
+    if same:
+        return Fit("yes", f"with {same[0]}", STRONG if titled else WEAK)
+    if titled:
+        return Fit("no", f"its title names {titled[0]}; yours is {stack.model}")
+    return Fit("unknown", f"it is reported with {names[0]}, not with {stack.family or stack.model}")
+
+
+def _is_same_line(one: str, other: str) -> bool:
+    """Whether two models of one family are of one generation and variant."""
+    lines = {model_line(one), model_line(other)}
+    is_general = any(line == model_family(one) for line in lines)
+    if len(lines) > 1 and not is_general:
+        return False
+    if _variants(one) != _variants(other):
+        return False
+    return bool(_EXPERTS.search(one)) == bool(_EXPERTS.search(other)) or "-" not in one
+
+
+def _variants(name: str) -> frozenset[str]:
+    plain = name.rstrip("/").rpartition("/")[2]
+    return frozenset(str(match[1] or match[2]).lower() for match in _VARIANT.finditer(plain))
+
+
+def _gpu(stack: Stack, case: Case) -> Fit | None:
+    """The GPU that the title names, or that it was seen on, against the stack's."""
+    titled, names = case.titled_gpus, case.titled_gpus or case.facts.gpus
+    if not names:
+        return None
+    if not stack.gpu:
+        return Fit("unknown", f"it is of {names[0]}: your GPU is not known") if titled else None
+    weight = STRONG if titled else WEAK
+    if stack.gpu in names:
+        return Fit("yes", f"on {stack.gpu}", weight)
+    mine = generation_of(stack.gpu)
+    if mine and (same := next((name for name in names if generation_of(name) == mine), None)):
+        return Fit("yes", f"on {same}, {stack.architecture} as yours", weight)
+    if titled:
+        return Fit("no", f"its title names {titled[0]}; yours is {stack.gpu}")
+    return None

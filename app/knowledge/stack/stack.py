@@ -1,0 +1,199 @@
+"""A stack: version, GPU, model, arguments; as it stands in an address and as a log tells it.
+
+In an address the four are parted by `~`, in any order, and none is needed:
+`0.21.0~H100~Qwen/Qwen3-8B~--tensor-parallel-size 4`. What a part is, its form tells; where it does not,
+`gpu:`, `model:`, `vllm:` or `args:` stands in front.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+from typing import Self
+
+from pydantic import Field
+
+from app.errors import InputError
+from app.extract.facts import Facts, Frozen
+from app.extract.fields.gpu_names import architecture_of, canonical_name
+from app.extract.fields.launch import Launch, Piece, cut_command, read_launch
+from app.extract.fields.settings import normalise_name
+from app.extract.reader import read_log
+from app.extract.redaction.redact import redact
+from app.extract.versions import can_be_version, ordered
+from app.match.search.agreement import model_family, model_line
+
+MAX_CHARS = 600
+PARTS = ("vllm", "gpu", "model", "args")
+_SEPARATOR = "~"
+_COUNTED = re.compile(r"^(?:(\d{1,2}) ?[x×] ?)?(.+?)(?: ?[x×] ?(\d{1,2}))?$", re.IGNORECASE)
+_NOT_OF_THE_STACK = frozenset(
+    {"model", "m", "host", "port", "api-key", "served-model-name", "uds", "root-path", "chat-template", "u"}
+    | {"ssl-keyfile", "ssl-certfile", "download-dir", "uvicorn-log-level", "tokenizer", "api-server-count"}
+)
+"""Options that change nothing of what fails, or are nobody else's business."""
+
+
+class Stack(Frozen):
+    """What somebody runs; a part that is not known is None. `args` is "" where it is known to be empty."""
+
+    vllm: str | None = Field(None, description="vLLM's version")
+    gpu: str | None = Field(None, description="the accelerator's name")
+    model: str | None = None
+    args: str | None = Field(None, description="options of `vllm serve`")
+
+    @cached_property
+    def options(self) -> dict[str, str] | None:
+        """The arguments by name, with their values; None where they are not known."""
+        if self.args is None:
+            return None
+        pieces = cut_command(self.args)
+        return {piece.name: _value_of(piece) for piece in pieces if piece.name}
+
+    @cached_property
+    def architecture(self) -> str | None:
+        """The GPU's architecture, such as Hopper."""
+        return architecture_of(self.gpu) if self.gpu else None
+
+    @cached_property
+    def family(self) -> str:
+        """The model's family; "" without one."""
+        return model_family(self.model) if self.model else ""
+
+    @cached_property
+    def line(self) -> str:
+        """The family with its generation."""
+        return model_line(self.model) if self.model else ""
+
+    def at(self, version: str) -> Self:
+        """The same with another version."""
+        return self.model_copy(update={"vllm": version})
+
+    def __hash__(self) -> int:
+        return hash((self.vllm, self.gpu, self.model, self.args))
+
+
+def _value_of(piece: Piece) -> str:
+    return re.sub(r"^[^\s=]+[\s=]?", "", piece.text).strip("'\"")
+
+
+def make_stack(
+    vllm: str | None = None, gpu: str | None = None, model: str | None = None, args: str | None = None
+) -> Stack | None:
+    """A stack of parts as people type them; None if all are blank.
+
+    Raises:
+        InputError: the version is none, an argument is no option, or a part holds what parts the address.
+    """
+    given = {"vllm": vllm, "gpu": gpu, "model": model}
+    parts = {name: " ".join(value.split()) for name, value in given.items() if value and value.strip()}
+    if args is not None and (args.strip() or parts):
+        parts["args"] = " ".join(args.split()) if args.strip() else ""
+    if not parts:
+        return None
+    if any(_SEPARATOR in value for value in parts.values()):
+        raise InputError("stack: a part holds `~`, which stands between the parts.")
+    if "vllm" in parts:
+        if not can_be_version(parts["vllm"]):
+            raise InputError(f"stack: {parts['vllm'][:40]} is no version such as 0.21.0.")
+        parts["vllm"] = parts["vllm"].removeprefix("v")
+    if "gpu" in parts:
+        parts["gpu"] = _plain_gpu(parts["gpu"])
+    if parts.get("args") and not all(piece.name for piece in cut_command(parts["args"])):
+        raise InputError("stack: the arguments are options of `vllm serve`, such as --max-model-len 8192.")
+    return Stack(**parts)
+
+
+@lru_cache(maxsize=256)
+def parse_stack(text: str | None) -> Stack | None:
+    """The stack that an address holds; None for none.
+
+    Raises:
+        InputError: it is too long, has a part twice, or a part that cannot be what it says.
+    """
+    if not text or not text.strip():
+        return None
+    if len(text) > MAX_CHARS:
+        raise InputError(f"stack: it has more than {MAX_CHARS} characters.")
+    found: dict[str, str] = {}
+    for part in map(str.strip, text.split(_SEPARATOR)):
+        if not part:
+            continue
+        name, sign, rest = part.partition(":")
+        if not (sign and name in PARTS):
+            name, rest = _kind_of(part), part
+        if name in found:
+            raise InputError(f"stack: it has two parts that are {_ARTICLES[name]}.")
+        found[name] = rest
+    return make_stack(**found)
+
+
+def write_stack(stack: Stack | None) -> str:
+    """The stack as it stands in an address, to be quoted there; "" for none."""
+    parts = [(name, getattr(stack, name)) for name in PARTS if stack and getattr(stack, name) is not None]
+    return _SEPARATOR.join(
+        value if value and _kind_of(value) == name else f"{name}:{value}" for name, value in parts
+    )
+
+
+def stack_of_log(surroundings: Facts, launch: Launch | None) -> Stack | None:
+    """The stack that a log tells, without names of this machine: a model's folder loses its path."""
+    models = [name for name in surroundings.models if "█" not in name]
+    model = models[0].rstrip("/").rpartition("/")[2] if models and models[0][0] in "/.~" else None
+    args = None
+    if launch is not None and launch.program == "shell":
+        kept = [p for p in launch.pieces if p.text.startswith("-") and _is_of_the_stack(p)]
+        args = " ".join(piece.text for piece in kept)
+    parts = {
+        "vllm": surroundings.versions.get("vllm"),
+        "gpu": surroundings.gpus[0] if surroundings.gpus else None,
+        "model": model or (models[0] if models else None),
+        "args": args.replace(_SEPARATOR, "") if args is not None else None,
+    }
+    try:
+        stack = make_stack(**parts)
+        return stack if len(write_stack(stack)) <= MAX_CHARS else make_stack(**{**parts, "args": None})
+    except InputError:
+        return None
+
+
+def read_stack(log: str) -> Stack | None:
+    """The stack of a log; None where it tells nothing of it."""
+    reading = read_log(log)
+    version = reading.surroundings.versions.get("vllm")
+    return stack_of_log(reading.surroundings, read_launch(redact(log, private=True).text, version))
+
+
+def _is_of_the_stack(piece: Piece) -> bool:
+    is_long = (
+        piece.text.startswith("--") or normalise_name(piece.text.split()[0]) != piece.text[1:].split()[0]
+    )
+    return is_long and piece.name not in _NOT_OF_THE_STACK and "█" not in piece.text and "<" not in piece.text
+
+
+def stack_words(stack: Stack) -> Iterator[tuple[str, str]]:
+    """Its parts as a page shows them: name and value."""
+    for name, value in (("vLLM", stack.vllm), ("GPU", stack.gpu), ("Model", stack.model)):
+        if value:
+            yield name, value
+    if stack.args is not None:
+        yield "Arguments", stack.args or "none but the model"
+
+
+_ARTICLES = {"vllm": "a version", "gpu": "a GPU", "model": "a model", "args": "arguments"}
+
+
+def _kind_of(part: str) -> str:
+    if part.startswith("-"):
+        return "args"
+    if ordered(part) is not None:
+        return "vllm"
+    found = _COUNTED.match(part)
+    return "gpu" if "/" not in part and found and canonical_name(found[2]) else "model"
+
+
+def _plain_gpu(text: str) -> str:
+    """The canonical name, without a count."""
+    found = _COUNTED.match(text)
+    return (canonical_name(found[2]) if found else None) or canonical_name(text) or text

@@ -1,0 +1,366 @@
+"""What an upgrade from one version to another brings and breaks: for a stack, or for all failures.
+
+For a stack each failure is asked twice, for the version it leaves and the one it goes to; see `affects`.
+Without one only the versions decide. A failure with several reports is one line, told by the weightiest.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+from sqlalchemy.orm import Session
+
+from app.errors import InputError
+from app.extract.facts import FailureKind, Frozen
+from app.extract.redaction.redact import mask_secrets
+from app.extract.versions import Version, is_before, ordered, plain_version
+from app.knowledge.fix.decide import seen_from
+from app.knowledge.fix.shapes import FixView
+from app.knowledge.fix.state import is_vllm
+from app.knowledge.labels import plural
+from app.knowledge.remedies import Remedy, remedies_of
+from app.knowledge.stack.affects import NEAR_MINORS, Affects, Fit, fit, generation_of, judged, standing
+from app.knowledge.stack.cases import StoredCase, load_cases
+from app.knowledge.stack.stack import Stack
+from app.knowledge.text.markdown import render_markdown
+from app.knowledge.text.quoting import inert
+from app.knowledge.version.issues import REPORTED
+from app.match.search.agreement import model_family
+from app.store.derived.cluster_queries import cluster_sizes
+from app.store.derived.clusters import cluster_of
+from app.store.derived.facts import known_values, numbers_with, stated_regressions
+from app.store.derived.weeks import release_dates
+from app.store.github.issues import find_repository
+from app.store.session import Store
+
+Verdict = Literal["upgrade", "upgrade_with_remedy", "wait", "nothing_known"]
+VERDICTS: dict[Verdict, str] = {
+    "upgrade": "Upgrade",
+    "upgrade_with_remedy": "Upgrade, with a remedy",
+    "wait": "Wait",
+    "nothing_known": "Nothing known",
+}
+LINES_MAX = 100
+TEXT_LINES_MAX = 15
+CANDIDATES_MAX = 12
+"""Releases that are tried for the newest one without a known break."""
+_SEVERITY: dict[FailureKind, int] = {
+    "wrong_output": 0,
+    "crash": 1,
+    "hang": 1,
+    "exception": 2,
+    "oom": 2,
+    "install": 3,
+    "other": 3,
+    "slowdown": 4,
+}
+"""Lost or wrong data first, then what stops a server, then what makes it slow."""
+
+
+class UpgradeLine(Frozen):
+    """One failure that an upgrade touches."""
+
+    repo: str
+    number: int
+    title: str
+    url: str
+    state: str
+    opened_at: datetime | None
+    failure_kind: FailureKind
+    reports: int = Field(description="of the failure, this one among them")
+    people: int = Field(description="reactions and comments")
+    reason: str = Field(description="why it stands here, in one sentence")
+    fix: FixView = Field(description="seen from the version that is left")
+    remedy: Remedy | None = Field(None, description="the first one to try; none that is reported to fail")
+
+
+class Upgrade(Frozen):
+    """What an upgrade brings; without a stack its lists are of all failures, and there is no verdict."""
+
+    repo: str
+    from_version: str
+    to_version: str
+    stack: Stack | None
+    verdict: Verdict | None
+    reasons: tuple[str, ...] = Field(description="why, in sentences")
+    fixed: tuple[UpgradeLine, ...] = Field(description="fails in `from_version`, and not in `to_version`")
+    breaks: tuple[UpgradeLine, ...] = Field(description="known to fail in `to_version`, not in the other")
+    still_open: tuple[UpgradeLine, ...] = Field(description="fails in both")
+    totals: dict[str, int] = Field(description="how many there are of each; the lists hold 100 at most")
+    unreported: tuple[str, ...] = Field((), description="what nobody reported of `to_version`")
+    newest_clean: str | None = Field(None, description="newest release after it without a known break")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A candidate with what does not depend on the version."""
+
+    stored: StoredCase
+    of_the_stack: Fit | None
+    group: str
+    reports: int
+
+    def affects(self, version: str) -> Affects:
+        found = standing(version, self.stored.case)
+        if self.of_the_stack is not None:
+            return judged(found, self.of_the_stack)
+        state = {"yes": "affects", "no": "not", "unknown": "unknown"}[found.answer]
+        return Affects.model_validate({"state": state, "reason": found.reason})
+
+
+def compare_versions(
+    store: Store, repo: str, from_version: str, to_version: str, stack: Stack | None = None
+) -> Upgrade:
+    """What an upgrade brings and breaks.
+
+    Raises:
+        InputError: a version has no place in the order, `from` is not the older one, or it is not vLLM.
+    """
+    if not is_vllm(repo):
+        raise InputError(f"{repo}: versions of another repository than vLLM's are not compared.")
+    for name, version in (("from", from_version), ("to", to_version)):
+        if ordered(version) is None:
+            raise InputError(f"{name}: {version[:40]} is no release such as 0.21.0.")
+    if not is_before(from_version, to_version):
+        raise InputError("from: it must come before `to`.")
+    one, other = plain_version(from_version), plain_version(to_version)
+    with store.reading() as session:
+        repo_id = find_repository(session, repo)
+        known, releases = _load(session, repo_id, repo, one, stack) if repo_id is not None else ([], [])
+    found = _compared(known, one, other)
+    lines = {name: _lines(repo, found[name], one) for name in ("fixed", "breaks", "still_open")}
+    clean = _newest_clean(known, one, releases) if stack else None
+    verdict, reasons = _verdict(lines, one, other, clean) if stack else (None, _overview(lines, one, other))
+    return Upgrade(
+        repo=repo,
+        from_version=one,
+        to_version=other,
+        stack=stack,
+        verdict=verdict,
+        reasons=reasons,
+        totals={name: len(items) for name, items in lines.items()},
+        unreported=_unreported(known, other, stack) if stack else (),
+        newest_clean=clean,
+        fixed=lines["fixed"][:LINES_MAX],
+        breaks=lines["breaks"][:LINES_MAX],
+        still_open=lines["still_open"][:LINES_MAX],
+    )
+
+
+def upgrade_markdown(found: Upgrade) -> str:
+    """The answer as Markdown."""
+    return render_markdown("upgrade.md", found=found, verdicts=VERDICTS)
+
+
+def upgrade_text(found: Upgrade) -> str:
+    """The answer for a terminal."""
+    lines = [f"vLLM {found.from_version} to {found.to_version}"]
+    lines[0] += f": {VERDICTS[found.verdict].upper()}" if found.verdict else ""
+    lines += [f"  {sentence}" for sentence in (*found.reasons, *found.unreported)]
+    for name, title in (("breaks", "BREAKS"), ("fixed", "FIXED"), ("still_open", "OPEN IN BOTH")):
+        listed: tuple[UpgradeLine, ...] = getattr(found, name)
+        lines += ["", f"{title} ({found.totals[name]})"]
+        for line in listed[:TEXT_LINES_MAX]:
+            lines += [f"  #{line.number} {inert(line.title)}", f"      {inert(line.reason)}"]
+            if line.remedy and name != "fixed":
+                leave = "leave out " if line.remedy.without else ""
+                lines.append(f"      helps: {leave}{inert(line.remedy.command or line.remedy.action)}")
+        if found.totals[name] > TEXT_LINES_MAX:
+            lines.append(f"  … {found.totals[name] - TEXT_LINES_MAX} more: --format json has them")
+    if found.newest_clean:
+        lines += ["", f"newest release without a known break for you: {found.newest_clean}"]
+    return "\n".join(lines)
+
+
+def affecting(store: Store, repo: str, stack: Stack) -> tuple[UpgradeLine, ...]:
+    """The failures that affect a stack, in the order of `severity`; none where its version has no order."""
+    if stack.vllm is None or ordered(stack.vllm) is None or not is_vllm(repo):
+        return ()
+    with store.reading() as session:
+        repo_id = find_repository(session, repo)
+        known = _load(session, repo_id, repo, stack.vllm, stack)[0] if repo_id is not None else []
+    grouped: dict[str, list[tuple[_Known, str]]] = defaultdict(list)
+    for item in known:
+        found = item.affects(stack.vllm)
+        if found.state == "affects":
+            grouped[item.group].append((item, found.reason))
+    best = [max(entries, key=lambda entry: _people(entry[0])) for entries in grouped.values()]
+    return _lines(repo, best, stack.vllm)
+
+
+def _load(
+    session: Session, repo_id: int, repo: str, start: str, stack: Stack | None
+) -> tuple[list[_Known], list[str]]:
+    """The failures that may touch the upgrade, and the full releases after `start`, ascending."""
+    floor = _floor(start)
+    values = [value for value in known_values(session, REPORTED) if (v := ordered(value)) and v >= floor]
+    numbers = {*numbers_with(session, repo_id, REPORTED, values), *stated_regressions(session, repo_id)}
+    cases = load_cases(session, repo_id, repo, numbers)
+    groups, sizes = cluster_of(session, repo_id, cases), cluster_sizes(session, repo_id, list(cases))
+    known = [
+        _Known(
+            stored,
+            fit(stack, stored.case) if stack else None,
+            groups.get(number, str(number)),
+            sizes.get(number, 1),
+        )
+        for number, stored in cases.items()
+    ]
+    tags = (ordered(item.tag) for item in release_dates(session, repo_id, full=True))
+    after = sorted(
+        v for v in tags if v is not None and not v.is_prerelease and v > Version(plain_version(start))
+    )
+    return known, [str(version) for version in after]
+
+
+def _floor(start: str) -> Version:
+    """The oldest version of which a report may speak for `start`."""
+    version = Version(plain_version(start))
+    minor = (version.release[1] if len(version.release) > 1 else 0) - NEAR_MINORS
+    return Version(f"{version.release[0]}.{max(0, minor)}.0.dev0")
+
+
+def _compared(known: Iterable[_Known], one: str, other: str) -> dict[str, list[tuple[_Known, str]]]:
+    """Each failure in its list, with the reason; a failure that has reports in two is open on both."""
+    grouped: dict[str, list[tuple[str, _Known, str]]] = defaultdict(list)
+    for item in known:
+        before, after = item.affects(one), item.affects(other)
+        if before.state == "affects" and after.state == "not":
+            grouped[item.group].append(("fixed", item, _cut_reason(before, after)))
+        elif after.state == "affects" and before.state == "affects":
+            grouped[item.group].append(("still_open", item, after.reason))
+        elif after.state == "affects" and _is_after(item, one):
+            grouped[item.group].append(("breaks", item, after.reason))
+    found: dict[str, list[tuple[_Known, str]]] = {"fixed": [], "breaks": [], "still_open": []}
+    for entries in grouped.values():
+        names = {name for name, _, _ in entries}
+        best = max(entries, key=lambda entry: _people(entry[1]))
+        name = best[0] if len(names) == 1 else "still_open"
+        found[name].append((best[1], best[2]))
+    return found
+
+
+def _cut_reason(before: Affects, after: Affects) -> str:
+    return f"{after.reason}; {before.reason}"
+
+
+def _is_after(item: _Known, version: str) -> bool:
+    """Whether a failure is only known of versions after this one."""
+    span, reported = item.stored.case.facts.regression, item.stored.case.facts.versions.get("vllm")
+    if span is not None and span.first_failing:
+        return is_before(version, span.first_failing)
+    return is_before(version, reported)
+
+
+def _lines(repo: str, found: Sequence[tuple[_Known, str]], version: str) -> tuple[UpgradeLine, ...]:
+    lines = [_line(repo, item, reason, version) for item, reason in found]
+    return tuple(sorted(lines, key=severity))
+
+
+def severity(line: UpgradeLine) -> tuple[int, int, int, int]:
+    """The order of a list: what it does, then reports, then people."""
+    return _SEVERITY.get(line.failure_kind, 3), -line.reports, -line.people, -line.number
+
+
+def _line(repo: str, item: _Known, reason: str, version: str) -> UpgradeLine:
+    issue, case = item.stored.issue, item.stored.case
+    remedies = remedies_of(case.facts, repo=repo, url=issue.url)
+    return UpgradeLine(
+        repo=repo,
+        number=issue.number,
+        title=case.title,
+        url=issue.url,
+        state=issue.state,
+        opened_at=issue.created_at,
+        failure_kind=case.facts.failure_kind,
+        reports=item.reports,
+        people=_people(item),
+        reason=f"{mask_secrets(reason[:1].upper() + reason[1:])}.",
+        fix=seen_from(case.truth, version),
+        remedy=next((one for one in remedies if one.outcome != "fails" and one.kind != "version"), None),
+    )
+
+
+def _people(item: _Known) -> int:
+    return item.stored.issue.reactions + item.stored.issue.comments
+
+
+def _newest_clean(known: Sequence[_Known], start: str, releases: Sequence[str]) -> str | None:
+    """The newest release that nothing is known to break which works in `start`."""
+    for version in reversed(releases[-CANDIDATES_MAX:]):
+        if not _compared(known, start, version)["breaks"] and _is_reported(known, version):
+            return version
+    return None
+
+
+def _is_reported(known: Iterable[_Known], version: str) -> bool:
+    """Whether anybody reported anything of a version: of one nobody ran nothing can be known."""
+    wanted = Version(version).release[:2]
+    return any(v.release[:2] == wanted for item in known if (v := _reported(item)) is not None)
+
+
+def _reported(item: _Known) -> Version | None:
+    return ordered(item.stored.case.facts.versions.get("vllm"))
+
+
+def _unreported(known: Sequence[_Known], version: str, stack: Stack) -> tuple[str, ...]:
+    """What of the stack no report on the version's minor line names."""
+    wanted = Version(version).release[:2]
+    line = ".".join(map(str, wanted))
+    facts = [i.stored.case.facts for i in known if (v := _reported(i)) and v.release[:2] == wanted]
+    if not facts:
+        return (f"No stored report is of {line}: that nothing is known of it is no good news.",)
+    mine = generation_of(stack.gpu) if stack.gpu else None
+    told = {
+        f"{stack.gpu}": not stack.gpu
+        or any(stack.gpu in one.gpus or (mine and mine in map(generation_of, one.gpus)) for one in facts),
+        f"{stack.family} models": not stack.family
+        or any(stack.family in map(model_family, one.models) for one in facts),
+    }
+    missing = [name for name, is_told in told.items() if not is_told]
+    return tuple(
+        f"None of the {plural(len(facts), 'report')} on {line} names {name}: nothing is known of it there."
+        for name in missing
+    )
+
+
+def _verdict(
+    lines: Mapping[str, Sequence[UpgradeLine]], one: str, other: str, clean: str | None
+) -> tuple[Verdict, tuple[str, ...]]:
+    fixed, breaks, still = (lines[name] for name in ("fixed", "breaks", "still_open"))
+    uncured = [line for line in breaks if line.remedy is None]
+    reasons = []
+    if fixed:
+        reasons.append(f"{plural(len(fixed), 'failure')} of your stack {_is_are(fixed)} fixed on the way.")
+    if breaks:
+        cured = len(breaks) - len(uncured)
+        with_cure = f", {cured} of them with a remedy" if cured else ", without a known remedy"
+        reasons.append(f"{plural(len(breaks), 'failure')} of your stack began after {one}{with_cure}.")
+    if still:
+        reasons.append(f"{plural(len(still), 'failure')} {_is_are(still)} open on both.")
+    if breaks and clean and clean != other:
+        reasons.append(f"{clean} is the newest release without a known break for you.")
+    if not reasons:
+        reasons.append(f"Nothing stored says that {other} mends or breaks anything for you.")
+    verdict: Verdict = "upgrade" if fixed else "nothing_known"
+    if breaks:
+        verdict = "wait" if uncured else "upgrade_with_remedy"
+    return verdict, tuple(reasons)
+
+
+def _is_are(items: Sequence[object]) -> str:
+    return "is" if len(items) == 1 else "are"
+
+
+def _overview(lines: Mapping[str, Sequence[UpgradeLine]], one: str, other: str) -> tuple[str, ...]:
+    new, fixed, still = (len(lines[name]) for name in ("breaks", "fixed", "still_open"))
+    return (
+        f"{plural(new, 'failure')} known of {other} and not of {one}.",
+        f"{plural(fixed, 'failure')} of {one} fixed in {other}.",
+        f"{plural(still, 'failure')} open in both.",
+    )

@@ -1,0 +1,120 @@
+"""Whether a failure affects a stack: the version and what it is of, each with a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.extract.facts import Facts, Regression
+from app.extract.versions import Version
+from app.knowledge.fix.shapes import FixTruth, FixView, Held
+from app.knowledge.stack.affects import Case, affects, fit, standing, vendor_of
+from app.knowledge.stack.stack import Stack, parse_stack
+
+MINE = "0.21.0~H100~Qwen/Qwen3-30B-A3B~--tensor-parallel-size 4 --enable-lora"
+OPEN = FixTruth(FixView(state="not_fixed"))
+FIXED = FixTruth(
+    FixView(state="fixed", pr="#9", released_in="0.21.0"),
+    Held(full=(Version("0.21.0"),), released=tuple(map(Version, ("0.20.0", "0.21.0", "0.22.0")))),
+)
+
+
+def case(title: str = "It fails", version: str | None = "0.21.0", **fields: Any) -> Case:
+    facts = Facts(
+        number=1,
+        is_failure=True,
+        versions={"vllm": version} if version else {},
+        gpus=fields.pop("gpus", ()),
+        models=fields.pop("models", ()),
+        regression=fields.pop("span", None),
+    )
+    given: dict[str, Any] = {"facts": facts, "truth": OPEN, "state": "open", "title": title, **fields}
+    return Case(**given)
+
+
+def mine(text: str = MINE) -> Stack:
+    stack = parse_stack(text)
+    assert stack is not None
+    return stack
+
+
+SPAN = Regression(last_working="0.20.0", first_failing="0.21.0")
+
+
+@pytest.mark.parametrize(
+    ("version", "given", "answer"),
+    [
+        ("0.21.0", case(), "yes"),
+        ("0.22.0", case(), "yes"),
+        ("0.30.0", case(), "unknown"),
+        ("0.20.0", case(), "unknown"),
+        ("0.21.0", case(state="closed"), "unknown"),
+        ("0.20.0", case(version="0.20.0", truth=FIXED, state="closed"), "yes"),
+        ("0.21.0", case(version="0.20.0", truth=FIXED, state="closed"), "no"),
+        ("0.20.0", case(span=SPAN), "no"),
+        ("0.19.0", case(span=SPAN), "no"),
+        ("0.21.0", case(version=None, span=SPAN), "yes"),
+        ("0.22.0", case(span=Regression(first_failing="0.21.0", fixed_in="0.22.0")), "no"),
+        ("main", case(), "unknown"),
+        (None, case(), "unknown"),
+    ],
+)
+def test_the_version_is_asked_of_fix_range_and_report(version: str | None, given: Case, answer: str) -> None:
+    found = standing(version, given)
+    assert found.answer == answer
+    assert found.reason
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        (case(), "unknown"),
+        (case("LoRA fails", labels=()), "yes"),
+        (case("Eagle3 speculative decoding fails"), "no"),
+        (case("xgrammar gives broken JSON"), "unknown"),
+        (case("ROCm: x"), "no"),
+        (case("x", labels=("rocm",)), "no"),
+        (case("x", gpus=("MI300X",)), "no"),
+        (case("Qwen3-30B-A3B fails", titled_models=("Qwen3-30B-A3B",)), "yes"),
+        (case("Qwen3-VL-8B fails", titled_models=("Qwen3-VL-8B",)), "no"),
+        (case("Qwen2.5 fails", titled_models=("Qwen2.5-7B",)), "no"),
+        (case("Llama fails", titled_models=("Llama-3.1-8B",)), "no"),
+        (case("fails on B200", titled_gpus=("B200",)), "no"),
+        (case("fails on H200", titled_gpus=("H200",)), "yes"),
+        (case(models=("Qwen/Qwen3-30B-A3B-Instruct",), gpus=("H100",)), "yes"),
+        (case(models=("Qwen/Qwen3-30B-A3B-Instruct",)), "unknown"),
+        (case(models=("meta-llama/Llama-3.1-8B",), gpus=("H100",)), "unknown"),
+        (case("[CI Failure]: test_x.py"), "no"),
+    ],
+)
+def test_a_failure_is_of_a_stack_if_it_says_so(given: Case, answer: str) -> None:
+    found = fit(mine(), given)
+    assert found.answer == answer, found
+    assert found.reason
+
+
+def test_both_questions_make_the_answer() -> None:
+    named = case("LoRA fails")
+    assert affects(mine(), named).state == "affects"
+    assert affects(mine(MINE.replace("0.21.0", "0.20.0")), named).state == "unknown"
+    assert affects(mine(MINE.replace(" --enable-lora", "")), named).state == "not"
+    assert affects(mine("0.21.0~H100"), named).state == "unknown"
+    assert affects(mine(), case("LoRA fails", version="0.20.0", truth=FIXED)).state == "not"
+
+
+def test_torch_compile_needs_a_stack_that_compiles() -> None:
+    given = case("torch.compile fails with Qwen3-30B-A3B", titled_models=("Qwen3-30B-A3B",))
+    assert fit(mine(), given).answer == "yes"
+    assert fit(mine(f"{MINE} --enforce-eager"), given).answer == "no"
+
+
+def test_vendors_are_told_by_name() -> None:
+    assert [vendor_of(name) for name in ("H100", "RTX 4090", "MI300X", "CPU", "Gaudi 2", "TPU v5e")] == [
+        "NVIDIA",
+        "NVIDIA",
+        "AMD",
+        "CPU",
+        "Intel",
+        "TPU",
+    ]

@@ -1,0 +1,161 @@
+"""What an upgrade fixes, breaks and leaves open: against the facts as SQL counts them, and for a stack."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy.orm import Session
+
+from app.errors import InputError
+from app.extract.facts import Evidence, Facts, Regression
+from app.extract.versions import is_before, ordered
+from app.knowledge.stack.stack import parse_stack
+from app.knowledge.stack.upgrade import (
+    affecting,
+    compare_versions,
+    severity,
+    upgrade_markdown,
+    upgrade_text,
+)
+from app.store.derived.readings import Reading, save_readings
+from app.store.engine.connect import sql_rows
+from app.store.github.issues import add_repository, find_repository, save_issues
+from app.store.github.releases import save_releases
+from app.store.session import Store
+from tests.samples import REPO, a_release, an_issue
+
+ROWS = {
+    1: ("LoRA breaks", "crash", "0.20.0", None),
+    2: ("LoRA breaks anew", "exception", "0.21.0", Regression(last_working="0.20.0", first_failing="0.21.0")),
+    3: ("LoRA is slow", "slowdown", "0.20.0", Regression(first_failing="0.19.0", fixed_in="0.21.0")),
+    4: ("LoRA hangs", "hang", "0.21.0", None),
+    5: ("Eagle3 breaks", "crash", "0.21.0", Regression(first_failing="0.21.0")),
+    6: ("It breaks on main", "crash", "main", None),
+    7: ("LoRA loses words", "wrong_output", "0.22.0", None),
+}
+
+
+@pytest.fixture
+def stored(store: Store) -> Store:
+    with store.unit_of_work() as session:
+        repo_id = add_repository(session, REPO)
+        issues, readings = [], []
+        for number, (title, kind, version, span) in ROWS.items():
+            body = f"{title} {version} {span.model_dump_json() if span else ''}"
+            values = [("versions.vllm", version)]
+            values += [(f"regression.{n}", v) for n, v in (span.model_dump() if span else {}).items() if v]
+            evidence = tuple(
+                Evidence(
+                    field=f,
+                    value=v,
+                    quote=body,
+                    source="body",
+                    start=0,
+                    end=len(body),
+                    rule="t",
+                    confidence=1,
+                )
+                for f, v in values
+            )
+            facts = Facts.model_validate(
+                {
+                    "number": number,
+                    "is_failure": True,
+                    "failure_kind": kind,
+                    "versions": {"vllm": version},
+                    "regression": span,
+                    "evidence": evidence,
+                }
+            )
+            issues.append(an_issue(number, title=title, body=body))
+            readings.append(Reading(number, facts))
+        save_issues(session, repo_id, issues)
+        save_readings(session, repo_id, readings, rules_version="t")
+        save_releases(
+            session,
+            repo_id,
+            [
+                a_release(f"v0.{minor}.0", published_at=datetime(2026, minor - 17, 1, tzinfo=UTC))
+                for minor in (19, 20, 21, 22)
+            ],
+        )
+    return store
+
+
+def _first_failing_after(session: Session, version: str) -> set[int]:
+    rows = sql_rows(
+        session,
+        "SELECT number, value FROM fact WHERE repo_id = :repo_id AND field = 'regression.first_failing'",
+        repo_id=find_repository(session, REPO),
+    )
+    return {number for number, value in rows if is_before(version, value)}
+
+
+def _reported(session: Session) -> dict[int, str]:
+    query = "SELECT number, value FROM fact WHERE repo_id = :repo_id AND field = 'versions.vllm'"
+    return dict(sql_rows(session, query, repo_id=find_repository(session, REPO)))
+
+
+def test_without_a_stack_the_lists_are_what_the_facts_say(stored: Store) -> None:
+    found = compare_versions(stored, REPO, "0.20.0", "0.21.0")
+    with stored.reading() as session:
+        reported, began = _reported(session), _first_failing_after(session, "0.20.0")
+    ordered_reports = {number: version for number, version in reported.items() if ordered(version)}
+    new = {
+        number
+        for number, version in ordered_reports.items()
+        if not is_before("0.21.0", version) and (number in began or is_before("0.20.0", version))
+    }
+    assert {line.number for line in found.breaks} == new == {2, 4, 5}
+    assert {line.number for line in found.fixed} == {3}
+    assert {line.number for line in found.still_open} == {1}
+    assert found.totals == {"fixed": 1, "breaks": 3, "still_open": 1}
+    assert found.verdict is None
+    assert [line.number for line in found.breaks] == [
+        line.number for line in sorted(found.breaks, key=severity)
+    ]
+    assert found.breaks[-1].failure_kind == "exception"
+
+
+def test_with_a_stack_only_what_is_of_it_counts(stored: Store) -> None:
+    stack = parse_stack("0.20.0~H100~--enable-lora")
+    found = compare_versions(stored, REPO, "0.20.0", "0.21.0", stack)
+    assert {line.number for line in found.breaks} == {2, 4}
+    assert found.verdict == "wait"
+    assert any("began after 0.20.0, without a known remedy" in reason for reason in found.reasons)
+    assert found.newest_clean is None
+    assert "names H100" in found.unreported[0]
+    none = compare_versions(stored, REPO, "0.20.0", "0.21.0", parse_stack("0.20.0~--enforce-eager"))
+    assert none.verdict == "nothing_known"
+    assert none.totals == {"fixed": 0, "breaks": 0, "still_open": 0}
+    assert none.newest_clean == "0.22.0"
+
+
+def test_a_version_that_nobody_ran_is_never_the_best(stored: Store) -> None:
+    with stored.unit_of_work() as session:
+        repo_id = find_repository(session, REPO)
+        assert repo_id is not None
+        save_releases(session, repo_id, [a_release("v0.23.0", published_at=datetime(2026, 6, 1, tzinfo=UTC))])
+    found = compare_versions(stored, REPO, "0.20.0", "0.23.0", parse_stack("0.20.0~--enforce-eager"))
+    assert found.newest_clean == "0.22.0"
+    assert "No stored report is of 0.23" in found.unreported[0]
+
+
+def test_what_affects_a_stack_now(stored: Store) -> None:
+    lines = affecting(stored, REPO, parse_stack("0.21.0~--enable-lora") or pytest.fail("no stack"))
+    assert [line.number for line in lines] == [4, 1, 2]
+
+
+@pytest.mark.parametrize(("start", "goal"), [("0.21.0", "0.20.0"), ("main", "0.21.0"), ("0.20.0", "next")])
+def test_versions_that_are_in_no_order_are_refused(stored: Store, start: str, goal: str) -> None:
+    with pytest.raises(InputError, match=r"from:|to:"):
+        compare_versions(stored, REPO, start, goal)
+
+
+def test_the_answer_reads_as_text_and_as_markdown(stored: Store) -> None:
+    found = compare_versions(stored, REPO, "0.20.0", "0.21.0", parse_stack("0.20.0~--enable-lora"))
+    assert upgrade_text(found).startswith("vLLM 0.20.0 to 0.21.0: WAIT")
+    markdown = upgrade_markdown(found)
+    assert "## Known to break for you (2)" in markdown
+    assert "#2" in markdown
