@@ -25,6 +25,7 @@ from app.knowledge.digest.digest import Digest, digest_markdown
 from app.knowledge.issue.markdown import issue_markdown, report_markdown
 from app.knowledge.issue.report import Report
 from app.knowledge.issue.view import IssueAnswer
+from app.knowledge.stack.upgrade import Upgrade, upgrade_markdown
 from app.terminal.diagnosis import short_text
 from app.web.answers.budget import ORDERS, fit
 from app.web.answers.parameters import check_query
@@ -171,6 +172,8 @@ def markdown_example(schema: str) -> str:
         return digest_markdown(Digest.model_validate(example))
     if schema == "Report":
         return report_markdown(Report.model_validate(example))
+    if schema == "Upgrade":
+        return upgrade_markdown(Upgrade.model_validate(example))
     facts = {name: example[name] for name in Facts.model_fields} | {"fix": None}
     issue = {name: example[name] for name in IssueAnswer.model_fields if name in example}
     return issue_markdown(IssueAnswer.model_validate({**issue, "facts": facts}))

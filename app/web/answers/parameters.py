@@ -148,7 +148,6 @@ StackText = Annotated[
         max_length=MAX_CHARS,
         description="what you run: version, GPU, model and arguments, parted by `~`; each item then says "
         "whether it affects you",
-        examples=["0.21.0~H100~Qwen/Qwen3-8B~--tensor-parallel-size 2"],
     ),
 ]
 

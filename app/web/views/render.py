@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote_plus, urlencode
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
@@ -142,4 +142,6 @@ def with_repo(path: str, repo: str, default_repo: str, /, **query: str | None) -
     carried = {name: value for name, value in query.items() if value}
     if repo != default_repo:
         carried["repo"] = repo
-    return f"{path}?{urlencode(carried, safe='/~:')}" if carried else path
+    mine = f"stack={quote_plus(carried.pop('stack'), safe='/~:')}" if "stack" in carried else ""
+    parts = "&".join(filter(None, (mine, urlencode(carried))))
+    return f"{path}?{parts}" if parts else path
