@@ -19,7 +19,7 @@ from pydantic import Field
 from app.extract.facts import Facts, Frozen
 from app.extract.fields.gpu_names import architecture_of
 from app.extract.rules.patterns import pattern
-from app.extract.versions import Version, is_before, is_same, last_failing, ordered
+from app.extract.versions import is_before, is_same, last_failing, ordered
 from app.knowledge.fix.decide import seen_from
 from app.knowledge.fix.shapes import FixTruth
 from app.knowledge.stack.stack import Stack
@@ -66,7 +66,7 @@ class Affects(Frozen):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class FailureCase:
     """What is known of one failure. `titled`: the GPUs and models that its title names."""
 
     facts: Facts
@@ -91,7 +91,7 @@ class Fit:
     weight: int = STRONG
 
 
-def affects(stack: Stack, case: Case) -> Affects:
+def affects(stack: Stack, case: FailureCase) -> Affects:
     """Whether a failure affects a stack."""
     return judged(standing(stack.vllm, case), fit(stack, case))
 
@@ -110,7 +110,7 @@ def judged(version: Fit, of_the_stack: Fit) -> Affects:
 # ---- the version
 
 
-def standing(version: str | None, case: Case) -> Fit:
+def standing(version: str | None, case: FailureCase) -> Fit:
     """Whether a version has the failure."""
     if version is None:
         return Fit("unknown", "your version is not known")
@@ -123,7 +123,7 @@ def standing(version: str | None, case: Case) -> Fit:
     return _by_range(version, case) or _by_reports(version, case, fix.for_you == "upgrade", fix.released_in)
 
 
-def _by_range(version: str, case: Case) -> Fit | None:
+def _by_range(version: str, case: FailureCase) -> Fit | None:
     """What the stated range says of a version; None where it says nothing."""
     span = case.facts.regression
     if span is None:
@@ -149,7 +149,7 @@ def _by_range(version: str, case: Case) -> Fit | None:
     return next((Fit(answer, reason) for holds, answer, reason in rules if holds), None)
 
 
-def _by_reports(version: str, case: Case, is_fixed_later: bool, release: str | None) -> Fit:
+def _by_reports(version: str, case: FailureCase, is_fixed_later: bool, release: str | None) -> Fit:
     """What the version that was reported says of this one."""
     stated = case.facts.versions.get("vllm")
     reported, is_merged = str(ordered(stated)), case.truth.view.state == "merged_unreleased"
@@ -170,22 +170,18 @@ def _by_reports(version: str, case: Case, is_fixed_later: bool, release: str | N
     return next(Fit(answer, reason) for holds, answer, reason in rules if holds)
 
 
-def _is_since(case: Case, start: str | None, version: str) -> bool:
+def _is_since(case: FailureCase, start: str | None, version: str) -> bool:
     """Whether an open failure of an earlier version may be taken to be in this one."""
     one, other = ordered(start), ordered(version)
     if case.state != "open" or one is None or other is None:
         return False
-    return one.release[:1] == other.release[:1] and _minor(other) - _minor(one) <= NEAR_MINORS
-
-
-def _minor(version: Version) -> int:
-    return version.release[1] if len(version.release) > 1 else 0
+    return one.major == other.major and other.minor - one.minor <= NEAR_MINORS
 
 
 # ---- GPU, model, arguments
 
 
-def fit(stack: Stack, case: Case) -> Fit:
+def fit(stack: Stack, case: FailureCase) -> Fit:
     """Whether a failure is of a stack's GPU, model and arguments."""
     signs: list[Fit] = [
         found
@@ -203,7 +199,7 @@ def fit(stack: Stack, case: Case) -> Fit:
     return Fit("unknown", "nothing in it names your GPU, model or arguments")
 
 
-def _platform(stack: Stack, case: Case) -> Fit | None:
+def _platform(stack: Stack, case: FailureCase) -> Fit | None:
     """A failure of another vendor's hardware; agreement alone is no sign that it affects."""
     mine = vendor_of(stack.gpu) if stack.gpu else None
     if mine is None:
@@ -245,7 +241,7 @@ def features_of(title: str, labels: tuple[str, ...]) -> tuple[dict[str, Any], ..
     )
 
 
-def _features(stack: Stack, case: Case) -> list[Fit]:
+def _features(stack: Stack, case: FailureCase) -> list[Fit]:
     found = []
     for row in features_of(case.title, case.labels):
         is_on, name = has_feature(stack, row), row["name"]
@@ -281,7 +277,7 @@ def _is_set(options: dict[str, str], wanted: str) -> bool:
     return name in options and (not sign or options[name] == value)
 
 
-def _model(stack: Stack, case: Case) -> Fit | None:
+def _model(stack: Stack, case: FailureCase) -> Fit | None:
     """The model that the title names, or that was run, against the stack's."""
     titled, names = case.titled_models, case.titled_models or case.facts.models
     if not names:
@@ -313,7 +309,7 @@ def _variants(name: str) -> frozenset[str]:
     return frozenset(str(match[1] or match[2]).lower() for match in _VARIANT.finditer(plain))
 
 
-def _gpu(stack: Stack, case: Case) -> Fit | None:
+def _gpu(stack: Stack, case: FailureCase) -> Fit | None:
     """The GPU that the title names, or that it was seen on, against the stack's."""
     titled, names = case.titled_gpus, case.titled_gpus or case.facts.gpus
     if not names:

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.extract.redaction.redact import mask_secrets
 from app.knowledge.fix.state import fix_truths, is_vllm
-from app.knowledge.stack.affects import Affects, Case, affects
+from app.knowledge.stack.affects import Affects, FailureCase, affects
 from app.knowledge.stack.stack import Stack
 from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.facts import values_in_titles
@@ -31,7 +31,7 @@ class StoredCase:
     """A case with its issue."""
 
     issue: IssueRecord
-    case: Case
+    case: FailureCase
 
 
 def load_cases(session: Session, repo_id: int, repo: str, numbers: Collection[int]) -> dict[int, StoredCase]:
@@ -49,7 +49,7 @@ def load_cases(session: Session, repo_id: int, repo: str, numbers: Collection[in
     return {
         head.number: StoredCase(
             head,
-            Case(
+            FailureCase(
                 facts=facts[head.number],
                 truth=truths[head.number],
                 state=head.state,

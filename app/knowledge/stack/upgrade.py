@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from app.errors import InputError
 from app.extract.facts import FailureKind, Frozen
 from app.extract.redaction.redact import mask_secrets
-from app.extract.versions import Version, is_before, ordered, plain_version
+from app.extract.versions import is_before, ordered, plain_version
 from app.knowledge.fix.decide import seen_from
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import is_vllm
@@ -198,7 +198,7 @@ def _load(
 ) -> tuple[list[_Known], list[str]]:
     """The failures that may touch the upgrade, and the full releases after `start`, ascending."""
     floor = _floor(start)
-    values = [value for value in known_values(session, REPORTED) if (v := ordered(value)) and v >= floor]
+    values = [value for value in known_values(session, REPORTED) if _is_from(value, floor)]
     numbers = {*numbers_with(session, repo_id, REPORTED, values), *stated_regressions(session, repo_id)}
     cases = load_cases(session, repo_id, repo, numbers)
     groups, sizes = cluster_of(session, repo_id, cases), cluster_sizes(session, repo_id, list(cases))
@@ -212,17 +212,25 @@ def _load(
         for number, stored in cases.items()
     ]
     tags = (ordered(item.tag) for item in release_dates(session, repo_id, full=True))
-    after = sorted(
-        v for v in tags if v is not None and not v.is_prerelease and v > Version(plain_version(start))
-    )
+    after = sorted(v for v in tags if v is not None and not v.is_prerelease and is_before(start, str(v)))
     return known, [str(version) for version in after]
 
 
-def _floor(start: str) -> Version:
-    """The oldest version of which a report may speak for `start`."""
-    version = Version(plain_version(start))
-    minor = (version.release[1] if len(version.release) > 1 else 0) - NEAR_MINORS
-    return Version(f"{version.release[0]}.{max(0, minor)}.0.dev0")
+def _minor_line(version: str | None) -> tuple[int, int] | None:
+    """The first two parts of a version; None where it has no place in the order."""
+    found = ordered(version)
+    return (found.major, found.minor) if found is not None else None
+
+
+def _floor(start: str) -> tuple[int, int]:
+    """The oldest minor line of which a report may speak for `start`."""
+    major, minor = _minor_line(start) or (0, 0)
+    return major, max(0, minor - NEAR_MINORS)
+
+
+def _is_from(version: str, floor: tuple[int, int]) -> bool:
+    line = _minor_line(version)
+    return line is not None and line >= floor
 
 
 def _compared(known: Iterable[_Known], one: str, other: str) -> dict[str, list[tuple[_Known, str]]]:
@@ -300,19 +308,18 @@ def _newest_clean(known: Sequence[_Known], start: str, releases: Sequence[str]) 
 
 def _is_reported(known: Iterable[_Known], version: str) -> bool:
     """Whether anybody reported anything of a version: of one nobody ran nothing can be known."""
-    wanted = Version(version).release[:2]
-    return any(v.release[:2] == wanted for item in known if (v := _reported(item)) is not None)
+    return any(_reported_line(item) == _minor_line(version) for item in known)
 
 
-def _reported(item: _Known) -> Version | None:
-    return ordered(item.stored.case.facts.versions.get("vllm"))
+def _reported_line(item: _Known) -> tuple[int, int] | None:
+    return _minor_line(item.stored.case.facts.versions.get("vllm"))
 
 
 def _unreported(known: Sequence[_Known], version: str, stack: Stack) -> tuple[str, ...]:
     """What of the stack no report on the version's minor line names."""
-    wanted = Version(version).release[:2]
+    wanted = _minor_line(version) or (0, 0)
     line = ".".join(map(str, wanted))
-    facts = [i.stored.case.facts for i in known if (v := _reported(i)) and v.release[:2] == wanted]
+    facts = [item.stored.case.facts for item in known if _reported_line(item) == wanted]
     if not facts:
         return (f"No stored report is of {line}: that nothing is known of it is no good news.",)
     mine = generation_of(stack.gpu) if stack.gpu else None

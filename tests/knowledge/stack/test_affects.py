@@ -9,7 +9,7 @@ import pytest
 from app.extract.facts import Facts, Regression
 from app.extract.versions import Version
 from app.knowledge.fix.shapes import FixTruth, FixView, Held
-from app.knowledge.stack.affects import Case, affects, fit, standing, vendor_of
+from app.knowledge.stack.affects import FailureCase, affects, fit, standing, vendor_of
 from app.knowledge.stack.stack import Stack, parse_stack
 
 MINE = "0.21.0~H100~Qwen/Qwen3-30B-A3B~--tensor-parallel-size 4 --enable-lora"
@@ -20,7 +20,7 @@ FIXED = FixTruth(
 )
 
 
-def case(title: str = "It fails", version: str | None = "0.21.0", **fields: Any) -> Case:
+def case(title: str = "It fails", version: str | None = "0.21.0", **fields: Any) -> FailureCase:
     facts = Facts(
         number=1,
         is_failure=True,
@@ -30,7 +30,7 @@ def case(title: str = "It fails", version: str | None = "0.21.0", **fields: Any)
         regression=fields.pop("span", None),
     )
     given: dict[str, Any] = {"facts": facts, "truth": OPEN, "state": "open", "title": title, **fields}
-    return Case(**given)
+    return FailureCase(**given)
 
 
 def mine(text: str = MINE) -> Stack:
@@ -60,7 +60,9 @@ SPAN = Regression(last_working="0.20.0", first_failing="0.21.0")
         (None, case(), "unknown"),
     ],
 )
-def test_the_version_is_asked_of_fix_range_and_report(version: str | None, given: Case, answer: str) -> None:
+def test_the_version_is_asked_of_fix_range_and_report(
+    version: str | None, given: FailureCase, answer: str
+) -> None:
     found = standing(version, given)
     assert found.answer == answer
     assert found.reason
@@ -88,7 +90,7 @@ def test_the_version_is_asked_of_fix_range_and_report(version: str | None, given
         (case("[CI Failure]: test_x.py"), "no"),
     ],
 )
-def test_a_failure_is_of_a_stack_if_it_says_so(given: Case, answer: str) -> None:
+def test_a_failure_is_of_a_stack_if_it_says_so(given: FailureCase, answer: str) -> None:
     found = fit(mine(), given)
     assert found.answer == answer, found
     assert found.reason
