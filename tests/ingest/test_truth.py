@@ -67,13 +67,13 @@ def asked(simulator: Any) -> int:
     "faults",
     [
         "502:first=1",
-        "truncate:every=4",
+        pytest.param("truncate:every=4", marks=pytest.mark.long),
         "cutjson:every=3",
-        "reset:every=4",
+        pytest.param("reset:every=4", marks=pytest.mark.long),
         "resetmid:every=5",
-        "stall:every=4,delay=0.2,fraction=0.5",
+        pytest.param("stall:every=4,delay=0.2,fraction=0.5", marks=pytest.mark.long),
         "secondary:at=3,retry_after=1",
-        "primary:at=4",
+        pytest.param("primary:at=4", marks=pytest.mark.long),
         "touch:every=2;create:every=3",
     ],
 )

@@ -184,6 +184,7 @@ def hostile_folder(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_the_sync_runs_nothing_of_the_working_folder(
     hostile_folder: Path,
     tmp_path: Path,

@@ -27,6 +27,7 @@ def ask_at_once(port: int) -> list[httpx.Response]:
         return [answer for answers in clients.map(ask_on, range(CLIENTS)) for answer in answers]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("workers", "spreads"), [(1, False), (2, True)])
 def test_only_one_of_several_workers_sends_clients_to_its_siblings_and_each_is_answered(
     tmp_path: Path, workers: int, spreads: bool

@@ -121,7 +121,7 @@ def asked_slowly(served: Served) -> tuple[threading.Thread, list[str]]:
     return thread, answers
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])
 def test_a_signal_to_all_ends_all_and_cuts_nobody_off(start: Start, number: int) -> None:
     served = start()
     thread, answers = asked_slowly(served)
@@ -133,6 +133,7 @@ def test_a_signal_to_all_ends_all_and_cuts_nobody_off(start: Start, number: int)
     wait_until(served.is_gone, "a worker stays")
 
 
+@pytest.mark.long
 def test_a_signal_to_all_ends_all_that_have_died_of_it_before(start: Start) -> None:
     served = start()
     served.signal_all(signal.SIGQUIT)
@@ -141,6 +142,7 @@ def test_a_signal_to_all_ends_all_that_have_died_of_it_before(start: Start) -> N
     wait_until(served.is_gone, "a worker stays")
 
 
+@pytest.mark.long
 def test_workers_end_with_a_parent_that_was_killed_and_cut_nobody_off(start: Start) -> None:
     served = start()
     thread, answers = asked_slowly(served)
@@ -152,6 +154,7 @@ def test_workers_end_with_a_parent_that_was_killed_and_cut_nobody_off(start: Sta
     wait_until(served.is_gone, "a worker stays")
 
 
+@pytest.mark.long
 def test_a_hangup_of_the_terminal_ends_all_and_cuts_nobody_off(start: Start, terminal: int) -> None:
     served = start("terminal", stdin=terminal)
     thread, answers = asked_slowly(served)
@@ -163,6 +166,7 @@ def test_a_hangup_of_the_terminal_ends_all_and_cuts_nobody_off(start: Start, ter
     wait_until(served.is_gone, "a worker stays")
 
 
+@pytest.mark.long
 def test_a_hangup_that_is_ignored_changes_nothing(start: Start, terminal: int) -> None:
     served = start("terminal", "ignoring", stdin=terminal)
     served.signal_all(signal.SIGHUP)
@@ -217,6 +221,7 @@ def test_a_signal_to_all_at_any_moment_of_the_start_leaves_nothing(start: Start,
         wait_until(served.is_gone, f"a worker stays after {0.15 * at:.2f} s")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", [None, signal.SIGHUP])
 def test_a_frozen_worker_holds_up_no_end(start: Start, first: int | None) -> None:
     served = start("hasty")

@@ -87,6 +87,7 @@ def test_a_card_s_log_from_another_machine_finds_it_first(base: Store, card: Car
     assert first(base, on_another_machine(card.log)) == card.number
 
 
+@pytest.mark.long
 @every_card
 @over_rows("seed", SEEDS)
 def test_a_card_s_log_as_the_evaluation_rewrites_it_finds_it_first(

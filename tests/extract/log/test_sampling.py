@@ -58,7 +58,7 @@ def test_a_log_of_nothing_but_errors_is_read_in_part() -> None:
     assert len(list(telling_lines(log))) < 10_000
 
 
-@settings(max_examples=4)
+@settings(max_examples=settings.default.max_examples // 6)
 @given(
     st.lists(
         st.sampled_from(["", "x", "ERROR a", "Traceback (most recent call last):", "é\r"]),

@@ -92,7 +92,7 @@ def kept_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 @given(steps=STEPS)
-@hypothesis_settings(max_examples=20)
+@hypothesis_settings(max_examples=hypothesis_settings.default.max_examples // 5)
 def test_no_rebuild_breaks_a_judgement(kept_store: Store, steps: list[tuple[str, object, object]]) -> None:
     repo = f"judged/rebuilt-{next(_names)}"
     with kept_store.unit_of_work() as session:

@@ -366,7 +366,7 @@ def test_reading_everything_again_under_the_same_rules_changes_no_link(store: St
     st.lists(st.tuples(st.sampled_from(TITLES), st.sampled_from([CRASH, OTHER, ""])), min_size=2, max_size=6),
     st.permutations(range(6)),
 )
-@settings(max_examples=4)
+@settings(max_examples=settings.default.max_examples // 6)
 def test_links_are_symmetric_and_stay_in_whatever_order_issues_come(
     tmp_path_factory: pytest.TempPathFactory, texts: list[tuple[str, str]], order: list[int]
 ) -> None:
