@@ -36,7 +36,7 @@ from app.extract.log.root_cause import (
     title_first,
 )
 from app.extract.log.signature import make_signature
-from app.extract.log.tracebacks import find_errors, may_tell_errors, title_error
+from app.extract.log.tracebacks import find_errors, may_hold_errors, title_error
 from app.extract.prose.mentions import find_related
 from app.extract.prose.regression import find_regression
 from app.extract.prose.stated_causes import find_causes, find_reproductions
@@ -255,7 +255,7 @@ def _placed(document: Document, logged: CauseChain, cause: ErrorRecord) -> Error
 
 def _logged(document: Document, source: str) -> CauseChain:
     """The errors that a source's lines print."""
-    if not may_tell_errors(document.sources[source][:MAX_ISSUE_CHARS]):
+    if not may_hold_errors(document.sources[source][:MAX_ISSUE_CHARS]):
         return CauseChain(None)
     lines = list(read_lines(_lines_of(document, source)))
     found = find_cause(find_errors(lines), lines)

@@ -246,8 +246,8 @@ def _values(card: Card) -> Iterable[tuple[str, str]]:
     yield from (("workarounds", item.action) for item in card.workarounds)
     yield from (("related", str(number)) for number in card.related)
     if card.regression:
-        told = card.regression.model_dump(exclude_none=True)
-        for key, value in told.items():
+        stated = card.regression.model_dump(exclude_none=True)
+        for key, value in stated.items():
             for one in value if isinstance(value, tuple | list) else (value,):
                 yield f"regression.{key}", one
     if card.fix and card.fix.pr:

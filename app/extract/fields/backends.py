@@ -30,7 +30,7 @@ from app.extract.text.document import Document, Span
 from app.extract.text.working_claims import claimed_to_work
 
 MAX_VALUES = 4
-MAX_SPOKEN_OF = 2
+MAX_MENTIONED = 2
 """Somebody who names more of one key lists them, and runs none."""
 
 _RUNS = frozenset(["path", "text", "prose"])
@@ -105,13 +105,13 @@ def _choose(
     key: str, found: Mapping[str, list[FoundValue]], *, is_wish: bool
 ) -> list[tuple[str, FoundValue]]:
     """The values of one key with their place: of the most trusted place, narrowed by the title."""
-    spoken_of = _RUNS if key in _TAGGED else _RUNS | {"title"}
-    places = [place for place in ORDER[key] if not (is_wish and place in spoken_of)]
+    only_mentioned = _RUNS if key in _TAGGED else _RUNS | {"title"}
+    places = [place for place in ORDER[key] if not (is_wish and place in only_mentioned)]
     where = next((place for place in places if found.get(place)), None)
     if where is None:
         return []
     first, titled = _by_name(found, where), _by_name(found, "title")
-    if where == "prose" and len(first) > MAX_SPOKEN_OF:
+    if where == "prose" and len(first) > MAX_MENTIONED:
         return []
     if key == "engine" and len(first) > 1:
         return [first["v1"]]

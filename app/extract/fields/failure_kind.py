@@ -92,7 +92,7 @@ def _of_step(
             continue
         if rule.id.removeprefix("kind.") in _WEAK_IN_TITLES and _is_question(title):
             continue
-        if rule.id == "kind.title_installation" and not error and not _tells_failure(document):
+        if rule.id == "kind.title_installation" and not error and not _states_failure(document):
             continue
         if rule.id == "kind.error_client" and _is_server_s(document, place):
             continue
@@ -102,7 +102,7 @@ def _of_step(
     return None
 
 
-def _tells_failure(document: Document) -> bool:
+def _states_failure(document: Document) -> bool:
     """Whether anything in the author's words, or a build's log, is about failing."""
     if _build_failure(document) is not None:
         return True
@@ -143,8 +143,10 @@ def _shows_failure(document: Document, error_type: str | None, error_message: st
 def _fills_bug_form(document: Document) -> bool:
     """Whether the bug form was taken, and its own section tells that something fails."""
     rules = load_rule_set("kind", "steps", "text")
-    told = (s for s in islice(read_sentences(document), MAX_SENTENCES) if _BUG_SECTION in s.heading.lower())
-    return any(not s.is_heading and rules.meeting(s.text) for s in told)
+    bug_sentences = (
+        s for s in islice(read_sentences(document), MAX_SENTENCES) if _BUG_SECTION in s.heading.lower()
+    )
+    return any(not s.is_heading and rules.meeting(s.text) for s in bug_sentences)
 
 
 def _build_failure(document: Document) -> tuple[Rule, tuple[str, int, int]] | None:

@@ -76,7 +76,7 @@ def count_gpus(
         or _ray_status(document)
         or _visible(settings)
         or _ranks(document, environment, settings)
-        or (None if is_asked else _spoken_parallel(document) or _lone(document, settings))
+        or (None if is_asked else _stated_parallel(document) or _lone(document, settings))
     )
     if found is None or not 0 < found[0] <= MAX_COUNT:
         return None
@@ -205,7 +205,7 @@ def _ranks(document: Document, environment: Environment, settings: Sequence[Sett
     return None
 
 
-def _spoken_parallel(document: Document) -> _Count | None:
+def _stated_parallel(document: Document) -> _Count | None:
     """Sizes such as "at TP 4", "DP 8, TP 1" in the author's words: as many GPUs as the sizes multiply to."""
     for source in ("title", "body"):
         sizes: dict[str, tuple[int, Span]] = {}

@@ -36,8 +36,8 @@ DUMP_LABELS = {
     "driver": "Nvidia driver version",
 }
 _PACKAGES = ("vllm", "torch", "transformers")
-_SPOKEN = frozenset(["said", "plain", "major", "used"])
-_MANY = frozenset(["image", *_SPOKEN])
+_IN_PROSE = frozenset(["said", "plain", "major", "used"])
+_MANY = frozenset(["image", *_IN_PROSE])
 _LIST = load("versions")
 _PRODUCTS = frozenset(_LIST["products"])
 _NOT_INSTALLED: tuple[str, ...] = tuple(_LIST["not_installed"])
@@ -102,7 +102,7 @@ _ALL_MAY_WORK = frozenset(["used", "said", "plain"])
 """Places whose versions may all be reported to work; the next place is asked then."""
 
 _ONLY_TITLED = frozenset(["title"])
-_SPOKEN_OF = frozenset(["title", "used", "said", "plain", "major", "branch"])
+_ONLY_MENTIONED = frozenset(["title", "used", "said", "plain", "major", "branch"])
 """Places whose versions a wish only speaks of."""
 
 _WORKS = pattern(
@@ -159,7 +159,7 @@ def _choose(
 def _places_of_wishes(document: Document) -> frozenset[str]:
     """The places whose versions the author wants, or only speaks of; of the documentation's he has one."""
     if is_wish(document) and not document.issue.title.lower().startswith("[doc"):
-        return _SPOKEN_OF
+        return _ONLY_MENTIONED
     return _ONLY_TITLED if is_titled_wish(document) else frozenset()
 
 
@@ -373,7 +373,7 @@ def _hits(rule: Rule, source: str, offset: int, text: str) -> Iterator[FoundValu
 
 def _is_only_named(rule: Rule, text: str, match: Any, end: int) -> bool:
     """Whether another package's version is asked for, or one end of a range, and not what is installed."""
-    if rule["key"] == "vllm" or rule["where"] not in _SPOKEN:
+    if rule["key"] == "vllm" or rule["where"] not in _IN_PROSE:
         return False
     before = text[max(0, match.start() - 24) : match.start() + 1].lower().rstrip(" `*(")
     return before.endswith(_NOT_INSTALLED) or _RANGE_AFTER.match(text[end : end + 12]) is not None

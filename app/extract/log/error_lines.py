@@ -31,12 +31,12 @@ _INLINE = pattern(
 _IN_TITLE = pattern(
     r"(?:^|[\s'\"(:|`*])((?:[a-z_][\w]*\.)*(?:[A-Z]\w*(?:Error|Exception)|Exception)) ?[:：] ?(\S.{0,300})"
 )
-_CLASS_SHOWN = pattern(r"(<class '(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)'>)[;:,] ?(\S.{3,300})")
+_CLASS_REPR = pattern(r"(<class '(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)'>)[;:,] ?(\S.{3,300})")
 _ASSERTED = pattern(
     r"(?:^|[\s`:])(assert (?:not )?[\w.]+(?:\([^)`]{0,60}\))?(?:\[[^\]]{1,20}\])?"
     r"(?: (?:[<>=!]=?|is not|is|in|not in) [\w.()'\"-]{1,60})?)"
 )
-_SAID_OF_IT = pattern(
+_REMARK = pattern(
     r" (?:is|was|are|were|has been|being|gets) (?:reported|raised|thrown|shown|seen|encountered)\b"
     r"| (?:when|while|during|after) [a-z]"
 )
@@ -80,11 +80,11 @@ def inline(text: str) -> tuple[str, str] | None:
 
 def in_title(title: str) -> tuple[str, str] | None:
     """Class and message that a title names, without what it says of them."""
-    found = _IN_TITLE.search(title) or _CLASS_SHOWN.search(title)
+    found = _IN_TITLE.search(title) or _CLASS_REPR.search(title)
     if found is None:
         return None
     message = own_words(found.group(1), found.group(2), title[: found.start(1)][-1:])
-    cut = _SAID_OF_IT.search(message)
+    cut = _REMARK.search(message)
     if cut is not None and cut.start() > 5:
         message = message[: cut.start()]
     if message[-1:] in {'"', "'", "`"} and message.count(message[-1]) % 2:

@@ -28,7 +28,7 @@ COMPILER_ERRORS = frozenset(
 MIN_SENTENCE_CHARS = 24
 """A shorter first sentence ("CUDA out of memory.") needs its second to be distinctive."""
 MIN_CLAUSE_CHARS = 60
-MAX_TOLD_CHARS = 160
+MAX_MESSAGE_CHARS = 160
 """A longer message is told up to its last clause within this length."""
 MAX_COMMAND_CHARS = 160
 """A failed command is told by its beginning; a build's runs to thousands of letters."""
@@ -84,8 +84,8 @@ def as_cause(record: ErrorRecord) -> ErrorRecord:
         kind, message = inner.group(1), inner.group(2)
     answered = _ANSWERED.search(message) if "Error code: " in message else None
     if answered:
-        told = _VALUE_ERROR.search(message)
-        message = told.group(1) if told else next(group for group in answered.groups() if group)
+        value_error = _VALUE_ERROR.search(message)
+        message = value_error.group(1) if value_error else next(group for group in answered.groups() if group)
     elif found := _STATUS.match(message):
         message = found.group(1)
     if message[:1] == "[" and (enforced := _ENFORCED.match(message)):
@@ -131,8 +131,8 @@ def _without_dump(message: str) -> str:
         if found.start() >= MIN_SENTENCE_CHARS:
             message = message[: found.start()]
             break
-    ends = [found.start() for found in _CLAUSE.finditer(message[: MAX_TOLD_CHARS + 1])]
-    if len(message) > MAX_TOLD_CHARS and ends and ends[-1] >= MIN_CLAUSE_CHARS:
+    ends = [found.start() for found in _CLAUSE.finditer(message[: MAX_MESSAGE_CHARS + 1])]
+    if len(message) > MAX_MESSAGE_CHARS and ends and ends[-1] >= MIN_CLAUSE_CHARS:
         return message[: ends[-1]]
     return message
 
@@ -220,11 +220,11 @@ def wrapper_lines(
             continue
         rule = wrapper_rule(text[:MAX_WRAPPER_CHARS])
         if rule is not None and not rule.extra.get("noise"):
-            found.append((as_told(rule, text), line, rule))
+            found.append((wrapper_message(rule, text), line, rule))
     return found + [(text, line, None) for text, line in _handlers(lines, set(known))]
 
 
-def as_told(rule: Rule, text: str) -> str:
+def wrapper_message(rule: Rule, text: str) -> str:
     """A wrapper's words: only those of its rule if these are a `part` of a line that tells other things."""
     if rule.extra.get("part"):
         hit = rule.pattern.search(text)

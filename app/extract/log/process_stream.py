@@ -27,7 +27,7 @@ _INVALID = pattern(r"\d validation errors? for \S{1,80}$")
 _ANNOUNCING = ("message:", "error:", "errors:", "traceback):", "reason:", "because:")
 """Messages that only announce the next line; any other that ends in a colon is told in full."""
 _ANSWER = pattern(r"^\s*['\"](?:message|detail)['\"]: ?(?:'([^']{6,300})'|\"([^\"]{6,300})\")")
-_TOLD_BELOW = frozenset({"native.cmake", "native.rust"})
+_MESSAGE_BELOW = frozenset({"native.cmake", "native.rust"})
 """The rules of lines whose words stand on the next one."""
 MIN_WORDS = 3
 MAX_BLANK_LINES = 3
@@ -143,7 +143,7 @@ def add(stream: Stream, record: ErrorRecord) -> None:
     stream.records.append(record)
     empty = record.message[-1:] in {"", ":"} or record.message.endswith(" - {")
     empty = empty or _is_invalid(record)
-    empty = empty or record.rule in _TOLD_BELOW
+    empty = empty or record.rule in _MESSAGE_BELOW
     stream.await_message = record if empty else None
     stream.frames, stream.chain, stream.open, stream.cut = [], "", False, None
     stream.below = False
@@ -175,15 +175,15 @@ def complete(stream: Stream, line: LogLine) -> bool:
     if record.message.endswith("{"):
         return _answered(stream, record, line)
     stream.await_message = None
-    if not _is_told_below(record, line):
+    if not _has_message_below(record, line):
         return False
     stream.records[-1] = replace(record, message=line.text.strip()[:MAX_MESSAGE_CHARS], line=line)
     return True
 
 
-def _is_told_below(record: ErrorRecord, line: LogLine) -> bool:
+def _has_message_below(record: ErrorRecord, line: LogLine) -> bool:
     """Whether an error line announces its words, and this line below it may be they."""
-    below = record.rule in _TOLD_BELOW and len(line.text.split()) >= MIN_WORDS
+    below = record.rule in _MESSAGE_BELOW and len(line.text.split()) >= MIN_WORDS
     announces = below or not record.message or record.message.endswith(_ANNOUNCING)
     named = not record.message and "." in (record.type or "")
     apart = MAX_BLANK_LINES if named else 1  # a library's class may begin its words below blank lines

@@ -20,7 +20,6 @@ from app.extract.log.lines import LOUD, LogLine, read_numbered
 from app.extract.log.messages import (
     ONLY_WRAPPER,
     as_cause,
-    as_told,
     behind_nccl,
     called_from,
     first_sentence,
@@ -28,6 +27,7 @@ from app.extract.log.messages import (
     quoted_error,
     with_message,
     wrapper_lines,
+    wrapper_message,
     wrapper_rule,
 )
 from app.extract.log.process_stream import CUT, ErrorRecord
@@ -98,9 +98,9 @@ def find_cause(
     Args:
         course: that of the lines if they are one log; excerpts that somebody put together have none.
     """
-    told = _of_the_failure([record for record in errors if record.rule != CUT])
-    parts = _sort(told, lines, course)
-    ranked = _ranked(told, parts, course)
+    records = _of_the_failure([record for record in errors if record.rule != CUT])
+    parts = _sort(records, lines, course)
+    ranked = _ranked(records, parts, course)
     rank = ranked[0][0] if ranked else MISSING
     causes = in_words(_distinct([cause for _, cause in ranked]))
     causes, repeated = _apart(behind_nccl(with_message(causes)))
@@ -113,14 +113,14 @@ def find_cause(
     if rank == DOUBTFUL and parts.deaths:
         apparent = min(parts.deaths, key=lambda item: (item.weak, item.line.number))
     elif rank == MISSING or (rank > DOUBTFUL and course.ended):
-        apparent = _apparent(parts, told, plain, lines, course)
+        apparent = _apparent(parts, records, plain, lines, course)
     cause = _placed(causes[0], lines) if causes and not apparent else None
     others = causes[1:] if cause else causes
     outcome = OUTCOMES[rank] if cause else "stopped"
     refusal = course.refusal(lines) if outcome == "refused" or not (cause or apparent) else None
     if refusal is not None and (cause is None or refusal.message.endswith(cause.message)):
         cause, apparent, outcome = None, refusal, "refused"
-    chain = _raised_on_top(cause, told) if cause else ()
+    chain = _raised_on_top(cause, records) if cause else ()
     if cause is not None and chain and _leaves_to(chain[0], cause):
         cause, chain = chain[0], (cause, *chain[1:])
     return CauseChain(
@@ -134,10 +134,10 @@ def find_cause(
     )
 
 
-def _sort(told: Sequence[ErrorRecord], lines: Sequence[LogLine], course: Course) -> _Parts:
+def _sort(records: Sequence[ErrorRecord], lines: Sequence[LogLine], course: Course) -> _Parts:
     """Which errors may be the cause, and which ones only report another."""
     parts = _Parts()
-    for position, record in enumerate(told):
+    for position, record in enumerate(records):
         text = record.message or record.line.text.strip()
         rule = wrapper_rule(f"{record.type or ''}: {record.message}")
         if rule is not None and not rule.extra.get("asked"):
@@ -148,13 +148,13 @@ def _sort(told: Sequence[ErrorRecord], lines: Sequence[LogLine], course: Course)
                 parts.outer.append(record)
             if "death" in rule.extra:
                 whole = as_cause(record)
-                death = replace(whole, message=as_told(rule, text)) if "part" in rule.extra else whole
+                death = replace(whole, message=wrapper_message(rule, text)) if "part" in rule.extra else whole
                 parts.deaths.append(replace(death, rule=DEATH, weak=rule["death"]))
-        elif record.chain == "caused_by" and _previous_is_cause(told, position):
+        elif record.chain == "caused_by" and _previous_is_cause(records, position):
             parts.wrappers.append((text, record.line))
         else:
             parts.candidates.append(position)
-    for text, line, rule in wrapper_lines(lines, told):
+    for text, line, rule in wrapper_lines(lines, records):
         parts.wrappers.append((text, line))
         if rule is not None and "death" in rule.extra:
             parts.deaths.append(ErrorRecord(None, text, line, rule=DEATH, weak=rule["death"]))
@@ -162,20 +162,20 @@ def _sort(told: Sequence[ErrorRecord], lines: Sequence[LogLine], course: Course)
     return parts
 
 
-def _ranked(told: Sequence[ErrorRecord], parts: _Parts, course: Course) -> list[tuple[int, ErrorRecord]]:
+def _ranked(records: Sequence[ErrorRecord], parts: _Parts, course: Course) -> list[tuple[int, ErrorRecord]]:
     """The candidates with their ranks, the likeliest cause first."""
     faults = _ending_faults()
     killed = [item.line.number for item in parts.deaths if item.weak <= KILLED]
-    killed += [item.line.number for item in told if item.rule in faults]
+    killed += [item.line.number for item in records if item.rule in faults]
     end = min(killed, default=None)
     keyed = []
     for at in parts.candidates:
-        rank = RANKS[course.fate(told[at])]
-        quiet = told[at].line.level in QUIET or (told[at].type or "").endswith("Warning")
-        if rank == OPEN and (quiet or (end is not None and told[at].line.number > end)):
+        rank = RANKS[course.fate(records[at])]
+        quiet = records[at].line.level in QUIET or (records[at].type or "").endswith("Warning")
+        if rank == OPEN and (quiet or (end is not None and records[at].line.number > end)):
             rank = DOUBTFUL
-        keyed.append(((rank, *_order(told[at], told, at)), at))
-    found = [(key[0], _with_outer_place(as_cause(told[at]), told, at)) for key, at in sorted(keyed)]
+        keyed.append(((rank, *_order(records[at], records, at)), at))
+    found = [(key[0], _with_outer_place(as_cause(records[at]), records, at)) for key, at in sorted(keyed)]
     if found and found[0][0] <= DOUBTFUL:
         return found
     return [*((OPEN, item) for item in parts.inner), *found]
@@ -231,10 +231,10 @@ def read_errors(log: str) -> tuple[tuple[LogLine, ...], CauseChain]:
 
 def title_first(errors: CauseChain, title: str) -> CauseChain:
     """The same errors, that one first which the title tells in its own words."""
-    if errors.cause is None or not errors.other or _told_in(title, errors.cause):
+    if errors.cause is None or not errors.other or _is_named_in(title, errors.cause):
         return errors
     backed = [item for item in errors.other if item.frames or item.native]
-    named = next((item for item in backed if _told_in(title, item)), None)
+    named = next((item for item in backed if _is_named_in(title, item)), None)
     if named is None:
         return errors
     others = (errors.cause, *(item for item in errors.other if item is not named))
@@ -243,15 +243,15 @@ def title_first(errors: CauseChain, title: str) -> CauseChain:
     return replace(errors, cause=named, other=others)
 
 
-def _told_in(title: str, cause: ErrorRecord) -> bool:
+def _is_named_in(title: str, cause: ErrorRecord) -> bool:
     words = {word.lower() for word in _WORD.findall(cause.message)}
-    said = {word.lower() for word in _WORD.findall(title)}
-    return len(words) >= MIN_TITLE_WORDS and len(words & said) >= 0.8 * len(words)
+    title_words = {word.lower() for word in _WORD.findall(title)}
+    return len(words) >= MIN_TITLE_WORDS and len(words & title_words) >= 0.8 * len(words)
 
 
 def _apparent(
     parts: _Parts,
-    told: Sequence[ErrorRecord],
+    records: Sequence[ErrorRecord],
     wrappers: Sequence[tuple[str, LogLine]],
     lines: Sequence[LogLine],
     course: Course,
@@ -261,8 +261,8 @@ def _apparent(
         return min(parts.deaths, key=lambda item: (item.weak, item.line.number))
     outer = [record for record in parts.outer if course.fate(record) == "open"]
     if outer:
-        record = min(outer, key=_shown)
-        cause = _with_outer_place(as_cause(record), told, told.index(record))
+        record = min(outer, key=_display_order)
+        cause = _with_outer_place(as_cause(record), records, records.index(record))
         return replace(cause, rule=ONLY_WRAPPER)
     open_lines = [
         (text, line)
@@ -281,7 +281,7 @@ def _apparent(
     return None
 
 
-def _shown(record: ErrorRecord) -> tuple[int, ...]:
+def _display_order(record: ErrorRecord) -> tuple[int, ...]:
     rule = wrapper_rule(f"{record.type or ''}: {record.message}")
     noise = rule is not None and bool(rule.extra.get("noise"))
     return (not (noise and record.frames), noise, _process_depth(record))

@@ -45,7 +45,7 @@ _KEYWORDS = frozenset(
 )
 _ASSERT = pattern(r"^\s*assert\s+(.{3,200})$")
 _RAISE = pattern(r"^\s*raise\s+(?:\w+\.)*(\w+(?:Error|Exception))\((?:['\"]([^'\"{}]{3,300})['\"]?\)?)?")
-_SHOWN = pattern(r"^([A-Z]\w*(?:Error|Exception))\((?:'([^']{6,300})'|\"([^\"]{6,300})\")\)$")
+_REPR = pattern(r"^([A-Z]\w*(?:Error|Exception))\((?:'([^']{6,300})'|\"([^\"]{6,300})\")\)$")
 _DEF = pattern(r"^\s*(?:async )?def (\w{1,80})\(")
 _FAILED_TEST = pattern(r"(?:^|[\s\]|])E {3,}(assert \S.{0,200})$")
 _TEST = pattern(r"(?:^|[\s/])([\w.-]{1,100}\.py)::(?:[A-Z]\w{0,80}::)*(\w{1,160})")
@@ -56,18 +56,18 @@ CODE = 2
 """How weak an error is that only its code tells."""
 
 
-def may_tell_errors(text: str) -> bool:
+def may_hold_errors(text: str) -> bool:
     """Whether a text is worth taking apart into lines: most that people write hold no error's mark."""
     return any(mark in text for mark in _MARKS) or fault_rules(text) is not None
 
 
 def find_errors(lines: Iterable[LogLine]) -> list[ErrorRecord]:
     """All errors of a log in the order in which they are printed."""
-    told = join_frames([line for line in lines if line.text and not line.text.isspace()])
-    native = fault_rules("\n".join(line.text for line in told))
+    content_lines = join_frames([line for line in lines if line.text and not line.text.isspace()])
+    native = fault_rules("\n".join(line.text for line in content_lines))
     streams: dict[str, Stream] = {}
     count = 0
-    for line in told:
+    for line in content_lines:
         stream = streams.get(line.process)
         if stream is None:
             stream = streams[line.process] = Stream()
@@ -80,7 +80,7 @@ def find_errors(lines: Iterable[LogLine]) -> list[ErrorRecord]:
         end_stack(stream)
         close(stream)
     records = [record for stream in streams.values() for record in stream.records]
-    records += _lone_raises(told)
+    records += _lone_raises(content_lines)
     return sorted(records, key=lambda record: record.line.number)
 
 
@@ -106,7 +106,7 @@ def _read(stream: Stream, line: LogLine, native: FaultRules | None) -> None:
         _read_code(stream, line)
     rules = native if native is not None and is_guarded(text, native) else None
     record = find_fault(line, rules.early) if rules else None
-    record = record or _terminal(stream, line) or _shown_error(line)
+    record = record or _terminal(stream, line) or _repr_error(line)
     record = record or (find_fault(line, rules.late) if rules else None)
     if record:
         add(stream, record)
@@ -177,7 +177,11 @@ def _read_code(stream: Stream, line: LogLine) -> None:
     if "assert " in text:
         if stream.frames and stream.cut is None and _ASSERT.match(text):
             stream.cut = ErrorRecord("AssertionError", "", line, rule="traceback.cut_assert")
-        if "E   " in line.raw and not _is_told(stream, line) and (found := _FAILED_TEST.search(line.raw)):
+        if (
+            "E   " in line.raw
+            and not _is_stated_above(stream, line)
+            and (found := _FAILED_TEST.search(line.raw))
+        ):
             frames = tuple(stream.frames)
             add(stream, ErrorRecord("AssertionError", found.group(1), line, frames, rule="pytest.assert"))
     elif "raise " in text:
@@ -189,19 +193,19 @@ def _read_code(stream: Stream, line: LogLine) -> None:
         stream.defined = found.group(1)
 
 
-def _is_told(stream: Stream, line: LogLine) -> bool:
+def _is_stated_above(stream: Stream, line: LogLine) -> bool:
     """Whether the line above has told the failed assertion in its author's words."""
     return bool(stream.records) and stream.records[-1].line.number == line.number - 1
 
 
-def _lone_raises(told: Sequence[LogLine]) -> list[ErrorRecord]:
+def _lone_raises(lines: Sequence[LogLine]) -> list[ErrorRecord]:
     """`raise X("…")` that somebody quotes alone in a block, as all they keep of a traceback."""
     found = []
-    for at, line in enumerate(told):
+    for at, line in enumerate(lines):
         if not line.text.startswith("raise ") or (hit := _RAISE.match(line.text)) is None or not hit.group(2):
             continue
-        apart = at == 0 or line.start - told[at - 1].end > len("\n```\n")
-        if apart and (at + 1 == len(told) or told[at + 1].start - line.end > len("\n```\n")):
+        apart = at == 0 or line.start - lines[at - 1].end > len("\n```\n")
+        if apart and (at + 1 == len(lines) or lines[at + 1].start - line.end > len("\n```\n")):
             kind, message = spelled(hit.group(1)), hit.group(2)
             found.append(ErrorRecord(kind, message, line, rule="raise.alone", weak=CODE))
         if len(found) >= MAX_ERRORS:
@@ -223,11 +227,15 @@ def _terminal(stream: Stream, line: LogLine) -> ErrorRecord | None:
             return None
         return ErrorRecord(kind, own_words(kind, message or ""), line, tuple(stream.frames), stream.chain)
     if line.level in LOUD or "Error: " in text or "Exception: " in text:
-        told = inline(text)
+        named_error = inline(text)
         frames = tuple(stream.frames) if stream.open else ()
-        if told and (frames or line.level not in QUIET) and not is_mention(text.partition(told[0])[0]):
+        if (
+            named_error
+            and (frames or line.level not in QUIET)
+            and not is_mention(text.partition(named_error[0])[0])
+        ):
             place = _test_place(text)
-            return ErrorRecord(*told, line, frames, stream.chain, frame=place, rule="traceback.inline")
+            return ErrorRecord(*named_error, line, frames, stream.chain, frame=place, rule="traceback.inline")
     return None
 
 
@@ -237,11 +245,11 @@ def _test_place(text: str) -> str | None:
     return f"{found.group(1)}:{found.group(2)}" if found else None
 
 
-def _shown_error(line: LogLine) -> ErrorRecord | None:
+def _repr_error(line: LogLine) -> ErrorRecord | None:
     """An error that a handler logs as Python shows the object: behind any error that is printed itself."""
     if line.level not in LOUD or line.text[-2:-1] not in {"'", '"'}:
         return None
-    found = _SHOWN.match(line.text)
+    found = _REPR.match(line.text)
     if found is None:
         return None
     message = found.group(2) or found.group(3)
@@ -252,8 +260,8 @@ def _read_inline(stream: Stream, line: LogLine, rest: str) -> None:
     """A flattened text prints the frame, its code and the error in one line."""
     if "Error" not in rest and "Exception" not in rest:
         return
-    told = inline(rest)
-    kind, message = told or (bare_end(rest), "")
+    named_error = inline(rest)
+    kind, message = named_error or (bare_end(rest), "")
     if kind is not None:
         frames = tuple(stream.frames)
         add(stream, ErrorRecord(kind, message, line, frames, stream.chain, rule="traceback.flat"))
@@ -262,9 +270,9 @@ def _read_inline(stream: Stream, line: LogLine, rest: str) -> None:
 def title_error(title: str) -> ErrorRecord | None:
     """The error that a title names, as "[Bug]: ValueError: …" does."""
     line = LogLine(1, title, "", "", 0, len(title), title)
-    told = in_title(title)
-    if told is not None:
-        return ErrorRecord(*told, line, rule="title.inline")
+    named_error = in_title(title)
+    if named_error is not None:
+        return ErrorRecord(*named_error, line, rule="title.inline")
     rules = fault_rules(title)
     found = (find_fault(line, rules.early) or find_fault(line, rules.late)) if rules else None
     return None if found is None or found.weak else found

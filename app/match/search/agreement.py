@@ -122,14 +122,14 @@ def _agree(mine: frozenset[str], theirs: frozenset[str]) -> float:
 
 
 def _backends(mine: Facts, facts: Facts) -> float:
-    told = sum(
+    total = sum(
         _agree(
             frozenset(map(value_key, mine.backends.get(key, ()))),
             frozenset(map(value_key, facts.backends.get(key, ()))),
         )
         for key in DISTINCTIVE_BACKENDS
     )
-    return max(-1.0, min(1.0, told))
+    return max(-1.0, min(1.0, total))
 
 
 def _nearness(mine: str | None, theirs: str | None) -> float:

@@ -229,8 +229,8 @@ def heaviest_holders(
     wanted = ~(np.isin(rows[:, 2], numbers) | np.isin(issues, left_out))
     keys, holder = np.unique(issues[wanted], return_inverse=True)
     # Each sum is taken in the order of the terms, so that it is the same to the last bit on both engines.
-    told = gains[np.searchsorted(ids, rows[wanted, 0])]
-    sums = np.bincount(holder, weights=told, minlength=len(keys)).round(6)
+    found_gains = gains[np.searchsorted(ids, rows[wanted, 0])]
+    sums = np.bincount(holder, weights=found_gains, minlength=len(keys)).round(6)
     best = keys[np.lexsort((keys, -sums))[:limit]]
     return [(key >> _NUMBER_BITS, key & _NUMBER_MASK) for key in best.tolist()]
 
