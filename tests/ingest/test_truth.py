@@ -68,9 +68,9 @@ def asked(simulator: Any) -> int:
     [
         "502:first=1",
         pytest.param("truncate:every=4", marks=pytest.mark.long),
-        "cutjson:every=3",
+        pytest.param("cutjson:every=3", marks=pytest.mark.long),
         pytest.param("reset:every=4", marks=pytest.mark.long),
-        "resetmid:every=5",
+        pytest.param("resetmid:every=5", marks=pytest.mark.long),
         pytest.param("stall:every=4,delay=0.2,fraction=0.5", marks=pytest.mark.long),
         "secondary:at=3,retry_after=1",
         pytest.param("primary:at=4", marks=pytest.mark.long),
@@ -117,6 +117,7 @@ def test_deletions_during_a_crawl_are_known_after_one_full_run(
     assert run(base, simulator, derive, full=True).gone == 0
 
 
+@pytest.mark.long
 @MODES
 def test_the_requests_stay_within_their_bounds(
     base: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
@@ -144,6 +145,7 @@ def test_the_requests_stay_within_their_bounds(
     assert copy_of(base) == truth_of(simulator)
 
 
+@pytest.mark.long
 @MODES
 def test_a_burst_with_one_update_time_is_walked_while_rows_move(
     base: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]

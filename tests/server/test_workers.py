@@ -175,6 +175,7 @@ def test_a_hangup_that_is_ignored_changes_nothing(start: Start, terminal: int) -
     assert served.answering() <= served.workers
 
 
+@pytest.mark.long
 def test_a_hangup_without_a_terminal_renews_the_workers_and_cuts_nobody_off(start: Start) -> None:
     served = start()
     thread, answers = asked_slowly(served)

@@ -138,7 +138,9 @@ def test_many_thousand_bodies_break_nothing_and_leave_no_row(desk: Desk, pytestc
     assert desk.answers.total() >= bodies
 
 
-@pytest.mark.parametrize("name", ATTACKS | NESTINGS)
+@pytest.mark.parametrize(
+    "name", [*ATTACKS, *(pytest.param(name, marks=pytest.mark.long) for name in NESTINGS)]
+)
 def test_the_attack_texts_of_the_pages_are_diagnosed_in_time_and_not_kept(desk: Desk, name: str) -> None:
     text = (ATTACKS | NESTINGS)[name]
     content = text.encode("utf-8", "surrogatepass")

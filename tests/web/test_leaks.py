@@ -87,7 +87,9 @@ def test_there_are_more_than_sixty_shapes() -> None:
     assert len({secret for _, secret in MADE.values()}) == len(SHAPES)
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] if at % 4 else []) for at, name in enumerate(SHAPES)]
+)
 def test_a_secret_of_a_log_comes_out_nowhere(name: str, desk: TestClient, folder: Path, said: Said) -> None:
     line, secret = MADE[name]
     log = CRASH.format(line=line)

@@ -226,7 +226,7 @@ def test_confidence_is_the_chance_of_being_right() -> None:
     "said",
     [
         "解决了这个问题。",
-        "Setting VLLM_USE_V1=0 works around it. ",
+        pytest.param("Setting VLLM_USE_V1=0 works around it. ", marks=pytest.mark.long),
         "It worked in 0.6.1 but fails in 0.6.2. ",
         "| a | b | c |\n",
         pytest.param("it works with X if I use Y, ", marks=pytest.mark.long),

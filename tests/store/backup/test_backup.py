@@ -71,6 +71,7 @@ class Writer(threading.Thread):
         self.join(20)
 
 
+@pytest.mark.long
 def test_a_backup_under_load_is_one_moment_and_comes_back_on_either_engine(
     store: Store, there: str, path: Path
 ) -> None:
