@@ -18,7 +18,7 @@ from app.knowledge.cluster.timeline import WEEKS_BEFORE, growths
 from app.knowledge.digest.week import DigestIssue, FixNews, fixed_in, issue_fields, whole_week
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.version.issues import load_failures
-from app.knowledge.version.regressions import standing_of
+from app.knowledge.version.regressions import basis_of, standing_of
 from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.facts import (
     field_values_of,
@@ -190,6 +190,7 @@ def _failing(session: Session, repo_id: int, repo: str, version: str) -> list[Re
         one
         for one in load_failures(session, repo_id, repo, numbers, version)
         if standing_of(one, version) not in {None, "closed"}
+        and basis_of(one.facts.regression, version, is_reported=True) == "reported"
     ]
     issues.sort(key=lambda one: (one.issue.number not in began, -one.weight, -one.issue.number))
     return [

@@ -44,9 +44,9 @@ from app.knowledge.fix.shapes import FixView
 from app.knowledge.freshness import Overview
 from app.knowledge.home import Home, NewFailure, ReleaseFailure, ReleaseNews, TrendingCluster, home
 from app.knowledge.issue.relations import Graph, GraphEdge, GraphNode, RelatedItem, likeness_of, related
+from app.knowledge.issue.remedy_votes import RemedyVotes
 from app.knowledge.issue.stored import Quote
 from app.knowledge.issue.view import IssueAnswer, IssuePageData, load_issue_page, view_issue
-from app.knowledge.issue.votes import SIGNALS, IssueVotes, VoteCount
 from app.knowledge.remedies import Remedy
 from app.main import create_app
 from app.store.session import Store
@@ -351,13 +351,6 @@ GRAPH = Graph(
     ),
 )
 
-VOTES = IssueVotes(
-    repo=REPO,
-    number=39288,
-    votes=dict.fromkeys(SIGNALS, VoteCount()) | {"works": VoteCount(up=3, down=1)},
-    yours={"works": 1},
-)
-
 
 def a_listed_failure(number: int, title: str, state: str = "open", **more: Any) -> dict[str, Any]:
     """The fields that lists of news have in common."""
@@ -429,7 +422,7 @@ class Room:
     overview: Overview = OVERVIEW
     home: Home = HOME
     graph: Graph = GRAPH
-    votes: IssueVotes = VOTES
+    remedy_votes: dict[str, RemedyVotes] = field(default_factory=dict)
     failure: Exception | None = None
     asked: list[dict[str, Any]] = field(default_factory=list)
 
@@ -469,9 +462,9 @@ class Room:
         return self.issue
 
     def _see_issue(
-        self, store: Store, repo: str, number: int, *, client: str, **options: Any
+        self, store: Store, repo: str, number: int, *, cookie: str | None = None, **options: Any
     ) -> IssuePageData:
-        return IssuePageData(self._view_issue(store, repo, number, **options), self.graph, self.votes)
+        return IssuePageData(self._view_issue(store, repo, number, **options), self.graph, self.remedy_votes)
 
 
 ON_BOTH_ENGINES = {

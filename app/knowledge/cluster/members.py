@@ -17,6 +17,7 @@ from app.extract.redaction.redact import mask_secrets
 from app.extract.remedies.sentences import cost_of
 from app.extract.versions import is_before, ordered
 from app.knowledge.fix.shapes import FixView
+from app.knowledge.issue.remedy_votes import remedy_id
 from app.knowledge.remedies import RankedAction, SourcedRemedy, rank_actions
 from app.knowledge.version.issues import IssueWords, ListedFailure, StatedRemedy, StatedValue
 from app.match.clusters.agglomerate import follow_chain
@@ -74,7 +75,7 @@ class ClusterRemedy(SourcedRemedy):
     works_in: tuple[int, ...] = ()
     fails_in: tuple[int, ...] = ()
     cost: str | None = Field(None, description="what it costs, in the words that say it")
-    votes: int = Field(0, description="works, less those against it, where one issue has one remedy only")
+    votes: int = Field(0, description="visitors whom it helped, less those whom it did not")
     reactions: int = Field(0, description="thumbs up, less thumbs down, on the comment that reports it")
     superseded_by: str | None = Field(None, description="the released fix that makes it needless")
 
@@ -289,6 +290,7 @@ def cluster_remedies(
     repo: str,
     *,
     votes: Mapping[int, int],
+    remedy_votes: Mapping[tuple[int, str], int],
     thumbs: Mapping[int, int],
     fix: FixView | None,
 ) -> tuple[ClusterRemedy, ...]:
@@ -297,6 +299,7 @@ def cluster_remedies(
     Args:
         reports: the ones whose remedies count first in front.
         votes: "it works" less "it does not", by issue; they count for the issue's first remedy.
+        remedy_votes: the same of the remedy itself, by issue and remedy id.
         thumbs: thumbs up less thumbs down, by comment.
         fix: the cluster's; where it is released, the remedies are needless from there on.
     """
@@ -308,8 +311,10 @@ def cluster_remedies(
         for place, remedy in enumerate(words.remedies(one, repo)):
             found.append(remedy)
             key = remedy.number, remedy.action
-            if place == 0 and votes.get(remedy.number):
-                voted[key] = votes[remedy.number]
+            net = remedy_votes.get((remedy.number, remedy_id(remedy.action)), 0)
+            net += votes.get(remedy.number, 0) if place == 0 else 0
+            if net:
+                voted[key] = net
             if (up := thumbs.get(comment_of(remedy.quote.source) or 0)) is not None:
                 liked[key] = up
     backing = {key: voted.get(key, 0) + liked.get(key, 0) for key in voted.keys() | liked.keys()}

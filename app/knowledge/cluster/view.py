@@ -34,6 +34,7 @@ from app.knowledge.cluster.members import (
 )
 from app.knowledge.cluster.timeline import ClosedButAlive, Timeline, closed_but_alive, timeline
 from app.knowledge.cluster.version_range import RangeWitness, cluster_range
+from app.knowledge.issue.remedy_votes import net_remedy_votes
 from app.knowledge.remedies import action_key
 from app.knowledge.version.issues import ListedFailure, load_failures, load_words
 from app.match.search.agreement import model_line
@@ -292,6 +293,7 @@ def _detail(
             words,
             repo,
             votes=sum_votes(session, repo_id, list(words.evidence), "works"),
+            remedy_votes=net_remedy_votes(session, repo_id, list(words.evidence)),
             thumbs=sum_thumbs(session, repo_id, sorted(sources)),
             fix=summary.fix,
         ),

@@ -18,8 +18,9 @@ from app.extract.redaction.redact import mask_secrets
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.knowledge.issue.relations import Graph, issue_graph
+from app.knowledge.issue.remedy_votes import RemedyVotes, count_remedy_votes
 from app.knowledge.issue.stored import StoredIssue, load_issue
-from app.knowledge.issue.votes import IssueVotes, Signal, VoteCount, own_votes, vote_counts
+from app.knowledge.issue.votes import Signal, VoteCount, vote_counts
 from app.knowledge.text.masking import masked
 from app.store.derived.clusters import find_cluster_with
 from app.store.records import CARD
@@ -83,11 +84,11 @@ DATES_ESTIMATED = "x_dates_estimated"
 
 @dataclass(frozen=True, slots=True)
 class IssuePageData:
-    """One issue, what belongs to it, and the votes on it with the visitor's own."""
+    """One issue, what belongs to it, and the votes on its remedies with the visitor's own."""
 
     issue: IssueAnswer
     graph: Graph
-    votes: IssueVotes
+    remedy_votes: dict[str, RemedyVotes]
 
 
 def load_issue_page(
@@ -95,16 +96,15 @@ def load_issue_page(
     repo: str,
     number: int,
     *,
-    client: str,
+    cookie: str | None = None,
     vllm_version: str | None = None,
     versions_of: str | None = None,
 ) -> IssuePageData:
-    """What a visitor sees of an issue, as `view_issue`; `client` identifies the visitor and is hashed."""
+    """What a visitor sees of an issue, as `view_issue`; `cookie` is that of `vote_on_remedy`."""
     with store.reading() as session:
         stored = load_issue(session, repo, number)
         issue = build_answer(session, stored, vllm_version=vllm_version, versions_of=versions_of)
-        yours = own_votes(session, stored.repo_id, repo, number, client=client)
-        votes = IssueVotes(repo=repo, number=number, votes=issue.votes, yours=yours)
+        votes = count_remedy_votes(session, stored.repo_id, repo, number, cookie=cookie)
         graph = issue_graph(session, stored, stored.sources(), alike_max=ALIKE_MAX)
         return IssuePageData(issue, graph, votes)
 

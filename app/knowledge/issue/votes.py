@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from app.extract.facts import Frozen
 from app.store.github.issues import get_issue
-from app.store.people.votes import count_votes, find_secret, make_secret, save_vote, votes_by
+from app.store.people.votes import count_votes, make_secret, save_vote, votes_by
 from app.store.session import Store
 
 Signal = Literal["works", "easy_fix", "time_saver", "blocking", "common", "flaky", "verified"]
@@ -50,12 +50,6 @@ def vote(store: Store, repo: str, number: int, signal: Signal, value: Vote, *, c
         save_vote(session, repo_id, number, signal, visitor, value)
         counts, mine = vote_counts(session, repo_id, number), _votes_by(session, repo_id, number, visitor)
         return IssueVotes(repo=repo, number=number, votes=counts, yours=mine)
-
-
-def own_votes(session: Session, repo_id: int, repo: str, number: int, *, client: str) -> dict[Signal, Vote]:
-    """What a visitor voted on a stored issue."""
-    key = find_secret(session, _KEY)  # none before the first vote on anything
-    return _votes_by(session, repo_id, number, _visitor(key, repo, number, client)) if key else {}
 
 
 def vote_counts(session: Session, repo_id: int, number: int) -> dict[Signal, VoteCount]:

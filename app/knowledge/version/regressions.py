@@ -94,6 +94,8 @@ class KnownPage(Frozen):
     is_ordered: bool = Field(description="false for a commit or a build without a tag: only its own reports")
     items: tuple[KnownIssue, ...]
     total: int
+    reported: int = Field(0, description="of all: reported to fail in this very version")
+    began: int = Field(0, description="regressions said to have begun in it, whatever became of them")
     closed: int = Field(description="further ones, closed without a known fix")
 
 
@@ -345,12 +347,23 @@ def known_issues(
             )
             for one in part
         )
-    return _known_page(version, items, len(listed), 0 if closed else ended)
+        reported_here = sum(bases[one.issue.number] == "reported" for one in listed)
+        began = sum(is_same(stated.span.first_failing, version) for stated in ranges.values())
+    return _known_page(version, items, len(listed), 0 if closed else ended, reported_here, began)
 
 
-def _known_page(version: str, items: tuple[KnownIssue, ...], total: int, closed: int) -> KnownPage:
-    plain, is_ordered = plain_version(version), ordered(version) is not None
-    return KnownPage(version=plain, is_ordered=is_ordered, items=items, total=total, closed=closed)
+def _known_page(
+    version: str, items: tuple[KnownIssue, ...], total: int, closed: int, reported: int = 0, began: int = 0
+) -> KnownPage:
+    return KnownPage(
+        version=plain_version(version),
+        is_ordered=ordered(version) is not None,
+        items=items,
+        total=total,
+        reported=reported,
+        began=began,
+        closed=closed,
+    )
 
 
 def basis_of(span: Regression | None, version: str, is_reported: bool) -> Basis | None:

@@ -69,6 +69,8 @@ SCORE_STEP = 0.0001
 _WORDS_AT = PAIR_FEATURES.index("words")
 _MESSAGES, _OF_TEXTS = 1, [0, 2, 3, 4]
 """The columns of `text_features`: the messages alone, and all others."""
+WHOLLY = 0.995
+"""From this likeness on nothing that can be named differs."""
 LOG_FROM = 0.3
 """From which likeness of messages on a pair counts as alike in its logs."""
 
@@ -293,12 +295,16 @@ def band_of_score(chance: float) -> Band | None:
     return "related" if chance >= weights.related_from else None
 
 
+def _alike(share: float) -> str:
+    return f"alike ({share:.2f})" if share < WHOLLY else "the same"
+
+
 def _reason(values: Mapping[str, float], one: PairFeatures, two: PairFeatures) -> str:
     shared = [name.partition(".")[2].replace("_", " ") for name in sorted(one.conditions & two.conditions)]
     families = sorted(name.partition(".")[2].replace("_", "-") for name in one.families & two.families)
     parts = [
-        f"titles or error messages alike ({values['claim']:.2f})" if values["claim"] >= LOG_FROM else "",
-        f"texts alike ({values['words']:.2f})" if values["words"] >= LOG_FROM / 2 else "",
+        f"titles or error messages {_alike(values['claim'])}" if values["claim"] >= LOG_FROM else "",
+        f"texts {_alike(values['words'])}" if values["words"] >= LOG_FROM / 2 else "",
         f"both with {', '.join(shared[:3])}" if shared else "",
         f"both {', '.join(families[:2])}" if families else "",
         f"{round(math.expm1(values['era']))} days apart",

@@ -26,7 +26,8 @@ from app.store.session import Store
 MANIFEST = "manifest.json"
 PACKED = "triage-snapshot.db.gz"
 STRIP = """BEGIN;
-DELETE FROM vote; DELETE FROM judgement; DELETE FROM kept_log; DELETE FROM secret; DELETE FROM delivery;
+DELETE FROM vote; DELETE FROM remedy_vote; DELETE FROM judgement;
+DELETE FROM kept_log; DELETE FROM secret; DELETE FROM delivery;
 COMMIT; VACUUM"""
 """Takes out what people did here, and what only this server may know."""
 COMPRESSION = 4

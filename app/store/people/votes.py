@@ -1,8 +1,9 @@
-"""Votes on issues, one of each visitor and signal, and the random keys that hide who a visitor is."""
+"""Votes on issues and on their remedies, and the random keys that hide who a visitor is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from secrets import token_bytes
 
@@ -10,10 +11,10 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from app.store.engine.connect import insert_new, rows_in_parts, upsert
-from app.store.tables import SECRET, VOTE
+from app.store.tables import REMEDY_VOTE, SECRET, VOTE
 
 KEY_BYTES = 32
-_VOTE = VOTE.c
+_VOTE, _REMEDY = VOTE.c, REMEDY_VOTE.c
 
 
 def find_secret(session: Session, name: str) -> bytes | None:
@@ -56,3 +57,31 @@ def sum_votes(session: Session, repo_id: int, numbers: Sequence[int], signal: st
     query = select(_VOTE.number, func.sum(_VOTE.value)).group_by(_VOTE.number)
     rows = rows_in_parts(session, query.filter_by(repo_id=repo_id, signal=signal), _VOTE.number, numbers)
     return {number: int(value) for number, value in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class RemedyBallot:
+    """A visitor's vote on a remedy; `origin` is shared by all visitors of one network address."""
+
+    number: int
+    remedy: str
+    visitor: str
+    origin: str
+    value: int
+
+
+def save_remedy_vote(session: Session, repo_id: int, ballot: RemedyBallot) -> None:
+    """Put a vote in place of the visitor's former one on this remedy; 0 takes it away."""
+    row = {"repo_id": repo_id, **asdict(ballot)}
+    keys = ("repo_id", "number", "remedy", "visitor")
+    if ballot.value:
+        upsert(session, REMEDY_VOTE, [{**row, "voted_at": datetime.now(UTC)}], keys=keys)
+    else:
+        session.connection().execute(delete(REMEDY_VOTE).filter_by(**{key: row[key] for key in keys}))
+
+
+def remedy_ballots(session: Session, repo_id: int, numbers: Sequence[int]) -> list[RemedyBallot]:
+    """All votes on the remedies of these issues."""
+    query = select(_REMEDY.number, _REMEDY.remedy, _REMEDY.visitor, _REMEDY.origin, _REMEDY.value)
+    rows = rows_in_parts(session, query.where(_REMEDY.repo_id == repo_id), _REMEDY.number, numbers)
+    return [RemedyBallot(*row) for row in rows]

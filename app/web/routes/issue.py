@@ -11,6 +11,7 @@ from fastapi.responses import Response
 from app.errors import NotFoundError
 from app.knowledge.issue.markdown import issue_markdown
 from app.knowledge.issue.relations import EdgeKind, Graph, GraphEdge, likeness_of, related
+from app.knowledge.issue.remedy_votes import remedy_id
 from app.knowledge.issue.report import main_unknowns
 from app.knowledge.issue.view import IssueAnswer, IssuePageData, load_issue_page, view_issue
 from app.web.answers.negotiate import MARKDOWN_TYPE, VARY, ReplyDep, markdown_answer, wants
@@ -19,10 +20,9 @@ from app.web.answers.parameters import Number, Repo, Version, issue_routes
 from app.web.answers.problems import error_page
 from app.web.answers.schemas import NUMBER_MAX, IssueDocument, RelatedList, issue_document
 from app.web.deps import Services, ServicesDep
-from app.web.middleware.client import ClientDep
 from app.web.middleware.origins import OWN_REFERRER
+from app.web.routes.votes import VISITOR_COOKIE
 from app.web.views.evidence import Citations
-from app.web.views.pictures import draw
 from app.web.views.render import api_address, page_address, render_repo_page
 from app.web.views.version_line import version_line
 
@@ -106,7 +106,6 @@ def issue_page(
     repo: Repo,
     number: Number,
     services: ServicesDep,
-    client: ClientDep,
     vllm_version: Version = None,
 ) -> Response:
     """The page of one issue."""
@@ -117,7 +116,7 @@ def issue_page(
             services.store,
             repo,
             number,
-            client=client,
+            cookie=request.cookies.get(VISITOR_COOKIE),
             vllm_version=vllm_version,
             versions_of=services.default_repo,
         )
@@ -146,9 +145,9 @@ def _page(services: Services, repo: str, seen: IssuePageData, yours: str | None)
         else (),
         missing=main_unknowns(facts, issue.fix) if facts and facts.is_failure else (),
         linked=linked,
-        picture=draw(linked, services.settings.repo),
         relations=_relations(linked),
-        votes=seen.votes,
+        remedy_votes=seen.remedy_votes,
+        remedy_id=remedy_id,
         vote_address=f"{address}/votes",
         json_address=api_address(issue.repo, issue.number, services.default_repo),
         markdown_address=f"{address}.md",

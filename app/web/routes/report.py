@@ -36,7 +36,6 @@ from app.web.body import read_limited
 from app.web.deps import Services, ServicesDep
 from app.web.middleware.origins import OWN_REFERRER, require_same_origin
 from app.web.middleware.rate_limits import Rate, RateWindows
-from app.web.views.pictures import draw
 from app.web.views.render import api_address, render_repo_page
 from app.web.views.version_line import report_stations
 
@@ -209,7 +208,6 @@ def _page(
         wanted=f"{wanted.repo}#{wanted.number}" if wanted else "",
         markdown=markdown if len(markdown) <= COPIED_CHARS else "",
         edges=report.graph.edges[:EDGES_SHOWN] if report else (),
-        picture=draw(report.graph, services.settings.repo) if report else None,
         stations=report_stations(report.regression, services.overview(repo).newest_release) if report else (),
         json_address=f"{api_address(report.repo, report.number, services.default_repo)}/report"
         if report

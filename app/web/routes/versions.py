@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import AfterValidator, Field
 
 from app.errors import InputError
-from app.extract.versions import can_be_version, ordered
+from app.extract.versions import can_be_version, is_same, ordered
 from app.knowledge.freshness import release_names
 from app.knowledge.stack.affects import Affects
 from app.knowledge.stack.cases import affects_issues
@@ -18,7 +18,10 @@ from app.knowledge.stack.stack import Stack, make_stack, write_stack
 from app.knowledge.stack.upgrade import Upgrade, affecting, compare_versions, upgrade_markdown
 from app.knowledge.version.issues import VersionIssue
 from app.knowledge.version.regressions import (
+    Basis,
+    KnownIssue,
     KnownPage,
+    RegressionItem,
     RegressionPage,
     known_issues,
     regression_versions,
@@ -32,7 +35,7 @@ from app.web.deps import Services, ServicesDep
 from app.web.views.render import render_repo_page, with_repo
 
 PAGE_REGRESSIONS = 30
-PAGE_KNOWN = 20
+PAGE_KNOWN = 60
 VERSIONS_SHOWN = 12
 
 router = api_router("versions")
@@ -162,6 +165,7 @@ def regressions_page(
     if version:
         known = services.cached(known_issues, repo, version, closed=bool(closed), limit=PAGE_KNOWN)
     counts = () if version else services.cached(regression_versions, repo)
+    parts = _parts(page, known)
     return render_repo_page(
         "regressions.html",
         services,
@@ -174,10 +178,43 @@ def regressions_page(
         page=page,
         known=known,
         closed=bool(closed),
-        began=sum(item.place == "began" for item in page.items),
+        parts=parts,
+        counts={"reported": known.reported, "began": known.began} if known else {},
         releases=[count for count in counts if _is_release(count.version)][:VERSIONS_SHOWN],
         builds=[count for count in counts if not _is_release(count.version)][:VERSIONS_SHOWN],
     )
+
+
+Part = tuple[str, str, str, list[RegressionItem | KnownIssue]]
+
+
+def _parts(page: RegressionPage, known: KnownPage | None) -> list[Part]:
+    """The sections of the page: key, heading, note, and its failures, each in one section only."""
+    if known is None:
+        return [("newest", "Newest", "by issue, the newest first", list(page.items))]
+    version = known.version
+    began = [item for item in known.items if item.basis == "reported" and _began(item, version)]
+    reported = [item for item in known.items if item.basis == "reported" and not _began(item, version)]
+    return [
+        ("began", f"Began in {version}", "first reported to fail here", [*began]),
+        ("reported", "Failing", f"reported of {version}", [*reported]),
+        ("range", "In the range", "between two reported versions", _of(known, "in_range")),
+        ("since", "Failing since earlier", f"open; no report on {version}", _of(known, "since")),
+        (
+            "fixed",
+            f"Fixed in {version}",
+            "reported to work again",
+            [item for item in page.items if item.place == "fixed"],
+        ),
+    ]
+
+
+def _began(item: KnownIssue, version: str) -> bool:
+    return item.regression is not None and is_same(item.regression.first_failing, version)
+
+
+def _of(known: KnownPage, basis: Basis) -> list[RegressionItem | KnownIssue]:
+    return [item for item in known.items if item.basis == basis]
 
 
 def _is_release(text: str) -> bool:

@@ -1,7 +1,8 @@
-"""Votes on an issue: as JSON, and as a form that needs no script."""
+"""Votes: on an issue as JSON, and on its remedies by buttons that need no script."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 from urllib.parse import parse_qsl
 
@@ -10,6 +11,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from app.errors import InputError
+from app.knowledge.issue.remedy_votes import Helped, vote_on_remedy
 from app.knowledge.issue.votes import IssueVotes, Signal, Vote, vote
 from app.web.answers.openapi import api_router, json_body, problems
 from app.web.answers.parameters import Number, Repo, issue_routes
@@ -20,6 +22,9 @@ from app.web.middleware.origins import require_same_origin
 from app.web.views.render import page_address
 
 BODY_BYTES = 4096
+VISITOR_COOKIE = "visitor"
+COOKIE_S = 365 * 24 * 3600
+_HELPED: dict[str, Helped] = {"1": 1, "-1": -1, "0": 0}
 
 router = api_router("issues")
 
@@ -39,17 +44,16 @@ class VoteRequest(BaseModel):
     value: Annotated[Vote, BeforeValidator(_no_flag)]
 
 
-async def _form_vote(request: Request) -> VoteRequest:
+async def _form_vote(request: Request) -> tuple[str, Helped]:
     content = await read_limited(request, BODY_BYTES, f"A vote is at most {BODY_BYTES >> 10} KiB.")
-    signal, _, value = dict(parse_qsl(content.decode("utf-8", "replace"))).get("vote", "").partition(":")
-    try:
-        return VoteRequest.model_validate({"signal": signal, "value": int(value)})
-    except ValueError:
-        raise InputError("vote: press one of the buttons below the issue.") from None
+    remedy, _, value = dict(parse_qsl(content.decode("utf-8", "replace"))).get("vote", "").partition(":")
+    if not re.fullmatch(r"[0-9a-f]{16}", remedy) or value not in _HELPED:
+        raise InputError("vote: press one of the buttons below a remedy.")
+    return remedy, _HELPED[value]
 
 
 JsonVote = Annotated[VoteRequest, Depends(json_reader(VoteRequest, BODY_BYTES, "vote"))]
-FormVote = Annotated[VoteRequest, Depends(_form_vote)]
+FormVote = Annotated[tuple[str, Helped], Depends(_form_vote)]
 
 
 @issue_routes(
@@ -73,9 +77,20 @@ async def post_vote(
 
 @issue_routes(router, "/votes", methods=("POST",), dependencies=[Depends(require_same_origin)])
 async def send_vote(
-    repo: Repo, number: Number, services: ServicesDep, sent: FormVote, client: ClientDep
+    request: Request, repo: Repo, number: Number, services: ServicesDep, sent: FormVote, client: ClientDep
 ) -> RedirectResponse:
-    """The button below an issue."""
-    await services.write(vote, repo, number, sent.signal, sent.value, client=client)
-    address = page_address(repo, number, services.default_repo)
-    return RedirectResponse(f"{address}#vote", status_code=303)
+    """The buttons below a remedy; the visitor gets a signed cookie with the first vote."""
+    remedy, value = sent
+    cookie = await services.write(
+        vote_on_remedy, repo, number, remedy, value, cookie=request.cookies.get(VISITOR_COOKIE), client=client
+    )
+    answer = RedirectResponse(f"{page_address(repo, number, services.default_repo)}#rem", status_code=303)
+    answer.set_cookie(
+        VISITOR_COOKIE,
+        cookie,
+        max_age=COOKIE_S,
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="lax",
+    )
+    return answer

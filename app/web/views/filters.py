@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -100,6 +101,16 @@ def range_words(regression: Regression) -> str:
         ("since", regression.culprit),
     )
     return ", ".join(f"{words} {version(value)}" for words, value in parts if value)
+
+
+_MARKS = re.compile(
+    r"!?\[([^\]]{0,200})\]\([^)]{0,400}\)|(?m:^[ \t]*(?:#{1,6} |>+ |[-*+] (?!-)))|\*\*|__|~~|`+|<[^>]{1,200}>"
+)
+
+
+def unmarked(text: str) -> str:
+    """The words of Markdown without its marks, on one line."""
+    return " ".join(_MARKS.sub(lambda found: found[1] or "", text).replace("|", " ").split())
 
 
 def utc(moment: datetime) -> datetime:

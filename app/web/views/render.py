@@ -32,7 +32,7 @@ _FILTERS: tuple[Callable[..., Any], ...] = (
     *(labels.count, labels.label, labels.plural, marked_pieces),
     *(words.age, words.day, words.rfc3339, words.stamp),
     *(words.fix_advice, words.fix_sign, words.range_words, words.version),
-    *(words.listed, words.percent, words.share),
+    *(words.listed, words.percent, words.share, words.unmarked),
 )
 
 

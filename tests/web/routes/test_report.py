@@ -11,7 +11,6 @@ import pytest
 from app.config import Settings
 from app.errors import GitHubError
 from app.knowledge.indexing.derive import derive_issues
-from app.knowledge.issue.relations import Graph, GraphEdge, GraphNode
 from app.main import create_app
 from app.store.github.issues import add_repository, save_issues
 from app.store.github.presence import mark_gone
@@ -19,7 +18,6 @@ from app.store.records import IssueRecord
 from app.store.session import Store
 from app.web.middleware.rate_limits import Rate
 from app.web.routes.report import EDGES_SHOWN, Fetcher, RateLimitError
-from app.web.views.pictures import NODES_MAX, draw
 from tests.samples import a_pull, an_issue, fenced, rope_log
 from tests.web.conftest import REPO, TestClient
 from tests.web.routes.test_home import checked
@@ -86,16 +84,11 @@ def test_an_address_gives_the_report(desk: TestClient, address: str) -> None:
     assert "<b>" not in answer.text.split("<h1", 1)[1].split("</h1>")[0]
 
 
-def test_the_picture_is_named_described_and_told_again_as_a_list(desk: TestClient) -> None:
+def test_what_belongs_to_it_is_told_as_a_list(desk: TestClient) -> None:
     page = checked(desk.get("/report?url=900").text)
-    tags = {tag for tag, _ in page.tags}
-    (svg,) = [attrs for tag, attrs in page.tags if tag == "svg" and "graph" in (attrs.get("class") or "")]
 
-    assert {"title", "desc"} <= tags
-    assert svg["role"] == "group"
-    assert svg["aria-labelledby"] == "gt gd"
-    assert "introduced by: #850, PR, open" in page.text
-    assert page.text.count("acme/engine#4") >= 3
+    assert "introduced by #850" in " ".join(page.text.split())
+    assert "acme/engine#4" in page.text
 
 
 @pytest.mark.parametrize(
@@ -230,49 +223,6 @@ def test_a_json_route_without_a_report_answers_a_problem(desk: TestClient, numbe
     assert answer.json()["status"] == status
 
 
-def test_a_large_graph_is_drawn_in_part_and_inside_its_frame() -> None:
-    nodes = [
-        GraphNode(
-            key=f"{REPO}#{n}", repo=REPO, number=n, kind="issue", title="A title " * 9, state="open", url="u"
-        )
-        for n in range(1, 60)
-    ]
-    edges = [
-        GraphEdge(source=nodes[0].key, target=node.key, kind="mentions", basis="said", reason="said")
-        for node in nodes[1:]
-    ]
-    picture = draw(Graph(nodes=tuple(nodes), edges=tuple(edges)), (REPO,))
-
-    assert picture is not None
-    assert picture.left_out
-    assert len(picture.boxes) == NODES_MAX
-    for box in picture.boxes:
-        assert 0 <= box.x <= picture.width - picture.box_w
-        assert 0 <= box.y <= picture.height - picture.box_h
-    places = [(box.x, box.y) for box in picture.boxes]
-    assert len(set(places)) == len(places)
-
-
-def test_the_box_of_another_repository_keeps_its_words_inside() -> None:
-    root = GraphNode(key=f"{REPO}#1", repo=REPO, number=1, kind="issue", title="", state="open", url="u")
-    other = GraphNode(
-        key="acme/some-engine#12",
-        repo="acme/some-engine",
-        number=12,
-        kind="unknown",
-        title="",
-        state="unknown",
-        url="u",
-    )
-    edge = GraphEdge(source=root.key, target=other.key, kind="mentions", basis="said", reason="said")
-    picture = draw(Graph(nodes=(root, other), edges=(edge,)), (REPO,))
-
-    assert picture is not None
-    box = picture.boxes[1]
-    assert (box.name, box.state, box.title) == ("acme/some-engine#12", "", "not stored")
-    assert "acme/some-engine#12, not stored" in picture.description
-
-
 def test_a_report_of_many_relations_is_a_page_of_bearable_weight(desk: TestClient, store: Store) -> None:
     said = " ".join(f"#{number}" for number in range(1000, 1000 + 2 * EDGES_SHOWN))
     put(store, an_issue(950, body=f"These may belong to it: {said}\n"))
@@ -282,12 +232,6 @@ def test_a_report_of_many_relations_is_a_page_of_bearable_weight(desk: TestClien
     assert f"{EDGES_SHOWN} more are in the" in checked(page).text
     assert "The Markdown is long; from a shell:" in checked(page).text
     assert len(desk.get("/api/v1/issues/950/report").json()["graph"]["edges"]) == 2 * EDGES_SHOWN
-
-
-def test_an_issue_that_stands_alone_has_no_picture() -> None:
-    alone = GraphNode(key=f"{REPO}#1", repo=REPO, number=1, kind="issue", title="", state="open", url="u")
-
-    assert draw(Graph(nodes=(alone,)), (REPO,)) is None
 
 
 def test_no_other_site_has_issues_fetched(desk: TestClient, github: GitHub) -> None:
