@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.errors import NotFoundError
 from app.extract.reader import RULES_VERSION
 from app.knowledge.indexing.derive import DeriveResult, derive_issues
-from app.knowledge.indexing.readers import reading_apart
+from app.knowledge.indexing.readers import Readers, reading_apart
 from app.paths import cards_dir, release_table
 from app.starter.cards import REPO, Card, read_cards
 from app.starter.releases import read_release_table
@@ -38,6 +38,9 @@ BATCH = 100
 AHEAD = 3 * BATCH
 """Issues that are being read while the first of them are stored."""
 
+TRIES = 3
+"""How often an issue is read again whose texts changed meanwhile. After that it is left to who changes them,
+and reads them too."""
 _ALL = 2**31 - 1
 
 
@@ -108,22 +111,30 @@ def _derive_batches(
     total = DeriveResult()
     with reading_apart(len(wanted)) as readers:
         for start in range(0, len(wanted), BATCH):
-            batch: Sequence[int] = wanted[start : start + BATCH]
-            with store.reading() as session:
-                known = find_repository(session, repo)
-                if known is not None:
-                    readers.begin(session, known, repo, wanted[start : start + AHEAD])
-            readers.finish(batch)
-            with store.unit_of_work() as session:
-                # Rows that another process is storing now must be seen, or mark the issue as unread later.
-                take_turn(session)
-                repo_id = add_repository(session, repo)
-                if only_stale:
-                    batch = stale_numbers(session, repo_id, RULES_VERSION, among=batch)
-                if batch:
-                    total += derive_issues(session, repo_id, repo, batch, readers.read)
+            batch, ahead = wanted[start : start + BATCH], wanted[start : start + AHEAD]
+            for _ in range(TRIES):
+                total += _derive_batch(store, repo, readers, batch, ahead, only_stale=only_stale)
+                if not (batch := readers.outdated):
+                    break
             report(Progress("facts", min(start + BATCH, len(wanted)), len(wanted)))
     return total
+
+
+def _derive_batch(
+    store: Store, repo: str, readers: Readers, batch: Sequence[int], ahead: Sequence[int], *, only_stale: bool
+) -> DeriveResult:
+    with store.reading() as session:
+        known = find_repository(session, repo)
+        if known is not None:
+            readers.begin(session, known, repo, ahead)
+    readers.finish(batch)
+    with store.unit_of_work() as session:
+        # Rows that another process is storing now must be seen, or mark the issue as unread later.
+        take_turn(session)
+        repo_id = add_repository(session, repo)
+        if only_stale:
+            batch = stale_numbers(session, repo_id, RULES_VERSION, among=batch)
+        return derive_issues(session, repo_id, repo, batch, readers.read) if batch else DeriveResult()
 
 
 def load_starter_set(store: Store, folder: Path | None = None) -> int:

@@ -1,8 +1,8 @@
 """Reads issues ahead of their turn in processes of their own: one process writes, all cores read for it.
 
 A reading depends on the issue's texts and the rules only. What was read ahead is taken if the texts are still
-the same when the issue's turn comes; whatever is missing is read here. So what is stored depends neither on
-how many processes read nor on whether one of them dies.
+the same when the issue's turn comes, and is left otherwise: nobody reads while all other writers wait. What a
+process that died had to read is read here.
 """
 
 from __future__ import annotations
@@ -38,9 +38,11 @@ class Readers:
         self._idle = idle
         self._threads = threads
         self._begun: dict[int, tuple[Source, Future[list[StoredReading]], int]] = {}
+        self.outdated: list[int] = []
 
     def begin(self, session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> None:
         """Have these issues read from now on, and no others; without processes they are read here at once."""
+        self.outdated = []
         self._begun = {number: self._begun[number] for number in numbers if number in self._begun}
         new = [number for number in numbers if number not in self._begun]
         sources = find_sources(session, repo_id, repo, new)
@@ -61,18 +63,21 @@ class Readers:
         wait({self._begun[number][1] for number in numbers if number in self._begun})
 
     def read(self, sources: Sequence[Source]) -> list[StoredReading]:
-        """Read these issues: wait for those that were begun, do the others here."""
-        return [self._one(source) for source in sources]
+        """What was read of these issues; those whose texts are others by now are `outdated` and left out."""
+        begun = {source.issue.number: self._begun.pop(source.issue.number, None) for source in sources}
+        kept = [(source, found) for source in sources if (found := begun[source.issue.number])]
+        kept = [(source, found) for source, found in kept if found[0] == source]
+        self.outdated = sorted(begun.keys() - {source.issue.number for source, _found in kept})
+        return [self._result(source, future, at) for source, (_text, future, at) in kept]
 
-    def _one(self, source: Source) -> StoredReading:
-        if (begun := self._begun.pop(source.issue.number, None)) and begun[0] == source:
-            try:
-                return begun[1].result()[begun[2]]
-            except (EOFError, OSError):
-                if self._threads:
-                    _LOG.warning("a process that reads issues died: from now on they are read in this one")
-                self._threads = None
-        return read_sources([source])[0]
+    def _result(self, source: Source, future: Future[list[StoredReading]], at: int) -> StoredReading:
+        try:
+            return future.result()[at]
+        except (EOFError, OSError):
+            if self._threads:
+                _LOG.warning("a process that reads issues died: from now on they are read in this one")
+            self._threads = None
+            return read_sources([source])[0]
 
     def _read_apart(self, sources: Sequence[Source]) -> list[StoredReading]:
         connection = self._idle.get()

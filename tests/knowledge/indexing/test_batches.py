@@ -17,7 +17,7 @@ from app.errors import NotFoundError
 from app.extract.facts import Facts
 from app.extract.reader import RULES_VERSION, IssueReading, read_issue
 from app.extract.text.document import IssueText
-from app.knowledge.indexing import derive, readers
+from app.knowledge.indexing import batches, derive, readers
 from app.knowledge.indexing.batches import (
     Progress,
     derive_changed,
@@ -365,9 +365,15 @@ def test_a_clock_that_was_ahead_keeps_no_change_from_being_read(store: Store) ->
     assert save(an_issue(1, body="Another text", updated_at=LATE)) == [1]
 
 
-def test_no_writer_waits_while_an_issue_is_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def save_first(store: Store) -> int:
     with store.unit_of_work() as session:
-        save_issues(session, add_repository(session, REPO), [an_issue(1)])
+        repo_id = add_repository(session, REPO)
+        save_issues(session, repo_id, [an_issue(1)])
+    return repo_id
+
+
+def test_no_writer_waits_while_an_issue_is_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_first(store)
     written: list[int] = []
     read = readers.read_sources
 
@@ -381,6 +387,26 @@ def test_no_writer_waits_while_an_issue_is_read(store: Store, monkeypatch: pytes
 
     assert derive_changed(store, REPO, [1]).read == 1
     assert len(written) == 1
+
+
+def test_an_issue_whose_text_changes_whenever_it_is_read_is_left_to_who_changes_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo_id = save_first(store)
+    texts: list[str] = []
+    read = readers.read_sources
+
+    def change(sources: Sequence[Source]) -> list[StoredReading]:
+        texts.append(sources[0].issue.body)
+        with store.unit_of_work() as session:
+            save_issues(session, repo_id, [an_issue(1, body=f"text {len(texts)}", updated_at=LATE)])
+        return read(sources)
+
+    monkeypatch.setattr(readers, "read_sources", change)
+    assert derive_changed(store, REPO, [1]).read == 0
+    assert len(texts) == batches.TRIES
+    with store.reading() as session:
+        assert stale_numbers(session, repo_id, RULES_VERSION) == [1]
 
 
 def test_of_very_long_comments_the_start_of_each_is_read() -> None:
