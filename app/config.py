@@ -127,6 +127,17 @@ def _api_origin(url: str) -> str:
     return url.rstrip("/")
 
 
+def _server_address(url: str | None) -> str | None:
+    if url is None or not url.strip():
+        return None
+    parts = urlsplit(url.strip())
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("must be an http:// or https:// address without query, such as http://gpu-1:8000")
+    if parts.username or parts.password:
+        raise ValueError("must hold no password: TRIAGE_READER_KEY is for that")
+    return url.strip().rstrip("/")
+
+
 def _is_loopback(host: str) -> bool:
     try:
         return host == "localhost" or ip_address(host).is_loopback
@@ -212,6 +223,22 @@ class Settings(BaseSettings):
     workers: int = Field(1, ge=1, le=64, description="processes that answer")
     sync_every: Annotated[str | None, AfterValidator(_duration)] = Field(
         None, description="how often to sync beside serving, such as 15m; without it not at all"
+    )
+    reader_url: Annotated[str | None, AfterValidator(_server_address)] = Field(
+        None, description="your own OpenAI-compatible server, such as vLLM: it reads issues too"
+    )
+    reader_model: str | None = Field(
+        None, max_length=200, description="the model's name there; without it the first that it serves"
+    )
+    reader_key: Annotated[Secret, _secret(r"[\x21-\x7e]+", "one word of printable ASCII")] = Field(
+        None, description="sent to that server as a bearer token"
+    )
+    reader_tokens_per_day: int = Field(
+        20_000_000, ge=1, description="prompts and replies of one day (UTC); then reading waits for the next"
+    )
+    reader_parallel: int = Field(8, ge=1, le=256, description="requests to that server at a time")
+    reader_logs: bool = Field(
+        False, description="whether it may read a pasted log too, where its owner ticks that"
     )
     digest_url: Secret = Field(
         None, description="the webhook of a chat channel, to which `triage digest --send` posts"

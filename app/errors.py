@@ -16,6 +16,7 @@ TriageError                 anything the program refuses or cannot do
 ├── GitHubError             GitHub refused, or answered what cannot be read  exit 1
 │   ├── RefusedError        it answered a status that no retry helps       exit 1
 │   └── UnreachableError    GitHub could not be reached at all             exit 1
+├── ReaderError             the model reader's server gave out or refused  exit 1
 └── ServerError             a remote triage server failed (`--url`)        exit 1
 """
 
@@ -99,6 +100,10 @@ class RefusedError(GitHubError):
 
 class UnreachableError(GitHubError):
     pass
+
+
+class ReaderError(TriageError):
+    status = 502
 
 
 class ServerError(TriageError):

@@ -17,7 +17,7 @@ ROOMS: Sequence[Sequence[str]] = (
     ("app.errors", "app.paths", "app.vllm_plugin"),
     ("app.config", "app.render", "app.extract"),
     ("app.starter", "app.store"),
-    ("app.match",),
+    ("app.match", "app.model_reader"),
     ("app.knowledge", "app.train"),
     ("app.terminal",),
     ("app.web", "app.remote", "ingest"),
@@ -48,6 +48,7 @@ FLOORS: dict[str, Sequence[Sequence[str]]] = {
         ("backup",),
     ),
     "app.match": (("search",), ("pairs",), ("clusters",)),
+    "app.model_reader": (("reply",), ("prompt", "client"), ("check",), ("merge",)),
     "app.knowledge": (
         ("text", "labels", "statistics", "iso_week", "failure_kinds"),
         ("freshness", "fix"),
@@ -73,7 +74,7 @@ FLOORS: dict[str, Sequence[Sequence[str]]] = {
 SIDE_DOORS = {("app.store", "app.paths"): "the archive finds the migrations"}
 
 FENCES = {
-    "httpx": {"ingest", "app.remote"},
+    "httpx": {"ingest", "app.remote", "app.model_reader.client"},
     "respx": set(),
     "sqlalchemy": {"app.store", "migrations", "app.match", "app.knowledge", "ingest"},
     "sklearn": {"app.match", "app.train", "app.bench"},
@@ -87,7 +88,7 @@ FENCES = {
     "uvicorn": {"app.server", "app.web.middleware.client"},
     "packaging": {"app.extract.versions"},
     "re2": {"app.extract.rules"},
-    "stamina": {"ingest"},
+    "stamina": {"ingest", "app.model_reader.client"},
 }
 """Which rooms may use a library. `sqlalchemy` outside the archive: for the type of a session only."""
 

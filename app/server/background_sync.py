@@ -116,13 +116,23 @@ def round_apart(settings: Settings, stop: threading.Event) -> None:
     It is out of reach of signals to the server's group, and ends when its standard input does: the server
     stops it, or is dead. One that fails is noted in the base, so that all pages and `/readyz` tell it.
     """
+    if code := _run_apart([sys.executable, "-m", "app.server.background_sync"], stop):
+        _note_death(settings, code)
+
+
+def reading_apart(stop: threading.Event) -> None:
+    """One round of reading by a language model, likewise in a process of its own."""
+    if code := _run_apart([sys.executable, "-m", "app.server.background_reading"], stop):
+        announce(f"reading by the model ended with code {code}, and its log says why")
+
+
+def _run_apart(command: list[str], stop: threading.Event) -> int:
+    """Run a process that ends when its standard input does; its exit code, 0 where it was stopped."""
     try:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "app.server.background_sync"], stdin=subprocess.PIPE, process_group=0
-        )
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0)
     except OSError as error:
-        announce(f"the sync could not begin: {error.strerror}")
-        return
+        announce(f"a round could not begin: {error.strerror}")
+        return 0
     with child:
         while child.poll() is None:
             if stop.wait(LOOK_EVERY_S) and child.stdin is not None:
@@ -131,8 +141,7 @@ def round_apart(settings: Settings, stop: threading.Event) -> None:
                     child.wait(STOP_TIMEOUT_S)
                 except subprocess.TimeoutExpired:
                     child.kill()
-    if child.returncode and not stop.is_set():
-        _note_death(settings, child.returncode)
+    return 0 if stop.is_set() else child.returncode
 
 
 def _note_death(settings: Settings, code: int) -> None:
@@ -181,19 +190,29 @@ def outcome_line(result: SyncResult, store: Store, *, serving: bool = False) -> 
 
 def main() -> None:
     """What `round_apart` starts: one round with the settings of the environment."""
-    os.nice(NICENESS)
-    threading.Thread(target=_interrupt_at_end_of_input, name="input", daemon=True).start()
-    try:
+
+    def one_round() -> None:
         settings = load_settings()
         set_up_logging(settings.log_level, settings.log_format)
         with closing(open_store(settings.database_url)) as store:
             check_current(store)  # a newer program may have migrated it since the server began
             sys.exit(not sync_round(settings, store, threading.Event()))
+
+    try:
+        run_until_end_of_input(one_round)
     except TriageError as error:
         announce(f"the sync could not begin: {error.message}")
         sys.exit(error.exit_code)
+
+
+def run_until_end_of_input(one_round: Callable[[], None]) -> None:
+    """Run a round at low priority, interrupted when nobody holds the standard input's other end."""
+    os.nice(NICENESS)
+    threading.Thread(target=_interrupt_at_end_of_input, name="input", daemon=True).start()
+    try:
+        one_round()
     except KeyboardInterrupt:
-        _LOG.info("sync_stopped")
+        _LOG.info("round_stopped")
 
 
 def _interrupt_at_end_of_input() -> None:

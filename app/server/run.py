@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import tempfile
+import threading
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ from fastapi import FastAPI
 from app.config import Settings, load_settings, share_metrics
 from app.errors import ServerError
 from app.main import create_app, threads_beside
-from app.server.background_sync import Background, background_sync, round_apart
+from app.server.background_sync import Background, background_sync, reading_apart, round_apart
 from app.server.connections import BACKLOG, TimedProtocol, raise_file_limit
 from app.server.port import check_port
 from app.server.workers import Workers, end_on_hangup, end_with_parent
@@ -51,7 +52,7 @@ def serve(settings: Settings, *, sync_now: bool) -> None:
     store = open_store(settings.database_url)
     check_current(store)
     wants_sync = sync_now or sync_every_s is not None
-    background = background_sync(partial(round_apart, settings), sync_every_s) if wants_sync else None
+    background = _background(settings, sync_every_s) if wants_sync else None
     options: dict[str, Any] = {
         "host": host,
         "port": port,
@@ -75,6 +76,21 @@ def serve(settings: Settings, *, sync_now: bool) -> None:
         end_on_hangup()
         uvicorn.run(create_app(settings, store, background=background), **options)
     announce("stopped: all requests were answered")
+
+
+def _background(settings: Settings, every_s: float | None) -> Background:
+    """The sync in rounds, and beside it the reading by a model, if one is named."""
+    sync = background_sync(partial(round_apart, settings), every_s)
+    if settings.reader_url is None:
+        return sync
+    reading = background_sync(reading_apart, every_s)
+
+    def both(stop: threading.Event) -> None:
+        with threads_beside(reading=reading):
+            sync(stop)
+            stop.wait()
+
+    return both
 
 
 def _serve_by_workers(options: dict[str, Any], background: Background | None) -> None:

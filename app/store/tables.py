@@ -208,6 +208,31 @@ READING = Table(
     Index("ix_reading_read_at", "repo_id", "read_at", "number"),
 )
 
+# What a language model answered about an issue, as it came (`reply`), and what came of it. `digest` is that
+# of the text it was asked, with at most `chars_max` signs; `kept` counts its proven values, `dropped` the
+# others, by their `reasons`; `differing` lists where the rules read otherwise. `checked_at`: when the text
+# was last seen to be the same.
+MODEL_REPLY = Table(
+    "model_reply",
+    metadata,
+    *_issue_key(),
+    _key("digest", String(64)),
+    _key("model", String(200)),
+    _key("prompt_version", String(20)),
+    _known("outcome", String(10)),  # complete | cut | invalid | refused | failed
+    _known("reply", Text),
+    _known("chars_max", Integer),
+    _known("prompt_tokens", Integer),
+    _known("reply_tokens", Integer),
+    _known("kept", Integer),
+    _known("dropped", Integer),
+    _known("reasons", JsonType),
+    _known("differing", JsonType),
+    _known("replied_at", UtcDateTime),
+    _known("checked_at", UtcDateTime),
+    Index("ix_model_reply_replied_at", "replied_at"),
+)
+
 # One extracted value with its evidence; `value_key` is the value in lower case, cut, for filters.
 FACT = Table(
     "fact",

@@ -38,6 +38,7 @@ WAITING = "waiting"
 def progress(
     budget: Callable[[], int | None] = lambda: None,
     *,
+    unit: str = "requests left",
     now: Callable[[], float] = time.monotonic,
     console: Console | None = None,
     tell: Callable[[str], None] | None = None,
@@ -46,7 +47,8 @@ def progress(
     """A report function; each note is printed once, and at once.
 
     Args:
-        budget: what is left of GitHub's hourly requests, if that is known.
+        budget: what is left of GitHub's hourly requests, or another number to show, if it is known.
+        unit: what that number counts.
         now: seconds that only grow.
         console: where bars go; without one stderr, if that is a terminal.
         tell: takes lines in place of bars, on a terminal too.
@@ -76,7 +78,7 @@ def progress(
             if step.stage not in tasks:
                 tasks[step.stage] = bars.add_task(step.stage, total=None, budget="")
             left = budget()
-            known = f"{left:,} requests left" if left is not None else ""
+            known = f"{left:,} {unit}" if left is not None else ""
             bars.update(tasks[step.stage], completed=step.done, total=step.total, budget=known)
             if bars.disable and now() - last >= every_s:
                 last = now()

@@ -184,6 +184,14 @@ def canonical_value(key: str, value: str) -> str | None:
     return names.get(_fold(bare)) or names.get(_fold(bare.partition(":")[0]))
 
 
+def known_value(key: str, value: str) -> str | None:
+    """A value's canonical form where a list knows it; None for any other, and for keys without a list."""
+    named = canonical_value(key, value)
+    if named is None or (key not in _names() and _fold(named) not in _KNOWN.get(key, ())):
+        return None
+    return named
+
+
 def _fold(value: str) -> str:
     return value.lower().translate(_VALUE_NOISE)
 

@@ -118,7 +118,7 @@ def _section_outcome(title: str, heading: str) -> Outcome | None:
     return "fails" if any(word in low for word in words["failed"]) else "works"
 
 
-def _key(action: str) -> frozenset[str]:
+def change_key(action: str) -> frozenset[str]:
     """What an action changes, however it is spelled: what it is called, the settings' names, or its words."""
     if same := next((rule.id for rule in load_rules("same_change") if rule.pattern.search(action)), None):
         return frozenset({same})
@@ -130,7 +130,7 @@ def _key(action: str) -> frozenset[str]:
 
 def _keep(kept: dict[frozenset[str], _Kept], remedy: RemedyStatement, people: dict[str, str]) -> None:
     """One entry per change: the first statement stays, other people's comments confirm or refute it."""
-    key = _key(remedy.action)
+    key = change_key(remedy.action)
     item = kept.get(key)
     if item is None:
         kept[key] = _Kept(remedy)
@@ -181,7 +181,7 @@ def _verdict(text: str) -> Literal["refute", "confirm"] | None:
 
 def _names(item: _Kept, text: str) -> bool:
     """Whether a comment names the setting of a remedy, however it is spelled."""
-    key = _key(item.remedy.action)
+    key = change_key(item.remedy.action)
     if same := next((rule for rule in load_rules("same_change") if rule.id in key), None):
         return bool(same.pattern.search(text))
     low = text.lower().replace("-", "_")

@@ -25,9 +25,11 @@ from app.match.pairs.candidates import Seeds, choose_seeds, find_neighbours
 from app.match.pairs.features import PairFeatures, build_features, load_packed, own_text, save_features
 from app.match.pairs.score import PairScore, load_pair_weights, score_alike
 from app.match.search.terms import HEADING, Terms, line_texts, read_heading, terms_of
+from app.model_reader.merge import Disagreement, with_reply
 from app.starter.cards import Card, card_facts, parse_card
 from app.store.derived.clusters import FailureTraits
 from app.store.derived.links import SIMILAR, Links, find_repositories, replace_similar
+from app.store.derived.model_replies import KeptReply, find_replies, save_differing
 from app.store.derived.readings import Reading, save_readings
 from app.store.derived.search_index import NO_TERMS, HashedTerms, Key, hash_terms, index_terms
 from app.store.engine.connect import take_turn
@@ -58,7 +60,7 @@ class StoredReading:
     """A stored issue's reading, what it is searched by; once read, what it is compared and clustered by.
 
     `terms`: what a log finds it by, and what a question in words finds it by besides; `seeds`: the terms by
-    which issues like it are looked for.
+    which issues like it are looked for; `differing`: where a model read otherwise.
     """
 
     reading: Reading
@@ -66,6 +68,7 @@ class StoredReading:
     seeds: Seeds | None = None
     features: PairFeatures | None = None
     traits: FailureTraits | None = None
+    differing: tuple[Disagreement, ...] = ()
 
 
 COMMENTS_CHARS = 400_000
@@ -80,6 +83,7 @@ class Source:
     issue: IssueRecord
     comments: tuple[CommentRecord, ...] = ()
     card: Card | None = None
+    reply: KeptReply | None = None
 
 
 Read = Callable[[Sequence[Source]], Sequence[StoredReading]]
@@ -88,7 +92,7 @@ Read = Callable[[Sequence[Source]], Sequence[StoredReading]]
 
 def read_sources(sources: Sequence[Source]) -> list[StoredReading]:
     """What the rules read in these texts; depends on nothing else."""
-    return [_derive(source.issue, source.repo, source.comments, source.card) for source in sources]
+    return [_derive(source) for source in sources]
 
 
 def derive_issues(
@@ -101,6 +105,10 @@ def derive_issues(
     found = read_stored(session, repo_id, repo, numbers, read)
     readings = [item.reading for item in found]
     save_readings(session, repo_id, readings, rules_version=RULES_VERSION)
+    differing = {
+        item.reading.number: [one.model_dump(mode="json") for one in item.differing] for item in found
+    }
+    save_differing(session, repo_id, numbers, differing)
     index_terms(session, repo_id, {item.reading.number: item.terms for item in found})
     linked = link_issues(session, repo_id, repo, found)
     unread = [item.reading.number for item in found if item.features is None]
@@ -127,22 +135,29 @@ def find_sources(session: Session, repo_id: int, repo: str, numbers: Sequence[in
     issues = find_issues(session, repo_id, numbers)
     comments = find_comments(session, repo_id, numbers)
     cards = {n: parse_card(text) for n, text in find_cards(session, repo_id, numbers).items()}
+    replies = find_replies(session, repo_id, numbers)
     return [
-        Source(repo, issue, tuple(comments.get(issue.number, ())), cards.get(issue.number))
+        Source(
+            repo,
+            issue,
+            tuple(comments.get(issue.number, ())),
+            cards.get(issue.number),
+            replies.get(issue.number),
+        )
         for issue in issues
     ]
 
 
-def _derive(
-    issue: IssueRecord, repo: str, comments: Sequence[CommentRecord], card: Card | None
-) -> StoredReading:
+def _derive(source: Source) -> StoredReading:
     """One issue's reading and search terms; a pull request has said links only."""
+    issue, repo, card = source.issue, source.repo, source.card
     if issue.is_pull_request:
         links = _pull_links(issue, repo)
         return StoredReading(Reading(issue.number, Facts(number=issue.number), links=links))
     try:
-        reading = read_issue(_issue_text(issue, repo, comments, card))
-        facts = _with_card(reading.facts, card, issue)
+        reading = read_issue(issue_text_of(source))
+        facts, differing = with_reply(reading, source.reply)
+        facts = _with_card(facts, card, issue)
         terms = _terms(issue, reading, card)
         features = build_features(issue.title, own_text(reading.document), facts, issue.created_at)
         links = _links(issue, facts, repo)
@@ -157,14 +172,15 @@ def _derive(
             choose_seeds(issue.title, terms),
             features,
             traits_of(issue, facts, repeats),
+            differing,
         )
     except Exception as error:  # a rule's fault must not stop the crawl; it is noted and counted
         return StoredReading(Reading(issue.number, None, fault=type(error).__name__))
 
 
-def _issue_text(
-    issue: IssueRecord, repo: str, comments: Sequence[CommentRecord], card: Card | None
-) -> IssueText:
+def issue_text_of(source: Source) -> IssueText:
+    """The texts of an issue as they are read; of a card its log."""
+    issue, comments, card = source.issue, source.comments, source.card
     body = card.log if card is not None and issue.origin == CARD else issue.body
     is_long = sum(len(item.body) for item in comments) > COMMENTS_CHARS
     most = COMMENTS_CHARS // len(comments) if is_long else COMMENTS_CHARS
@@ -172,12 +188,18 @@ def _issue_text(
         number=issue.number,
         title=issue.title,
         body=body,
-        repo=repo,
+        repo=source.repo,
         labels=issue.labels,
         state=issue.state,
         user=issue.author,
         comments=tuple(
-            CommentText(item.body[:most], item.id, item.author, item.author_association or "NONE")
+            CommentText(
+                item.body[:most],
+                item.id,
+                item.author,
+                item.author_association or "NONE",
+                item.created_at.isoformat() if item.created_at else None,
+            )
             for item in comments
         ),
     )

@@ -11,6 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import Engine, text
@@ -20,10 +21,22 @@ from app.errors import StoreError
 from app.store.engine.connect import is_sqlite, own_name
 from app.store.engine.errors import explain
 
-LOCK_KEY = 0x74726961
-"""PostgreSQL's advisory locks have numbers, in each database apart; this one spells "tria"."""
-LOCK_SUFFIX = ".sync-lock"
-"""Of the file beside a SQLite base: a lock on the base itself would stop its writers."""
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What a lock is for.
+
+    Attributes:
+        key: PostgreSQL's advisory locks have numbers, in each database apart.
+        suffix: of the file beside a SQLite base; a lock on the base itself would stop its writers.
+    """
+
+    key: int
+    suffix: str
+
+
+SYNC = Purpose(0x74726961, ".sync-lock")  # the number spells "tria"
+READING = Purpose(0x74726962, ".reading-lock")
 LOCK_BUSY_S = 0.3
 """Looking for the lock's holder takes it for an instant; whoever wants it waits longer than that."""
 RETRY_EVERY_S = 0.5
@@ -43,26 +56,31 @@ _NAME_HOLDER = text("""
 
 @contextmanager
 def sync_lock(
-    engine: Engine, *, wait_s: float = 0.0, on_wait: Callable[[str], None] | None = None
+    engine: Engine,
+    purpose: Purpose = SYNC,
+    *,
+    wait_s: float = 0.0,
+    on_wait: Callable[[str], None] | None = None,
 ) -> Iterator[bool]:
     """Hold the lock in the body of the `with`; False there means that another process holds it.
 
     Args:
         engine: of the base that is shared.
+        purpose: which lock.
         wait_s: how long to wait for another to end.
         on_wait: called once with the holder, before waiting.
 
     Raises:
         StoreError: the database cannot be used.
     """
-    release = _take(engine)
+    release = _take(engine, purpose)
     if release is None and wait_s > 0:
         if on_wait:
             on_wait(sync_holder(engine) or "another process")
         until = time.monotonic() + wait_s
         while release is None and time.monotonic() < until:
             time.sleep(RETRY_EVERY_S)
-            release = _take(engine)
+            release = _take(engine, purpose)
     try:
         yield release is not None
     finally:
@@ -80,18 +98,20 @@ def sync_holder(engine: Engine) -> str | None:
         if is_sqlite(engine):
             return _find_file_holder(engine.url.database)
         with engine.connect() as connection:
-            found = connection.execute(_FIND_HOLDER, {"key": LOCK_KEY}).scalar()
+            found = connection.execute(_FIND_HOLDER, {"key": SYNC.key}).scalar()
         return str(found).removeprefix(_LOCK_NAME) if found is not None else None
 
 
-def _take(engine: Engine) -> Callable[[], None] | None:
+def _take(engine: Engine, purpose: Purpose) -> Callable[[], None] | None:
     """Take the lock: what frees it again, or None if another holds it.
 
     It hangs on a connection of its own, so the end of the process frees it too, however that comes; on
     another host it is freed within a minute. Nobody who reads or writes the base waits for it.
     """
     with _as_store_error():
-        return _lock_file(engine.url.database) if is_sqlite(engine) else _lock_advisory(engine)
+        if is_sqlite(engine):
+            return _lock_file(engine.url.database, purpose)
+        return _lock_advisory(engine, purpose)
 
 
 @contextmanager
@@ -102,17 +122,17 @@ def _as_store_error() -> Iterator[None]:
         raise StoreError(f"the sync lock cannot be used: {explain(error)}") from error
 
 
-def _lock_advisory(engine: Engine) -> Callable[[], None] | None:
+def _lock_advisory(engine: Engine, purpose: Purpose) -> Callable[[], None] | None:
     connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
     connection.detach()  # the pool would keep it open, and the lock with it
 
     def free() -> None:
         with suppress(DBAPIError), closing(connection):  # a connection that is lost has freed it already
-            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": LOCK_KEY})
+            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": purpose.key})
 
     try:
         connection.execute(_NAME_HOLDER, {"name": (_LOCK_NAME + own_name())[:63]})
-        if connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": LOCK_KEY}).scalar():
+        if connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": purpose.key}).scalar():
             return free
     except BaseException:
         connection.close()
@@ -121,10 +141,10 @@ def _lock_advisory(engine: Engine) -> Callable[[], None] | None:
     return None
 
 
-def _lock_file(base: str | None) -> Callable[[], None] | None:
+def _lock_file(base: str | None, purpose: Purpose) -> Callable[[], None] | None:
     if not base or base == ":memory:":  # no other process can open it
         return lambda: None
-    connection = _open_lock_file(base)
+    connection = _open_lock_file(base + purpose.suffix)
     try:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("CREATE TABLE IF NOT EXISTS holder (name TEXT NOT NULL)")
@@ -141,9 +161,9 @@ def _lock_file(base: str | None) -> Callable[[], None] | None:
 
 
 def _find_file_holder(base: str | None) -> str | None:
-    if not base or not Path(base + LOCK_SUFFIX).exists():
+    if not base or not Path(base + SYNC.suffix).exists():
         return None
-    with closing(_open_lock_file(base)) as connection:
+    with closing(_open_lock_file(base + SYNC.suffix)) as connection:
         connection.execute("PRAGMA busy_timeout=0")
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -157,7 +177,5 @@ def _find_file_holder(base: str | None) -> str | None:
         return str(found[0]) if found else "another process"
 
 
-def _open_lock_file(base: str) -> sqlite3.Connection:
-    return sqlite3.connect(
-        base + LOCK_SUFFIX, timeout=LOCK_BUSY_S, isolation_level=None, check_same_thread=False
-    )
+def _open_lock_file(path: str) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=LOCK_BUSY_S, isolation_level=None, check_same_thread=False)

@@ -1,0 +1,313 @@
+"""Has stored issues read by a language model: asks, keeps each reply at once, merges it into the facts.
+
+Replies are kept before anything is made of them, so a run that is killed goes on where it was, and no text
+is asked about twice. Requests run in threads of their own; this one only makes prompts, keeps and derives, in
+short units of work, so that syncs and searches wait for none of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+from app.errors import NotFoundError, ReaderError
+from app.extract.facts import Frozen
+from app.extract.text.blocks import read_document
+from app.extract.text.document import IssueText
+from app.knowledge.indexing.batches import Progress, Report, derive_changed, quiet
+from app.knowledge.indexing.derive import find_sources, issue_text_of
+from app.model_reader.check import check_reply
+from app.model_reader.client import REPLY_TOKENS_MAX, Answer, ReaderClient, ServedModel
+from app.model_reader.prompt import CHARS_MAX, CHARS_PER_TOKEN, Prompt, estimate_tokens, make_prompt
+from app.model_reader.reply import instructions, parse_reply, prompt_version
+from app.store.derived.model_replies import (
+    ModelReply,
+    ReplyOutcome,
+    note_unchanged,
+    save_replies,
+    tokens_today,
+    unread_numbers,
+    was_asked,
+)
+from app.store.github.issues import find_repository
+from app.store.session import Store
+
+BATCH = 50
+"""Issues whose texts are fetched at once, and replies after which facts are derived anew."""
+CHARS_MIN = 4_000
+"""A prompt that is too long is halved as far as this."""
+FAULTS_MAX = 5
+"""After so many issues in a row without a reply the server is given up until the next round."""
+LOOK_EVERY_S = 0.5
+
+
+_OUTCOMES: dict[str, ReplyOutcome] = {"complete": "complete", "cut": "cut", "failed": "failed"}
+
+
+@dataclass(slots=True)
+class ReadResult:
+    """What a run did. `stopped`: why it ended before all was read, or empty."""
+
+    model: str = ""
+    asked: int = 0
+    unchanged: int = 0
+    left: int = 0
+    tokens: int = 0
+    kept: int = 0
+    dropped: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
+    stopped: str = ""
+
+    @property
+    def words(self) -> str:
+        """The run in a line."""
+        rest = ", ".join(f"{count:,} {name}" for name, count in sorted(self.outcomes.items()))
+        words = f"{self.model} read {self.asked:,} issues ({rest or 'none'}), {self.tokens:,} tokens; "
+        words += f"{self.kept:,} values proven, {self.dropped:,} dropped"
+        words += f"; {self.unchanged:,} had been read" if self.unchanged else ""
+        return words + (f"; stopped: {self.stopped}; {self.left:,} wait" if self.stopped else "")
+
+
+class ReadingPlan(Frozen):
+    """What a run would ask: issues, and about how many tokens go there."""
+
+    model: str
+    issues: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    issue: IssueText
+    prompt: Prompt
+    chars_max: int
+
+
+def plan_reading(
+    store: Store, repo: str, client: ReaderClient, *, numbers: Sequence[int] = (), limit: int | None = None
+) -> ReadingPlan:
+    """What `read_issues` would ask; the server is only asked which model it serves."""
+    run = _ReadingRun(store, repo, client, numbers, limit)
+    tasks = [task.prompt.tokens for task in run.tasks()]
+    return ReadingPlan(model=run.model.identity, issues=len(tasks), tokens=sum(tasks))
+
+
+def read_issues(
+    store: Store,
+    repo: str,
+    client: ReaderClient,
+    *,
+    numbers: Sequence[int] = (),
+    limit: int | None = None,
+    tokens_per_day: int | None = None,
+    parallel: int = 1,
+    stop: threading.Event | None = None,
+    report: Report = quiet,
+    on_tokens: Callable[[int], None] | None = None,
+) -> ReadResult:
+    """Have the issues read that no reply is kept for, the newest first.
+
+    Args:
+        store: the base.
+        repo: whose issues.
+        client: whom to ask.
+        numbers: only these, if any are given.
+        limit: most that are asked about.
+        tokens_per_day: what all runs of a day may use, prompts and replies together.
+        parallel: requests at a time.
+        stop: ends the run; what was answered is kept.
+        report: called as replies come.
+        on_tokens: called with the tokens used so far.
+
+    Raises:
+        NotFoundError: nothing of the repository is stored.
+        ReaderError: the server gave out; what it had answered is kept.
+    """
+    run = _ReadingRun(store, repo, client, numbers, limit)
+    run.tokens_per_day, run.stop = tokens_per_day, stop or threading.Event()
+    run.report, run.on_tokens = report, on_tokens or (lambda _tokens: None)
+    run.read(parallel)
+    return run.result
+
+
+class _ReadingRun:
+    """One run over one repository."""
+
+    def __init__(
+        self, store: Store, repo: str, client: ReaderClient, numbers: Sequence[int], limit: int | None
+    ) -> None:
+        self._store = store
+        self._repo = repo
+        self._client = client
+        self.model = client.served_model()
+        self.tokens_per_day: int | None = None
+        self.stop = threading.Event()
+        self.report: Report = quiet
+        self.on_tokens: Callable[[int], None] = lambda _tokens: None
+        self.result = ReadResult(model=self.model.identity)
+        with store.reading() as session:
+            found = find_repository(session, repo)
+            if found is None:
+                raise NotFoundError(f"nothing of {repo} is stored")
+            self._repo_id = found
+            waiting = unread_numbers(session, found, self.model.identity, prompt_version())
+            self._used_today = tokens_today(session)
+        chosen = [number for number in waiting if not numbers or number in set(numbers)]
+        self._numbers = chosen if limit is None else chosen[:limit]
+        self._chars_max = _chars_for(self.model)
+        self._promised = 0
+        self._doubtful: list[ModelReply] = []
+
+    def tasks(self) -> Iterator[_Task]:
+        """What is to be asked; an issue whose text was asked about already is noted and passed over."""
+        for start in range(0, len(self._numbers), BATCH):
+            batch = self._numbers[start : start + BATCH]
+            with self._store.reading() as session:
+                sources = find_sources(session, self._repo_id, self._repo, batch)
+            for source in sorted(sources, key=lambda item: -item.issue.number):
+                issue = issue_text_of(source)
+                prompt = make_prompt(issue, self._chars_max)
+                if self._is_known(issue.number, prompt):
+                    self.result.unchanged += 1
+                elif prompt.lines:
+                    yield _Task(issue, prompt, self._chars_max)
+
+    def _key(self, prompt: Prompt) -> tuple[str, str, str]:
+        return prompt.digest, self.model.identity, prompt_version()
+
+    def _is_known(self, number: int, prompt: Prompt) -> bool:
+        with self._store.reading() as session:
+            if not was_asked(session, self._repo_id, number, self._key(prompt)):
+                return False
+        with self._store.unit_of_work(changes=None) as session:
+            note_unchanged(session, self._repo_id, number, self._key(prompt))
+        return True
+
+    def read(self, parallel: int) -> None:
+        tasks = self.tasks()
+        running: dict[Future[tuple[_Task, Answer]], int] = {}
+        fresh: list[int] = []
+        with ExitStack() as stack:
+            threads = stack.enter_context(ThreadPoolExecutor(parallel, thread_name_prefix="reader"))
+            stack.callback(threads.shutdown, wait=True, cancel_futures=True)
+            while True:
+                # A second round waits behind the first, so that no thread idles while this one derives.
+                while len(running) < 2 * parallel and (task := self._next(tasks)) is not None:
+                    tokens = task.prompt.tokens + REPLY_TOKENS_MAX // 4
+                    self._promised += tokens
+                    running[threads.submit(self._ask, task)] = tokens
+                if not running:
+                    break
+                done, _ = wait(running, LOOK_EVERY_S, FIRST_COMPLETED)
+                if self.stop.is_set():
+                    for future in [item for item in running if item.cancel()]:
+                        self._promised -= running.pop(future)
+                if done:
+                    fresh += self._keep(done, running)
+                if len(fresh) >= BATCH:
+                    self._derive(fresh)
+                    fresh = []
+        self._derive(fresh)
+        self.result.left = len(self._numbers) - self.result.asked - self.result.unchanged
+        if self._doubtful and not self.result.outcomes:
+            raise ReaderError(self.result.stopped or self._doubtful[-1].reply)
+
+    def _next(self, tasks: Iterator[_Task]) -> _Task | None:
+        """The next task, unless the run is to end."""
+        if self.stop.is_set() or self.result.stopped:
+            return None
+        if self.tokens_per_day is not None and self._used_today + self._promised >= self.tokens_per_day:
+            self.result.stopped = f"today's {self.tokens_per_day:,} tokens are used; tomorrow it goes on"
+            return None
+        return next(tasks, None)
+
+    def _ask(self, task: _Task) -> tuple[_Task, Answer]:
+        answer = self._answer(task)
+        while answer.kind == "too_long" and task.chars_max // 2 >= CHARS_MIN:
+            half = task.chars_max // 2
+            task = _Task(task.issue, make_prompt(task.issue, half), half)
+            answer = self._answer(task)
+        return task, answer
+
+    def _answer(self, task: _Task) -> Answer:
+        try:
+            return self._client.ask(self.model, task.prompt.content)
+        except ReaderError as error:
+            return Answer("failed", error.message)
+
+    def _keep(
+        self, done: set[Future[tuple[_Task, Answer]]], running: dict[Future[tuple[_Task, Answer]], int]
+    ) -> list[int]:
+        """Keep the replies that came; the numbers of those that are to be merged.
+
+        A failure or refusal is kept only once another issue is answered: until then it may be the server's.
+        """
+        replies = []
+        for future in done:
+            self._promised -= running.pop(future, 0)
+            if future.cancelled():
+                continue
+            task, answer = future.result()
+            if answer.kind == "other_model":
+                self.result.stopped = answer.text
+            elif answer.kind in ("complete", "cut"):
+                replies += [*self._doubtful, self._judged(task, answer)]
+                self._doubtful = []
+            else:
+                self._doubtful.append(self._judged(task, answer))
+                if len(self._doubtful) >= FAULTS_MAX and not self.result.stopped:
+                    self.result.stopped = answer.text or "the model reader's server refuses every report"
+        if replies:
+            with self._store.unit_of_work(changes=None) as session:
+                save_replies(session, self._repo_id, replies)
+        for reply in replies:
+            self._count(reply)
+        self.report(Progress("reading", self.result.asked, len(self._numbers) - self.result.unchanged))
+        return [item.number for item in replies if item.outcome == "complete"]
+
+    def _judged(self, task: _Task, answer: Answer) -> ModelReply:
+        reply = ModelReply(
+            number=task.issue.number,
+            digest=task.prompt.digest,
+            model=self.model.identity,
+            prompt_version=prompt_version(),
+            outcome=_OUTCOMES.get(answer.kind, "refused"),
+            reply=answer.text.replace("\x00", ""),
+            chars_max=task.chars_max,
+            prompt_tokens=answer.prompt_tokens or task.prompt.tokens,
+            reply_tokens=answer.reply_tokens or estimate_tokens(answer.text),
+        )
+        if answer.kind != "complete":
+            return reply
+        parsed = parse_reply(answer.text)
+        if parsed is None:
+            return replace(reply, outcome="invalid")
+        proven = check_reply(read_document(task.issue), task.prompt, parsed)
+        dropped = dict(proven.dropped)
+        return replace(reply, kept=proven.values, dropped=sum(dropped.values()), reasons=dropped)
+
+    def _count(self, reply: ModelReply) -> None:
+        tokens = reply.prompt_tokens + reply.reply_tokens
+        self._used_today += tokens
+        result = self.result
+        result.asked += 1
+        result.tokens += tokens
+        result.kept += reply.kept
+        result.dropped += reply.dropped
+        result.outcomes[reply.outcome] = result.outcomes.get(reply.outcome, 0) + 1
+        self.on_tokens(result.tokens)
+
+    def _derive(self, numbers: Sequence[int]) -> None:
+        if numbers:
+            derive_changed(self._store, self._repo, numbers)
+
+
+def _chars_for(model: ServedModel) -> int:
+    """How long a prompt may be for a model whose context is known to be shorter than ours."""
+    if model.tokens_max is None:
+        return CHARS_MAX
+    room = model.tokens_max - REPLY_TOKENS_MAX - estimate_tokens(instructions())
+    return max(CHARS_MIN, min(CHARS_MAX, room * CHARS_PER_TOKEN))

@@ -1,0 +1,274 @@
+"""What the model is given: an issue's texts as numbered lines.
+
+In: an `IssueText`, and how many characters fit. Out: a `Prompt`, which knows where each numbered line stands.
+It depends on the texts, the masks of secrets and this file alone, not on how the rules read, so a reply that
+was kept can be checked again after any change of the rules.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from app.extract.lists import load
+from app.extract.redaction.redact import redact
+from app.extract.rules.patterns import pattern
+from app.extract.rules.rules import load_rule_set
+from app.extract.text.blocks import MAINTAINER_ASSOCIATIONS, split_lines
+from app.extract.text.document import CommentText, IssueText
+from app.model_reader.reply import instructions
+
+TOKENS_MAX = 24_000
+CHARS_PER_TOKEN = 3
+"""Fewer than any tokenizer in use needs for English and logs, so an estimate errs on the safe side."""
+CHARS_MAX = TOKENS_MAX * CHARS_PER_TOKEN
+LINE_HEAD, LINE_TAIL = 1_000, 400
+OUTPUT_LINE_HEAD, OUTPUT_LINE_TAIL = 300, 200
+"""Of a line that is longer than both only these are sent: no person writes one, a dump of settings is one."""
+LINE_CHARS = 300
+"""A longer line is numbered in pieces, cut at blanks, so that a quote is found at once."""
+NOISE_CHARS = 400
+"""A longer line may hold more than what it begins with."""
+OUTPUT_LINES, OUTPUT_HEAD, OUTPUT_TAIL = 24, 5, 11
+"""A longer run of output keeps its beginning, its end, and between them the lines that tell of errors."""
+
+_LIST = load("model_reader")
+_FENCE = pattern(r"^[ \t>]*(?:```|~~~)")
+_BLANK = pattern(r"(\n[ \t\r]*\n)")
+_NOISE = pattern("|".join(_LIST["noise"]["lines"]))
+_KEPT = pattern("|".join(_LIST["noise"]["but"]), ignore_case=True)
+_OUTPUT = pattern(_LIST["output"]["line"])
+_TELLING = pattern(_LIST["telling"]["line"])
+_HIDDEN = pattern(_LIST["hidden"]["text"])
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedLine:
+    """A line as the model sees it: `text` is `source[start:end]` in code points, with secrets masked."""
+
+    source: str
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What the model is asked of one text.
+
+    Attributes:
+        lines: line number n is `lines[n - 1]`.
+        content: the fenced report as it is sent.
+        digest: of `content`, in hex digits.
+    """
+
+    lines: tuple[NumberedLine, ...]
+    content: str
+    digest: str
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens are sent; rather too many than too few."""
+        return estimate_tokens(f"{instructions()}{self.content}")
+
+
+def estimate_tokens(text: str) -> int:
+    """About how many tokens a text has: a third of its bytes, so that a Chinese sign counts as one."""
+    return len(text.encode()) // CHARS_PER_TOKEN + 1
+
+
+def make_prompt(issue: IssueText, chars_max: int = CHARS_MAX, *, private: bool = False) -> Prompt:
+    """The numbered text of an issue.
+
+    Args:
+        issue: its texts.
+        chars_max: how long the content may be; what is too much is left out of the middle of each text.
+        private: mask names of hosts and people too, as is due to a pasted log.
+    """
+    parts = list(_parts(issue, private=private))
+    room = _room(parts, chars_max)
+    lines: list[NumberedLine] = []
+    shown: list[str] = []
+    for heading, source, kept in parts:
+        shown.append(f"[{heading}]")
+        shown += _numbered(_within(kept, room), source, lines)
+    text = "\n".join(shown)
+    mark = hashlib.sha256(text.encode()).hexdigest()
+    content = f"REPORT {mark[:12]} BEGINS\n{text}\nREPORT {mark[:12]} ENDS"
+    return Prompt(tuple(lines), content, mark)
+
+
+_Shown = tuple[int, int, str]
+"""A line's place and text; a text without a place (start < 0) is a note on what was left out."""
+_Part = tuple[str, str, list[_Shown]]
+"""Heading, source, and what is shown of it."""
+
+
+def _parts(issue: IssueText, *, private: bool) -> Iterator[_Part]:
+    yield "title", "title", list(_shown(issue.title, private=private))
+    yield "body, by the reporter", "body", list(_shown(issue.body, private=private))
+    for position, comment in enumerate(issue.comments, 1):
+        name = f"comment:{comment.id}" if comment.id is not None else f"comment:#{position}"
+        day = f", {comment.created_at[:10]}" if comment.created_at else ""
+        heading = f"comment {position} by {_role(issue, comment)}{day}"
+        yield heading, name, list(_shown(comment.body, private=private))
+
+
+def _role(issue: IssueText, comment: CommentText) -> str:
+    if comment.user is not None and comment.user == issue.user:
+        return "the reporter"
+    is_maintainer = comment.author_association in MAINTAINER_ASSOCIATIONS
+    return "a maintainer" if is_maintainer else "somebody else"
+
+
+def _shown(source: str, *, private: bool) -> Iterator[_Shown]:
+    """What is shown of one text: no blank lines, no hidden text, no orders, no environment dump."""
+    text = _without_hidden(redact(source, private=private).text)
+    orders = find_orders(text)
+    if "text" in orders:
+        yield _note("this text speaks to programs that read it, and was left out")
+        return
+    lines = list(_plain_lines(text)) if not orders else list(_without_ordering(text))
+    output: list[_Shown] = []
+    is_fenced = False
+    for item in lines:
+        is_fence = item[0] >= 0 and _FENCE.match(item[2])
+        is_fenced ^= bool(is_fence)
+        if is_fence or not (is_fenced or _OUTPUT.search(item[2])):
+            yield from _cut_output(output)
+            output = []
+        if is_fence:
+            continue
+        is_noise = item[0] >= 0 and len(item[2]) <= NOISE_CHARS and _is_noise(item[2])
+        shown = (
+            [_note("lines of the form or the environment were left out")]
+            if is_noise
+            else list(_cut_line(item))
+        )
+        if is_fenced or _OUTPUT.search(item[2]):
+            output += shown
+        else:
+            yield from shown
+    yield from _cut_output(output)
+
+
+def _is_noise(text: str) -> bool:
+    return bool(_NOISE.search(text)) and not _KEPT.search(text)
+
+
+def _cut_line(line: _Shown) -> Iterator[_Shown]:
+    start, end, text = line
+    is_output = bool(_OUTPUT.search(text))
+    head, tail = (OUTPUT_LINE_HEAD, OUTPUT_LINE_TAIL) if is_output else (LINE_HEAD, LINE_TAIL)
+    if start < 0 or len(text) <= head + tail:
+        yield line
+        return
+    yield start, start + head, text[:head]
+    yield _note("the middle of a long line was left out")
+    yield end - tail, end, text[-tail:]
+
+
+def find_orders(text: str) -> frozenset[str]:
+    """What is not sent of a text that speaks to a program: "text", or the "paragraph" around."""
+    joined = " ".join(text.split())
+    met = [*load_rule_set("model_reader").meeting(joined), *load_rule_set("model_reader").meeting(text)]
+    return frozenset(rule["drops"] for rule in met)
+
+
+def _plain_lines(text: str) -> Iterator[_Shown]:
+    return ((line.start, line.end, line.text) for line in split_lines(text) if line.text.strip())
+
+
+def _without_ordering(text: str) -> Iterator[_Shown]:
+    """The lines without the paragraphs that give orders."""
+    start = 0
+    for paragraph in _BLANK.split(text):
+        if find_orders(paragraph):
+            yield _note("a paragraph that speaks to programs was left out")
+        else:
+            for at, end, words in _plain_lines(paragraph):
+                yield start + at, start + end, words
+        start += len(paragraph)
+
+
+def _note(words: str) -> _Shown:
+    return -1, 0, words
+
+
+def _without_hidden(text: str) -> str:
+    """A text of the same length without what GitHub does not display: comments of HTML, unprintable signs."""
+    text = _HIDDEN.sub(lambda match: "".join(c if c == "\n" else " " for c in match.group()), text)
+    return text if text.isascii() else "".join(c if c.isprintable() or c in "\n\t\r" else " " for c in text)
+
+
+def _cut_output(lines: list[_Shown]) -> list[_Shown]:
+    if len(lines) <= OUTPUT_LINES:
+        return lines
+    middle = lines[OUTPUT_HEAD:-OUTPUT_TAIL]
+    telling = [item for item in middle if item[0] >= 0 and _TELLING.search(item[2])]
+    spare = OUTPUT_LINES - OUTPUT_HEAD - OUTPUT_TAIL
+    note = _note("lines of output were left out")
+    return [*lines[:OUTPUT_HEAD], note, *telling[:spare], note, *lines[-OUTPUT_TAIL:]]
+
+
+def _room(parts: Sequence[_Part], chars_max: int) -> int:
+    """How many characters each part may have, so that short ones leave theirs to long ones."""
+    sizes = sorted(sum(len(text) + 6 for _, _, text in kept) + 60 for _, _, kept in parts)
+    left = chars_max
+    for at, size in enumerate(sizes):
+        share = left // (len(sizes) - at)
+        if size > share:
+            return max(share, LINE_CHARS)
+        left -= size
+    return chars_max
+
+
+def _within(lines: list[_Shown], room: int) -> list[_Shown]:
+    """The lines if there is room, else the first and the last of them."""
+    if sum(len(text) + 6 for _, _, text in lines) + 60 <= room:
+        return lines
+    pieces = [piece for line in lines for piece in _pieces(line)]
+    head: list[_Shown] = []
+    tail: list[_Shown] = []
+    left = room // 2
+    for piece in pieces:
+        left -= len(piece[2]) + 6
+        if left < 0:
+            break
+        head.append(piece)
+    left = room // 2
+    for piece in reversed(pieces[len(head) :]):
+        left -= len(piece[2]) + 6
+        if left < 0:
+            break
+        tail.append(piece)
+    return [*head, _note("lines were left out"), *reversed(tail)]
+
+
+def _pieces(line: _Shown) -> Iterator[_Shown]:
+    """A line in pieces of LINE_CHARS at most, cut behind a sentence or a blank where there is one."""
+    start, _, text = line
+    at = 0
+    while start >= 0 and len(text) - at > LINE_CHARS:
+        window = text[at : at + LINE_CHARS]
+        cut = max(window.rfind(". ", LINE_CHARS // 2) + 1, 0) or window.rfind(" ", LINE_CHARS // 2) or 0
+        cut = cut if cut > 0 else LINE_CHARS
+        yield start + at, start + at + cut, text[at : at + cut]
+        at += cut
+    yield (start + at, start + len(text), text[at:]) if start >= 0 else line
+
+
+def _numbered(shown: Sequence[_Shown], source: str, lines: list[NumberedLine]) -> Iterator[str]:
+    """The lines as they are sent; those with a place are added to `lines`, notes of one kind stand once."""
+    note = ""
+    for line in shown:
+        if line[0] < 0:
+            if line[2] != note:
+                yield f"[{line[2]}]"
+            note = line[2]
+            continue
+        note = ""
+        for start, end, text in _pieces(line):
+            lines.append(NumberedLine(source, start, end, text))
+            yield f"{len(lines)}| {text}"

@@ -1,0 +1,174 @@
+"""What a language model answered about issues: raw replies, what was asked already, how far it is.
+
+A reply is kept by the digest of the text that was asked, the model and the version of the prompt, so nothing
+is asked twice; of several on one issue the newest counts. One of outcome "failed", whose server gave out, is
+asked again a day later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from sqlalchemy import update
+from sqlalchemy.orm import Session
+
+from app.store.engine.connect import delete_with, erasing, rows_with, sql_rows, upsert
+from app.store.tables import MODEL_REPLY
+
+ReplyOutcome = Literal["complete", "cut", "invalid", "refused", "failed"]
+FAILED_AGAIN = timedelta(days=1)
+_KEYS = ("repo_id", "number", "digest", "model", "prompt_version")
+_TABLE = MODEL_REPLY.c
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """One reply.
+
+    Attributes:
+        digest: of the text that was asked, which had at most `chars_max` signs.
+        reply: as it came, possibly cut; empty where the server refused.
+        kept: how many values were proven.
+        dropped: how many were not; `reasons` counts them by reason.
+    """
+
+    number: int
+    digest: str
+    model: str
+    prompt_version: str
+    outcome: ReplyOutcome
+    reply: str
+    chars_max: int
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    kept: int = 0
+    dropped: int = 0
+    reasons: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReply:
+    """A complete reply as it is merged with what the rules read."""
+
+    digest: str
+    chars_max: int
+    prompt_version: str
+    reply: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyCounts:
+    """How far the model is with a repository; `outcomes` counts replies, `tokens` all ever used."""
+
+    outcomes: Mapping[str, int]
+    kept: int
+    dropped: int
+    tokens: int
+
+
+def save_replies(session: Session, repo_id: int, replies: Sequence[ModelReply]) -> None:
+    """Keep replies, in place of those with the same key."""
+    now = datetime.now(UTC)
+    rows = [
+        {"repo_id": repo_id, "differing": [], "replied_at": now, "checked_at": now}
+        | asdict(item)
+        | {"reasons": dict(item.reasons or {})}
+        for item in replies
+    ]
+    with erasing(session):
+        upsert(session, MODEL_REPLY, rows, keys=_KEYS)
+
+
+def find_replies(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, KeptReply]:
+    """The newest complete reply on each of these issues, for any text of theirs."""
+    query = """
+        SELECT number, digest, chars_max, prompt_version, reply FROM model_reply
+        WHERE repo_id = :repo_id AND number IN :numbers AND outcome = 'complete'
+        ORDER BY replied_at, digest
+    """
+    rows = sql_rows(session, query, repo_id=repo_id, numbers=list(numbers))
+    return {number: KeptReply(*values) for number, *values in rows}
+
+
+def unread_numbers(session: Session, repo_id: int, model: str, prompt_version: str) -> list[int]:
+    """Issues whose text changed since this model was asked about it, or that it never was; newest first."""
+    query = """
+        SELECT i.number FROM issue i
+        WHERE i.repo_id = :repo_id AND NOT i.is_pull_request AND i.gone_at IS NULL AND i.origin = 'github'
+        AND NOT EXISTS (
+            SELECT 1 FROM model_reply m
+            WHERE m.repo_id = i.repo_id AND m.number = i.number AND m.model = :model
+            AND m.prompt_version = :version AND m.checked_at >= i.fetched_at
+            AND (m.outcome <> 'failed' OR m.replied_at > :lately)
+            AND NOT EXISTS (
+                SELECT 1 FROM comment c WHERE c.repo_id = i.repo_id AND c.issue_number = i.number
+                AND c.fetched_at > m.checked_at))
+        ORDER BY i.number DESC
+    """
+    lately = datetime.now(UTC) - FAILED_AGAIN
+    rows = sql_rows(session, query, repo_id=repo_id, model=model, version=prompt_version, lately=lately)
+    return [number for (number,) in rows]
+
+
+def was_asked(session: Session, repo_id: int, number: int, key: tuple[str, str, str]) -> bool:
+    """Whether there is a reply for this digest, model and version of the prompt."""
+    query = """
+        SELECT 1 FROM model_reply WHERE repo_id = :repo_id AND number = :number AND digest = :digest
+        AND model = :model AND prompt_version = :version AND (outcome <> 'failed' OR replied_at > :lately)
+    """
+    digest, model, version = key
+    lately = datetime.now(UTC) - FAILED_AGAIN
+    bound: dict[str, Any] = {"digest": digest, "model": model, "version": version, "lately": lately}
+    return bool(sql_rows(session, query, repo_id=repo_id, number=number, **bound))
+
+
+def note_unchanged(session: Session, repo_id: int, number: int, key: tuple[str, str, str]) -> None:
+    """An issue was stored again with the same text: its reply still holds."""
+    row = dict(zip(_KEYS, (repo_id, number, *key), strict=True))
+    is_it = [_TABLE[name] == value for name, value in row.items()]
+    session.connection().execute(update(MODEL_REPLY).where(*is_it).values(checked_at=datetime.now(UTC)))
+
+
+def save_differing(
+    session: Session, repo_id: int, numbers: Sequence[int], differing: Mapping[int, list[Any]]
+) -> None:
+    """Keep where rules and model differ on those of these issues that have a reply."""
+    rows = rows_with(session, repo_id, _TABLE.number, numbers, _TABLE.differing)
+    for number in {number for number, found in rows if found != differing.get(number, [])}:
+        is_it = (_TABLE.repo_id == repo_id) & (_TABLE.number == number)
+        found = differing.get(number, [])
+        session.connection().execute(update(MODEL_REPLY).where(is_it).values(differing=found))
+
+
+def find_differing(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[int, list[Any]]:
+    """What is kept of these issues by `save_differing`."""
+    rows = rows_with(session, repo_id, _TABLE.number, numbers, _TABLE.differing)
+    return {number: found for number, found in rows if found}
+
+
+def count_replies(session: Session, repo_id: int) -> ReplyCounts:
+    """How many replies are kept, of which outcome."""
+    query = """
+        SELECT outcome, count(*), sum(kept), sum(dropped), sum(prompt_tokens + reply_tokens) FROM model_reply
+        WHERE repo_id = :repo_id GROUP BY outcome ORDER BY outcome
+    """
+    rows = sql_rows(session, query, repo_id=repo_id)
+    kept, dropped, tokens = (sum(int(row[at] or 0) for row in rows) for at in (2, 3, 4))
+    return ReplyCounts({row[0]: row[1] for row in rows}, kept, dropped, tokens)
+
+
+def tokens_today(session: Session) -> int:
+    """Tokens of all replies since midnight UTC, of all repositories."""
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    query = "SELECT sum(prompt_tokens + reply_tokens) FROM model_reply WHERE replied_at >= :since"
+    found = sql_rows(session, query, since=midnight)
+    return int(found[0][0] or 0)
+
+
+def forget_replies(session: Session, repo_id: int, number: int) -> None:
+    """Delete all replies on an issue whose text is taken down."""
+    with erasing(session):
+        delete_with(session, repo_id, _TABLE.number, [number])
