@@ -16,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 from app import __version__
 from app.config import Settings, shared_metrics_folder
 from app.errors import StoreError
+from app.knowledge.operations.reader_overview import reader_overview
 from app.knowledge.operations.retention import forget_old, forget_regularly
 from app.paths import static_dir
 from app.store.engine.data_version import DataVersion
@@ -165,6 +166,10 @@ def _at_work(
     state.intake = Intake(partial(take, store, settings.repo))
     state.fetcher = Fetcher(partial(fetch, settings))
     state.metrics.watch(store, settings.repo, state.intake.waiting_bytes)
+    if settings.reader_url is not None:
+        state.metrics.watch_reader(
+            partial(reader_overview, store, settings.repo, settings.reader_tokens_per_day)
+        )
     with suppress(StoreError):  # /readyz says what is wrong with it
         forget_old(store)
     try:

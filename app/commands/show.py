@@ -33,8 +33,16 @@ def status(
     from app.knowledge.freshness import status as ask
 
     settings = current_settings()
-    found = ask(current_store(settings), settings.repo)
-    emit(found.model_dump_json(indent=2))
+    store = current_store(settings)
+    found = ask(store, settings.repo)
+    if settings.reader_url is None:
+        emit(found.model_dump_json(indent=2))
+        return
+    from app.knowledge.operations.reader_overview import reader_overview
+
+    reader = reader_overview(store, settings.repo, settings.reader_tokens_per_day)
+    both = {**found.model_dump(mode="json"), "reader": reader.model_dump(mode="json")}
+    emit(json.dumps(both, indent=2))
 
 
 ConfigFormat = Literal["text", "json"]

@@ -16,7 +16,7 @@ from app.extract.facts import Facts, Frozen
 from app.extract.reader import RULES_VERSION
 from app.extract.redaction.redact import mask_secrets
 from app.knowledge.indexing.batches import AHEAD, BATCH, Progress, Report, quiet, stored_numbers
-from app.knowledge.indexing.derive import read_stored
+from app.knowledge.indexing.derive import StoredReading, read_stored
 from app.knowledge.indexing.readers import reading_apart
 from app.store.derived.readings import find_kept_readings
 from app.store.records import LinkRecord
@@ -27,6 +27,8 @@ Kind = Literal["added", "removed", "changed"]
 SIGNS: dict[Kind, str] = {"added": "+", "removed": "-", "changed": "~"}
 EXAMPLE_CHARS = 80
 """Of a value that an example shows."""
+LABEL_NEXT = 20
+"""Issues that are named for people to label."""
 LEAD_CHARS = 20
 """What an example shows of the text before the first difference."""
 _NO_KIND = Facts.model_fields["failure_kind"].default
@@ -54,6 +56,19 @@ class FieldDiff(Frozen):
     examples: tuple[ChangeExample, ...]
 
 
+class ReaderDiff(Frozen):
+    """Where rules and model read one field otherwise: how many issues, and of them the newest.
+
+    `label_next`: issues of which neither is sure; a person's label helps most there.
+    """
+
+    field: str
+    issues: int
+    unsure: int
+    examples: tuple[str, ...]
+    label_next: tuple[int, ...]
+
+
 class ReadingDiff(Frozen):
     """The whole. `stored_rules` counts the readings compared by the rules they are from."""
 
@@ -63,6 +78,7 @@ class ReadingDiff(Frozen):
     differing: int
     never_read: int
     fields: tuple[FieldDiff, ...]
+    reader: tuple[ReaderDiff, ...] = ()
 
 
 class ReadingDiffs(Frozen):
@@ -88,6 +104,7 @@ def diff_all(store: Store, repo: str, report: Report = quiet, *, examples: int =
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     kept: defaultdict[tuple[str, Kind], list[ChangeExample]] = defaultdict(list)
     differing = done = 0
+    models = _ReaderDiffs(examples)
     numbers.reverse()
     with reading_apart(len(numbers)) as readers:
         for start in range(0, len(numbers), BATCH):
@@ -96,6 +113,7 @@ def diff_all(store: Store, repo: str, report: Report = quiet, *, examples: int =
                 stored = find_kept_readings(session, repo_id, batch)
                 readers.begin(session, repo_id, repo, numbers[start : start + AHEAD])
                 found = read_stored(session, repo_id, repo, list(stored), readers.read)
+            models.note(found)
             fresh = [item.reading for item in found]
             for reading in sorted(fresh, key=lambda item: -item.number):
                 old, facts = stored[reading.number], reading.facts
@@ -127,7 +145,44 @@ def diff_all(store: Store, repo: str, report: Report = quiet, *, examples: int =
             )
             for name in sorted(counts, key=_place)
         ),
+        reader=models.made(),
     )
+
+
+class _ReaderDiffs:
+    """Gathers the disagreements of rules and model, newest issues first."""
+
+    def __init__(self, examples: int) -> None:
+        self._limit = examples
+        self._counts: Counter[str] = Counter()
+        self._unsure: defaultdict[str, list[int]] = defaultdict(list)
+        self._examples: defaultdict[str, list[str]] = defaultdict(list)
+
+    def note(self, found: Iterable[StoredReading]) -> None:
+        """Take the disagreements of one batch."""
+        for item in sorted(found, key=lambda one: -one.reading.number):
+            for one in item.differing:
+                self._counts[one.field] += 1
+                if one.is_unsure:
+                    self._unsure[one.field].append(item.reading.number)
+                if len(self._examples[one.field]) < self._limit:
+                    rules, model = (_cut(_words(list(values)), 0) or "-" for values in (one.rules, one.model))
+                    self._examples[one.field].append(
+                        f"#{item.reading.number} rules: {rules} | model: {model}"
+                    )
+
+    def made(self) -> tuple[ReaderDiff, ...]:
+        """All of them, by field."""
+        return tuple(
+            ReaderDiff(
+                field=name,
+                issues=self._counts[name],
+                unsure=len(self._unsure[name]),
+                examples=tuple(self._examples[name]),
+                label_next=tuple(self._unsure[name][:LABEL_NEXT]),
+            )
+            for name in sorted(self._counts, key=_place)
+        )
 
 
 def values_of(
@@ -202,7 +257,16 @@ def _lines(repo: str, diff: ReadingDiff) -> Iterator[str]:
     width = max(len(name) for name, _ in rows)
     for name, cells in rows if diff.fields else ():
         yield f"{name:{width}}" + "".join(f"{cell:>9}" for cell in cells)
+    yield from _reader_lines(diff)
     for item in diff.fields:
         for example in item.examples:
             values = " -> ".join(text for text in (example.before, example.after) if text)
             yield f"{SIGNS[example.kind]} {item.field} #{example.number} {values}"
+
+
+def _reader_lines(diff: ReadingDiff) -> Iterator[str]:
+    for item in diff.reader:
+        yield f"rules and model differ on {item.field}: {item.issues:,} issues, {item.unsure:,} unsure"
+        yield from (f"  {example}" for example in item.examples)
+        if item.label_next:
+            yield "  label next: " + ", ".join(f"#{number}" for number in item.label_next)

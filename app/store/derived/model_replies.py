@@ -160,6 +160,13 @@ def count_replies(session: Session, repo_id: int) -> ReplyCounts:
     return ReplyCounts({row[0]: row[1] for row in rows}, kept, dropped, tokens)
 
 
+def last_model(session: Session, repo_id: int) -> str | None:
+    """The model that answered last."""
+    query = "SELECT model FROM model_reply WHERE repo_id = :repo_id ORDER BY replied_at DESC LIMIT 1"
+    rows = sql_rows(session, query, repo_id=repo_id)
+    return str(rows[0][0]) if rows else None
+
+
 def tokens_today(session: Session) -> int:
     """Tokens of all replies since midnight UTC, of all repositories."""
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)

@@ -24,6 +24,7 @@ from starlette.responses import Response
 
 from app.errors import StoreError
 from app.knowledge.freshness import freshness, overview
+from app.knowledge.operations.reader_overview import ReaderOverview
 from app.store.session import Store
 
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -74,6 +75,10 @@ class Metrics:
         """From now on count also what the store holds and how many bytes of deliveries wait."""
         self.registry.register(StoreFigures(store, repos, waiting_bytes))
 
+    def watch_reader(self, overview: Callable[[], ReaderOverview]) -> None:
+        """From now on count also how far the model reader is."""
+        self.registry.register(ReaderFigures(overview))
+
 
 class StoreFigures(Collector):
     """What is read at each scrape: size and freshness of each repository, and the queue of deliveries."""
@@ -111,6 +116,43 @@ class StoreFigures(Collector):
         except StoreError:
             up.add_metric((), 0)
         yield from (waiting, up, stored, age, failing)
+
+
+class ReaderFigures(Collector):
+    """What is read at each scrape of the reading by a language model.
+
+    Args:
+        overview: how far it is now.
+    """
+
+    def __init__(self, overview: Callable[[], ReaderOverview]) -> None:
+        self._overview = overview
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Nothing beforehand: the registry must not read the store to register."""
+        return iter(())
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The gauges; none while the store cannot be read."""
+        labels = ("repo", "outcome")
+        replies = GaugeMetricFamily("triage_reader_replies", "Replies of the model reader", labels=labels)
+        waiting = GaugeMetricFamily("triage_reader_waiting", "Issues it has not read", labels=("repo",))
+        values = GaugeMetricFamily(
+            "triage_reader_values", "Values it named: proven by a quote or dropped", labels=("repo", "fate")
+        )
+        tokens = GaugeMetricFamily("triage_reader_tokens_today", "Tokens used since midnight UTC")
+        try:
+            found = self._overview()
+        except StoreError:
+            return
+        tokens.add_metric((), found.tokens_today)
+        for repo, one in found.repositories.items():
+            waiting.add_metric((repo,), one.waiting)
+            values.add_metric((repo, "proven"), one.values_kept)
+            values.add_metric((repo, "dropped"), one.values_dropped)
+            for outcome, count in one.outcomes.items():
+                replies.add_metric((repo, outcome), count)
+        yield from (replies, waiting, values, tokens)
 
 
 @router.get("/metrics", include_in_schema=False)

@@ -1,19 +1,16 @@
-"""How far the reading by a language model is, and whether its server is of use: for status, doctor, metrics."""
+"""Whether the model reader's server is of use: it is asked to read a report of our own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from app.config import Settings
 from app.errors import ReaderError
-from app.extract.facts import Frozen
 from app.extract.text.document import IssueText
+from app.model_reader.client import ReaderClient
 from app.model_reader.prompt import make_prompt
-from app.model_reader.reply import parse_reply, prompt_version
-from app.store.derived.model_replies import count_replies, last_model, tokens_today, unread_numbers
+from app.model_reader.reply import parse_reply
 from app.store.engine.health import Finding, a_fault, an_advice
-from app.store.github.issues import find_repository
-from app.store.session import Store
 
 TOKENS_MIN = 8_000
 """A model with a shorter context reads the beginnings and ends of long issues only."""
@@ -25,52 +22,10 @@ _SAMPLE = IssueText(
 """A report of our own, to try a server with."""
 
 
-class ReaderStatus(Frozen):
-    """One repository's. `waiting`: issues that the model named last has not read as they are now."""
-
-    model: str | None
-    outcomes: dict[str, int]
-    waiting: int
-    values_kept: int
-    values_dropped: int
-    tokens: int
-
-
-class ReaderOverview(Frozen):
-    """All that is known of the model reader without asking its server."""
-
-    tokens_today: int
-    tokens_per_day: int
-    repositories: dict[str, ReaderStatus]
-
-
-def reader_overview(store: Store, repos: Sequence[str], tokens_per_day: int) -> ReaderOverview:
-    """How far it is with these repositories."""
-    found: dict[str, ReaderStatus] = {}
-    with store.reading() as session:
-        used = tokens_today(session)
-        for repo in repos:
-            repo_id = find_repository(session, repo)
-            if repo_id is None:
-                continue
-            counts, model = count_replies(session, repo_id), last_model(session, repo_id)
-            found[repo] = ReaderStatus(
-                model=model,
-                outcomes=dict(counts.outcomes),
-                waiting=len(unread_numbers(session, repo_id, model or "", prompt_version())),
-                values_kept=counts.kept,
-                values_dropped=counts.dropped,
-                tokens=counts.tokens,
-            )
-    return ReaderOverview(tokens_today=used, tokens_per_day=tokens_per_day, repositories=found)
-
-
 def examine_reader(settings: Settings, looked: list[str]) -> Iterator[Finding]:
-    """Ask the configured server to read a report of our own; nothing where none is configured."""
+    """What is wrong with the configured server; nothing where none is configured."""
     if settings.reader_url is None:
         return
-    from app.model_reader.client import ReaderClient
-
     key = settings.reader_key.get_secret_value() if settings.reader_key else None
     looked.append("model reader: its server reads a sample")
     try:
