@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
-revision = "20261203_model_replies"
-down_revision = "20261202_changes"
+revision = "20261204_model_replies"
+down_revision = "20261203_families"
 branch_labels = None
 depends_on = None
 
