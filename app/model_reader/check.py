@@ -38,6 +38,8 @@ QUOTE_CHARS = 300
 
 _CHANGE = pattern(r"#?(\d{3,6})$|/(?:pull|issues)/(\d{1,6})|^[Pp][Rr][ #]{0,2}(\d{3,6})$")
 _SETTING = pattern(r"--?[A-Za-z]|[A-Za-z0-9]_[A-Za-z0-9]|[a-z0-9]-[a-z0-9]")
+_GOES_ON = re.compile(r"[-_]\w|[/.]\w")
+"""What follows a part of a model's name."""
 _COMMIT = pattern(r"^[0-9a-f]{7,40}$")
 _DANGER = pattern(
     r"\b(?:curl|wget|sudo|rm -|chmod|mkfs|eval|base64)\b|\|\s*(?:ba)?sh\b|https?://", ignore_case=True
@@ -174,9 +176,10 @@ class _Check:
         return self._document.sources[span[0]][span[1] : span[2]]
 
     def _model(self, quoted: Any) -> Evidence:
-        source, start, _ = self._place(quoted.line, quoted.name)
+        source, start, end = self._place(quoted.line, quoted.name)
         named = name_in(quoted.name)
-        if named is None or not is_model(named[0]):
+        is_part = _GOES_ON.match(self._document.sources[source], end) is not None
+        if named is None or is_part or not is_model(named[0]):
             raise _UnprovenError("no model's name")
         begin = start + named[1]
         span = source, begin, begin + len(named[0])

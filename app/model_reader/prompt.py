@@ -124,8 +124,9 @@ def _role(issue: IssueText, comment: CommentText) -> str:
 
 def _shown(source: str, *, private: bool) -> Iterator[_Shown]:
     """What is shown of one text: no blank lines, no hidden text, no orders, no environment dump."""
-    text = _without_hidden(redact(source, private=private).text)
-    orders = find_orders(text)
+    masked = redact(source, private=private).text
+    text = _without_hidden(masked)
+    orders = find_orders(text) | find_orders(_without_hidden(masked, sign=""))
     if "text" in orders:
         yield _note("this text speaks to programs that read it, and was left out")
         return
@@ -196,10 +197,15 @@ def _note(words: str) -> _Shown:
     return -1, 0, words
 
 
-def _without_hidden(text: str) -> str:
-    """A text of the same length without what GitHub does not display: comments of HTML, unprintable signs."""
+def _without_hidden(text: str, sign: str = " ") -> str:
+    """A text without what GitHub does not display: comments of HTML, unprintable signs.
+
+    Args:
+        text: any text.
+        sign: stands for each sign that is left out; with the blank the length is kept.
+    """
     text = _HIDDEN.sub(lambda match: "".join(c if c == "\n" else " " for c in match.group()), text)
-    return text if text.isascii() else "".join(c if c.isprintable() or c in "\n\t\r" else " " for c in text)
+    return text if text.isascii() else "".join(c if c.isprintable() or c in "\n\t\r" else sign for c in text)
 
 
 def _cut_output(lines: list[_Shown]) -> list[_Shown]:
