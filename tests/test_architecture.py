@@ -341,6 +341,7 @@ ACROSS = {
     "tests/extract",
     "tests/ingest",
     "tests/knowledge",
+    "tests/model_reader",
     "tests/server",
     "tests/store",
     "tests/web",
