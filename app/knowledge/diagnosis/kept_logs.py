@@ -37,7 +37,7 @@ KEPT_HEAD_BYTES = 300_000
 KEPT_LOGS_MAX = 5_000
 KEPT_TOTAL_BYTES = 5 << 30
 CLIENT_SHARE = 50
-"""A client may hold the 50th part of the places, and of the bytes, that are still free: 98 logs of an empty
+"""A client may hold the 50th part of the places, and of the bytes, that are still free: 99 logs of an empty
 store, and fewer the fuller it is, so that who holds many is refused while others find room."""
 
 _KEY = "kept_logs"
