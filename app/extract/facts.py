@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    computed_field,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 FailureKind = Literal[
     "crash", "exception", "hang", "oom", "wrong_output", "slowdown", "install", "other", "none"
@@ -41,6 +50,8 @@ VERSION_KEYS = ("vllm", "torch", "cuda", "python", "transformers", "driver")
 
 
 MAX_SUMMARY_CHARS = 300
+FORMER: dict[str, JsonValue] = {"deprecated": True}
+"""Marks the former name of a field in the API description: it goes with the next release."""
 KIND_WORDS = {
     "crash": "Crashes",
     "exception": "Fails",
@@ -80,19 +91,24 @@ class Evidence(Frozen):
     confidence: float = Field(ge=0, le=1)
 
 
-class ErrorFact(Frozen):
-    """The root-cause error: what is left when every wrapper is taken off."""
+class ErrorLine(Frozen):
+    """An error as lists show it."""
 
     type: str | None
     message: str
     frame: str | None = Field(None, description="innermost telling place, file.py:function")
-    wrappers: tuple[str, ...] = ()
-    other: tuple[str, ...] = Field((), description="further distinct root errors")
 
     @property
     def line(self) -> str:
         """Type and message in one line."""
-        return f"{self.type}: {self.message}" if self.type else self.message
+        return ": ".join(filter(None, (self.type, self.message)))
+
+
+class ErrorFact(ErrorLine):
+    """The root-cause error: what is left when every wrapper is taken off."""
+
+    wrappers: tuple[str, ...] = ()
+    other: tuple[str, ...] = Field((), description="further distinct root errors")
 
 
 class Conditions(Frozen):
@@ -152,9 +168,38 @@ class Reproduction(Frozen):
     outcome: Literal["fails", "works"]
 
 
-class Fix(Frozen):
+class PullRequestName(Frozen):
+    """Names a pull request: in Python as people write it, in JSON its number and that spelling."""
+
+    pr: str | None = Field(
+        None,
+        description="number of the pull request; `pull_request` names its repository where it is another one",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_written(cls, value: Any) -> Any:
+        """Takes both forms of JSON: `pr` as a number, and the former one as text."""
+        if not isinstance(value, Mapping) or "pull_request" not in value:
+            return value
+        return {
+            **{key: item for key, item in value.items() if key != "pull_request"},
+            "pr": value["pull_request"],
+        }
+
+    @field_serializer("pr")
+    def _number(self, value: str | None) -> int | None:
+        number = (value or "").rpartition("#")[2]
+        return int(number) if number.isdigit() else None
+
+    @computed_field(description="as people write it, `#1` or `owner/name#1`: what `pr` was before")
+    def pull_request(self) -> str | None:
+        """The name as it stands in texts."""
+        return self.pr
+
+
+class Fix(PullRequestName):
     state: FixState
-    pr: str | None = None
     released_in: str | None = None
     source: str | None = None
 

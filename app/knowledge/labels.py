@@ -88,7 +88,7 @@ FACETS = {
     "state": "State",
     "has_workaround": "Remedy",
     "has_regression": "Regression",
-    "kind": "Kind",
+    "failure_kind": "Kind",
     "error_type": "Error type",
     "arch": "GPU architecture",
     "gpu": "GPU",

@@ -66,7 +66,7 @@ def test_new_are_the_failures_of_the_base_s_last_week_newest_first(store: Store,
         (3, True, False),
         (2, True, True),
     ]
-    assert found.new[0].error.startswith("ValueError: Weight output_size_per_partition")
+    assert found.new[0].error.line.startswith("ValueError: Weight output_size_per_partition")
     assert (found.new_total, found.since) == (2, NOW - timedelta(days=7))
 
 

@@ -17,6 +17,7 @@ from app.extract.facts import (
     Cause,
     Conditions,
     ErrorFact,
+    ErrorLine,
     Evidence,
     Facts,
     Fix,
@@ -355,7 +356,13 @@ GRAPH = Graph(
 def a_listed_failure(number: int, title: str, state: str = "open", **more: Any) -> dict[str, Any]:
     """The fields that lists of news have in common."""
     url = f"https://github.com/vllm-project/vllm/issues/{number}"
-    fields = {"repo": "vllm-project/vllm", "kind": "crash", "comments": 0, "reactions": 0, "created_at": None}
+    fields = {
+        "repo": "vllm-project/vllm",
+        "failure_kind": "crash",
+        "comments": 0,
+        "reactions": 0,
+        "created_at": None,
+    }
     return {**fields, "number": number, "title": title, "url": url, "state": state, **more}
 
 
@@ -378,7 +385,7 @@ HOME = Home(
             **a_listed_failure(
                 44395,
                 "Waking up with weights only, then a forward pass",
-                error="CUDA error: an illegal memory access was encountered",
+                error=ErrorLine(type=None, message="CUDA error: an illegal memory access was encountered"),
                 created_at=datetime(2026, 6, 2, tzinfo=UTC),
             ),
             has_remedy=False,

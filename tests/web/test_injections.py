@@ -35,6 +35,7 @@ from app.knowledge.issue.stored import Quote
 from app.knowledge.text.quoting import RUN_CHARS_MAX, code, cut_markdown, escape, fenced, inert, quotation
 from app.web.answers.budget import dumps
 from app.web.mcp.shapes import (
+    ErrorShort,
     FixAnswer,
     FixShort,
     IssueHit,
@@ -201,7 +202,8 @@ VIEW = VIEWED.model_copy(
     }
 )
 SHORT = RemedyShort(action=PLAIN, outcome="works", by="reporter", conditions=PLAIN, number=39288, url=ADDRESS)
-SHORT_FIX = FixShort(state="fixed", pr="#7", released_in=PLAIN, reason=PLAIN)
+SHORT_FIX = FixShort(state="fixed", pr="#7", pull_request="#7", released_in=PLAIN, reason=PLAIN)
+ERROR = ErrorShort(type=PLAIN, message=PLAIN, frame=PLAIN)
 ISSUE = IssueShort(
     number=39288,
     repo=REPO,
@@ -209,7 +211,7 @@ ISSUE = IssueShort(
     title=PLAIN,
     state="open",
     summary=PLAIN,
-    error=PLAIN,
+    error=ERROR,
     fix=SHORT_FIX,
     workarounds=(SHORT,),
     cause=(PLAIN,),
@@ -229,9 +231,11 @@ SEARCH = SearchAnswer(
             title=PLAIN,
             url=ADDRESS,
             state="open",
-            error=PLAIN,
+            error=ERROR,
             gpus=(PLAIN,),
             models=(PLAIN,),
+            versions={"vllm": PLAIN},
+            workarounds=(SHORT,),
             version=PLAIN,
             remedy=PLAIN,
         ),
@@ -250,7 +254,8 @@ KNOWN = KnownAnswer(
             state="open",
             basis="reported",
             standing="open",
-            error=PLAIN,
+            error=ERROR,
+            workarounds=(SHORT,),
             released_in=PLAIN,
             remedy=PLAIN,
         ),

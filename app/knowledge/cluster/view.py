@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, computed_field
 from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError
-from app.extract.facts import FailureKind, Frozen, Regression
+from app.extract.facts import FORMER, FailureKind, Frozen, Regression
 from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import ordered, plain_version
 from app.knowledge.cluster.hardware import ArchitectureLift, architecture_lifts
@@ -59,6 +59,8 @@ from app.store.session import Store
 class ClusterSummary(Frozen):
     """A cluster as lists tell it."""
 
+    model_config = ConfigDict(extra="ignore")  # its former names are made, not read
+
     id: str
     text: str = Field(
         description="the signature in readable form, secrets masked; empty where none is stored"
@@ -70,11 +72,16 @@ class ClusterSummary(Frozen):
     open_count: int
     first_seen: datetime | None
     last_seen: datetime | None
-    kind: FailureKind = Field(description="that of most of its reports")
+    failure_kind: FailureKind = Field(description="that of most of its reports")
     fix: ClusterFix | None = None
     workaround_count: int = Field(description="actions reported to work or to help in part, each once")
     is_alive: bool = Field(False, description="its issues are closed, and new reports came after that")
     recent: int = Field(0, description="reports of the newest 28 days of the base")
+
+    @computed_field(description="former name of `failure_kind`", json_schema_extra=FORMER)
+    def kind(self) -> FailureKind:
+        """The kind of failure."""
+        return self.failure_kind
 
 
 class ValueReports(Frozen):
@@ -240,7 +247,7 @@ def _summary(counts: ClusterCounts, repo: str, reports: Sequence[ListedFailure])
         text=mask_secrets(counts.text),
         repo=repo,
         title=mask_secrets(counts.title),
-        kind=next((kind for kind, _ in kinds.most_common(1)), "other"),
+        failure_kind=next((kind for kind, _ in kinds.most_common(1)), "other"),
         fix=fix,
         workaround_count=len(actions),
         is_alive=closed_but_alive(canonical, reports, fix) is not None,

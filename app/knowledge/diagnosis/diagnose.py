@@ -19,6 +19,7 @@ from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.signature import make_signature
 from app.extract.reader import LogReading, read_log, read_question
 from app.extract.redaction.redact import redact
+from app.knowledge.diagnosis.common import find_common
 from app.knowledge.diagnosis.error_text import whole_message
 from app.knowledge.diagnosis.excerpts import issue_excerpt, log_excerpt
 from app.knowledge.diagnosis.explain import explain, why_not_same
@@ -127,6 +128,7 @@ def diagnose_log(
     if in_words := is_question(reading):
         reading = replace(reading, surroundings=read_question(reading.log))
     reading = _with_hints(reading, vllm_version, gpu, model)
+    redacted = redact(reading.log, private=True)
     with store.reading() as session:
         stock = find_stock(session, repos)
         repo_ids = stock.repositories
@@ -137,6 +139,10 @@ def diagnose_log(
         matches = _as_matches(session, reading, scored, facts, repo_ids, versions_of=versions_of)
         verdict = _verdict(matches, in_words=in_words)
         is_open = verdict in {"unknown", "related"}
+        common = None
+        if is_open and not in_words and (error := reading.errors.cause or reading.errors.apparent):
+            text = _masked(error.message, error.line, redacted.text)
+            common = find_common(session, reading, text, matches, repo_ids, exclude=hidden)
         useful = [match for match in matches if match.band != "related"] or matches[:3]
         useful = useful if verdict != "unknown" else []
         remedies = rank_remedies(r for match in useful for r in match.workarounds)
@@ -159,7 +165,6 @@ def diagnose_log(
         else match.model_copy(update={"workarounds": ()})
         for match in matches
     ]
-    redacted = redact(reading.log, private=True)
     cause = reading.errors.cause
     around = reading.surroundings
     root = _root_cause(cause, redacted.text) if cause else None
@@ -192,7 +197,16 @@ def diagnose_log(
         composed=compose_all(launch, remedies, [step.command for step in steps]),
         index=IndexState(issues=stock.issues, as_of=stock.as_of),
         took_ms=0.0,
-        headline=headline(verdict, matches, line, is_question=in_words, repo=repos[0], stored=stock.issues),
+        headline=headline(
+            verdict,
+            matches,
+            line,
+            is_question=in_words,
+            repo=repos[0],
+            stored=stock.issues,
+            reports=common.reports if common else 0,
+        ),
+        common=common,
         outcome=outcome,
         failure=failure,
         is_vllm=None if in_words else reading.is_vllm,

@@ -61,12 +61,16 @@ def headline(
     is_question: bool = False,
     repo: str = "",
     stored: int = FEW_ISSUES,
+    reports: int = 0,
 ) -> str:
     """The failure, if one was read, and the verdict; issues of `repo` are named by their bare numbers.
 
-    An answer that knows no issue says so where only few are stored, which `stored` tells.
+    An answer that knows no issue says so where only few are stored (`stored`), and that it is a common error
+    where so many issues share it (`reports`).
     """
     known = _verdict(verdict, matches, has_failure=bool(failure), is_question=is_question, repo=repo)
+    if reports and verdict == "unknown":
+        known = f"A common error: {reports:,} reports share it; none is known to be this very failure."
     if stored < FEW_ISSUES and verdict in {"unknown", "related"}:
         known = f"Only {stored} issues are stored here. {known}"
     if not failure:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from app.extract.facts import Frozen, Regression, Signature
+from app.extract.facts import Cause, Frozen, Regression, Signature
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.launch import ComposedCommand
 from app.knowledge.remedies import Remedy
@@ -113,6 +113,34 @@ class IndexState(Frozen):
     as_of: datetime | None = None
 
 
+class CommonIssue(Frozen):
+    """An issue that holds the error's message."""
+
+    number: int
+    repo: str
+    title: str
+    url: str
+    state: str
+
+
+class CommonCause(Cause):
+    """What an issue names as the cause."""
+
+    repo: str
+    number: int
+
+
+class CommonError(Frozen):
+    """A known kind of error: many issues share the message, no single one is known to be the same failure."""
+
+    reports: int = Field(description="issues whose text holds the message")
+    text: str = Field(description="the message, secrets masked")
+    issues: tuple[CommonIssue, ...] = Field((), description="those that share most with the log first")
+    causes: tuple[CommonCause, ...] = Field((), description="what they name as cause, stated ones first")
+    workarounds: tuple[Remedy, ...] = Field((), description="what helped in most of them first")
+    signature_id: str | None = Field(None, description="the cluster that most of them are in")
+
+
 class Diagnosis(Frozen):
     """The answer to a pasted log."""
 
@@ -148,6 +176,9 @@ class Diagnosis(Frozen):
     failure: Failure | None = Field(None, description="the kind of failure, where one of about 60 is known")
     is_vllm: bool | None = Field(
         None, description="whether vLLM printed the log; null where it is too short to know"
+    )
+    common: CommonError | None = Field(
+        None, description="for `unknown` and `related`: the kind of error, where many issues share it"
     )
     chain: tuple[OtherError, ...] = Field(
         (), description="errors that were raised on top of the root cause, the nearest first"

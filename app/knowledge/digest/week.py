@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, computed_field
 from sqlalchemy.orm import Session
 
-from app.extract.facts import Facts, FailureKind, Frozen, Regression
+from app.extract.facts import FORMER, ErrorLine, Facts, FailureKind, Frozen, Regression
 from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import ordered, plain_version
 from app.knowledge.cluster.members import cluster_fix
@@ -24,6 +24,7 @@ from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.remedies import OUTCOME_RANK, Remedy, rank_remedies, remedies_of
+from app.knowledge.text.masking import listed_error
 from app.knowledge.version.issues import ListedFailure, load_failures
 from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.readings import find_facts_without_evidence
@@ -50,16 +51,23 @@ Place = Literal["issue", "comment"]
 class DigestIssue(Frozen):
     """An issue as the digest's lists tell it; texts are masked."""
 
+    model_config = ConfigDict(extra="ignore")  # its former names are made, not read
+
     repo: str
     number: int
     title: str
     url: str
     state: str
     created_at: datetime | None
-    kind: FailureKind
-    error: str = ""
+    failure_kind: FailureKind
+    error: ErrorLine | None = None
     comments: int
     reactions: int
+
+    @computed_field(description="former name of `failure_kind`", json_schema_extra=FORMER)
+    def kind(self) -> FailureKind:
+        """The kind of failure."""
+        return self.failure_kind
 
 
 class WeekReport(Frozen):
@@ -73,6 +81,8 @@ class WeekReport(Frozen):
 class ClusterNews(Frozen):
     """A failure that was reported in the week."""
 
+    model_config = ConfigDict(extra="ignore")  # its former names are made, not read
+
     id: str
     text: str
     canonical: int
@@ -81,8 +91,13 @@ class ClusterNews(Frozen):
     numbers: tuple[int, ...] = Field(description="of the week's reports")
     size: int = Field(description="reports of all time")
     is_new: bool = Field(description="first reported in the week")
-    remedy: Remedy | None = Field(None, description="the one to try first, of any of its reports")
+    workarounds: tuple[Remedy, ...] = Field((), description="the one to try first, of any of its reports")
     fix: FixView | None = Field(None, description="of the report that knows most of it")
+
+    @computed_field(description="former name of the first of `workarounds`", json_schema_extra=FORMER)
+    def remedy(self) -> Remedy | None:
+        """The one to try first."""
+        return next(iter(self.workarounds), None)
 
 
 class RegressionNews(DigestIssue):
@@ -137,7 +152,6 @@ class UnremediedNews(DigestIssue):
 
 CHART_WEEKS = 13
 """A quarter: as many weeks as there is room to write the number over each column."""
-ERROR_CHARS = 160
 ACTION_CHARS = 300
 MENDED = frozenset({"fixed", "merged_unreleased"})
 
@@ -249,7 +263,7 @@ def one_line(text: str, chars: int) -> str:
 
 def error_text(facts: Facts) -> str:
     """The type and the message of the error, as far as they are known; empty without one."""
-    return facts.error.line.removesuffix(": ") if facts.error else ""
+    return facts.error.line if facts.error else ""
 
 
 def listed_remedy(remedy: Remedy) -> Remedy:
@@ -262,8 +276,8 @@ def issue_fields(repo: str, head: IssueRecord, facts: Facts) -> dict[str, Any]:
     return {
         "repo": repo,
         "title": mask_secrets(head.title),
-        "kind": facts.failure_kind,
-        "error": " ".join(mask_secrets(error_text(facts)).split())[:ERROR_CHARS],
+        "failure_kind": facts.failure_kind,
+        "error": listed_error(facts.error),
     }
 
 
@@ -283,7 +297,12 @@ def all_reports(week: WeekIssues) -> tuple[WeekReport, ...]:
 def cluster_news(week: WeekIssues) -> tuple[ClusterNews, ...]:
     """The failures of the week that have other reports, the most reported first."""
     return tuple(
-        ClusterNews.based_on(one, reports=len(one.numbers), is_new=len(one.numbers) == one.size)
+        ClusterNews.based_on(
+            one,
+            reports=len(one.numbers),
+            is_new=len(one.numbers) == one.size,
+            workarounds=(one.remedy,) if one.remedy else (),
+        )
         for one in week.failures
         if one.id and one.size > 1
     )

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from app.extract.facts import Fix, Frozen
+from app.extract.facts import Fix, PullRequestName
 from app.extract.versions import Version
 from app.store.github.fix_containment import History
 
@@ -17,11 +17,10 @@ ForYou = Literal["upgrade", "already_included", "not_fixed", "unknown"]
 Authority = Literal["maintainer", "card", "other"]
 
 
-class FixElsewhere(Frozen):
+class FixElsewhere(PullRequestName):
     """A pull request of another repository that is said to be the fix; so is its release."""
 
     repo: str
-    pr: str = Field(description="owner/name#number")
     state: Literal["merged", "open", "closed", "unknown"] = Field(
         description="unknown while it is not stored"
     )

@@ -13,18 +13,26 @@ from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from sqlalchemy.orm import Session
 
 from app.errors import InputError
-from app.extract.facts import BACKEND_KEYS, Facts, FailureKind, Frozen, Outcome
+from app.extract.facts import (
+    BACKEND_KEYS,
+    FORMER,
+    VERSION_KEYS,
+    ErrorLine,
+    Facts,
+    FailureKind,
+    Frozen,
+    Outcome,
+)
 from app.extract.fields.gpu_names import architecture_of, canonical_name
-from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import is_same, ordered
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
-from app.knowledge.remedies import remedies_of
-from app.knowledge.text.masking import masked_all
+from app.knowledge.remedies import SourcedRemedy, remedies_of
+from app.knowledge.text.masking import listed_error, masked_all
 from app.match.search.agreement import model_family, model_line
 from app.match.search.word_search import search_words
 from app.store.derived.facts import (
@@ -52,6 +60,7 @@ FacetName = Literal[
     "model",
     "backend",
     "error_type",
+    "failure_kind",
     "kind",
     "vllm_version",
     "state",
@@ -64,7 +73,7 @@ _COLUMNS: dict[str, OrderColumn] = {
     "comments": "comments",
     "reactions": "reactions",
 }
-ERROR_CHARS = 160
+WORKAROUNDS_LISTED = 3
 YES = "true"
 
 
@@ -109,7 +118,10 @@ class IssueQuery(Frozen):
     model: Text = Field(None, description="a family such as qwen, or a name")
     backend: Text = None
     error_type: Text = None
-    kind: Annotated[FailureKind | None, or_blank(FailureKind)] = None
+    failure_kind: Annotated[FailureKind | None, or_blank(FailureKind)] = None
+    kind: Annotated[FailureKind | None, or_blank(FailureKind)] = Field(
+        None, description="former name of `failure_kind`", json_schema_extra=FORMER
+    )
     vllm_version: Text = Field(None, description="the version on which it is reported to fail")
     state: Annotated[IssueState | None, or_blank(IssueState)] = None
     label: Text = None
@@ -126,6 +138,15 @@ class IssueQuery(Frozen):
         description="by relevance where there are words, else the newest first; `updated`, `comments` and "
         "`reactions`: the latest change, the most of them first",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _former_names(cls, value: Any) -> Any:
+        """A filter under its former name is the one under its present name, which wins."""
+        if not isinstance(value, Mapping) or not value.get("kind"):
+            return value
+        kind = value.get("failure_kind") or value["kind"]
+        return {**value, "failure_kind": kind, "kind": None}
 
 
 class ListedRemedy(Frozen):
@@ -153,12 +174,16 @@ class ListedIssue(Frozen):
     )
     gpus: tuple[str, ...]
     models: tuple[str, ...]
-    backends: tuple[str, ...]
-    vllm_version: str | None
-    error_type: str | None
-    error: str = Field(description="the root-cause error in one line, cut; empty where none is known")
+    backends: dict[str, tuple[str, ...]]
+    versions: dict[str, str | None]
+    error: ErrorLine | None = Field(description="the root cause; its message is cut")
     has_regression: bool
-    remedy: ListedRemedy | None = Field(description="the best that is known; none that is reported to fail")
+    workarounds: tuple[SourcedRemedy, ...] = Field(description="the best that are known, none that failed")
+    vllm_version: str | None = Field(description="former name of `versions.vllm`", json_schema_extra=FORMER)
+    error_type: str | None = Field(description="former name of `error.type`", json_schema_extra=FORMER)
+    remedy: ListedRemedy | None = Field(
+        description="former name of the first of `workarounds`", json_schema_extra=FORMER
+    )
     fix: FixView | None
     summary: str
 
@@ -300,7 +325,8 @@ def _listed(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -
     found = []
     for head in heads:
         facts = known.get(head.number) or Facts(number=head.number)
-        remedies = remedies_of(facts, repo=repo, url=head.url)
+        remedies = [one for one in remedies_of(facts, repo=repo, url=head.url) if one.outcome != "fails"]
+        error = facts.error
         item = ListedIssue.based_on(
             head,
             repo=repo,
@@ -308,12 +334,14 @@ def _listed(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -
             dates_estimated=head.number in estimated,
             gpus=facts.gpus,
             models=facts.models,
-            backends=tuple(dict.fromkeys(value for values in facts.backends.values() for value in values)),
-            vllm_version=facts.versions.get("vllm"),
+            backends={key: facts.backends.get(key, ()) for key in BACKEND_KEYS},
+            versions={key: facts.versions.get(key) for key in VERSION_KEYS},
             has_regression=facts.regression is not None,
-            error_type=facts.error.type if facts.error else None,
-            error=mask_secrets(facts.error.line.removesuffix(": "))[:ERROR_CHARS] if facts.error else "",
-            remedy=next((ListedRemedy.based_on(one) for one in remedies if one.outcome != "fails"), None),
+            error=listed_error(error),
+            workarounds=tuple(map(SourcedRemedy.based_on, remedies[:WORKAROUNDS_LISTED])),
+            vllm_version=facts.versions.get("vllm"),
+            error_type=error.type if error else None,
+            remedy=ListedRemedy.based_on(remedies[0]) if remedies else None,
             fix=fixes[head.number] if facts.is_failure else None,
             summary=facts.summary,
         )
@@ -427,7 +455,7 @@ _GROUPED: dict[FacetName, Callable[[IssueFacets], Groups]] = {
     "state": lambda facets: _grouped((state, number) for number, state in facets.states()),
     "has_workaround": lambda facets: {YES: _union(_by_column("has_remedy")(facets).values())},
     "has_regression": lambda facets: {YES: _union(facets.values(*REGRESSION_FIELDS).values())},
-    "kind": _by_column("failure_kind"),
+    "failure_kind": _by_column("failure_kind"),
     "error_type": _by_column("error_type"),
     "arch": lambda facets: _regroup(facets.groups("gpu").items(), lambda gpu: architecture_of(gpu) or ""),
     "gpu": lambda facets: _regroup(facets.values(*_GPUS).items(), _gpu_name),

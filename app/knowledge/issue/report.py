@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from app.errors import PullRequestError
 from app.extract.facts import (
     BACKEND_KEYS,
+    FORMER,
     VERSION_KEYS,
     Cause,
     Conditions,
@@ -32,7 +33,7 @@ from app.knowledge.issue.relations import Graph, issue_graph, key_of
 from app.knowledge.issue.stored import Quote, Sources, StoredIssue, clipped, figures_stand, load_issue
 from app.knowledge.issue.view import GitHubFacts, build_answer
 from app.knowledge.labels import BACKENDS, REGRESSION, SPEAKERS, VERSIONS
-from app.knowledge.remedies import OUTCOME_RANK
+from app.knowledge.remedies import OUTCOME_RANK, Remedy
 from app.store.github.issues import find_heads
 from app.store.records import CommentRecord
 from app.store.session import Store
@@ -104,7 +105,10 @@ class Report(GitHubFacts):
     error: ReportError | None = None
     cause: tuple[StatedCause, ...] = ()
     examples: tuple[CommandExample, ...] = ()
-    remedies: tuple[ReportRemedy, ...] = ()
+    workarounds: tuple[Remedy, ...] = ()
+    remedies: tuple[ReportRemedy, ...] = Field(
+        (), description="former name of `workarounds`, with all quotes", json_schema_extra=FORMER
+    )
     fix: FixView
     fix_quotes: tuple[Quote, ...] = ()
     regression: tuple[ReportFact, ...] = ()
@@ -149,11 +153,11 @@ def make_report(
         timeline=moments,
         not_known=not_known(facts, answer.fix, graph, comments_missing=missing),
         as_of=freshness(store, repo).as_of,
-        **(_with_quotes(facts, sources) if facts else {}),
+        **(_with_quotes(facts, sources, repo) if facts else {}),
     )
 
 
-def _with_quotes(facts: Facts, sources: Sources) -> dict[str, Any]:
+def _with_quotes(facts: Facts, sources: Sources, repo: str) -> dict[str, Any]:
     """The parts of a report that are read from the issue's texts."""
     error = facts.error
     remedies = sorted(facts.workarounds, key=lambda item: OUTCOME_RANK[item.outcome])
@@ -167,6 +171,10 @@ def _with_quotes(facts: Facts, sources: Sources) -> dict[str, Any]:
         "examples": tuple(
             CommandExample.based_on(item, quotes=sources.quotes("reproduction", item.command))
             for item in facts.reproduction
+        ),
+        "workarounds": tuple(
+            Remedy.based_on(item, repo=repo, number=facts.number, url=sources.address(item.source))
+            for item in remedies
         ),
         "remedies": tuple(
             ReportRemedy.based_on(item, quotes=sources.quotes("workarounds", item.action))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from app.extract.facts import Frozen
+from app.extract.facts import ErrorLine, Frozen
 from app.extract.redaction.redact import mask_secrets
 
 Model = TypeVar("Model", bound=Frozen)
@@ -59,3 +59,10 @@ def _masked_value(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return tuple(_masked_value(item) for item in value)
     return value
+
+
+def listed_error(error: ErrorLine | None, chars: int = 160) -> ErrorLine | None:
+    """An error as a list has room for: on one line, masked, its message cut to so many characters."""
+    if error is None:
+        return None
+    return ErrorLine.based_on(error, message=" ".join(mask_secrets(error.message).split())[:chars])

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, computed_field
 from sqlalchemy.orm import Session
 
-from app.extract.facts import Evidence, Facts, Frozen, Regression
+from app.extract.facts import FORMER, ErrorLine, Evidence, Facts, Frozen, Regression
 from app.extract.redaction.redact import mask_secrets
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states, is_vllm
 from app.knowledge.issue.stored import QUOTES_MAX, Quote, Sources
-from app.knowledge.remedies import SourcedRemedy, remedies_of
-from app.knowledge.text.masking import masked
+from app.knowledge.remedies import Remedy, SourcedRemedy, remedies_of
+from app.knowledge.text.masking import listed_error, masked
 from app.store.derived.cluster_queries import cluster_sizes
 from app.store.derived.facts import REGRESSION_FIELDS, count_duplicates
 from app.store.derived.readings import find_evidence, find_facts_without_evidence
@@ -42,6 +42,8 @@ class StatedRemedy(SourcedRemedy):
 class VersionIssue(Frozen):
     """An issue as lists by version tell it."""
 
+    model_config = ConfigDict(extra="ignore")  # its former names are made, not read
+
     repo: str
     number: int
     title: str
@@ -50,7 +52,7 @@ class VersionIssue(Frozen):
     state_reason: str | None
     created_at: datetime | None
     updated_at: datetime | None
-    error: str = ""
+    error: ErrorLine | None = None
     weight: int = Field(
         description="of its reports: 1, and for each other report of the failure 4, reaction 2, comment 1"
     )
@@ -60,15 +62,21 @@ class VersionIssue(Frozen):
     reactions: int
     fix: FixView
     regression: Regression | None = None
-    remedy: StatedRemedy | None = Field(None, description="the one to try first")
+    remedy: StatedRemedy | None = Field(
+        None, description="the one to try first; former name of `workarounds`", json_schema_extra=FORMER
+    )
     quotes: tuple[StatedValue, ...] = Field((), description="the words that put it here")
     newest: StatedValue | None = Field(None, description="newest of version, range, remedy and fix")
+
+    @computed_field(description="the one to try first, if any is known")
+    def workarounds(self) -> tuple[Remedy, ...]:
+        """The remedy in the shape that all answers have."""
+        return (Remedy.based_on(self.remedy, quote=self.remedy.quote.text),) if self.remedy else ()
 
 
 REPORTED = "versions.vllm"
 STATED_FIELDS = (REPORTED, *REGRESSION_FIELDS, "workarounds", "fix")
 """Fields whose newest words a list shows."""
-_ERROR_CHARS = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +182,14 @@ def _texts(
 
 def listed_fields(one: ListedFailure, words: IssueWords, repo: str, fields: Iterable[str]) -> dict[str, Any]:
     """The fields of a `VersionIssue` beside the issue's own; `fields`: whose words put it on the list."""
-    issue, error = one.issue, one.facts.error
+    issue = one.issue
     newest = words.stated(issue.number, STATED_FIELDS)
     return {
         "repo": repo,
         "title": mask_secrets(issue.title),
         "fix": one.fix,
         "regression": one.facts.regression,
-        "error": mask_secrets(error.line.removesuffix(": "))[:_ERROR_CHARS] if error else "",
+        "error": listed_error(one.facts.error),
         "weight": one.weight,
         "duplicates": one.duplicates,
         "reports": one.reports,

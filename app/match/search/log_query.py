@@ -83,7 +83,7 @@ def ask_log(reading: LogReading) -> LogQuery:
     for part, channel, terms in _terms(reading, cause, is_common=is_common):
         for term in terms:
             found.setdefault((channel, term), part)
-    return LogQuery(found, is_common, frozenset(_names(message)))
+    return LogQuery(found, is_common, frozenset(names_in(message)))
 
 
 def _terms(
@@ -92,7 +92,7 @@ def _terms(
     errors = reading.errors
     chain = [*errors.chain, *errors.other]
     if cause is not None:
-        yield "cause", TEXT, _own_words(cause.message)
+        yield "cause", TEXT, own_words(cause.message)
         yield "error", ERROR, error_terms(cause)
         yield "title", HEADING, stems_of(f"{cause.type or ''}: {cause.message}")
         yield "signature", SIGNATURE, [message_key(cause)]
@@ -123,12 +123,13 @@ def _is_library(path: str) -> bool:
     return not package.startswith("vllm/") if installed else "/lib/python3" in path
 
 
-def _names(message: str) -> list[str]:
+def names_in(message: str) -> list[str]:
+    """The words by which a message says what it is about."""
     found = _NAME.finditer(_without_places(message))
     return words_of(" ".join("".join(name.groups(default="")) for name in found))
 
 
-def _own_words(message: str) -> Iterator[str]:
+def own_words(message: str) -> Iterator[str]:
     """The words of a message without those that are one machine's."""
     kept = set(words_of(_without_places(message)))
     return (gram for gram in grams_of([message]) if kept.issuperset(gram.split()))

@@ -9,13 +9,23 @@ own rule, and the result as it is sent has at most `max_chars` characters.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
 from mcp.types import CallToolResult, TextContent
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from app.extract.facts import Conditions, FailureKind, FixState, Frozen, Outcome, Regression, Speaker
+from app.extract.facts import (
+    FORMER,
+    Conditions,
+    FailureKind,
+    FixState,
+    Frozen,
+    Outcome,
+    Regression,
+    Speaker,
+)
 from app.knowledge.diagnosis.shapes import Band, RunOutcome
 from app.knowledge.fix.shapes import ForYou
 from app.knowledge.stack.upgrade import Verdict
@@ -57,15 +67,28 @@ class ToolAnswer(Short):
     )
 
 
+def _pull_number(name: int | str | None) -> int | None:
+    number = str(name or "").rpartition("#")[2]
+    return int(number) if number.isdigit() else None
+
+
 class FixShort(Short):
     """Whether it is fixed, and what that means for the caller's version."""
 
     state: FixState
     for_you: ForYou | None = Field(None, description="seen from the version that was given; null without one")
-    pr: str | None = None
+    pr: Annotated[int | None, BeforeValidator(_pull_number)] = None
+    pull_request: str | None = Field(None, description="its name as people write it")
     released_in: str | None = Field(None, description="first release that holds the fix")
     earliest_possible: str | None = Field(None, description="merged; the first release that can hold it")
     reason: str = Field("", description="how this is known, in one sentence")
+
+
+def _known(versions: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: version for name, version in versions.items() if version}
+
+
+Versions = Annotated[dict[str, str], BeforeValidator(_known)]
 
 
 def _words(conditions: Conditions | str) -> str:
@@ -118,6 +141,15 @@ class CauseShort(Short):
     line: int = Field(description="counts from 1 in the log as given")
 
 
+class CommonShort(Short):
+    """A kind of error that many issues report."""
+
+    reports: int = Field(description="issues whose text holds the message")
+    text: str = Field(description=QUOTED)
+    issues: tuple[IssueLine, ...] = ()
+    workarounds: tuple[RemedyShort, ...] = Field((), description="what helped in most of them first")
+
+
 class StepShort(Short):
     text: str
     command: str = ""
@@ -135,20 +167,36 @@ class DiagnosisAnswer(ToolAnswer):
     root_cause: CauseShort | None = None
     workarounds: tuple[RemedyShort, ...] = Field((), description="best first")
     matches: tuple[MatchShort, ...] = Field((), description="likest first")
+    common: CommonShort | None = Field(None, description="a known kind of error, where no issue is the same")
     next_steps: tuple[StepShort, ...] = Field((), description="what to try where nothing is known")
     issues: int | None = Field(None, description="how many stored issues were compared")
     as_of: datetime | None = Field(None, description="how fresh they are")
 
 
+class ErrorShort(Short):
+    """The root cause; its words are quoted from a log."""
+
+    type: str | None = None
+    message: str = Field(description=QUOTED)
+    frame: str | None = None
+
+    @property
+    def line(self) -> str:
+        """Type and message in one line."""
+        return ": ".join(filter(None, (self.type, self.message)))
+
+
 class IssueHit(IssueLine):
     """One found issue."""
 
-    error: str = Field("", description=QUOTED)
+    error: ErrorShort | None = None
     gpus: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
-    version: str | None = Field(None, description="the vLLM version of the issue")
+    versions: Versions = Field(default_factory=dict)
     fix_state: FixState | None = None
-    remedy: str = Field("", description=f"the best that is known; {QUOTED}")
+    workarounds: tuple[RemedyShort, ...] = Field((), description="the best that is known")
+    version: str | None = Field(None, description="former name of `versions.vllm`", json_schema_extra=FORMER)
+    remedy: str = Field("", description="former name of the first of `workarounds`", json_schema_extra=FORMER)
 
 
 class SearchAnswer(ToolAnswer):
@@ -186,14 +234,14 @@ class IssueShort(OneIssue):
     updated_at: datetime | None = None
     failure_kind: FailureKind | None = Field(None, description="none: the issue reports no failure")
     summary: str = ""
-    error: str = Field("", description=f"the root cause; {QUOTED}")
+    error: ErrorShort | None = None
     fix: FixShort | None = None
     workarounds: tuple[RemedyShort, ...] = ()
     cause: tuple[str, ...] = Field((), description=f"as reporter or maintainer states it; {QUOTED}")
     gpus: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     backends: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    versions: dict[str, str] = Field(default_factory=dict)
+    versions: Versions = Field(default_factory=dict)
     regression: Regression | None = None
     related: tuple[int, ...] = Field((), description="issue and pull request numbers that its text names")
     quotes: tuple[QuoteShort, ...] = Field((), description="the words the facts were read from")
@@ -219,9 +267,10 @@ class KnownShort(Short):
         "since: in an earlier one, and there is no report on a later one"
     )
     standing: Standing
-    error: str = Field("", description=QUOTED)
+    error: ErrorShort | None = None
     released_in: str | None = None
-    remedy: str = Field("", description=f"the one to try first; {QUOTED}")
+    workarounds: tuple[RemedyShort, ...] = Field((), description="the one to try first")
+    remedy: str = Field("", description="former name of the first of `workarounds`", json_schema_extra=FORMER)
 
 
 class KnownAnswer(ToolAnswer):

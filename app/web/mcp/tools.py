@@ -193,6 +193,7 @@ class Tools:
         hits = [
             IssueHit.based_on(
                 item,
+                workarounds=item.workarounds[:1],
                 version=item.vllm_version,
                 fix_state=item.fix.state if item.fix else None,
                 remedy=item.remedy.action if item.remedy else "",
@@ -215,7 +216,7 @@ class Tools:
         answer = IssueShort.based_on(
             found,
             failure_kind=facts.failure_kind if found.facts else None,
-            error=facts.error.line if facts.error else "",
+            error=facts.error,
             workarounds=_remedies(found),
             cause=[item.text for item in facts.cause],
             quotes=[
@@ -270,6 +271,7 @@ class Tools:
             KnownShort.based_on(
                 item,
                 released_in=item.fix.released_in,
+                workarounds=[item.remedy] if item.remedy else (),
                 remedy=item.remedy.action if item.remedy else "",
             )
             for item in page.items

@@ -115,7 +115,7 @@ def list_issues(
         ignored_words=page.ignored_words,
         next_cursor=write_cursor(_KIND, page.next) if page.next is not None else None,
         affects=_affects(services, repo, stack, page),
-        facets=page.facets if asked.facets else None,
+        facets={**page.facets, "kind": page.facets["failure_kind"]} if asked.facets else None,
     )
     return reply(
         found,
@@ -232,7 +232,7 @@ class Addresses:
 
 def _word(name: str, value: str) -> str:
     """A filter's value as the page shows it."""
-    if name == "kind":
+    if name == "failure_kind":
         return label(value, FAILURES)
     formats = {
         "q": f"“{value}”",

@@ -193,12 +193,12 @@ def test_an_issue_is_told_with_its_error_remedy_and_fix_state(base: Store) -> No
         ("Qwen/Qwen3-32B",),
         ("bug",),
     )
-    assert one.error.startswith("ValueError: Weight output_size_per_partition")
+    assert one.error.line.startswith("ValueError: Weight output_size_per_partition")
     assert one.remedy
     assert (one.remedy.action, one.remedy.outcome) == ("--quantization awq", "works")
     assert one.fix
     assert one.fix.state == "not_fixed"
-    assert (wish.failure_kind, wish.fix, wish.remedy, wish.error) == ("none", None, None, "")
+    assert (wish.failure_kind, wish.fix, wish.remedy, wish.error) == ("none", None, None, None)
 
 
 def test_words_left_out_are_told(base: Store) -> None:

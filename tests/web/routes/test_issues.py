@@ -91,6 +91,9 @@ def test_the_list_has_the_shape_of_all_lists(client: TestClient) -> None:
         "ValueError",
     )
     assert item["remedy"] == {"action": "--quantization awq", "outcome": "works"}
+    assert [one["action"] for one in item["workarounds"]] == ["--quantization awq"]
+    assert item["error"]["type"] == item["error_type"]
+    assert item["versions"]["vllm"] == item["vllm_version"]
     assert item["created_at"] == "2026-04-08T09:00:00Z"
 
 

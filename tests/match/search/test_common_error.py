@@ -1,0 +1,66 @@
+"""Which stored issues hold an error's message."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.extract.log.root_cause import read_errors
+from app.match.search.common_error import find_holders
+from app.match.search.terms import line_texts, terms_of
+from app.store.derived.search_index import index_terms
+from app.store.github.issues import add_repository, find_repository, save_issues
+from app.store.session import Store
+from tests.samples import REPO, a_traceback, an_issue
+
+MESSAGE = "No spare shelf left for the pigeon blocks. Try raising the loft share."
+TEXTS = {
+    11: a_traceback(f"ValueError: {MESSAGE}", "vllm/sparrow.py:run"),
+    12: a_traceback(f"ValueError: {MESSAGE}", "vllm/starling.py:run"),
+    13: a_traceback("KeyError: 'gadget'", "vllm/gadget.py:run"),
+    14: "It hangs.",
+}
+
+
+@pytest.fixture
+def base(store: Store) -> Store:
+    with store.unit_of_work() as session:
+        repo_id = add_repository(session, REPO)
+        save_issues(session, repo_id, [an_issue(number) for number in TEXTS])
+        for number, text in TEXTS.items():
+            lines, errors = read_errors(text)
+            index_terms(session, repo_id, {number: terms_of(line_texts(lines), errors)})
+    return store
+
+
+def holders(
+    store: Store, message: str, names: tuple[str, ...] = (), hidden: tuple[int, ...] = ()
+) -> list[int]:
+    with store.reading() as session:
+        repo_id = find_repository(session, REPO) or 0
+        excluded = frozenset((repo_id, number) for number in hidden)
+        return sorted(
+            number for _, number in find_holders(session, message, names, [repo_id], exclude=excluded)
+        )
+
+
+def test_the_issues_that_hold_most_of_a_message_are_found(base: Store) -> None:
+    assert holders(base, MESSAGE) == [11, 12]
+    assert holders(base, "No spare shelf left for the pigeon blocks. It needs 12 more.") == [11, 12]
+
+
+def test_what_the_message_is_about_does_not_count(base: Store) -> None:
+    message = "No spare shelf left for the pigeon blocks of zeppelin hangar"
+
+    assert holders(base, message, names=("zeppelin", "hangar")) == [11, 12]
+
+
+def test_one_report_is_no_common_error(base: Store) -> None:
+    assert holders(base, MESSAGE, hidden=(12,)) == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["", "x", "[Errno 2] No such file or directory: '/a'", "'gadget'", "the hangar of zeppelins burns"],
+)
+def test_words_of_a_system_and_of_nobody_name_no_kind(base: Store, message: str) -> None:
+    assert holders(base, message) == []
