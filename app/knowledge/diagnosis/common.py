@@ -40,12 +40,12 @@ def find_common(
     """The kind of error that a log's cause is; None where few issues share its message.
 
     Args:
-        text: the message as it may be shown.
+        text: the message as it may be shown; nothing is asked for an empty one.
         matches: the candidates for the same failure, likest first: these issues are named first.
         repos: names of the repositories that are searched, by key.
     """
     cause = reading.errors.cause or reading.errors.apparent
-    if cause is None or not cause.message:
+    if cause is None or not text:
         return None
     names = names_in(cause.message)
     found = find_holders(session, cause.message, names, list(repos), exclude=exclude)

@@ -139,10 +139,8 @@ def diagnose_log(
         matches = _as_matches(session, reading, scored, facts, repo_ids, versions_of=versions_of)
         verdict = _verdict(matches, in_words=in_words)
         is_open = verdict in {"unknown", "related"}
-        common = None
-        if is_open and not in_words and (error := reading.errors.cause or reading.errors.apparent):
-            text = _masked(error.message, error.line, redacted.text)
-            common = find_common(session, reading, text, matches, repo_ids, exclude=hidden)
+        text = _message(reading, redacted.text) if is_open and not in_words else ""
+        common = find_common(session, reading, text, matches, repo_ids, exclude=hidden)
         useful = [match for match in matches if match.band != "related"] or matches[:3]
         useful = useful if verdict != "unknown" else []
         remedies = rank_remedies(r for match in useful for r in match.workarounds)
@@ -329,6 +327,12 @@ def _root_cause(cause: ErrorRecord, masked_log: str) -> RootCause:
         line=cause.line.number,
         quote=_masked(cause.line.raw.strip(), cause.line, masked_log),
     )
+
+
+def _message(reading: LogReading, masked_log: str) -> str:
+    """The message of the cause as it may be shown."""
+    error = reading.errors.cause or reading.errors.apparent
+    return _masked(error.message, error.line, masked_log) if error else ""
 
 
 def _other_errors(records: Sequence[ErrorRecord], masked_log: str) -> tuple[OtherError, ...]:
