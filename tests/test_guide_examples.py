@@ -260,7 +260,7 @@ def test_the_workflow_interpolates_nothing_into_a_script_and_may_do_little() -> 
 
     assert told[True] == {"issues": {"types": ["opened"]}}  # YAML 1.1 reads `on` so
     assert told["permissions"] == {}
-    assert (ask["permissions"], comment["permissions"]) == ({"contents": "read"}, {"issues": "write"})
+    assert (ask["permissions"], comment["permissions"]) == ({}, {"issues": "write"})
     assert "github.token" not in str(ask)
     assert not [step["run"] for step in steps if "${{" in step.get("run", "")]
     assert all(re.search(r"@[0-9a-f]{40}$", step["uses"]) for step in steps if "uses" in step)

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse,
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
+from app.client import VERDICT
 from app.errors import InputError, StoreError
 from app.extract.facts import Frozen
 from app.knowledge.diagnosis.diagnose import DiagnosedLog, diagnose_log
@@ -272,7 +273,7 @@ async def post_diagnose(
     asked, found = await run_in_threadpool(read_and_ask)
     links = await keep_answer(services, asked, found, client)
     if wants(reply.accept, TEXT_TYPE) and not links:
-        return await run_in_threadpool(_terminal_answer, found.diagnosis, color)
+        return _with_verdict(await run_in_threadpool(_terminal_answer, found.diagnosis, color), found)
 
     def markdown() -> str:
         text = diagnosis_markdown(found.diagnosis)
@@ -282,7 +283,13 @@ async def post_diagnose(
         return text
 
     shape = KeptDiagnosis(**dict(found.diagnosis), kept=links) if links else found.diagnosis
-    return await run_in_threadpool(reply, shape, markdown=markdown)
+    return _with_verdict(await run_in_threadpool(reply, shape, markdown=markdown), found)
+
+
+def _with_verdict(answer: Response, found: DiagnosedLog) -> Response:
+    """The answer with its verdict as a header, for a client that shows text and ends with an exit code."""
+    answer.headers[VERDICT] = found.diagnosis.verdict
+    return answer
 
 
 def ask(asked: DiagnoseRequest, services: Services) -> DiagnosedLog:

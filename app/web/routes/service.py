@@ -7,12 +7,14 @@ script of our own, so that nothing is loaded from elsewhere and the page needs n
 from __future__ import annotations
 
 from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse
 
 from app import __version__
+from app import client as client_module
 from app.knowledge.freshness import freshness, overview
 from app.paths import static_dir
 from app.store.engine.sync_lock import sync_holder
@@ -95,6 +97,14 @@ def index(request: Request) -> ApiIndex:
         if getattr(route, "operation_id", None) and route.path.startswith("/api/v1/")
     }
     return ApiIndex(version=__version__, routes=routes)
+
+
+@router.get("/client.py", include_in_schema=False)
+def client(request: Request) -> PlainTextResponse:
+    """The client in one file, which asks this server."""
+    text = Path(client_module.__file__).read_text(encoding="utf-8")
+    text = text.replace('HOME = ""', f"HOME = {base_address(request)!r}", 1)
+    return PlainTextResponse(text, media_type="text/x-python")
 
 
 @router.get("/robots.txt", include_in_schema=False)

@@ -7,7 +7,7 @@ import pytest
 from app.extract.log.root_cause import read_errors
 from app.match.search.common_error import find_holders
 from app.match.search.terms import line_texts, terms_of
-from app.store.derived.search_index import index_terms
+from app.store.derived.search_index import hash_terms, index_terms
 from app.store.github.issues import add_repository, find_repository, save_issues
 from app.store.session import Store
 from tests.samples import REPO, a_traceback, an_issue
@@ -28,7 +28,7 @@ def base(store: Store) -> Store:
         save_issues(session, repo_id, [an_issue(number) for number in TEXTS])
         for number, text in TEXTS.items():
             lines, errors = read_errors(text)
-            index_terms(session, repo_id, {number: terms_of(line_texts(lines), errors)})
+            index_terms(session, repo_id, {number: hash_terms(terms_of(line_texts(lines), errors))})
     return store
 
 
