@@ -125,9 +125,9 @@ def diagnose_log(
     """
     began = time.perf_counter()
     reading = read_log(clean_log(log))
-    if in_words := is_question(reading):
-        reading = replace(reading, surroundings=read_question(reading.log))
-    reading = _with_hints(reading, vllm_version, gpu, model)
+    in_words = is_question(reading)
+    asked = replace(reading, surroundings=read_question(reading.log)) if in_words else reading
+    reading = _with_hints(asked, vllm_version, gpu, model)
     redacted = redact(reading.log, private=True)
     with store.reading() as session:
         stock = find_stock(session, repos)
@@ -163,8 +163,7 @@ def diagnose_log(
         else match.model_copy(update={"workarounds": ()})
         for match in matches
     ]
-    cause = reading.errors.cause
-    around = reading.surroundings
+    cause, around = reading.errors.cause, reading.surroundings
     root = _root_cause(cause, redacted.text) if cause else None
     kinds = () if in_words else find_kinds(reading)
     outcome = "none" if in_words else find_outcome(reading, kinds)
