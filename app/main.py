@@ -36,7 +36,6 @@ from app.web.middleware.turns import TakeTurns
 from app.web.routes import (
     changes,
     clusters,
-    comment,
     diagnose,
     digest,
     guide,
@@ -80,7 +79,6 @@ _ROUTES = (
     votes,
     webhooks,
     changes,
-    comment,
 )
 """What answers; an address ending in .md is looked for before the page it belongs to."""
 _BACKGROUND_STOP_S = 10.0

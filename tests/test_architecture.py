@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 ROOMS: Sequence[Sequence[str]] = (
-    ("app.errors", "app.paths", "app.vllm_plugin"),
+    ("app.errors", "app.paths", "app.vllm_plugin", "app.client"),
     ("app.config", "app.render", "app.extract"),
     ("app.starter", "app.store"),
     ("app.match", "app.model_reader"),
@@ -258,7 +258,11 @@ def test_only_the_archive_speaks_sql() -> None:
 @pytest.mark.parametrize(
     ("attributes", "allowed", "why"),
     [
-        ({"environ", "getenv"}, {"app.config", "app.vllm_plugin"}, "settings come from app.config"),
+        (
+            {"environ", "getenv"},
+            {"app.config", "app.vllm_plugin", "app.client"},
+            "settings come from app.config",
+        ),
         ({"commit"}, {"app.store.session"}, "only store.session.unit_of_work commits"),
     ],
 )

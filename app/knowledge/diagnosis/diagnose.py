@@ -19,7 +19,6 @@ from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.signature import make_signature
 from app.extract.reader import LogReading, read_log, read_question
 from app.extract.redaction.redact import redact
-from app.knowledge.diagnosis.common import find_common
 from app.knowledge.diagnosis.error_text import whole_message
 from app.knowledge.diagnosis.excerpts import issue_excerpt, log_excerpt
 from app.knowledge.diagnosis.explain import explain, why_not_same
@@ -28,7 +27,7 @@ from app.knowledge.diagnosis.headline import describe_failure, headline
 from app.knowledge.diagnosis.issue_draft import issue_draft
 from app.knowledge.diagnosis.log_input import clean_log
 from app.knowledge.diagnosis.next_steps import is_question, next_steps
-from app.knowledge.diagnosis.other_reports import helps, remedies_of_others
+from app.knowledge.diagnosis.other_reports import find_common, helps, remedies_of_others
 from app.knowledge.diagnosis.quoted_advice import quoted_steps
 from app.knowledge.diagnosis.shapes import (
     Band,

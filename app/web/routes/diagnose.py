@@ -16,27 +16,29 @@ from starlette.concurrency import run_in_threadpool
 from app.client import VERDICT
 from app.errors import InputError, StoreError
 from app.extract.facts import Frozen
-from app.knowledge.diagnosis.diagnose import DiagnosedLog, diagnose_log
+from app.knowledge.diagnosis.diagnose import DiagnosedLog, diagnose, diagnose_log
 from app.knowledge.diagnosis.excerpts import common_words
 from app.knowledge.diagnosis.issue_draft import new_issue_address
 from app.knowledge.diagnosis.kept_logs import KeptLog, count_lines, forget_log, keep_log, view_kept_log
-from app.knowledge.diagnosis.markdown import diagnosis_markdown
+from app.knowledge.diagnosis.markdown import comment_markdown, diagnosis_markdown, read_event
 from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.terminal.diagnosis import short_text
 from app.web.answers.negotiate import VARY, ReplyDep, wants
-from app.web.answers.openapi import api_router, diagnose_body, markdown_too, problems
+from app.web.answers.openapi import api_router, diagnose_body, json_body, markdown_too, problems
 from app.web.answers.problems import field_faults, problem_of
 from app.web.answers.schemas import DiagnoseBatch, DiagnoseOptions, DiagnoseRequest
 from app.web.body import (
     JSON_TYPE,
     TEXT_TYPE,
     RawBody,
+    check_structure,
     cleaned,
     parse_body,
     read_bare,
     read_form,
     read_json,
     read_json_or_text,
+    read_limited,
     validated,
 )
 from app.web.deps import Services, ServicesDep
@@ -358,3 +360,49 @@ async def _lines(batch: DiagnoseBatch, services: Services, client: str) -> Async
             continue
         answer = KeptDiagnosis(**dict(found.diagnosis), kept=links) if links else found.diagnosis
         yield answer.model_dump_json() + "\n"
+
+
+EVENT_LIMIT_BYTES = 5 * 1024 * 1024
+"""An issue's text has at most 64 KiB; the rest of an event is addresses."""
+
+
+class IssueComment(Frozen):
+    """A comment as GitHub's API takes it."""
+
+    body: str | None = Field(description="Markdown; null where there is nothing to say")
+
+
+@router.post(
+    "/api/v1/comment",
+    operation_id="write_comment",
+    summary="One comment on an issue that was just opened, if it is a known failure",
+    responses=problems(400, 413, 415),
+    openapi_extra=json_body({"type": "object", "description": "GitHub's event `issues`, as it comes"}),
+)
+async def write_comment(request: Request, services: ServicesDep) -> IssueComment:
+    """Name the known issue with its evidence, what helps, and what the report leaves open.
+
+    `body` is null for *related* and *unknown*, for pull requests, for what reports no failure, and where the
+    report names the known issue itself. Nothing is kept.
+    """
+    content = await read_limited(request, EVENT_LIMIT_BYTES, "The event is larger than 5 MiB.")
+    return IssueComment(body=await run_in_threadpool(_comment, services, content))
+
+
+def _comment(services: Services, content: bytes) -> str | None:
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError("The event is no UTF-8 text.") from None
+    check_structure(text)
+    issue = read_event(text)
+    if issue is None:
+        return None
+    answer = diagnose(
+        services.store,
+        issue.log,
+        repos=services.settings.repo,
+        vllm_version=issue.vllm_version,
+        exclude=frozenset({issue.number}),
+    )
+    return comment_markdown(issue, answer) or None

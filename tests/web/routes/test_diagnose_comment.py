@@ -26,7 +26,7 @@ def post(client: TestClient, text: str) -> object:
 
 
 def test_a_known_failure_gets_a_comment(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.web.routes.comment.diagnose", lambda *_, **__: SAME)
+    monkeypatch.setattr("app.web.routes.diagnose.diagnose", lambda *_, **__: SAME)
 
     assert f"#{SAME.matches[0].number}" in str(post(client, event()))
 
@@ -34,7 +34,7 @@ def test_a_known_failure_gets_a_comment(client: TestClient, monkeypatch: pytest.
 def test_there_is_nothing_to_say_of_the_unknown_and_of_other_events(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.web.routes.comment.diagnose", lambda *_, **__: UNKNOWN)
+    monkeypatch.setattr("app.web.routes.diagnose.diagnose", lambda *_, **__: UNKNOWN)
 
     assert post(client, event()) is None
     assert post(client, event(action="closed")) is None
