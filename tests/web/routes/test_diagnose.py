@@ -24,7 +24,8 @@ from app.store.people.kept_logs import sum_kept_logs
 from app.store.session import Store
 from app.web.answers.negotiate import MARKDOWN_TYPE, wants
 from tests.rows import over_rows
-from tests.web.conftest import REPO, SAME, Room
+from tests.samples import marlin_log
+from tests.web.conftest import REPO, SAME, UNKNOWN, Room
 
 LOG = "RuntimeError: CUDA error: an illegal memory access was encountered"
 TEXT = {"content-type": "text/plain"}
@@ -506,3 +507,42 @@ def test_each_log_counts_against_the_limit(store: Store) -> None:
 
     assert (first.status_code, second.status_code) == (200, 429)
     assert "Each log counts" in second.json()["detail"]
+
+
+COMMENT_ROUTE = "/api/v1/comment"
+REPORT_BODY = f"It dies.\n\n```text\n{marlin_log()}\n```"
+
+
+def opened_event(body: str = REPORT_BODY, action: str = "opened") -> str:
+    issue = {"number": 77, "title": "[Bug]: it dies", "body": body}
+    return json.dumps({"action": action, "issue": issue, "repository": {"full_name": REPO}})
+
+
+def write_comment(client: TestClient, text: str) -> object:
+    answer = client.post(COMMENT_ROUTE, content=text, headers={"content-type": "application/json"})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["body"]
+
+
+def test_a_known_failure_gets_a_comment(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.web.routes.diagnose.diagnose", lambda *_, **__: SAME)
+
+    assert f"#{SAME.matches[0].number}" in str(write_comment(client, opened_event()))
+
+
+def test_there_is_nothing_to_say_of_the_unknown_and_of_other_events(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.web.routes.diagnose.diagnose", lambda *_, **__: UNKNOWN)
+
+    assert write_comment(client, opened_event()) is None
+    assert write_comment(client, opened_event(action="closed")) is None
+    assert write_comment(client, opened_event("Thanks for this.")) is None
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", "{", "\\ud800", "[" * 100_000])
+def test_what_is_no_event_is_refused(client: TestClient, content: str) -> None:
+    answer = client.post(COMMENT_ROUTE, content=content, headers={"content-type": "application/json"})
+
+    assert answer.status_code in {400, 422}, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
