@@ -237,9 +237,6 @@ class Settings(BaseSettings):
         20_000_000, ge=1, description="prompts and replies of one day (UTC); then reading waits for the next"
     )
     reader_parallel: int = Field(8, ge=1, le=256, description="requests to that server at a time")
-    reader_logs: bool = Field(
-        False, description="whether it may read a pasted log too, where its owner ticks that"
-    )
     digest_url: Secret = Field(
         None, description="the webhook of a chat channel, to which `triage digest --send` posts"
     )

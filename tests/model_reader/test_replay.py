@@ -92,7 +92,7 @@ def test_replayed_by_a_server_the_base_holds_what_the_checks_let_through(
 ) -> None:
     rows = texts_of("T", shared)
     file = tmp_path / "threads.jsonl"
-    file.write_text("\n".join(json.dumps({**row, "comments_data": []}) for row in rows))
+    file.write_text("\n".join(json.dumps({**row, "comments_data": [], "created_at": None}) for row in rows))
     import_paths(sqlite_store, [str(file)], REPO)
     by_title = {row["title"]: row for row in rows}
 
