@@ -23,7 +23,7 @@ from app.extract.versions import is_before, is_same, last_failing, ordered
 from app.knowledge.fix.decide import seen_from
 from app.knowledge.fix.shapes import FixTruth
 from app.knowledge.stack.stack import Stack
-from app.match.search.agreement import model_family, model_line
+from app.match.search.agreement import families_named, model_family, model_line
 
 Answer = Literal["affects", "not", "unknown"]
 Fails = Literal["yes", "no", "unknown"]
@@ -46,8 +46,26 @@ _PLATFORMS = {
     "Ascend": pattern(r"(?i)\bascend\b|\bnpu\b"),
     "Neuron": pattern(r"(?i)\bneuron\b|trainium|inferentia"),
 }
-_WORKSTATION = pattern(r"(?i)RTX|GeForce|GB10|Thor|Spark|^A(?:2|10|10G|16|40)$|Jetson|Orin")
+_WORKSTATION = pattern(r"(?i)RTX|GeForce|^A(?:2|10|10G|16|40)$")
+_EDGE = pattern(r"(?i)GB10|Thor|Spark|Jetson|Orin")
 _LABELS = {"rocm": "AMD", "cpu": "CPU", "tpu": "TPU", "intel-gpu": "Intel", "aws-neuron": "Neuron"}
+_BUILDS = {"+cpu": "CPU", "+rocm": "AMD", "+xpu": "Intel", "+tpu": "TPU", ".empty": "another platform"}
+"""What a version says of the platform that it was built for."""
+_ARCHITECTURES: tuple[tuple[Any, str, str], ...] = (
+    (pattern(r"(?i)\bvolta\b|\bsm[_ ]?70\b"), "Volta", ""),
+    (pattern(r"(?i)\bturing\b|\bsm[_ ]?75\b"), "Turing", ""),
+    (pattern(r"(?i)\bampere\b|\bsm[_ ]?8[067]\b"), "Ampere", ""),
+    (pattern(r"(?i)\bada\b|\bsm[_ ]?89\b"), "Ada Lovelace", ""),
+    (pattern(r"(?i)\bhopper\b|\bsm[_ ]?90a?\b"), "Hopper", ""),
+    (pattern(r"(?i)\bsm[_ ]?10[03]a?\b|\bsm[_ ]?10\.[03]"), "Blackwell", "server"),
+    (pattern(r"(?i)\bsm[_ ]?120a?\b|\bsm[_ ]?12\.0|rtx blackwell"), "Blackwell", "workstation"),
+    (
+        pattern(r"(?i)\bsm[_ ]?1(?:10|21)a?\b|\bsm[_ ]?1(?:1\.0|2\.1)|jetson|\bthor\b|spark\b"),
+        "Blackwell",
+        "edge",
+    ),
+)
+"""Architectures as titles name them, and which of their chips."""
 _VENDOR = (
     (pattern(r"(?i)^(?:MI ?\d|radeon|RX ?\d|W\d{4}|gfx|strix|ryzen)"), "AMD"),
     (pattern(r"(?i)^CPU"), "CPU"),
@@ -78,8 +96,9 @@ class FailureCase:
     titled_models: tuple[str, ...] = ()
 
 
-STRONG, WEAK = 2, 1
-"""How much a sign weighs that a failure is of a stack; one strong or two weak ones are enough."""
+STRONG, MODEL, CARD = 3, 2, 1
+"""How much a sign weighs: what the title names or the arguments turn on is enough, the model and the GPU of
+the report are so together; what nearly every stack has weighs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +204,13 @@ def fit(stack: Stack, case: FailureCase) -> Fit:
     """Whether a failure is of a stack's GPU, model and arguments."""
     signs: list[Fit] = [
         found
-        for found in (_platform(stack, case), *_features(stack, case), _model(stack, case), _gpu(stack, case))
+        for found in (
+            _platform(stack, case),
+            _titled_architecture(stack, case.title),
+            *_features(stack, case),
+            _model(stack, case),
+            _gpu(stack, case),
+        )
         if found is not None
     ]
     for answer in ("no", "unknown"):
@@ -207,6 +232,7 @@ def _platform(stack: Stack, case: FailureCase) -> Fit | None:
     theirs = {name for name, rule in _PLATFORMS.items() if rule.search(case.title)}
     theirs |= {_LABELS[label] for label in case.labels if label in _LABELS}
     theirs |= {vendor_of(gpu) for gpu in case.titled_gpus}
+    theirs |= {name for mark, name in _BUILDS.items() if mark in case.facts.versions.get("vllm", "")}
     if not theirs:
         theirs = {vendor_of(gpu) for gpu in case.facts.gpus}
     if theirs and mine not in theirs:
@@ -214,10 +240,22 @@ def _platform(stack: Stack, case: FailureCase) -> Fit | None:
     return None
 
 
-def generation_of(gpu: str) -> tuple[str, bool] | None:
-    """The architecture, and whether it is the one of workstations, whose kernels are others."""
+def generation_of(gpu: str) -> tuple[str, str] | None:
+    """The architecture, and which of its chips it is, since each has kernels of its own; None if unknown."""
     architecture = architecture_of(gpu)
-    return (architecture, bool(_WORKSTATION.search(gpu))) if architecture else None
+    if architecture is None:
+        return None
+    chip = "edge" if _EDGE.search(gpu) else "workstation" if _WORKSTATION.search(gpu) else "server"
+    return architecture, chip
+
+
+def _titled_architecture(stack: Stack, title: str) -> Fit | None:
+    """A title that names another architecture than the stack's."""
+    mine = generation_of(stack.gpu) if stack.gpu else None
+    named = [(name, chip) for rule, name, chip in _ARCHITECTURES if rule.search(title)]
+    if mine is None or not named or any(name == mine[0] and chip in {"", mine[1]} for name, chip in named):
+        return None
+    return Fit("no", f"its title names {' '.join(named[0]).strip()}; yours is {stack.gpu}")
 
 
 def vendor_of(gpu: str) -> str:
@@ -248,7 +286,8 @@ def _features(stack: Stack, case: FailureCase) -> list[Fit]:
         if is_on is None:
             found.append(Fit("unknown", f"it needs {name}: your stack does not tell"))
         elif is_on:
-            found.append(Fit("yes", f"of {name}, as yours", STRONG if "on" in row else WEAK))
+            is_sign = "on" in row and not row.get("is_common")
+            found.append(Fit("yes", f"of {name}, as yours", STRONG if is_sign else 0))
         else:
             found.append(Fit("no", f"it needs {name}, which yours has not"))
     return found
@@ -279,6 +318,9 @@ def _is_set(options: dict[str, str], wanted: str) -> bool:
 
 def _model(stack: Stack, case: FailureCase) -> Fit | None:
     """The model that the title names, or that was run, against the stack's."""
+    others = families_named(case.title)
+    if stack.model and others and stack.family not in others:
+        return Fit("no", f"its title names {sorted(others)[0]}; yours is {stack.model}")
     titled, names = case.titled_models, case.titled_models or case.facts.models
     if not names:
         return None
@@ -287,7 +329,7 @@ def _model(stack: Stack, case: FailureCase) -> Fit | None:
     alike = [name for name in names if model_family(name) == stack.family]
     same = [name for name in alike if _is_same_line(name, stack.model)]
     if same:
-        return Fit("yes", f"with {same[0]}", STRONG if titled else WEAK)
+        return Fit("yes", f"with {same[0]}", STRONG if titled else MODEL)
     if titled:
         return Fit("no", f"its title names {titled[0]}; yours is {stack.model}")
     return Fit("unknown", f"it is reported with {names[0]}, not with {stack.family or stack.model}")
@@ -316,7 +358,7 @@ def _gpu(stack: Stack, case: FailureCase) -> Fit | None:
         return None
     if not stack.gpu:
         return Fit("unknown", f"it is of {names[0]}: your GPU is not known") if titled else None
-    weight = STRONG if titled else WEAK
+    weight = STRONG if titled else CARD
     if stack.gpu in names:
         return Fit("yes", f"on {stack.gpu}", weight)
     mine = generation_of(stack.gpu)

@@ -99,7 +99,7 @@ def make_stack(
             raise InputError(f"stack: {parts['vllm'][:40]} is no version such as 0.21.0.")
         parts["vllm"] = parts["vllm"].removeprefix("v")
     if "gpu" in parts:
-        parts["gpu"] = _plain_gpu(parts["gpu"])
+        parts["gpu"] = _gpu_name(parts["gpu"]) or parts["gpu"]
     if parts.get("args") and not all(piece.name for piece in cut_command(parts["args"])):
         raise InputError("stack: the arguments are options of `vllm serve`, such as --max-model-len 8192.")
     return Stack(**parts)
@@ -189,11 +189,15 @@ def _kind_of(part: str) -> str:
         return "args"
     if ordered(part) is not None:
         return "vllm"
-    found = _COUNTED.match(part)
-    return "gpu" if "/" not in part and found and canonical_name(found[2]) else "model"
+    return "gpu" if "/" not in part and _gpu_name(part) else "model"
 
 
-def _plain_gpu(text: str) -> str:
-    """The canonical name, without a count."""
+def _gpu_name(text: str) -> str | None:
+    """The canonical name of an accelerator, with or without its brand and count; None if it is none."""
     found = _COUNTED.match(text)
-    return (canonical_name(found[2]) if found else None) or canonical_name(text) or text
+    for name in (found[2] if found else text, text):
+        if name.upper() == "CPU":
+            return "CPU"
+        if known := canonical_name(name) or canonical_name(f"NVIDIA {name}"):
+            return known
+    return None

@@ -38,6 +38,7 @@ _LINE = re.compile(
     r"(?:[-_ ]?([vrkm]?\d{1,2}(?:\.\d{1,2})?)(?![\d.]*(?:[bmxkt]|bit)))?(?![a-z])"
 )
 """A family's name and its generation, which is no size."""
+_AMBIGUOUS = frozenset(map(str.lower, _MODELS["word_families"])) | {"mamba", "hermes", "gpt", "functionary"}
 
 _MINOR = re.compile(r"v?(\d{1,4})\.(\d{1,4})")
 
@@ -104,6 +105,13 @@ def model_line(name: str) -> str:
     family, generation = found.groups()
     sign = "" if family in _GLUED or not generation else "-"
     return f"{family}{sign}{generation or ''}"
+
+
+def families_named(text: str) -> frozenset[str]:
+    """The families of models that a text names; names that are words for other things too are left out."""
+    return frozenset(
+        model_family(match[1]) for match in _LINE.finditer(text.lower()) if match[1] not in _AMBIGUOUS
+    )
 
 
 def families_of(models: Iterable[str]) -> frozenset[str]:
