@@ -58,7 +58,7 @@ FLOORS: dict[str, Sequence[Sequence[str]]] = {
         ("cluster",),
         ("stack",),
         ("diagnosis", "digest", "indexing"),
-        ("home", "operations"),
+        ("home", "inbox", "operations"),
     ),
     "app.web": (
         ("headers", "cache", "deps", "body"),

@@ -150,6 +150,42 @@ class NoAdminError(TriageError):
 _bearer = HTTPBearer(auto_error=False, scheme_name="admin", description="TRIAGE_ADMIN_TOKEN")
 
 
+ADMIN_COOKIE = "triage_admin"
+ADMIN_SECONDS = 12 * 3600
+
+
+def admin_session(token: str, now: float) -> str:
+    """A cookie's value that its holder had the admin token: the time it ends, signed with the token."""
+    end = str(int(now) + ADMIN_SECONDS)
+    return f"{end}.{hmac.new(token.encode(), f'admin {end}'.encode(), 'sha256').hexdigest()}"
+
+
+def is_admin_session(value: str | None, token: str, now: float) -> bool:
+    """Whether a cookie was signed with this token and has not ended; compared in constant time."""
+    end, _, _ = (value or "").partition(".")
+    if not (end.isascii() and end.isdigit()) or len(end) > 12 or int(end) < now:
+        return False
+    wanted = admin_session(token, int(end) - ADMIN_SECONDS)
+    return hmac.compare_digest((value or "").encode(errors="replace"), wanted.encode())
+
+
+def is_admin_token(sent: str, token: str) -> bool:
+    """Whether this is the admin token; compared in constant time."""
+    return hmac.compare_digest(sent.encode("utf-8", errors="replace"), token.encode())
+
+
+def admin_token(request: Request) -> str:
+    """The operator's admin token.
+
+    Raises:
+        NoAdminError: none is set.
+    """
+    token = request.app.state.settings.admin_token
+    if token is None:
+        raise NoAdminError("Nobody may change this here: the operator sets TRIAGE_ADMIN_TOKEN.")
+    return str(token.get_secret_value())
+
+
 async def require_admin(
     request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 ) -> None:
@@ -159,11 +195,25 @@ async def require_admin(
         NoAdminError: the operator has set none.
         AdminTokenError: none is sent, or another.
     """
-    token = request.app.state.settings.admin_token
-    if token is None:
-        raise NoAdminError("Nobody may change this here: the operator sets TRIAGE_ADMIN_TOKEN.")
+    token = admin_token(request)
     if credentials is None:
         raise AdminTokenError("Send the admin token: Authorization: Bearer TOKEN.")
-    sent = credentials.credentials.encode("utf-8", errors="replace")
-    if not hmac.compare_digest(sent, token.get_secret_value().encode()):
+    if not is_admin_token(credentials.credentials, token):
         raise AdminTokenError("This is not the admin token.")
+
+
+async def has_admin(
+    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+) -> bool:
+    """Whether the visitor is the admin: by the header, or by the cookie of the login form.
+
+    Raises:
+        NoAdminError: the operator has set no token.
+    """
+    token = admin_token(request)
+    if credentials is not None:
+        return is_admin_token(credentials.credentials, token)
+    return is_admin_session(request.cookies.get(ADMIN_COOKIE), token, time.time())
+
+
+HasAdmin = Annotated[bool, Depends(has_admin)]

@@ -7,6 +7,7 @@ likely, or where the report names that issue itself. Foreign text stands in code
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
@@ -75,13 +76,17 @@ def read_event(text: str) -> NewIssue | None:
     issue = event.issue
     if event.action != OPENED or issue.pull_request is not None:
         return None
-    body = issue.body or ""
-    read = read_issue(IssueText(issue.number, issue.title, body, repo=event.repository.full_name))
+    return new_issue(IssueText(issue.number, issue.title, issue.body or "", repo=event.repository.full_name))
+
+
+def new_issue(issue: IssueText) -> NewIssue | None:
+    """The failure that an issue reports; None for one that reports none."""
+    read = read_issue(issue)
     if not read.facts.is_failure:
         return None
     logs = [block.text for block in read.document.blocks if block.kind == "code" and block.source == "body"]
-    log = "\n".join(logs) if logs else f"{issue.title}\n\n{body}"
-    return NewIssue(issue.number, event.repository.full_name, log, read.facts)
+    log = "\n".join(logs) if logs else f"{issue.title}\n\n{issue.body}"
+    return NewIssue(issue.number, issue.repo, log, read.facts)
 
 
 def comment_markdown(issue: NewIssue, diagnosis: Diagnosis) -> str:
@@ -96,16 +101,26 @@ def comment_markdown(issue: NewIssue, diagnosis: Diagnosis) -> str:
     ):
         return ""
     around = diagnosis.environment
-    known = {
-        "the vLLM version": issue.vllm_version or around.versions.get("vllm"),
-        "the GPU": issue.facts.gpus or around.gpus,
-        "the model": issue.facts.models or around.models,
-    }
     return render_markdown(
         "comment.md",
         issue=issue,
         diagnosis=diagnosis,
         matches=matches,
         remedies=[item for item in diagnosis.workarounds if item.outcome != "fails"][:REMEDIES_MAX],
-        missing=[name for name, value in known.items() if not value],
+        missing=missing_facts(issue.facts, around.versions, around.gpus, around.models),
     )
+
+
+def missing_facts(
+    facts: Facts,
+    versions: Mapping[str, str] | None = None,
+    gpus: Sequence[str] = (),
+    models: Sequence[str] = (),
+) -> list[str]:
+    """What a report does not state, nor its log, as a sentence names it."""
+    known = {
+        "the vLLM version": facts.versions.get("vllm") or (versions or {}).get("vllm"),
+        "the GPU": facts.gpus or gpus,
+        "the model": facts.models or models,
+    }
+    return [name for name, value in known.items() if not value]

@@ -1,26 +1,46 @@
-"""The routes of people's judgement: two issues are the same failure, or are not. For the admin only."""
+"""People's judgement: two issues are the same failure, or are not; and the inbox of new ones. For the admin.
+
+The JSON routes take the token as a header. The inbox takes it from a form too, and sets a signed cookie that
+no script can read and that no other site's page can send.
+"""
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
-from fastapi import Depends, Path, Query, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.errors import NotFoundError
 from app.extract.facts import Frozen
 from app.knowledge.cluster.judgements import Judgement, judge, judgements, undo
+from app.knowledge.inbox import Decision, decide, inbox
 from app.store.people.judgements import Verdict
 from app.web.answers.openapi import api_router, json_body, problems
 from app.web.answers.parameters import ChosenRepo, CursorText, RepoName, read_cursor, write_cursor
 from app.web.answers.schemas import NUMBER_MAX, IssueNumber, none_if_blank
-from app.web.body import json_reader
-from app.web.deps import ServicesDep, require_admin
+from app.web.body import RawBody, json_reader, parse_body, read_form, validated
+from app.web.deps import (
+    ADMIN_COOKIE,
+    ADMIN_SECONDS,
+    AdminTokenError,
+    HasAdmin,
+    ServicesDep,
+    admin_session,
+    admin_token,
+    is_admin_token,
+    require_admin,
+)
+from app.web.middleware.origins import OWN_REFERRER, require_same_origin
+from app.web.views.render import render_repo_page, with_repo
 
 BODY_LIMIT_BYTES = 64 * 1024
+NO_STORE = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex", **OWN_REFERRER}
 _KIND = "judgements"
 
-router = api_router("judgements", prefix="/api/v1/judgements", dependencies=[Depends(require_admin)])
+api = api_router("judgements", prefix="/api/v1/judgements", dependencies=[Depends(require_admin)])
 
 
 class JudgementRequest(BaseModel):
@@ -43,7 +63,7 @@ class JudgementList(Frozen):
 Sent = Annotated[JudgementRequest, Depends(json_reader(JudgementRequest, BODY_LIMIT_BYTES, "judgement"))]
 
 
-@router.post(
+@api.post(
     "",
     operation_id="judge",
     status_code=201,
@@ -62,7 +82,7 @@ async def post_judgement(asked: Sent, services: ServicesDep, response: Response)
     return judgement
 
 
-@router.get(
+@api.get(
     "",
     operation_id="list_judgements",
     summary="The judgements in force, the newest first; with `ended=true` the whole audit trail",
@@ -82,7 +102,7 @@ def get_judgements(
     return JudgementList(items=found[:limit], next_cursor=more)
 
 
-@router.delete(
+@api.delete(
     "/{id}",
     operation_id="undo_judgement",
     summary="Take a judgement back; it stays in the audit trail",
@@ -93,3 +113,114 @@ async def delete_judgement(
 ) -> Judgement:
     """The judgement as it ended; undoing it again changes nothing."""
     return await services.write(undo, services.settings.repo, judgement_id)
+
+
+# ---- the inbox
+
+pages = api_router("inbox")
+OWN_FORM = [Depends(require_same_origin)]
+
+
+class DecisionForm(BaseModel):
+    """A decision as the page's buttons send it."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    number: IssueNumber
+    candidate: IssueNumber
+    decision: Decision
+    repo: RepoName = None
+
+
+class LoginForm(BaseModel):
+    """The login form."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    token: Annotated[str, Field(max_length=1000)] = ""
+
+
+@pages.get("/inbox", include_in_schema=False)
+def inbox_page(
+    services: ServicesDep,
+    repo: ChosenRepo,
+    is_admin: HasAdmin,
+    number: Annotated[int | None, Query(ge=1, le=NUMBER_MAX)] = None,
+) -> HTMLResponse:
+    """The new failures that may repeat an older one; the login form to who is not the admin."""
+    found = inbox(services.store, repo, number) if is_admin else None
+    return render_repo_page(
+        "inbox.html",
+        services,
+        repo,
+        path="/inbox",
+        status=200 if is_admin else 401,
+        headers=NO_STORE,
+        found=found,
+        is_wrong=False,
+    )
+
+
+@pages.post("/inbox/login", include_in_schema=False, dependencies=OWN_FORM)
+def log_in(
+    request: Request, services: ServicesDep, body: Annotated[RawBody, Depends(read_form)]
+) -> HTMLResponse | RedirectResponse:
+    """Set the admin's cookie for who sends the token."""
+    token = admin_token(request)
+    sent = validated(LoginForm, parse_body(body), strict=False).token
+    if not is_admin_token(sent, token):
+        return render_repo_page(
+            "inbox.html",
+            services,
+            services.default_repo,
+            status=401,
+            headers=NO_STORE,
+            found=None,
+            is_wrong=True,
+        )
+    answer = RedirectResponse("/inbox", status_code=303, headers=NO_STORE)
+    answer.set_cookie(
+        ADMIN_COOKIE,
+        admin_session(token, time.time()),
+        max_age=ADMIN_SECONDS,
+        path="/inbox",
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return answer
+
+
+@pages.post("/inbox/logout", include_in_schema=False, dependencies=OWN_FORM)
+def log_out() -> RedirectResponse:
+    """Take the admin's cookie away."""
+    answer = RedirectResponse("/inbox", status_code=303, headers=NO_STORE)
+    answer.delete_cookie(ADMIN_COOKIE, path="/inbox", httponly=True, samesite="strict")
+    return answer
+
+
+@pages.post("/inbox", include_in_schema=False, dependencies=OWN_FORM)
+async def post_decision(
+    services: ServicesDep, is_admin: HasAdmin, body: Annotated[RawBody, Depends(read_form)]
+) -> RedirectResponse:
+    """Store a decision, and on to the next.
+
+    Raises:
+        AdminTokenError: the visitor is not the admin.
+        NotFoundError: the repository, or an issue of it, is not kept here.
+    """
+    if not is_admin:
+        raise AdminTokenError("Log in at /inbox first.")
+    asked = validated(DecisionForm, parse_body(body), strict=False)
+    repo = asked.repo or services.default_repo
+    if repo not in services.settings.repo:
+        raise NotFoundError(f"{repo} is not one of the repositories kept here.")
+    await services.write(decide, repo, asked.number, asked.candidate, asked.decision)
+    return RedirectResponse(
+        with_repo("/inbox", repo, services.default_repo), status_code=303, headers=NO_STORE
+    )
+
+
+router = APIRouter()
+router.include_router(api)
+router.include_router(pages)

@@ -81,6 +81,8 @@ if (keys) {
     else if (event.key === "?") keys.showModal();
     else if (event.key === "j") links[Math.min(at + 1, links.length - 1)]?.focus();
     else if (event.key === "k") links[Math.max(at - 1, 0)]?.focus();
+    else if (document.querySelector(`[data-key="${CSS.escape(event.key)}"]`))
+      document.querySelector(`[data-key="${CSS.escape(event.key)}"]`).click();
     else return;
     event.preventDefault();
   });
