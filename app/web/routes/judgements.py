@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from typing import Annotated
+from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -21,7 +22,7 @@ from app.store.people.judgements import Verdict
 from app.web.answers.openapi import api_router, json_body, problems
 from app.web.answers.parameters import ChosenRepo, CursorText, RepoName, read_cursor, write_cursor
 from app.web.answers.schemas import NUMBER_MAX, IssueNumber, none_if_blank
-from app.web.body import RawBody, json_reader, parse_body, read_form, validated
+from app.web.body import json_reader, read_limited, validated
 from app.web.deps import (
     ADMIN_COOKIE,
     ADMIN_SECONDS,
@@ -37,6 +38,7 @@ from app.web.middleware.origins import OWN_REFERRER, require_same_origin
 from app.web.views.render import render_repo_page, with_repo
 
 BODY_LIMIT_BYTES = 64 * 1024
+FORM_BYTES = 4096
 NO_STORE = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex", **OWN_REFERRER}
 _KIND = "judgements"
 
@@ -132,12 +134,12 @@ class DecisionForm(BaseModel):
     repo: RepoName = None
 
 
-class LoginForm(BaseModel):
-    """The login form."""
+async def _form(request: Request) -> dict[str, str]:
+    content = await read_limited(request, FORM_BYTES, f"This form holds at most {FORM_BYTES >> 10} KiB.")
+    return dict(parse_qsl(content.decode("utf-8", "replace")))
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
-    token: Annotated[str, Field(max_length=1000)] = ""
+Form = Annotated[dict[str, str], Depends(_form)]
 
 
 @pages.get("/inbox", include_in_schema=False)
@@ -162,13 +164,10 @@ def inbox_page(
 
 
 @pages.post("/inbox/login", include_in_schema=False, dependencies=OWN_FORM)
-def log_in(
-    request: Request, services: ServicesDep, body: Annotated[RawBody, Depends(read_form)]
-) -> HTMLResponse | RedirectResponse:
+def log_in(request: Request, services: ServicesDep, form: Form) -> Response:
     """Set the admin's cookie for who sends the token."""
     token = admin_token(request)
-    sent = validated(LoginForm, parse_body(body), strict=False).token
-    if not is_admin_token(sent, token):
+    if not is_admin_token(form.get("token", ""), token):
         return render_repo_page(
             "inbox.html",
             services,
@@ -200,9 +199,7 @@ def log_out() -> RedirectResponse:
 
 
 @pages.post("/inbox", include_in_schema=False, dependencies=OWN_FORM)
-async def post_decision(
-    services: ServicesDep, is_admin: HasAdmin, body: Annotated[RawBody, Depends(read_form)]
-) -> RedirectResponse:
+async def post_decision(services: ServicesDep, is_admin: HasAdmin, form: Form) -> RedirectResponse:
     """Store a decision, and on to the next.
 
     Raises:
@@ -211,7 +208,7 @@ async def post_decision(
     """
     if not is_admin:
         raise AdminTokenError("Log in at /inbox first.")
-    asked = validated(DecisionForm, parse_body(body), strict=False)
+    asked = validated(DecisionForm, form, strict=False)
     repo = asked.repo or services.default_repo
     if repo not in services.settings.repo:
         raise NotFoundError(f"{repo} is not one of the repositories kept here.")
