@@ -64,10 +64,16 @@ def test_a_cookie_ends_and_is_of_one_token() -> None:
         assert not is_admin_session(forged, TOKEN, now)
 
 
+def opened(store: Store, token: str | None) -> TestClient:
+    url = store.engine.url.render_as_string(hide_password=False)
+    settings = Settings(database_url=url, repo=(REPO,), _env_file=None)  # type: ignore[call-arg]
+    chosen = settings.model_copy(update={"admin_token": SecretStr(token) if token else None})
+    return TestClient(create_app(chosen, store), follow_redirects=False)
+
+
 @pytest.fixture
-def admin(client: TestClient, settings: Settings, pair: Store) -> Iterator[TestClient]:
-    chosen = settings.model_copy(update={"admin_token": SecretStr(TOKEN)})
-    with TestClient(create_app(chosen, pair), follow_redirects=False) as found:
+def admin(pair: Store) -> Iterator[TestClient]:
+    with opened(pair, TOKEN) as found:
         yield found
 
 
@@ -97,5 +103,6 @@ def test_only_the_admin_sees_and_decides(admin: TestClient) -> None:
     assert admin.post("/inbox/logout").status_code == 303
 
 
-def test_without_an_admin_token_nobody_may(client: TestClient) -> None:
-    assert client.get("/inbox").status_code == 403
+def test_without_an_admin_token_nobody_may(pair: Store) -> None:
+    with opened(pair, None) as client:
+        assert client.get("/inbox").status_code == 403
