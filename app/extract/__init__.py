@@ -53,9 +53,9 @@ Order of the steps
     4. remedies  the grammar reads what is said of changes: `cues.py` finds words of success and failure,
                  `changes.py` what was changed, `candidates.py` pairs the two. `stated.py` gives what it
                  read, as one voice, to `statements/`: every span that may name a change is judged there by
-                 weights learned on 10,000 labelled sentences. `code_blocks.py` reads commands, `typed.py`
-                 writes what to type, and `workarounds.py` puts all together and counts the other people
-                 who confirm or refute.
+                 weights learned on 10,000 labelled sentences. `typed.py` writes what to type, if the words
+                 before do not take it away, and `workarounds.py` puts all together and counts the other
+                 people who confirm or refute.
     5. prose     what else people state: since which version it fails (roles by `statements/` too), its
                  cause, its fix, issues mentioned; and the error itself, where no log prints it.
     6. facts     `reader.py` collects everything with its evidence, `facts.py` makes one sentence of it.

@@ -5,9 +5,10 @@
 `--issues`: texts as GitHub sends them (`number`, `title`, `body`); `--threads`: threads of another project
 with the texts of their comments, whose numbers are negative in the labels. The labels are
 `labels/sentences.jsonl` (places and outcomes, no text) and those of `--labels`. Rows with `held` are never
-learned from; they are scored at the end. Method: multinomial logistic regression over all candidates of a
-sentence and *nothing*, L-BFGS with an L2 penalty; the gold is any candidate that means the labelled change.
-Printed: precision and recall of folds over issues, and of the held rows, by threshold.
+learned from; those with `dev` only after all has been scored on both. Method: multinomial logistic
+regression over all candidates of a sentence and *nothing*, L-BFGS with an L2 penalty; the gold is any
+candidate that means the labelled change.
+Printed: precision and recall of the rows not learned from, by threshold; chances are calibrated on them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import argparse
 import gzip
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,6 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold
 
 from app.extract.prose.regression import mentions_in, role_hints
 from app.extract.remedies.sentences import read_remedies
@@ -56,7 +56,6 @@ from app.extract.text.blocks import read_document
 from app.extract.text.document import CommentText, Document, IssueText
 from app.extract.text.sentences import Sentence, read_sentences
 
-FOLDS = 3
 PENALTY = 0.5
 RARE = 3
 """A row of the table that is hit less often is chance."""
@@ -79,9 +78,10 @@ class Labelled:
     """
 
     number: int
-    is_held: bool
+    use: str
+    """`held`: never learned from; `dev`: learned from last; else ""."""
+
     is_unsure: bool
-    is_random: bool
     tokens: tuple[Token, ...]
     spans: tuple[tuple[int, int], ...]
     classes: tuple[int | None, ...]
@@ -121,6 +121,10 @@ def _label_of(sentence: Sentence, labels: Sequence[dict[str, Any]]) -> dict[str,
     return None
 
 
+def _use_of(label: dict[str, Any]) -> str:
+    return next((use for use in ("held", "dev") if label.get(use)), "")
+
+
 def _remedy_example(
     number: int,
     sentence: Sentence,
@@ -140,9 +144,8 @@ def _remedy_example(
     words, hints = title_words(around.title), remedy_hints(sentence, read_remedies(sentence, previous))
     yield Labelled(
         number,
-        bool(label.get("held")),
+        _use_of(label),
         bool(label.get("unsure")),
-        not label.get("doubt"),
         tokens,
         tuple(spans),
         tuple(_class_of(sentence.text, tokens, span, gold) for span in spans),
@@ -209,9 +212,8 @@ def _role_examples(
         rows = tuple(rows_of(candidate_features(sentence.text, tokens, span, words, hints)))
         yield Labelled(
             number,
-            bool(label.get("held")),
+            _use_of(label),
             bool(label.get("unsure")),
-            not label.get("doubt"),
             tokens,
             (span,),
             (ROLE_CLASSES.index(role) if role else None,),
@@ -269,14 +271,16 @@ def learn(examples: Sequence[Labelled], classes: int, penalty: float = PENALTY) 
     table = _table(examples, classes)
     hits = np.asarray(table.candidates.sum(axis=0)).ravel() + np.asarray(table.sentences.sum(axis=0)).ravel()
     kept = np.flatnonzero(hits >= RARE)
-    candidates, sentences = table.candidates[:, kept], table.sentences[:, kept]
+    candidates = table.candidates[:, kept].astype(np.float32)
+    sentences = table.sentences[:, kept].astype(np.float32)
     across, down = candidates.T.tocsr(), sentences.T.tocsr()
     has_right = np.logical_or.reduceat(table.right.any(axis=1), table.starts)
     shape = (len(kept), classes)
 
     def loss(values: Matrix) -> tuple[float, Matrix]:
         weights, bias = values[:-classes].reshape(shape), values[-classes:]
-        sums = candidates @ weights + (sentences @ weights)[table.owner] + bias
+        narrow = weights.astype(np.float32)
+        sums = (candidates @ narrow + (sentences @ narrow)[table.owner]).astype(np.float64) + bias
         top = np.maximum(np.maximum.reduceat(sums.max(axis=1), table.starts), 0.0)
         shares = np.exp(sums - top[table.owner, None])
         nothing = np.exp(-top)
@@ -288,7 +292,8 @@ def learn(examples: Sequence[Labelled], classes: int, penalty: float = PENALTY) 
         safe = np.where(has_right, np.maximum(meant_total, 1e-300), 1.0)
         slope = shares / total[table.owner, None] - meant / safe[table.owner, None]
         slope *= table.weight[table.owner, None]
-        grown = across @ slope + down @ np.add.reduceat(slope, table.starts, axis=0) + penalty * weights
+        of_sentences = np.add.reduceat(slope, table.starts, axis=0).astype(np.float32)
+        grown = across @ slope.astype(np.float32) + down @ of_sentences + penalty * weights
         gradient = np.concatenate([grown.ravel(), slope.sum(axis=0)])
         return float(value + 0.5 * penalty * (weights**2).sum()), gradient
 
@@ -316,17 +321,6 @@ def judge_role(example: Labelled, weights: Matrix, bias: Matrix) -> tuple[Statem
 
 
 Judged = list[tuple[Labelled, tuple[Statement, ...]]]
-Judge = Callable[[Labelled, Matrix, Matrix], tuple[Statement, ...]]
-
-
-def judge_folds(examples: Sequence[Labelled], classes: int, judged_by: Judge, penalty: float) -> Judged:
-    """Every example judged by weights that were learned without its issue."""
-    groups = [example.number for example in examples]
-    judged: Judged = []
-    for learned, left in GroupKFold(FOLDS, shuffle=True, random_state=1).split(groups, groups=groups):
-        weights, bias = learn([examples[i] for i in learned], classes, penalty)
-        judged += [(examples[i], judged_by(examples[i], weights, bias)) for i in left]
-    return judged
 
 
 def scores(judged: Judged, threshold: float) -> dict[str, float]:
@@ -361,12 +355,12 @@ def scores(judged: Judged, threshold: float) -> dict[str, float]:
 def calibrate(judged: Judged) -> Matrix:
     """Slope and intercept that turn the log-odds of a chance into those of being right in place and class.
 
-    By sentences drawn at random: among those drawn by doubt more are wrong.
+    By sentences that were drawn at random and not learned from.
     """
     odds: list[float] = []
     right: list[bool] = []
     for example, statements in judged:
-        for item in statements if example.is_random and not example.is_unsure else ():
+        for item in () if example.is_unsure else statements:
             odds.append(log_odds(item.chance))
             right.append(any(_is_meant(item, gold) for gold in example.gold))
     model = LogisticRegression(C=1e6).fit(np.array(odds)[:, None], right)
@@ -430,20 +424,20 @@ def main() -> None:
         ("remedies", remedies, len(REMEDY_CLASSES), judge),
         ("roles", roles, len(ROLE_CLASSES), judge_role),
     ):
-        known = [example for example in examples if not example.is_held]
-        held = [example for example in examples if example.is_held]
-        judged = judge_folds(known, classes, judged_by, asked.penalty)
+        known = [example for example in examples if not example.use]
+        dev, held = ([example for example in examples if example.use == use] for use in ("dev", "held"))
         weights, bias = learn(known, classes, asked.penalty)
-        random = [(example, items) for example, items in judged if example.is_random]
-        for title, rows in (
-            ("folds", judged),
-            ("random", random),
-            ("held", [(e, judged_by(e, weights, bias)) for e in held]),
-        ):
+        unseen = {
+            use: [(example, judged_by(example, weights, bias)) for example in rows]
+            for use, rows in (("dev", dev), ("held", held))
+        }
+        for use, rows in unseen.items():
             for threshold in THRESHOLDS:
                 figures = " ".join(f"{key} {value:.3f}" for key, value in scores(rows, threshold).items())
-                print(f"{name} {title} from {threshold}: {figures}")
-        packed |= _packed(name, weights, bias, calibrate(judged))
+                print(f"{name} {use} from {threshold}: {figures}")
+        calibration = calibrate([*unseen["dev"], *unseen["held"]])
+        weights, bias = learn([*known, *dev], classes, asked.penalty)
+        packed |= _packed(name, weights, bias, calibration)
     np.savez_compressed(asked.out, **packed)
 
 

@@ -49,11 +49,7 @@ _VERSION_FIELDS = {
     "still": "still_failing",
     "fixed": "fixed_in",
 }
-_COMMIT_FIELDS = {
-    "commit_works": "last_working",
-    "commit_fails": "first_failing",
-    "commit_still": "still_failing",
-}
+_COMMIT_FIELDS = {"commit_works": "last_working", "commit_still": "still_failing"}
 _TOKEN = pattern(
     r"#(\d{3,6})\b|/(?:pull|issues)/(\d{1,6})|\b[Pp][Rr] ?(\d{4,6})\b"
     r"|\b([0-9a-f]{7,40})\b|/commit/([0-9a-f]{7,40})"
@@ -174,11 +170,7 @@ def _read_versions(document: Document, sentence: Sentence, claims: _Claims) -> N
     taken: set[int] = set()
     for rule in load_rule_set("regression", "part", *_VERSION_FIELDS).meeting(sentence.text):
         extra = rule.extra
-        if (
-            (extra.get("needs_cure") and not _holds(sentence.low, "cure_words"))
-            or ("beside" in extra and not any(word in sentence.low for word in extra["beside"]))
-            or (extra.get("where") == "title" and sentence.source != "title")
-        ):
+        if extra.get("needs_cure") and not _holds(sentence.low, "cure_words"):
             continue
         part = "still" if extra.get("still_if") and _holds(sentence.low, "still_words") else rule["part"]
         for match in rule.pattern.finditer(sentence.text):

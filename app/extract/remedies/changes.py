@@ -36,6 +36,7 @@ _AND = frozenset({",", "and", "+", "plus", ", and", "&", "with", "together with"
 _OR = ("or", "或", "或者", "or by")
 _SIGNS_BEHIND = " .,;:`*\"'。，\n\r\t"
 _SIGNS_BEFORE = " .,;:`*\"'\n\t-•"
+_FLAG_START = pattern(r"^--?[A-Za-z]")
 _SPLIT = pattern("|".join(_LIST["splits"]))
 _IS_OFF = pattern(
     r"^([`\"' ]*(?:flag |option )?(?:is|are|was|being|set to)? ?"
@@ -157,7 +158,7 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     while True:
         while end > start and text[end - 1] in _SIGNS_BEHIND:
             end -= 1
-        while start < end and text[start] in _SIGNS_BEFORE:
+        while start < end and text[start] in _SIGNS_BEFORE and not _FLAG_START.search(text[start:end]):
             start += 1
         if text[end - 1 : end] == ")" and "(" not in text[start:end]:
             end -= 1

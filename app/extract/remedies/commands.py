@@ -1,7 +1,6 @@
 """Commands that were run, and whether they failed or worked, as the line above them says.
 
-In: a `Document`. Out: `Attempt`s with their settings, so that a failing and a working command can be
-compared: what differs is the remedy.
+In: a `Document`. Out: `Attempt`s.
 """
 
 from __future__ import annotations
@@ -22,9 +21,6 @@ MAX_ATTEMPTS = 40
 MAX_READ_CHARS = 131_072
 """How much of one source is searched for commands: twice what GitHub lets anybody write into one text."""
 
-MAX_DIFFERENCES = 2
-"""Commands that differ in more than this are two experiments, not one change."""
-
 _LIST = load("attempts")
 _HINTS = ("vllm", "docker", "podman", "python")
 _START = pattern(
@@ -34,20 +30,6 @@ _START = pattern(
     r"|(?:docker|podman)\s+run\b|uv\s+run\b)"
 )
 _EXPORT = pattern(r"^\s*(?:[$>]\s*)?(?:export|set)\s+[A-Z][A-Z0-9_]*=")
-_SETTING = pattern(
-    r"(?:^|\s)(--?[A-Za-z][\w.-]*)(?:(?:=|[ \t]+)('[^'\n]*'|\"[^\"\n]*\"|\{[^\n]*\}|[^\s\\\-#'\"][^\s\\]*))?"
-    r"|\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)=('[^'\n]*'|\"[^\"\n]*\"|[^\s\\'\"]*)"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class SettingUse:
-    """One flag or variable of a command: `start` and `end` in the source."""
-
-    name: str
-    value: str
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +43,6 @@ class Attempt:
     label: str
     result: Result | None
     is_workaround: bool
-    settings: tuple[SettingUse, ...]
 
 
 @lru_cache(maxsize=2)
@@ -86,21 +67,7 @@ def read_attempts(document: Document) -> tuple[Attempt, ...]:
     return tuple(found)
 
 
-def find_difference(attempt: Attempt, others: tuple[Attempt, ...]) -> tuple[SettingUse, ...]:
-    """What a working command has that the likest failing one lacks; empty if they differ too much."""
-    found: list[tuple[int, tuple[SettingUse, ...]]] = []
-    own = {use.name for use in attempt.settings}
-    uses = [use for use in attempt.settings if use.name not in _LIST["ignored_settings"]]
-    for other in others:
-        if other is not attempt and other.result != "works":
-            values = {(use.name, use.value) for use in other.settings}
-            extra = tuple(use for use in uses if (use.name, use.value) not in values)
-            if 0 < len(extra) <= MAX_DIFFERENCES:
-                found.append((sum(name in own for name, _ in values), extra))
-    return max(found, key=lambda item: item[0])[1] if found else ()
-
-
-def read_result(label: str) -> Result | None:
+def _read_result(label: str) -> Result | None:
     """Whether a label line says that what follows works or fails."""
     low = label.lower()
     negated, good, bad = (
@@ -151,16 +118,6 @@ def _attempt(source: str, name: str, start: int, end: int, label: str) -> Attemp
     command = whole.strip()
     begin = start + len(whole) - len(whole.lstrip())
     short = label if len(label) <= MAX_LABEL_CHARS else ""
-    result = read_result(short)
+    result = _read_result(short)
     is_workaround = result != "fails" and ("workaround" in short.lower() or "绕过" in short)
-    uses = tuple(_settings(whole, start))
-    return Attempt(command, name, begin, begin + len(command), short, result, is_workaround, uses)
-
-
-def _settings(command: str, offset: int) -> Iterator[SettingUse]:
-    for match in _SETTING.finditer(command):
-        group = 1 if match.group(1) else 3
-        name, value = match.group(group), match.group(group + 1) or ""
-        end = match.end(group + 1) if value else match.end(group)
-        plain = name.lower().replace("_", "-").lstrip("-")
-        yield SettingUse(plain, value.strip("'\""), offset + match.start(group), offset + end)
+    return Attempt(command, name, begin, begin + len(command), short, result, is_workaround)

@@ -41,7 +41,6 @@ _LIST = load("workarounds")
 _WITH: tuple[str, ...] = tuple(_LIST["with"])
 _CHANGES: tuple[str, ...] = tuple(_LIST["changes"])
 _QUESTION = ("?", "？")
-_PRAISE = ("state", "absence", "act")
 _NEGATIVE_CUES = frozenset({"helped.no_failure", "helped.unless"})
 _NO_CUE = {True: ("not only",), False: ("not ", "never ", "cannot ")}
 _WORKS, _NO_FAILURE = (
@@ -85,12 +84,6 @@ def find_cues(clause: Clause) -> Iterator[tuple[Rule, tuple[int, int]]]:
                 continue
             if is_negative or not _is_denied(clause, match.start()):
                 yield rule, match.span()
-
-
-def has_success(text: str, *, absence_only: bool = False) -> bool:
-    """Whether a text holds a word of success, or of a failure gone, that nothing right before it denies."""
-    families = ("absence",) if absence_only else _PRAISE
-    return any(rule["family"] in families for rule, _ in find_cues(Clause(text, text.lower(), 0, ())))
 
 
 def is_wish(sentence: Sentence, clause: Clause) -> bool:

@@ -1,32 +1,57 @@
 """What to type for a remedy: the flag, the variable or the installation that an action names.
 
-In: an action's words. Out: one line, or None where the words name nothing that can be typed as it stands.
+In: an action's words and the words before it. Out: one line, or None where the words name nothing that can be
+typed as it stands.
 """
 
 from __future__ import annotations
 
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
-from app.extract.statements.tokens import Token, tokenise
+from app.extract.statements.tokens import NAMED, Token, tokenise
 
-_LEAVING = pattern(r"(?i)\b(?:without|remov\w*|drop\w*|unset\w*|omit\w*|disabl\w*|not|no|off|instead of)\b")
+_LEAVE = r"(?:without|remov\w*|drop(?:s|ped|ping)?|unset\w*|omit\w*|disabl\w*|not|no|off|instead of)"
+_LEAVING = pattern(rf"(?i)\b{_LEAVE}\b")
+_LEFT_OUT = pattern(
+    rf"(?i)\b{_LEAVE}\s(?:[\w`*\"'=./-]+\s(?:[\w`*\"'=./-]+\s){{0,2}}(?:or|and)\s)?"
+    r"(?:the |using |setting |passing |flag |option )*[`*\"']*$"
+)
+_LEADING = pattern(r"(?i)\b(?:with|by|via|if|when|once|after)\b|\sto\s")
+"""Words behind which another change begins: "disabling TP with `--tensor-parallel-size 1`"."""
+
 _MOVE = pattern(r"(?i)\b(?:install|downgrad|upgrad|updat|roll|revert|back to|pin|switch)\w*")
 _ASSIGNED = pattern(r"^(?:export )?([A-Z][A-Z0-9]*_[A-Z0-9_]+) ?= ?([^\s`'\"]+|'[^']*'|\"[^\"]*\")$")
+_KEYWORD = pattern(r"^([A-Za-z][\w.-]*) ?= ?([\w./-]+)$")
 _VALUED = pattern(r"^--[a-z][\w-]*[= ]\S+$")
 _SWITCH_STARTS = ("--no-", "--disable-", "--enable-", "--skip-")
-_SWITCHES = frozenset(load("commands")["switches"]["names"])
+_COMMANDS = load("commands")
+_SWITCHES = frozenset(_COMMANDS["switches"]["names"])
+_WITH_VALUE = frozenset(_COMMANDS["valued"]["names"])
+_ALIASES: dict[str, str] = _COMMANDS["aliases"]
 
 
-def command_of(action: str) -> str | None:
-    """The line to type; None for what is left out, said in words, or made of several changes."""
+def command_of(action: str, *, is_ours: bool = False) -> str | None:
+    """The line to type; None for what is left out, said in words, or made of several changes.
+
+    Args:
+        action: the words of the change.
+        is_ours: a version that the action names is one of vLLM.
+    """
     whole = action.strip("` ")
     if _VALUED.search(whole):
         return whole
     tokens = tokenise(action)
-    if _LEAVING.search(_words(tokens)):
+    if _LEAVING.search(_words(tokens)) or sum(token.kind in NAMED for token in tokens) > 1:
         return None
-    lines = [line for line in (_line(token, action) for token in tokens) if line]
+    is_ours = is_ours or "vllm" in action.lower()
+    lines = [line for line in (_line(token, action, is_ours=is_ours) for token in tokens) if line]
     return lines[0] if len(lines) == 1 else None
+
+
+def is_left_out(before: str) -> bool:
+    """Whether the words before a change say to leave it out: "either removing `--a` or" `--b`."""
+    match = _LEFT_OUT.search(before)
+    return match is not None and not _LEADING.search(match.group(0))
 
 
 def _is_switch(flag: str) -> bool:
@@ -39,7 +64,7 @@ def _words(tokens: tuple[Token, ...]) -> str:
     return " ".join(token.text for token in tokens if token.text[0].isalpha())
 
 
-def _line(token: Token, action: str) -> str | None:
+def _line(token: Token, action: str, *, is_ours: bool) -> str | None:
     text = token.text.strip("`")
     if token.kind == "FLAG":
         return text if _VALUED.search(text) or _is_switch(text) else None
@@ -47,6 +72,18 @@ def _line(token: Token, action: str) -> str | None:
         return f"export {match.group(1)}={match.group(2)}"
     if token.kind == "PIN":
         return f"pip install {text}"
-    if token.kind == "VERSION" and _MOVE.search(action) and "vllm" in action.lower():
+    if token.kind == "VERSION" and _MOVE.search(action) and is_ours:
         return f"pip install vllm=={text.lower().removeprefix('v')}"
-    return None
+    return None if token.kind == "ENV" else _flag_of(text)
+
+
+def _flag_of(text: str) -> str | None:
+    """A server's flag for a keyword argument: `TP=1`, `enforce_eager=True`."""
+    match = _KEYWORD.search(text)
+    if match is None:
+        return None
+    name = match.group(1).lower().replace("_", "-")
+    name, value = _ALIASES.get(name, name), match.group(2)
+    if name in _SWITCHES:
+        return f"--{name}" if value == "True" else None
+    return f"--{name} {value}" if name in _WITH_VALUE else None

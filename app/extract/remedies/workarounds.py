@@ -1,8 +1,8 @@
 """Remedies: what people say avoids the failure, helps in part, or did not help.
 
-In: a `Document`. Out: `Workaround`s with their quotes. Three forms are read: a sentence ("--moe-backend
-triton serves normally"), a section or label "Workaround", and code or commands that are reported to work
-(`code_blocks.py`). Later comments confirm or refute what earlier ones offer.
+In: a `Document`. Out: `Workaround`s with their quotes. Two forms are read: a sentence ("--moe-backend
+triton serves normally"), and a line below a heading or label "Workaround". Later comments confirm or refute
+what earlier ones offer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from app.extract.evidence import cite
 from app.extract.facts import Evidence, Outcome, Speaker, Workaround
 from app.extract.lists import load
 from app.extract.remedies.changes import grammar, rules_of
-from app.extract.remedies.code_blocks import find_in_code
 from app.extract.remedies.sentences import RemedyStatement, read_remedies, read_section_line
 from app.extract.remedies.stated import find_stated
 from app.extract.remedies.typed import command_of
@@ -24,6 +23,7 @@ from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rules
 from app.extract.text.document import Document, Span
 from app.extract.text.sentences import Sentence, is_request, read_sentences
+from app.extract.text.version_mentions import versions_in
 
 MAX_WORKAROUNDS = 12
 REPORTER = "reporter"
@@ -51,12 +51,7 @@ class _Kept:
 
 def find_workarounds(document: Document) -> tuple[tuple[Workaround, Evidence], ...]:
     """All remedies that people name, in reading order, each once, with the quote of its action."""
-    is_asked = is_request(document)
-    remedies = list(_of_sentences(document, own_only=is_asked))
-    if not is_asked:
-        headings = {block.heading for block in document.of_kind("code")}
-        outcomes = {heading: _section_outcome(document.issue.title, heading) for heading in headings}
-        remedies += list(find_in_code(document, outcomes, {(r.source, r.start) for r in remedies}))
+    remedies = _of_sentences(document, own_only=is_request(document))
     rank = {source: position for position, source in enumerate(document.sources)}
     kept: dict[frozenset[str], _Kept] = {}
     people = _people(document)
@@ -192,6 +187,8 @@ def _made(document: Document, item: _Kept) -> tuple[Workaround, Evidence]:
     remedy = item.remedy
     action = _without_opened(remedy.action)
     span = (remedy.source, remedy.start, remedy.start + len(action))
+    sentence = _sentence_at(document, span)
+    quote = sentence.text if sentence else document.sources[span[0]][span[1] : span[2]]
     workaround = Workaround(
         action=action,
         kind=remedy.kind,
@@ -202,8 +199,8 @@ def _made(document: Document, item: _Kept) -> tuple[Workaround, Evidence]:
         refuted_by=len(item.refuted),
         confidence=remedy.chance,
         without=remedy.without,
-        command=command_of(action) if _is_sure(remedy) else None,
-        quote=_sentence_at(document, span),
+        command=_command(remedy, action, sentence) if _is_sure(remedy) else None,
+        quote=" ".join(quote.split())[:MAX_QUOTE_CHARS],
     )
     return workaround, cite(document, "workarounds", action, span, remedy.rule, remedy.chance)
 
@@ -212,13 +209,21 @@ def _is_sure(remedy: RemedyStatement) -> bool:
     return remedy.outcome == "works" and remedy.chance >= SURE and not remedy.without
 
 
-def _sentence_at(document: Document, span: Span) -> str:
-    """The sentence that states a remedy, in one line; the action itself where it stands in code."""
-    source, start, end = span
-    for sentence in read_sentences(document):
-        if sentence.source == source and sentence.start <= start < sentence.end:
-            return " ".join(sentence.text.split())[:MAX_QUOTE_CHARS]
-    return " ".join(document.sources[source][start:end].split())[:MAX_QUOTE_CHARS]
+def _command(remedy: RemedyStatement, action: str, sentence: Sentence | None) -> str | None:
+    """What to type; nothing for a setting whose sentence speaks of a version: it is said of that one."""
+    if sentence is None:
+        return command_of(action)
+    start = remedy.start - sentence.start
+    ours = [start <= version.start < start + len(action) for version in versions_in(sentence)]
+    is_other = bool(ours) and not any(ours)
+    return None if is_other else command_of(action, is_ours=any(ours))
+
+
+def _sentence_at(document: Document, span: Span) -> Sentence | None:
+    """The sentence that a place stands in; None for one in code."""
+    source, start, _ = span
+    inside = (s for s in read_sentences(document) if s.source == source and s.start <= start < s.end)
+    return next(inside, None)
 
 
 def _without_opened(action: str) -> str:

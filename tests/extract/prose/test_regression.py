@@ -32,14 +32,10 @@ def told(body: str, title: str = "EngineCore stops at startup") -> dict[str, Any
         "v0.27.0 works. v0.28.0 does not.",
         "0.28.0 很慢，0.27.0 正常。",
         "Throughput regression from v0.27.0 to v0.28.0.",
-        "Why is 0.27.0 faster than the latest 0.28.0?",
-        "It runs four times slower on v0.28.0 than on v0.27.0.",
         "A slowdown was seen between vLLM ROCm v0.27.0 and v0.28.0.",
         "Upgraded to v0.28.0 from v0.27.0, now it hangs.",
         "Slow with 0.28.0(v0.27.0 was fine).",
-        "Decode performance degradation 0.27.0 -> 0.28.0",
         "After upgrading the image from vllm-openai:v0.27.0 to v0.28.0 the answers are empty.",
-        "| `0.27.0` | `4ac682fc` | ✅ works |\n| `0.28.0` | `d4989973` | ❌ hangs |",
         "With the release of vllm 0.28.0 it no longer loads. It works fine with 0.27.0.",
         "When my vllm version is 0.27.0，can run successfully. 0.28.0 crashes.",
         "vLLM0.28.0 is about 10x slower than 0.27.0.",
@@ -92,15 +88,12 @@ def test_a_version_alone_is_no_regression(said: str) -> None:
         ("I think the bug started from https://github.com/vllm-project/vllm/pull/19168.", "#19168"),
         ("Bisected to 3f2c1ab9d0.", "3f2c1ab9d0"),
         ("#27563 broke the loading of MTP weights.", "#27563"),
-        ("Reverting #41015 restores the throughput.", "#41015"),
         (
             "After merging https://github.com/vllm-project/vllm/pull/31000 this flag no longer works.",
             "#31000",
         ),
         ("Since  #31000 it cannot load the model.", "#31000"),
         ("After #31000 loading is much slower.", "#31000"),
-        ("Introduced in #31000, a copy ends in a RecursionError.", "#31000"),
-        ("The wheel fails due to https://github.com/vllm-project/vllm/pull/31000.", "#31000"),
         ("As I see it the **bug** starts in #31000.", "#31000"),
         ("#31000 is causing this error.", "#31000"),
     ],
@@ -128,30 +121,15 @@ def test_a_commit_can_be_the_last_that_works() -> None:
     assert told("Last working commit: 46f01a50ac") == {"last_working": "46f01a50ac"}
 
 
-def test_commits_in_brackets_are_the_ends_of_the_range() -> None:
-    said = "The bug starts in #31000 (sha: 46f01a50ac).\nPrevious commit #30990 (sha: 3f2c1ab9d0) is fine."
-    assert told(said) == {"last_working": "3f2c1ab9d0", "first_failing": "46f01a50ac", "culprit": "#31000"}
-
-
 @pytest.mark.parametrize(
     ("said", "wanted"),
     [
-        ("The error did not occur in versions prior to v0.28.0.", {"first_failing": "0.28.0"}),
         ("This is a regression from vLLM 0.27.0.", {"last_working": "0.27.0"}),
         ("The last release in which it works is `vllm==0.27.0`.", {"last_working": "0.27.0"}),
-        ("从0.28.0开始有内存泄漏", {"first_failing": "0.28.0"}),
-        (
-            "0.28.0 and 0.28.1 show a different output than before.",
-            {"first_failing": "0.28.0", "still_failing": ("0.28.1",)},
-        ),
     ],
 )
 def test_one_end_of_the_range_is_kept_alone(said: str, wanted: dict[str, Any]) -> None:
     assert told(said) == wanted
-
-
-def test_a_regression_in_the_title_fails_first_there() -> None:
-    assert told("", "[Bug] Regression: GPTQ models fail to load in v0.28.0") == {"first_failing": "0.28.0"}
 
 
 def test_the_title_s_only_version_does_not_work() -> None:

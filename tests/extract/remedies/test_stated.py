@@ -39,3 +39,20 @@ def test_the_reporter_and_the_title_confirm_nothing() -> None:
     )
     found = [item for item, _ in find_workarounds(read_document(text)) if "V1" in item.action]
     assert [item.confirmed_by for item in found] == [1]
+
+
+def _commands(body: str) -> list[str | None]:
+    document = read_document(IssueText(1, "[Bug]: server hangs at startup", body))
+    return [item.command for item, _ in find_workarounds(document) if item.outcome == "works"]
+
+
+def test_of_two_changes_of_which_one_is_removed_the_other_is_left_out_too() -> None:
+    said = "Either removing `--enable-prefix-caching` or `--kv-cache-dtype fp8` solves the problem."
+    assert _commands(said)
+    assert not any(_commands(said))
+    assert all(without or "emoving" in action for action, _, without in _of(said))
+
+
+def test_what_works_in_another_version_is_not_handed_over_to_be_typed() -> None:
+    assert _commands("It works fine with `--enforce-eager`.") == ["--enforce-eager"]
+    assert not any(_commands("vLLM version 0.11.0 works fine with `--enforce-eager`."))

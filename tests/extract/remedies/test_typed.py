@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.extract.remedies.typed import command_of
+from app.extract.remedies.typed import command_of, is_left_out
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,9 @@ from app.extract.remedies.typed import command_of
         ("--max-model-len 4096", "--max-model-len 4096"),
         ("`--quantization awq`", "--quantization awq"),
         ("downgrading vLLM to v0.8.4", "pip install vllm==0.8.4"),
+        ("TP=1", "--tensor-parallel-size 1"),
+        ("setting `enforce_eager=True`", "--enforce-eager"),
+        ("`max_num_seqs=64`", "--max-num-seqs 64"),
     ],
 )
 def test_one_named_change_can_be_typed(action: str, line: str) -> None:
@@ -36,7 +39,31 @@ def test_one_named_change_can_be_typed(action: str, line: str) -> None:
         "torch 2.4.0",
         "setting --kv-cache-dtype",
         "using vLLM 0.7.2",
+        "downgrading to v0.8.4",
+        "enforce_eager=False",
+        "temperature=0",
+        "Build with `torch==2.10.0` by running `VLLM_TARGET_DEVICE=cpu`",
     ],
 )
 def test_words_and_what_is_left_out_cannot(action: str) -> None:
     assert command_of(action) is None
+
+
+def test_a_version_that_is_known_to_be_ours_can_be_typed_without_its_name() -> None:
+    assert command_of("downgrading to v0.8.4", is_ours=True) == "pip install vllm==0.8.4"
+
+
+@pytest.mark.parametrize(
+    ("before", "left_out"),
+    [
+        ("Either removing `--enable-prefix-caching` or ", True),
+        ("It is gone without the flag ", True),
+        ("", False),
+        ("There is no hang if ", False),
+        ("The crash does not occur with ", False),
+        ("Disabling TP by setting ", False),
+        ("It did not help. Use ", False),
+    ],
+)
+def test_what_the_words_before_a_change_take_away_is_left_out(before: str, left_out: bool) -> None:
+    assert is_left_out(before) is left_out

@@ -48,7 +48,6 @@ def told(body: str, *comments: str, title: str = "EngineCore stops at startup") 
             "This was resolved by modifying the `is_neuron()` check in `setup.py`.",
             "modifying the `is_neuron()` check",
         ),
-        ("pip install nvidia-nccl-cu12 is ok.", "install nvidia-nccl-cu12"),
         (
             "I use --num-scheduler-steps here. When I remove it, I no longer have the same error.",
             "--num-scheduler-steps",
@@ -163,15 +162,6 @@ def test_a_list_below_the_heading_workarounds_is_read_line_by_line() -> None:
 
 def test_a_section_of_failed_workarounds_is_in_vain() -> None:
     assert told("### Workarounds tried (all failed)\n- `--shm-size 32g`\n") == [("--shm-size 32g", "fails")]
-
-
-def test_of_two_commands_the_difference_is_the_remedy() -> None:
-    body = (
-        "Crashes (default):\n\nvllm serve org/m-7b \\\n  --tensor-parallel-size 8 \\\n  --kv-cache-dtype auto\n\n"
-        "Workaround (another backend):\n\nvllm serve org/m-7b \\\n  --tensor-parallel-size 8 \\\n"
-        "  --moe-backend triton \\\n  --kv-cache-dtype auto\n"
-    )
-    assert told(body) == [("--moe-backend triton", "works")]
 
 
 def test_going_back_to_a_version_counts_if_it_helped() -> None:
