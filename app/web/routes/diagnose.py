@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from app.client import VERDICT
 from app.errors import InputError, StoreError
 from app.extract.facts import Frozen
+from app.extract.redaction.redact import redact
 from app.knowledge.diagnosis.diagnose import DiagnosedLog, diagnose, diagnose_log
 from app.knowledge.diagnosis.excerpts import common_words
 from app.knowledge.diagnosis.issue_draft import new_issue_address
@@ -135,7 +136,7 @@ async def diagnose_page(
 def _sent_back(
     request: Request, services: Services, sent: dict[str, Any], error: InputError | RequestValidationError
 ) -> HTMLResponse:
-    """The form with what was sent and what is wrong with it; what is too large the browser still has."""
+    """The form with what was sent, masked, and its fault; what is too large the browser still has."""
     if isinstance(error, InputError):
         status, fault = error.status, error.message
     else:
@@ -143,7 +144,8 @@ def _sent_back(
         fault = "; ".join(f"{item.field}: {item.fault}" for item in field_faults(error.errors())) + "."
     if status == 413:
         fault += " Go back: it is still in the box."
-    log, version = str(sent.get("log", "")), str(sent.get("vllm_version", ""))
+    log = redact(str(sent.get("log", "")), private=True).text
+    version = str(sent.get("vllm_version", ""))
     return first_page(request, services, log=log, version=version, fault=fault, status=status)
 
 
