@@ -38,8 +38,8 @@ CONNECTIONS_MAX = 1000
 """Of one worker at a time. For one more the oldest is closed that waits for its client, of who holds most."""
 SHARE = 250
 """Of one client, whose own oldest goes for one more; a trusted proxy, which speaks for many, has no share."""
-BACKLOG = 256
-"""As many connections are accepted before the first of them is counted."""
+BACKLOG = 100
+"""As many connections are accepted at once, before the first of them is counted and anything else is done."""
 OTHER_FILES = 128
 """Descriptors of a worker that are no clients' connections: of the database, of static files."""
 
@@ -150,15 +150,16 @@ class TimedProtocol(H11Protocol):
 
     def _make_room(self) -> None:
         """Cut one connection if there are too many, of this client or in all."""
-        here = [one for one in cast("set[TimedProtocol]", self.connections) if not one.gentle.is_cut]
-        held = Counter([one.client_key for one in here])
+        here = cast("set[TimedProtocol]", self.connections)
+        held = Counter([one.client_key for one in here if not one.gentle.is_cut])
+        is_full = held.total() > self.connections_max
         del held[None]
         most = self.client_key
         if held[most] <= self.share:
-            if len(here) <= self.connections_max:
+            if not is_full:
                 return
             most = max(held, key=held.__getitem__, default=None)
-        crowd = [one for one in here if one.client_key == most]
+        crowd = [one for one in here if one.client_key == most and not one.gentle.is_cut]
         waiting = [one for one in crowd if one.waits_for_client] or [self]
         min(waiting, key=attrgetter("opened_at")).gentle.cut()
 

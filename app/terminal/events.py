@@ -46,7 +46,7 @@ def set_up_logging(level: str = "info", form: str = "auto") -> None:
             structlog.processors.ExceptionRenderer(where_raised),
             _form(form),
         ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # a line in one write: workers share it
         cache_logger_on_first_use=False,
     )
 
