@@ -8,6 +8,7 @@ Data flows one way:
     extract     text in, facts out; pure
     store       the only package that speaks SQL
     match       likeness: candidates, score, probability
+    model_reader  a language model's reading, as far as quotes prove it; off by default
     knowledge   what follows from facts and links: diagnosis, remedies, fix state
     web         JSON routes and pages
     starter     the cards and the release table that an empty database starts with

@@ -3,7 +3,7 @@
     python -m tests.benchmarks.model_reading --corpus ISSUES.jsonl.gz [--issues 1000] [--parallel 32] [--answer-s 2]
 
 Issues of the corpus are stored in a base of their own and read against a local server that answers each request
-after so many seconds. Printed: wall time beside the least possible, the CPU's time, resident memory at a quarter
+after so many seconds. Printed: wall time beside the least possible, the CPU's time, memory of its own at a quarter
 of the run and at its end, and how many requests the server saw.
 """
 
@@ -66,9 +66,9 @@ class _Server(ThreadingHTTPServer):
 
 
 def resident_mib() -> float:
-    """What this process holds in memory now."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * 4096 / (1 << 20)
+    """What this process holds in memory of its own now, without the base's file."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
 
 
 def main() -> None:

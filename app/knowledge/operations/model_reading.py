@@ -64,6 +64,8 @@ class ReadResult:
     @property
     def words(self) -> str:
         """The run in a line."""
+        if not self.asked and not self.stopped:
+            return f"{self.model} has nothing to read here: all that is stored and was asked for is read"
         rest = ", ".join(f"{count:,} {name}" for name, count in sorted(self.outcomes.items()))
         words = f"{self.model} read {self.asked:,} issues ({rest or 'none'}), {self.tokens:,} tokens; "
         words += f"{self.kept:,} values proven, {self.dropped:,} dropped"
