@@ -114,10 +114,6 @@ def main() -> None:
     asked.out.write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
 
 
-if __name__ == "__main__":
-    main()
-
-
 SHARED_WORDS_LEAST = 0.6
 HELD_WORDS_LEAST = 0.2
 """A text that holds the label counts only if the label is this much of it."""
@@ -216,3 +212,7 @@ _PLAINLY: dict[str, Callable[[str], str]] = {
     "regression": _version,
 }
 """Fields whose values are compared after folding."""
+
+
+if __name__ == "__main__":
+    main()
