@@ -24,7 +24,9 @@ SURE = 0.95
 """How sure a remedy is that is handed over; see `Workaround.command`."""
 
 _COSTS: dict[str, str] = load("launch")["costs"]
-_ASSIGNED = re.compile(r"(?:export )?([A-Z][A-Z0-9_]*)=(.+)")
+_ASSIGNED = re.compile(r"(?:export )?([A-Z][A-Z0-9_]*)=([^\s'\"]+|'[^']*'|\"[^\"]*\")")
+_OWN_COMMAND = re.compile(r"(?:^| )vllm serve YOUR_ARGS\b ?")
+"""How a step writes the caller's command, which stands here itself."""
 _ASSIGNING = re.compile(r"[^\s=]+[\s=]")
 _INSTALL = re.compile(r"(?:uv )?pip3? install ")
 _CONTAINERS = frozenset({"docker", "podman"})
@@ -89,13 +91,14 @@ def compose(launch: Launch, change: str, *, without: bool = False) -> ComposedCo
         without: the option or variable is to be left out instead.
     """
     change, pieces = change.strip().strip("`"), launch.pieces
+    alone = _OWN_COMMAND.sub("", change).strip()
     is_container = any(piece.text in _CONTAINERS for piece in pieces[:3])
     if _INSTALL.match(change):
         is_place = launch.program == "shell" and not is_container and not without
         parts = [CommandPart(text=f"{change} &&", change="added"), *_kept(pieces)]
         return _composed(launch, change, parts) if is_place else None
-    assigned = _ASSIGNED.fullmatch(change)
-    wanted = [Piece(change.removeprefix("export "), assigned[1])] if assigned else list(cut_command(change))
+    assigned = _ASSIGNED.fullmatch(alone)
+    wanted = [Piece(alone.removeprefix("export "), assigned[1])] if assigned else list(cut_command(alone))
     is_python = launch.program == "python"
     if not wanted or not all(piece.name for piece in wanted) or (is_python and assigned):
         return None
