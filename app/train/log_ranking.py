@@ -36,6 +36,7 @@ from app.match.search.ranking import (
     RankWeights,
     Scored,
     features_of,
+    is_weak,
     load_weights,
     order_features,
     rank_candidates,
@@ -56,7 +57,7 @@ RELATED_FALSE = 0.08
 """The same for an answer that is not `unknown`."""
 FLOOR = 0.001
 FOLDS = 5
-ORDER_C, CHANCE_C = 0.2, 0.03
+ORDER_C, CHANCE_C = 0.2, 0.1
 MAX_RIGHT = 3
 """Of a query's right candidates, so many are compared with all wrong ones."""
 LEARNED_FIRST = 3
@@ -91,6 +92,7 @@ class FirstMatch:
     is_right: bool
     is_known: bool
     weight: float = 1.0
+    is_weak: bool = False
 
 
 def read_examples(store: Store, files: Sequence[Path]) -> list[LabelledQuery]:
@@ -205,7 +207,8 @@ def first_matches(examples: Sequence[LabelledQuery]) -> list[FirstMatch]:
             best = ranked[0] if ranked else None
             is_right = best is not None and best.candidate.key in example.right
             chance = best.probability if best else 0.0
-            found.append(FirstMatch(chance, is_right, example.is_known, example.weight))
+            weak = best is not None and is_weak(best.candidate, is_common=example.is_common)
+            found.append(FirstMatch(chance, is_right, example.is_known, example.weight, weak))
     return found
 
 
@@ -233,8 +236,9 @@ def above_all_but(firsts: Sequence[FirstMatch], share: float) -> float:
 
 def bands(firsts: Sequence[FirstMatch]) -> dict[str, float]:
     """Where each band begins."""
-    same = max(threshold(firsts, SAME_PRECISION), above_all_but(firsts, SAME_FALSE))
-    likely = max(threshold(firsts, LIKELY_PRECISION, same), above_all_but(firsts, LIKELY_FALSE))
+    firm = [item for item in firsts if not item.is_weak]
+    same = max(threshold(firm, SAME_PRECISION), above_all_but(firm, SAME_FALSE))
+    likely = max(threshold(firm, LIKELY_PRECISION, same), above_all_but(firm, LIKELY_FALSE))
     related = min(likely, above_all_but(firsts, RELATED_FALSE))
     return {"same_from": same, "likely_from": min(likely, same), "related_from": related}
 

@@ -15,7 +15,9 @@ from sqlalchemy.orm import Session
 from app.extract.facts import Facts, Signature
 from app.extract.fields.gpu_names import architectures_of
 from app.extract.lists import load
+from app.extract.log.signature import mask
 from app.extract.reader import LogReading
+from app.match.search.terms import words_of
 from app.store.derived.facts import find_titles
 from app.store.derived.readings import value_key
 from app.store.derived.search_index import Key
@@ -47,11 +49,15 @@ _MINOR = re.compile(r"v?(\d{1,4})\.(\d{1,4})")
 class Agreement:
     """What agrees. `signature` is 1 or 0: two that differ tell nothing, an issue may hold several.
 
-    `version` falls from 1 (the same minor version) towards -1 with the distance. `test` is -1 for an issue
-    that reports a run of vLLM's own tests, which the log is none of.
+    `message`: of the log's root cause and the issue's, by their words: an issue may hold a log's message and
+    be about another error. `frame`: where both were raised. `version` falls from 1 (the same minor version)
+    towards -1 with the distance. `test` is -1 for an issue that reports a run of vLLM's own tests, which the
+    log is none of.
     """
 
     signature: float = 0.0
+    message: float = 0.0
+    frame: float = 0.0
     family: float = 0.0
     architecture: float = 0.0
     backend: float = 0.0
@@ -83,6 +89,8 @@ def agreement_of(reading: LogReading, facts: Facts, title: str) -> Agreement:
     is_foreign = bool(_TESTED.search(title)) and not _TEST_RUN.search(reading.log)
     return Agreement(
         signature=float(bool(_roots(reading.signatures) & _roots(facts.signatures))),
+        message=_messages(reading, facts),
+        frame=_frames(reading, facts),
         family=_agree(families_of(mine.models), families_of(facts.models)),
         architecture=_agree(architectures_of(mine.gpus), architectures_of(facts.gpus)),
         backend=_backends(mine, facts),
@@ -121,6 +129,25 @@ def families_of(models: Iterable[str]) -> frozenset[str]:
 
 def _roots(signatures: Iterable[Signature]) -> set[str]:
     return {item.id for item in signatures if item.role != "wrapper"}
+
+
+def _messages(reading: LogReading, facts: Facts) -> float:
+    """How much of the words of both messages is shared: 1 all of them, -1 none."""
+    cause = reading.errors.cause or reading.errors.apparent
+    if cause is None or facts.error is None:
+        return 0.0
+    mine, theirs = (frozenset(words_of(mask(item.message))) for item in (cause, facts.error))
+    if not mine or not theirs:
+        return 0.0
+    return 2 * len(mine & theirs) / len(mine | theirs) - 1
+
+
+def _frames(reading: LogReading, facts: Facts) -> float:
+    """Whether both were raised in one function; that they were in others says little, code moves."""
+    cause = reading.errors.cause
+    if cause is None or facts.error is None or not cause.frame:
+        return 0.0
+    return float(cause.frame == facts.error.frame)
 
 
 def _agree(mine: frozenset[str], theirs: frozenset[str]) -> float:

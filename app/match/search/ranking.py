@@ -22,7 +22,15 @@ from app.store.derived.search_index import Key
 
 Band = Literal["same", "likely", "related"]
 
-AGREEMENT_FEATURES = ("same_signature", "same_family", "same_architecture", "same_backend", "near_version")
+AGREEMENT_FEATURES = (
+    "same_signature",
+    "same_family",
+    "same_architecture",
+    "same_backend",
+    "near_version",
+    "same_message",
+    "same_frame",
+)
 """What the facts of the log and of an issue say beside the words."""
 
 ORDER_FEATURES = (*PARTS, "rare_words", "scarce_words", *AGREEMENT_FEATURES)
@@ -61,6 +69,8 @@ ENOUGH = 0.6
 LONG_NATS = 100.0
 """What a message tells that is long and rare; one that tells more counts as `MOST_LENGTH` of it at most."""
 MOST_LENGTH = 1.2
+CHANCE_STEP = 0.0001
+"""How far below a band a chance is held that may not reach it."""
 LEAD_SCALE = 4.0
 """A lead counts as ln(1 + `LEAD_SCALE` * lead): the first steps tell the most."""
 
@@ -134,6 +144,8 @@ def order_features(candidate: Candidate, agreement: Agreement = UNKNOWN) -> tupl
         agreement.architecture,
         agreement.backend,
         agreement.version,
+        agreement.message,
+        agreement.frame,
     )
 
 
@@ -211,9 +223,16 @@ def rank_candidates(
         agreement = agreements.get(candidate.key, UNKNOWN)
         features = features_of(candidate, agreement, 0.0 if scored else lead, is_common=is_common)
         chance = min(ceiling, _logistic(features, used.coefficients, used.intercept))
+        if is_weak(candidate, is_common=is_common):
+            chance = min(chance, used.likely_from - CHANCE_STEP)
         scored.append(Scored(candidate, chance, band_of(chance, used)))
         ceiling = chance
     return scored
+
+
+def is_weak(candidate: Candidate, *, is_common: bool) -> bool:
+    """Whether hardly more is shared than a message of unlike faults, which is never `likely` by itself."""
+    return is_common and candidate.share < MOST
 
 
 def rank_prose(candidates: Sequence[Candidate], weights: RankWeights | None = None) -> list[Scored]:

@@ -50,6 +50,22 @@ def test_a_signature_of_the_log_that_the_issue_has_too_agrees() -> None:
     assert agreement_of(reading, some_facts(signatures=reading.signatures), TITLE).signature == 1
 
 
+@pytest.mark.parametrize(
+    ("message", "frame", "wanted"),
+    [
+        ("no memory left for the cache of 9 blocks", "kv_cache_utils.py:check", (1.0, 1.0)),
+        ("the device was lost", "gpu_worker.py:run", (-0.8, 0.0)),
+    ],
+)
+def test_the_root_errors_are_compared_by_words_and_frame(
+    message: str, frame: str, wanted: tuple[float, float]
+) -> None:
+    error = {"type": "ValueError", "message": message, "frame": frame, "wrappers": (), "other": ()}
+    found = agreement_of(a_reading(), some_facts(error=error), TITLE)
+
+    assert (round(found.message, 1), found.frame) == wanted
+
+
 def test_signatures_of_wrappers_do_not_count() -> None:
     reading = read_log(LOG)
     wrapped = [Signature(id=item.id, text=item.text, role="wrapper") for item in reading.signatures]

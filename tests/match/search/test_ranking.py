@@ -114,7 +114,9 @@ def test_of_equals_the_lower_number_comes_first() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["signature", "family", "architecture", "backend", "version"])
+@pytest.mark.parametrize(
+    "name", ["signature", "message", "frame", "family", "architecture", "backend", "version"]
+)
 def test_of_candidates_alike_in_words_the_one_whose_facts_agree_comes_first(name: str) -> None:
     items = [a_candidate(1), a_candidate(2)]
 
@@ -134,6 +136,13 @@ def test_a_message_that_unlike_faults_share_is_no_reason_to_be_sure() -> None:
 
     assert chances[0] < load_weights().likely_from
     assert chances[0] < chances[1]
+
+
+@pytest.mark.parametrize(("share", "wanted"), [(0.6, "related"), (0.9, "same")])
+def test_a_message_that_unlike_faults_share_claims_nothing_unless_most_of_the_log_is_alike(
+    share: float, wanted: str
+) -> None:
+    assert ranked([a_candidate(1, 200.0, share)], PLAIN, is_common=True)[0].band == wanted
 
 
 def test_who_holds_the_rare_words_comes_first() -> None:
