@@ -35,6 +35,7 @@ from app.knowledge.cluster.members import (
 from app.knowledge.cluster.timeline import ClosedButAlive, Timeline, closed_but_alive, timeline
 from app.knowledge.cluster.version_range import RangeWitness, cluster_range
 from app.knowledge.issue.remedy_votes import net_remedy_votes
+from app.knowledge.issue.trend import Trend, trend_of
 from app.knowledge.remedies import action_key
 from app.knowledge.version.issues import ListedFailure, load_failures, load_words
 from app.match.search.agreement import model_line
@@ -77,6 +78,7 @@ class ClusterSummary(Frozen):
     workaround_count: int = Field(description="actions reported to work or to help in part, each once")
     is_alive: bool = Field(False, description="its issues are closed, and new reports came after that")
     recent: int = Field(0, description="reports of the newest 28 days of the base")
+    trend: Trend | None = Field(None, description="null for a single report")
 
     @computed_field(description="former name of `failure_kind`", json_schema_extra=FORMER)
     def kind(self) -> FailureKind:
@@ -251,6 +253,7 @@ def _summary(counts: ClusterCounts, repo: str, reports: Sequence[ListedFailure])
         fix=fix,
         workaround_count=len(actions),
         is_alive=closed_but_alive(canonical, reports, fix) is not None,
+        trend=trend_of((one.issue.created_at, one.facts.versions.get("vllm")) for one in reports),
     )
 
 

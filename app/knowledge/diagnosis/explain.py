@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import SequenceMatcher
 
 from app.extract.facts import Facts
 from app.extract.log.messages import ONLY_WRAPPER
 from app.extract.reader import LogReading
+from app.extract.redaction.redact import mask_secrets
 from app.knowledge.diagnosis.shapes import Why
 from app.knowledge.labels import BACKENDS
 from app.match.search.agreement import DISTINCTIVE_BACKENDS, families_of
@@ -44,6 +46,10 @@ WRAPPED = (
     "your log holds only lines that report another error, and no model, backend or kernel is known to agree"
 )
 
+ALIKE_FROM = 0.5
+"""From this share of equal words on, two messages are compared word by word."""
+MESSAGE_CHARS, WORDS_SHOWN, DIFFERENCES_MAX = 400, 3, 2
+_MESSAGE_WORD = re.compile(r"[\w./-]+")
 _KERNEL = re.compile(r"\.cuh?:|\.hip:|kernel|_custom_ops\.py:|triton")
 
 
@@ -121,6 +127,8 @@ def _compare(reading: LogReading, facts: Facts, shared: list[str], differs: list
     cause = reading.errors.cause
     if cause and facts.error and cause.type and facts.error.type and cause.type != facts.error.type:
         differs.append(f"your error is {cause.type}; theirs {facts.error.type}")
+    if cause and facts.error:
+        differs += _differing_words(cause.message, facts.error.message)
     backends = [
         (_in_sentence(BACKENDS[key]), mine.backends.get(key, ()), facts.backends.get(key, ()))
         for key in COMPARED_BACKENDS
@@ -141,6 +149,21 @@ def _compare(reading: LogReading, facts: Facts, shared: list[str], differs: list
         shared.append(f"vLLM {version}")
     elif version and other:
         differs.append(f"you run vLLM {version}; theirs {other}")
+
+
+def _differing_words(mine: str, theirs: str) -> list[str]:
+    """Where two messages that are alike say different things: `dnn` against `gapi`."""
+    ours, others = _MESSAGE_WORD.findall(mine[:MESSAGE_CHARS]), _MESSAGE_WORD.findall(theirs[:MESSAGE_CHARS])
+    compared = SequenceMatcher(None, ours, others, autojunk=False)
+    if compared.ratio() < ALIKE_FROM:
+        return []
+    pairs = [
+        (" ".join(ours[a:b]), " ".join(others[c:d]))
+        for tag, a, b, c, d in compared.get_opcodes()
+        if tag == "replace" and b - a <= WORDS_SHOWN and d - c <= WORDS_SHOWN
+    ]
+    found = [f"your message has {_quoted(one)}; theirs {_quoted(two)}" for one, two in pairs]
+    return [mask_secrets(phrase) for phrase in found[:DIFFERENCES_MAX]]
 
 
 def _in_sentence(label: str) -> str:

@@ -174,6 +174,8 @@ AREA_FIELDS = ("failure_kind", "gpus", *(f"backends.{key}" for key in BACKEND_KE
 AREA_VALUES_LISTED = 6
 AREA_REPORTS_MIN = 2
 """What one report only names is no area."""
+NO_CHOICE = ("backends.platform", "cuda")
+"""What most reports run on: no area of its own."""
 
 
 def make_digest(store: Store, repo: str, week: IsoWeek) -> Digest:
@@ -303,7 +305,7 @@ def _counts(session: Session, repo_id: int, loaded: WeekIssues, covered: int) ->
             area
             for listed in by_field.values()
             for area in listed[:AREA_VALUES_LISTED]
-            if area.reports >= AREA_REPORTS_MIN
+            if area.reports >= AREA_REPORTS_MIN and (area.field, area.value.lower()) != NO_CHOICE
         ],
     }
 

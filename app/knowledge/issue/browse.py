@@ -31,6 +31,7 @@ from app.extract.fields.gpu_names import architecture_of, canonical_name
 from app.extract.versions import is_same, ordered
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
+from app.knowledge.issue.trend import Trend, trends
 from app.knowledge.remedies import SourcedRemedy, remedies_of
 from app.knowledge.text.masking import listed_error, masked_all
 from app.match.search.agreement import model_family, model_line
@@ -186,6 +187,7 @@ class ListedIssue(Frozen):
     )
     fix: FixView | None
     summary: str
+    trend: Trend | None = None
 
 
 class FacetValue(Frozen):
@@ -321,7 +323,7 @@ def _listed(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -
     heads = find_heads(session, repo_id, numbers)
     known = find_facts_without_evidence(session, repo_id, numbers)
     fixes = fix_states(session, repo_id, repo, heads, known)
-    estimated = find_estimated_dates(session, repo_id, numbers)
+    estimated, spread = find_estimated_dates(session, repo_id, numbers), trends(session, repo_id, numbers)
     found = []
     for head in heads:
         facts = known.get(head.number) or Facts(number=head.number)
@@ -344,6 +346,7 @@ def _listed(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -
             remedy=ListedRemedy.based_on(remedies[0]) if remedies else None,
             fix=fixes[head.number] if facts.is_failure else None,
             summary=facts.summary,
+            trend=spread.get(head.number),
         )
         found.append(item)
     return tuple(masked_all(found))

@@ -32,6 +32,7 @@ from app.knowledge.version.issues import (
     load_failures,
     load_words,
 )
+from app.store.derived.cluster_queries import versions_by_gpu
 from app.store.derived.facts import (
     REGRESSION_FIELDS,
     Merged,
@@ -168,6 +169,37 @@ def regression_versions(store: Store, repo: str) -> tuple[VersionCount, ...]:
         *(VersionCount(version=names[key], regressions=known[key]) for key in sorted(known, reverse=True)),
         *(VersionCount(version=text, regressions=count) for text, count in apart.most_common()),
     )
+
+
+class HeatMap(Frozen):
+    """Failures by release and hardware: rows are releases, the newest first, columns the commonest GPUs."""
+
+    gpus: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+HEAT_RELEASES, HEAT_GPUS = 14, 10
+
+
+def release_heat(store: Store, repo: str) -> HeatMap:
+    """How many failures name a release together with a GPU; the newest releases, the commonest GPUs."""
+    with store.reading() as session:
+        repo_id = find_repository(session, repo)
+        counted = versions_by_gpu(session, repo_id) if repo_id is not None else []
+    cells: Counter[tuple[Version, str]] = Counter()
+    for text, gpu, count in counted:
+        version = ordered(text)
+        if version is not None and not version.is_prerelease:
+            cells[version, mask_secrets(gpu)] += count
+    totals: Counter[str] = Counter()
+    for (_, gpu), count in cells.items():
+        totals[gpu] += count
+    gpus = [gpu for gpu, _ in totals.most_common(HEAT_GPUS)]
+    releases = sorted({version for version, _ in cells if len(version.release) > 2}, reverse=True)
+    rows = tuple(
+        (str(version), tuple(cells[version, gpu] for gpu in gpus)) for version in releases[:HEAT_RELEASES]
+    )
+    return HeatMap(gpus=tuple(gpus), rows=rows)
 
 
 def place_of(span: Regression, version: str | None) -> Place | None:

@@ -169,6 +169,29 @@ def count_families(session: Session, repo_id: int) -> tuple[list[FamilyCounts], 
     return [FamilyCounts(*row[:7]) for row in rows if row[0]], sum(row[1] for row in rows)
 
 
+def reports_beside(session: Session, repo_id: int, numbers: Sequence[int]) -> list[Any]:
+    """(issue, time, version of vLLM) of every report of the failure that each of these issues reports."""
+    query = """
+        SELECT mine.number, i.created_at AS at, f.value FROM cluster_member mine
+        JOIN cluster_member m ON m.repo_id = mine.repo_id AND m.cluster_id = mine.cluster_id
+        JOIN issue i ON i.repo_id = m.repo_id AND i.number = m.number
+        LEFT JOIN fact f ON f.repo_id = m.repo_id AND f.number = m.number AND f.field = 'versions.vllm'
+        WHERE mine.repo_id = :repo_id AND mine.number IN :numbers AND i.gone_at IS NULL
+    """
+    return sql_rows(session, query, times=("at",), repo_id=repo_id, numbers=list(numbers))
+
+
+def versions_by_gpu(session: Session, repo_id: int) -> list[tuple[str, str, int]]:
+    """(version of vLLM, accelerator, failures) over all failures of a repository."""
+    query = """
+        SELECT v.value, g.value, count(DISTINCT m.number) FROM cluster_member m
+        JOIN fact v ON v.repo_id = m.repo_id AND v.number = m.number AND v.field = 'versions.vllm'
+        JOIN fact g ON g.repo_id = m.repo_id AND g.number = m.number AND g.field = 'gpus'
+        WHERE m.repo_id = :repo_id GROUP BY v.value, g.value
+    """
+    return sql_rows(session, query, repo_id=repo_id)
+
+
 def reports_of_family(session: Session, repo_id: int, family: str) -> list[int]:
     """The numbers of a family's reports, the newest first."""
     query = "SELECT number FROM cluster_member WHERE repo_id = :repo_id AND family = :family"

@@ -22,6 +22,7 @@ from app.web.answers.negotiate import ListReplyDep, ReplyDep
 from app.web.answers.openapi import api_router, problems
 from app.web.answers.parameters import ChosenRepo, StackDep
 from app.web.deps import Services, ServicesDep
+from app.web.views.charts import tiles
 from app.web.views.render import render_repo_page, with_repo
 from app.web.views.version_line import version_line
 
@@ -146,6 +147,7 @@ def signatures_page(
     """Families, the biggest, the newest and those that go on after they were closed; or what is found."""
     found = {"q": q, "family": family, "limit": PAGE_FOUND}
     chosen = (("found", "Found", "biggest first", found),) if q or family else PARTS
+    shown = None if q or family else services.cached(families, repo, limit=FAMILIES_SHOWN)
     parts = [
         (key, heading, order, services.cached(clusters, repo, **{"limit": PAGE_CLUSTERS, **asked}))
         for key, heading, order, asked in chosen
@@ -163,7 +165,8 @@ def signatures_page(
         affects=affects,
         q=q,
         family=family,
-        families=None if q or family else services.cached(families, repo, limit=FAMILIES_SHOWN),
+        families=shown,
+        tiles=tiles([one.text for one in shown.items], [one.reports for one in shown.items]) if shown else (),
         parts=parts,
     )
 

@@ -26,6 +26,7 @@ from app.knowledge.version.regressions import (
     known_issues,
     regression_versions,
     regressions,
+    release_heat,
 )
 from app.web.answers.negotiate import ListReplyDep, ReplyDep
 from app.web.answers.openapi import api_router, markdown_too, problems
@@ -179,6 +180,7 @@ def regressions_page(
         known=known,
         closed=bool(closed),
         parts=parts,
+        heat=None if version else services.cached(release_heat, repo),
         counts={"reported": known.reported, "began": known.began} if known else {},
         releases=[count for count in counts if _is_release(count.version)][:VERSIONS_SHOWN],
         builds=[count for count in counts if not _is_release(count.version)][:VERSIONS_SHOWN],

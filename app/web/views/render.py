@@ -22,6 +22,7 @@ from app.paths import static_dir
 from app.render import make_environment
 from app.web.deps import Services
 from app.web.views import filters as words
+from app.web.views.charts import shade
 
 _PLAIN = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]{1,260}/[A-Za-z0-9._~/-]{0,200}")
 LOCAL = "http://localhost:8000/"
@@ -32,6 +33,7 @@ _FILTERS: tuple[Callable[..., Any], ...] = (
     *(labels.count, labels.label, labels.plural, marked_pieces),
     *(words.age, words.day, words.rfc3339, words.stamp),
     *(words.fix_advice, words.fix_sign, words.range_words, words.version),
+    shade,
     *(words.listed, words.percent, words.share, words.unmarked),
 )
 

@@ -158,3 +158,11 @@ def test_no_more_than_a_few_phrases_are_given() -> None:
     )
 
     assert len(found.shared) == MAX_PHRASES
+
+
+def test_alike_messages_show_the_words_in_which_they_differ() -> None:
+    error = ErrorFact(type="AttributeError", message="module 'cv2.gapi' has no attribute 'DictValue'")
+    log = "AttributeError: module 'cv2.dnn' has no attribute 'DictValue'"
+    found = explain(read_log(log), Facts(number=7, error=error), a_candidate())
+
+    assert found.differs == ("your message has “cv2.dnn”; theirs “cv2.gapi”",)
