@@ -18,6 +18,7 @@ from pydantic import Field
 
 from app.extract.facts import Facts, Frozen
 from app.extract.fields.gpu_names import architecture_of
+from app.extract.fields.settings import normalise_name
 from app.extract.rules.patterns import pattern
 from app.extract.versions import is_before, is_same, last_failing, ordered
 from app.knowledge.fix.decide import seen_from
@@ -47,6 +48,7 @@ _PLATFORMS = {
     "Neuron": pattern(r"(?i)\bneuron\b|trainium|inferentia"),
 }
 _WORKSTATION = pattern(r"(?i)RTX|GeForce|^A(?:2|10|10G|16|40)$")
+_OPTION = pattern(r"--[a-z][a-z_-]+[a-z]")
 _EDGE = pattern(r"(?i)GB10|Thor|Spark|Jetson|Orin")
 _LABELS = {"rocm": "AMD", "cpu": "CPU", "tpu": "TPU", "intel-gpu": "Intel", "aws-neuron": "Neuron"}
 _BUILDS = {"+cpu": "CPU", "+rocm": "AMD", "+xpu": "Intel", "+tpu": "TPU", ".empty": "another platform"}
@@ -207,6 +209,7 @@ def fit(stack: Stack, case: FailureCase) -> Fit:
         for found in (
             _platform(stack, case),
             _titled_architecture(stack, case.title),
+            _titled_options(stack, case.title),
             *_features(stack, case),
             _model(stack, case),
             _gpu(stack, case),
@@ -247,6 +250,14 @@ def generation_of(gpu: str) -> tuple[str, str] | None:
         return None
     chip = "edge" if _EDGE.search(gpu) else "workstation" if _WORKSTATION.search(gpu) else "server"
     return architecture, chip
+
+
+def _titled_options(stack: Stack, title: str) -> Fit | None:
+    """A title that names options, none of which the stack has."""
+    named = [name for name in _OPTION.findall(title) if not name.startswith("--no-")]
+    if stack.options is None or not named or stack.options.keys() & set(map(normalise_name, named)):
+        return None
+    return Fit("no", f"it needs {named[0]}, which yours has not")
 
 
 def _titled_architecture(stack: Stack, title: str) -> Fit | None:

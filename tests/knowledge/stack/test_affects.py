@@ -76,6 +76,8 @@ def test_the_version_is_asked_of_fix_range_and_report(
         (case("Eagle3 speculative decoding fails"), "no"),
         (case("xgrammar gives broken JSON"), "unknown"),
         (case("ROCm: x"), "no"),
+        (case("LoRA crashes with `--max-num-batched-tokens`"), "no"),
+        (case("`--enable-lora` crashes"), "yes"),
         (case("x", labels=("rocm",)), "no"),
         (case("x", gpus=("MI300X",)), "no"),
         (case("Qwen3-30B-A3B fails", titled_models=("Qwen3-30B-A3B",)), "yes"),
