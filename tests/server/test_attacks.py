@@ -130,7 +130,7 @@ def deep_mcp(target: Target, for_s: float) -> None:
 
 
 def large_mcp(target: Target, for_s: float) -> None:
-    body = b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"a":"' + b"x\\n" * (10 * MIB) + b'"}}'
+    body = b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"a":"' + b"x\\n" * (5 * MIB) + b'"}}'
     again_and_again(target, for_s, lambda client: client.post("/mcp", content=body, headers=JSON))
 
 
