@@ -429,7 +429,7 @@ def test_a_message_of_20_mib_is_read_and_one_of_33_is_not(url: str) -> None:
     assert escaped.status_code == 200
     refused = call("x" * (33 * 1024 * 1024))
     assert refused.status_code == 413
-    assert "32 MiB" in refused.json()["detail"]
+    assert "16 MiB" in refused.json()["detail"]
 
 
 def test_calls_are_counted_under_their_route(url: str) -> None:
