@@ -46,7 +46,9 @@ def _render(name: str, text: str) -> GuidePage:
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = markdown.parse(re.sub(r"<!--.*?-->\n?", "", text, flags=re.DOTALL))
     title = next((tokens[at + 1].content for at, token in enumerate(tokens) if token.tag == "h1"), name)
-    for token in tokens:
+    for at, token in enumerate(tokens):
+        if token.type == "heading_open":  # links name a heading as GitHub does
+            token.attrSet("id", re.sub(r"[^a-z0-9]+", "-", tokens[at + 1].content.lower()).strip("-"))
         if token.children:
             token.children = _with_served_links(token.children)
         if token.type == "table_open":

@@ -25,6 +25,9 @@ def test_a_page_is_served_and_its_links_lead_somewhere(client: TestClient, name:
     article = answer.text[answer.text.index("<article") : answer.text.index("</article>")]
     assert "<h1>" in article
     for target in re.findall(r'href="([^"]+)"', article):
+        if target.startswith("#"):
+            assert f'id="{target[1:]}"' in article
+            continue
         assert target.startswith(("https://", "http://127.0.0.1", "/"))
         if target.startswith("/guide"):
             assert client.get(target.partition("#")[0]).status_code == 200

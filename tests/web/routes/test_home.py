@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from app.config import LOG_LIMIT_BYTES
 from app.errors import NotFoundError
-from app.extract.facts import Evidence
+from app.extract.facts import ErrorLine, Evidence
 from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.knowledge.freshness import Overview, RunView
 from app.knowledge.home import Home
@@ -178,12 +178,13 @@ def test_without_growth_or_release_the_first_page_says_so(client: TestClient, ro
 
 def test_foreign_text_on_the_first_page_is_escaped(client: TestClient, room: Room) -> None:
     assert HOME.release
+    hostile = ErrorLine(type=None, message=HOSTILE)
     failing = HOME.release.failing[0].model_copy(update={"title": HOSTILE})
     fixed = HOME.release.fixed[0].model_copy(update={"title": HOSTILE})
     room.home = HOME.model_copy(
         update={
             "trending": (HOME.trending[0].model_copy(update={"title": HOSTILE, "text": HOSTILE}),),
-            "new": (HOME.new[0].model_copy(update={"title": HOSTILE, "error": HOSTILE}),),
+            "new": (HOME.new[0].model_copy(update={"title": HOSTILE, "error": hostile}),),
             "release": HOME.release.model_copy(update={"failing": (failing,), "fixed": (fixed,)}),
         }
     )
