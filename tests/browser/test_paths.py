@@ -132,8 +132,8 @@ def test_the_answer_is_copied_as_markdown(open_browser: Opened) -> None:
 def test_a_log_over_the_limit_is_told_so_on_a_page(seen: Watched) -> None:
     too_large(seen)
 
-    expect(seen.page.locator("h1")).to_contain_text("10 MiB")
-    expect(seen.page.get_by_role("link", name="Paste a log")).to_be_visible()
+    expect(seen.page.get_by_role("alert")).to_contain_text("10 MiB")
+    expect(seen.page.locator("#log")).to_be_visible()
 
 
 # ---- kept logs
@@ -144,7 +144,7 @@ def test_a_log_is_kept_only_if_asked_and_goes_with_its_link(seen: Watched) -> No
     assert seen.page.locator("a[href^='/d/']").count() == 0
     deletes = keep(seen)
     page_of_it = seen.page.url
-    seen.page.get_by_text("The log, masked").click()
+    seen.page.locator("summary", has_text="The log, masked").click()
     expect(seen.page.locator("pre.log")).to_contain_text("operation not permitted")
     seen.go(deletes)
     seen.page.get_by_role("button", name="Delete it").click()

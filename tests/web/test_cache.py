@@ -12,21 +12,26 @@ from typing import Any, cast
 import pytest
 import time_machine
 
+from app.knowledge.cluster.families import families
 from app.knowledge.cluster.view import clusters, view_cluster
 from app.knowledge.digest.digest import archive, make_digest
-from app.knowledge.digest.feed import feed_entries
+from app.knowledge.digest.feed import feed_entries, stack_entries
 from app.knowledge.digest.week import newest_whole_week
 from app.knowledge.freshness import release_names, stored_repositories
 from app.knowledge.home import home
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.issue.browse import IssueQuery, browse
-from app.knowledge.version.regressions import known_issues, regression_versions, regressions
+from app.knowledge.stack.cases import affects_clusters, affects_issues
+from app.knowledge.stack.stack import Stack
+from app.knowledge.stack.upgrade import affecting, compare_versions
+from app.knowledge.version.regressions import known_issues, regression_versions, regressions, release_heat
 from app.store.session import Store, open_store
 from app.web.deps import AnswerCache
 from tests.served import starter_settings
 
 STORE = cast("Store", None)
 REPO = "vllm-project/vllm"
+STACK = Stack(vllm="0.10.0", gpu="H100", model=None, args=None)
 KEPT: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...] = (
     (home, (REPO,)),
     (browse, (REPO, IssueQuery())),
@@ -41,6 +46,13 @@ KEPT: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...] = (
     (feed_entries, (REPO,)),
     (release_names, (REPO,)),
     (stored_repositories, ()),
+    (families, (REPO,)),
+    (affecting, (REPO, STACK)),
+    (affects_clusters, (REPO, STACK, ())),
+    (affects_issues, (REPO, STACK, ())),
+    (release_heat, (REPO,)),
+    (stack_entries, (REPO, STACK)),
+    (compare_versions, (REPO, "0.10.0", "0.11.0", STACK)),
 )
 """Questions that the routes ask through `Services.cached`, with what they need beside the store."""
 

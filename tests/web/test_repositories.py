@@ -219,7 +219,13 @@ def test_a_fix_of_another_repository_is_shown_with_its_name(client: TestClient) 
     source = page(client, "/issues/902", vllm_version="0.9.1")
 
     assert (fix["state"], fix["released_in"], fix["for_you"]) == ("merged_unreleased", None, "unknown")
-    assert fix["elsewhere"] == {"repo": FLASH, "pr": f"{FLASH}#77", "state": "merged", "released_in": "0.2.5"}
+    assert fix["elsewhere"] == {
+        "repo": FLASH,
+        "pr": 77,
+        "pull_request": f"{FLASH}#77",
+        "state": "merged",
+        "released_in": "0.2.5",
+    }
     assert f"Merged in {FLASH}#77, in {FLASH} 0.2.5" in source
     assert "Upgrade to" not in source
 

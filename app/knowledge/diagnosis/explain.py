@@ -1,6 +1,7 @@
 """Why a stored issue matches a log, and where the two differ.
 
-`why_not_same` downgrades `same` to `likely` for errors that name no cause: a CUDA or HIP error is reported by
+`why_not_same` downgrades `same` to `likely` where the two messages name different things in the same place
+(`min_thread_k`, `min_thread_n`), and for errors that name no cause: a CUDA or HIP error is reported by
 whatever call comes next, and a wrapper says only that something failed. There `same` needs the same model
 family, backend or kernel on both sides.
 """
@@ -50,12 +51,18 @@ ALIKE_FROM = 0.5
 """From this share of equal words on, two messages are compared word by word."""
 MESSAGE_CHARS, WORDS_SHOWN, DIFFERENCES_MAX = 400, 3, 2
 _MESSAGE_WORD = re.compile(r"[\w./-]+")
+_IDENTIFIER = re.compile(r"[A-Za-z]\w*_\w*[A-Za-z]")
+"""A name in code, as messages hold it."""
 _KERNEL = re.compile(r"\.cuh?:|\.hip:|kernel|_custom_ops\.py:|triton")
 
 
 def why_not_same(reading: LogReading, facts: Facts | None, candidate: Candidate) -> str | None:
     """Why this candidate cannot be called the same failure; None if nothing speaks against it."""
     cause = reading.errors.cause
+    if cause and facts and facts.error:
+        for ours, theirs in _differing_words(cause.message, facts.error.message or ""):
+            if _IDENTIFIER.search(ours) and _IDENTIFIER.search(theirs):
+                return _differs(ours, theirs)
     if cause is None or cause.rule == ONLY_WRAPPER:
         reason = WRAPPED
     elif any(words in cause.message.lower() for words in LATE_ERRORS):
@@ -128,7 +135,8 @@ def _compare(reading: LogReading, facts: Facts, shared: list[str], differs: list
     if cause and facts.error and cause.type and facts.error.type and cause.type != facts.error.type:
         differs.append(f"your error is {cause.type}; theirs {facts.error.type}")
     if cause and facts.error:
-        differs += _differing_words(cause.message, facts.error.message)
+        found = _differing_words(cause.message, facts.error.message)
+        differs += [_differs(*pair) for pair in found[:DIFFERENCES_MAX]]
     backends = [
         (_in_sentence(BACKENDS[key]), mine.backends.get(key, ()), facts.backends.get(key, ()))
         for key in COMPARED_BACKENDS
@@ -151,19 +159,21 @@ def _compare(reading: LogReading, facts: Facts, shared: list[str], differs: list
         differs.append(f"you run vLLM {version}; theirs {other}")
 
 
-def _differing_words(mine: str, theirs: str) -> list[str]:
+def _differing_words(mine: str, theirs: str) -> list[tuple[str, str]]:
     """Where two messages that are alike say different things: `dnn` against `gapi`."""
     ours, others = _MESSAGE_WORD.findall(mine[:MESSAGE_CHARS]), _MESSAGE_WORD.findall(theirs[:MESSAGE_CHARS])
     compared = SequenceMatcher(None, ours, others, autojunk=False)
     if compared.ratio() < ALIKE_FROM:
         return []
-    pairs = [
+    return [
         (" ".join(ours[a:b]), " ".join(others[c:d]))
         for tag, a, b, c, d in compared.get_opcodes()
         if tag == "replace" and b - a <= WORDS_SHOWN and d - c <= WORDS_SHOWN
     ]
-    found = [f"your message has {_quoted(one)}; theirs {_quoted(two)}" for one, two in pairs]
-    return [mask_secrets(phrase) for phrase in found[:DIFFERENCES_MAX]]
+
+
+def _differs(ours: str, theirs: str) -> str:
+    return mask_secrets(f"your message has {_quoted(ours)}; theirs {_quoted(theirs)}")
 
 
 def _in_sentence(label: str) -> str:

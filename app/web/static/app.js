@@ -77,7 +77,7 @@ if (keys) {
     if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey || keys.open) return;
     const links = list();
     const at = links.indexOf(document.activeElement);
-    if (event.key === "/") document.querySelector("input[type=search]")?.focus();
+    if (event.key === "/") (document.querySelector("main input[type=search]") ?? document.getElementById("find"))?.focus();
     else if (event.key === "?") keys.showModal();
     else if (event.key === "j") links[Math.min(at + 1, links.length - 1)]?.focus();
     else if (event.key === "k") links[Math.max(at - 1, 0)]?.focus();

@@ -411,6 +411,6 @@ def test_an_issue_whose_text_changes_whenever_it_is_read_is_left_to_who_changes_
 
 def test_of_very_long_comments_the_start_of_each_is_read() -> None:
     comments = [CommentRecord(id=at, issue_number=1, body="x " * 30_000) for at in range(30)]
-    text = derive._issue_text(an_issue(1), REPO, comments, None)
+    text = derive.issue_text_of(derive.Source(REPO, an_issue(1), tuple(comments)))
 
     assert 390_000 < sum(len(comment.body) for comment in text.comments) <= derive.COMMENTS_CHARS

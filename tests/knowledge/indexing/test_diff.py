@@ -54,7 +54,8 @@ def test_values_with_keys_are_compared_key_by_key() -> None:
         "backends.moe": ["TRITON"],
         "versions.torch": "2.7.0",
         "fix.state": "fixed",
-        "fix.pr": "#7",
+        "fix.pr": 7,
+        "fix.pull_request": "#7",
     }
 
 

@@ -50,7 +50,7 @@ def test_an_issue_with_the_same_crash_is_similar_and_says_what_is_shared(store: 
 
     assert (found.number, found.kind, found.channel) == (901, "similar", "both")
     assert found.band in {"same", "likely"}
-    assert "alike" in found.reason
+    assert "error messages" in found.reason
 
 
 def test_a_likeness_that_is_no_more_than_related_is_not_told_beside_a_mention(

@@ -177,7 +177,7 @@ def test_without_data_there_is_an_archive_that_says_what_to_do(client: TestClien
     assert client.get("/digest").headers["location"] == "/digest/archive"
     assert "triage import" in checked(client.get("/digest/archive").text).text
     assert client.get(PAGE).status_code == 404
-    assert "triage sync" in client.get(f"/api/v1{PAGE}").json()["detail"]
+    assert "is stored yet" in client.get(f"/api/v1{PAGE}").json()["detail"]
 
 
 @pytest.mark.usefixtures("stored")

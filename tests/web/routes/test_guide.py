@@ -23,7 +23,7 @@ def test_a_page_is_served_and_its_links_lead_somewhere(client: TestClient, name:
 
     assert answer.status_code == 200
     article = answer.text[answer.text.index("<article") : answer.text.index("</article>")]
-    assert "<h1>" in article
+    assert "<h1 id=" in article
     for target in re.findall(r'href="([^"]+)"', article):
         if target.startswith("#"):
             assert f'id="{target[1:]}"' in article
