@@ -303,7 +303,8 @@ def _judged(reading: LogReading, facts: Facts | None, item: Scored) -> tuple[Mat
     if doubt is None:
         return item.band, round(item.probability, 4), why
     score = round(load_weights().same_from - SCORE_STEP, 4)
-    return "likely", score, why.model_copy(update={"differs": (doubt, *why.differs)})
+    others = (reason for reason in why.differs if reason != doubt)
+    return "likely", score, why.model_copy(update={"differs": (doubt, *others)})
 
 
 def _verdict(matches: Sequence[Match], *, in_words: bool) -> Band:
