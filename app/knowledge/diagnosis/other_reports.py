@@ -18,9 +18,10 @@ from app.knowledge.remedies import Remedy, rank_actions, rank_remedies, remedies
 from app.knowledge.text.masking import masked, masked_all
 from app.match.search.common_error import find_holders
 from app.match.search.log_query import names_in
-from app.store.derived.clusters import cluster_of, clusters_at, find_members, members_of
+from app.match.search.terms import FRAME
+from app.store.derived.clusters import cluster_of, find_members, members_of
 from app.store.derived.readings import find_facts_without_evidence
-from app.store.derived.search_index import Key
+from app.store.derived.search_index import Key, find_postings, term_id
 from app.store.github.issues import find_heads
 
 NEARBY_MAX = 5
@@ -62,11 +63,17 @@ def remedies_of_others(
 
     if found := first_helping([own]):
         return found, "cluster"
-    # Only now: no index leads from a frame to its clusters.
-    near = [one for one in clusters_at(session, repo_id, frame) if one != own] if frame else []
+    near = [one for one in _clusters_at(session, repo_id, frame) if one != own] if frame else []
     if found := first_helping(near if len(near) <= NEARBY_MAX else []):
         return found, "same_frame"
     return (), "matches"
+
+
+def _clusters_at(session: Session, repo_id: int, frame: str) -> list[str]:
+    """The clusters with a report whose error was raised in this frame, if the index holds it."""
+    places = find_postings(session, [term_id(FRAME, frame)])
+    members = find_members(session, repo_id, [int(number) for _, key, number in places if key == repo_id])
+    return sorted({one.cluster_id for one in members.values() if one.traits.frame == frame})
 
 
 ISSUES_MAX, READ_MAX = 10, 30

@@ -134,15 +134,6 @@ def first_members(session: Session, repo_id: int, signature_ids: Iterable[str]) 
     return dict(rows_in_parts(session, grouped, _MEMBER.signature_id, signature_ids))
 
 
-def clusters_at(session: Session, repo_id: int, frame: str) -> list[str]:
-    """The clusters with a report whose error was raised in this frame."""
-    query = """
-        SELECT DISTINCT cluster_id FROM cluster_member
-        WHERE repo_id = :repo_id AND traits ->> 'frame' = :frame ORDER BY cluster_id
-    """
-    return [row[0] for row in sql_rows(session, query, repo_id=repo_id, frame=frame)]
-
-
 def save_members(session: Session, repo_id: int, records: Iterable[MemberRecord]) -> None:
     """Keep these members, in place of what was known of them."""
     rows = []
