@@ -8,7 +8,7 @@ The field names and their meaning are a public contract (JSON of `triage extract
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -30,7 +30,7 @@ Speaker = Literal["reporter", "maintainer", "other"]
 FixState = Literal["fixed", "merged_unreleased", "in_progress", "not_fixed", "closed_unresolved", "unknown"]
 SignatureRole = Literal["root", "other", "wrapper"]
 
-BACKEND_KEYS = (
+BackendKey = Literal[
     "attention",
     "moe",
     "all2all",
@@ -42,7 +42,8 @@ BACKEND_KEYS = (
     "lora",
     "engine",
     "platform",
-)
+]
+BACKEND_KEYS: tuple[BackendKey, ...] = get_args(BackendKey)
 """Keys of `Facts.backends`."""
 
 VERSION_KEYS = ("vllm", "torch", "cuda", "python", "transformers", "driver")

@@ -302,4 +302,4 @@ def _known(key: str, value: str) -> str | None:
 
 
 def _backends_named(value: str) -> Iterator[str]:
-    return (name for key in BACKEND_KEYS if key != "lora" and (name := _known(key, value)) is not None)
+    return (name for key in BACKEND_KEYS if (name := _known(key, value)) is not None)

@@ -15,7 +15,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, TypeVar
 
-from app.extract.facts import Evidence, Facts, Frozen, Regression, Workaround, summarise
+from app.extract.facts import ErrorFact, Evidence, Facts, Frozen, Regression, Workaround, summarise
 from app.extract.reader import IssueReading
 from app.extract.remedies.workarounds import MAX_WORKAROUNDS, change_key
 from app.extract.text.document import Document
@@ -106,12 +106,9 @@ class _Merge:
             "regression": self._regression(),
             "cause": self._causes(),
         }
-        if (
-            facts.error is None
-            and self._proven.error is not None
-            and merged.get("is_failure", facts.is_failure)
-        ):
-            merged |= self._error()
+        proven = self._proven.error
+        if facts.error is None and proven is not None and merged.get("is_failure", facts.is_failure):
+            merged |= self._error(*proven)
         else:
             self._evidence += self._of_rules("error")
         rest = (item for item in facts.evidence if item.field.partition(".")[0] not in _MERGED)
@@ -172,9 +169,7 @@ class _Merge:
         gone = {} if is_failure else {"error": None, "signatures": ()}
         return {"failure_kind": quoted.value, "is_failure": is_failure, **gone}
 
-    def _error(self) -> dict[str, Any]:
-        assert self._proven.error is not None  # noqa: S101
-        error, evidence = self._proven.error
+    def _error(self, error: ErrorFact, evidence: Evidence) -> dict[str, Any]:
         precedence = self._precedence["error"]
         is_unsure = precedence.confidence < UNSURE
         self._differing.append(

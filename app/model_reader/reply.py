@@ -12,21 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from app.extract.facts import FailureKind, Outcome, WorkaroundKind
+from app.extract.facts import BackendKey, FailureKind, Outcome, WorkaroundKind
 
 VersionRole = Literal["failing", "last_working", "first_failing", "still_failing", "fixed_in", "culprit"]
-BackendKey = Literal[
-    "attention",
-    "moe",
-    "all2all",
-    "quantization",
-    "kv_cache_dtype",
-    "executor",
-    "structured_output",
-    "speculative",
-    "engine",
-    "platform",
-]
 LineNumber = Annotated[int, Field(ge=1, le=9999)]
 Name = Annotated[str, Field(min_length=2, max_length=60)]
 Quote = Annotated[str, Field(min_length=2, max_length=160)]
