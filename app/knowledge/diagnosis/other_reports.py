@@ -122,7 +122,9 @@ def find_common(
             issues.append(CommonIssue.based_on(head, repo=repo))
             remedies += [one for one in remedies_of(own, repo=repo, url=head.url) if one.outcome != "fails"]
             causes += [
-                CommonCause.based_on(item, text=item.text[:CAUSE_CHARS], repo=repo, number=head.number)
+                CommonCause.based_on(
+                    item, text=item.text[:CAUSE_CHARS], repo=repo, number=head.number, url=head.url
+                )
                 for item in own.cause
             ]
     if not issues:

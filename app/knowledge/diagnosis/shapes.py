@@ -128,6 +128,7 @@ class CommonCause(Cause):
 
     repo: str
     number: int
+    url: str
 
 
 class CommonError(Frozen):

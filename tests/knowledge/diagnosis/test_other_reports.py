@@ -72,11 +72,8 @@ SHARED_LOG = a_traceback(f"ValueError: {MESSAGE}", "vllm/pigeon_loft.py:settle")
 def shared(store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch) -> Store:
     for number, word in enumerate(("sparrow", "starling", "swallow"), start=11):
         log = a_traceback(f"ValueError: {MESSAGE}", f"vllm/{word}.py:run")
-        keep(
-            an_issue(
-                number, title=f"[Bug]: {word}", body=fenced("See.", log, "With `--enforce-eager` it works.")
-            )
-        )
+        words = "With `--enforce-eager` it works. The root cause is a missing None check in the loft."
+        keep(an_issue(number, title=f"[Bug]: {word}", body=fenced("See.", log, words)))
     keep(*(an_issue(100 + at, title=f"[Bug]: {at} hangs", body="It hangs.") for at in range(6)))
     monkeypatch.setattr("app.knowledge.diagnosis.diagnose._is_related", lambda *_, **__: False)
     return store
@@ -92,7 +89,8 @@ def test_what_many_issues_share_is_told_where_none_is_the_same(shared: Store) ->
     assert {issue.number for issue in found.common.issues} == {11, 12, 13}
     assert [one.action for one in found.common.workarounds] == ["--enforce-eager"]
     assert "A common error: 3 reports share it" in found.headline
-    assert "## A common error" in diagnosis_markdown(found)
+    assert "## A common error" in (text := diagnosis_markdown(found))
+    assert "- named as cause in [#11](" in text
     assert "A COMMON ERROR, 3 REPORTS" in short_text(found, colours=False)
 
 
