@@ -140,6 +140,14 @@ def test_help_is_short_has_groups_and_may_be_cut(tmp_path: Path) -> None:
     assert cut.returncode == 0
 
 
+def test_the_entry_point_loads_nothing_that_only_a_command_needs() -> None:
+    code = (
+        "import app.cli, sys; print(sorted({'pydantic', 'numpy', 'sqlalchemy', 'jinja2'} & set(sys.modules)))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert loaded == "[]\n"
+
+
 def test_a_place_below_a_plain_file_cannot_hold_the_database(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     url = f"sqlite:///{tmp_path}/file/triage.db"

@@ -16,7 +16,6 @@ from typing import Annotated
 import typer
 
 from app.commands.ask import ReportOption, UrlOption
-from app.config import isolate_children
 from app.errors import TriageError
 from app.terminal.console import say
 from app.terminal.passing import CHECK_S, Tail, end_alike, pass_on, run_command
@@ -42,7 +41,7 @@ def run(
     on_crash: OnCrash = None,
 ) -> None:
     """Run a command; if it fails or hangs, the diagnosis follows its output. Exit code: the command's."""
-    tail = Tail()
+    tail = _tail()
     answer = _OneDiagnosis(tail, url, report)
     try:
         end = run_command(command, tail, answer.if_it_hangs)
@@ -60,7 +59,7 @@ def run(
 
 def watch(url: UrlOption = None, report: ReportOption = None) -> None:
     """Pass stdin on to stdout; at its end, or where it hangs, answer on stderr. Exit code: 0."""
-    tail = Tail()
+    tail = _tail()
     answer = _OneDiagnosis(tail, url, report)
     stream = (sys.stdin.fileno(), sys.stdout.fileno(), tail, threading.Event())
     passing = threading.Thread(target=pass_on, args=stream, daemon=True)
@@ -69,6 +68,12 @@ def watch(url: UrlOption = None, report: ReportOption = None) -> None:
         passing.join(CHECK_S)
         answer.if_it_hangs()
     answer.once("the stream has ended")
+
+
+def _tail() -> Tail:
+    from app.config import LOG_LIMIT_BYTES
+
+    return Tail(LOG_LIMIT_BYTES)
 
 
 class _OneDiagnosis:
@@ -105,6 +110,8 @@ class _OneDiagnosis:
 
 
 def _ask(log: bytes, options: Sequence[str]) -> None:
+    from app.config import isolate_children
+
     isolate_children()
     command = [sys.executable, "-m", "app.cli", "diagnose", "-", "--format", "text", *options]
     try:

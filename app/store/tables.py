@@ -16,6 +16,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     DateTime,
+    Dialect,
     Float,
     ForeignKey,
     ForeignKeyConstraint,
@@ -29,7 +30,7 @@ from sqlalchemy import (
     TypeDecorator,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.types import TypeEngine
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -38,8 +39,21 @@ NAMING = {
     "fk": "fk_%(table_name)s_%(column_0_N_name)s",
     "pk": "pk_%(table_name)s",
 }
-JsonType = JSON().with_variant(JSONB(), "postgresql")
 metadata = MetaData(naming_convention=NAMING)
+
+
+class JsonType(TypeDecorator[Any]):
+    """JSON as the engine keeps it best: JSONB on PostgreSQL."""
+
+    impl = JSON
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        if dialect.name != "postgresql":
+            return dialect.type_descriptor(JSON())
+        from sqlalchemy.dialects.postgresql import JSONB
+
+        return dialect.type_descriptor(JSONB())
 
 
 class UtcDateTime(TypeDecorator[datetime]):

@@ -24,7 +24,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
 
-from app.config import LOG_LIMIT_BYTES
 from app.errors import InputError
 
 CHUNK_BYTES = 256 * 1024
@@ -47,7 +46,7 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126
 class Tail:
     """The last `limit` bytes of what passed, from the start of a line on where more did."""
 
-    def __init__(self, limit: int = LOG_LIMIT_BYTES) -> None:
+    def __init__(self, limit: int) -> None:
         self._limit = limit
         self._chunks: deque[bytes] = deque()
         self._lock = threading.Lock()

@@ -149,7 +149,7 @@ def test_who_reads_no_more_ends_the_command_as_without_us(tmp_path: Path) -> Non
 def test_a_fatal_error_without_an_end_is_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bytes] = []
     monkeypatch.setattr(run, "_ask", lambda log, _options: asked.append(log))
-    tail = Tail()
+    tail = Tail(limit=10_000)
     answer = run._OneDiagnosis(tail, None, None)
     tail.add(b"INFO all is well\n")
     answer.if_it_hangs()

@@ -19,11 +19,13 @@ MAX_MEMORY_BYTES = 64 << 20
 class _OnFirstUse:
     """What `make` makes, once an attribute of it is asked for: few of the patterns meet any one text.
 
-    An attribute that was asked for is kept, and costs no more than the object's own.
+    An attribute that was asked for is kept, and costs no more than the object's own; those that are `known`
+    are there before.
     """
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, make: Callable[[], Any], **known: str) -> None:
         self._make = cache(make)
+        vars(self).update(known)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._make(), name)
@@ -38,14 +40,14 @@ def pattern(text: str, *, ignore_case: bool = False, multiline: bool = False) ->
     That use raises `re2.error` where the pattern is not RE2 syntax; a fault of the rule, found by the rules'
     test.
     """
+    source = f"(?m){text}" if multiline else text
 
     def compiled() -> Any:
         options = _options()
         options.case_sensitive = not ignore_case
-        flags = "(?m)" if multiline else ""
-        return re2.compile(flags + text, options=options)
+        return re2.compile(source, options=options)
 
-    return _OnFirstUse(compiled)
+    return _OnFirstUse(compiled, pattern=source)
 
 
 def pattern_set(texts: Sequence[str]) -> Any:
