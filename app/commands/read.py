@@ -48,29 +48,42 @@ def read(
                 say(f"{repo}: {error.message}")
                 complete = False
                 continue
+            if result is None:
+                say(
+                    f"{repo}: another process reads just now, and nothing is asked twice; see `triage status`"
+                )
+                complete = False
+                continue
             say(f"{repo}: {result.words}")
             complete = complete and not result.stopped
     raise typer.Exit(0 if complete else 1)
 
 
-def _read(settings: Settings, store: Store, repo: str, numbers: list[int], limit: int | None) -> ReadResult:
+def _read(
+    settings: Settings, store: Store, repo: str, numbers: list[int], limit: int | None
+) -> ReadResult | None:
+    """Read; None where another process does, unless a person names the issues that must not wait for it."""
     from app.knowledge.operations.model_reading import read_issues
     from app.server.background_reading import reader_client
+    from app.store.engine.sync_lock import READING, sync_lock
     from app.terminal.progress import progress
 
     used = [0]
-    with (
-        reader_client(settings) as client,
-        progress(lambda: used[0] or None, unit="tokens used") as report,
-    ):
-        return read_issues(
-            store,
-            repo,
-            client,
-            numbers=numbers,
-            limit=limit,
-            tokens_per_day=settings.reader_tokens_per_day,
-            parallel=settings.reader_parallel,
-            report=report,
-            on_tokens=lambda tokens: used.__setitem__(0, tokens),
-        )
+    with sync_lock(store.engine, READING) as held:
+        if not (held or numbers):
+            return None
+        with (
+            reader_client(settings) as client,
+            progress(lambda: used[0] or None, unit="tokens used") as report,
+        ):
+            return read_issues(
+                store,
+                repo,
+                client,
+                numbers=numbers,
+                limit=limit,
+                tokens_per_day=settings.reader_tokens_per_day,
+                parallel=settings.reader_parallel,
+                report=report,
+                on_tokens=lambda tokens: used.__setitem__(0, tokens),
+            )

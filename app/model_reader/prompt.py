@@ -8,6 +8,7 @@ was kept can be checked again after any change of the rules.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -41,6 +42,8 @@ _KEPT = pattern("|".join(_LIST["noise"]["but"]), ignore_case=True)
 _OUTPUT = pattern(_LIST["output"]["line"])
 _TELLING = pattern(_LIST["telling"]["line"])
 _HIDDEN = pattern(_LIST["hidden"]["text"])
+_SIGN = re.compile(r"[^\n]")
+_UNUSUAL = re.compile(r"[^ -~\n\t\r]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +128,8 @@ def _role(issue: IssueText, comment: CommentText) -> str:
 def _shown(source: str, *, private: bool) -> Iterator[_Shown]:
     """What is shown of one text: no blank lines, no hidden text, no orders, no environment dump."""
     masked = redact(source, private=private).text
-    text = _without_hidden(masked)
-    orders = find_orders(text) | find_orders(_without_hidden(masked, sign=""))
+    text, closed_up = _without_hidden(masked), _without_hidden(masked, sign="")
+    orders = find_orders(text) | (find_orders(closed_up) if closed_up != text else frozenset())
     if "text" in orders:
         yield _note("this text speaks to programs that read it, and was left out")
         return
@@ -204,8 +207,10 @@ def _without_hidden(text: str, sign: str = " ") -> str:
         text: any text.
         sign: stands for each sign that is left out; with the blank the length is kept.
     """
-    text = _HIDDEN.sub(lambda match: "".join(c if c == "\n" else " " for c in match.group()), text)
-    return text if text.isascii() else "".join(c if c.isprintable() or c in "\n\t\r" else sign for c in text)
+    text = _HIDDEN.sub(lambda match: _SIGN.sub(" ", match.group()), text)
+    if text.isascii():
+        return text
+    return _UNUSUAL.sub(lambda match: match[0] if match[0].isprintable() else sign, text)
 
 
 def _cut_output(lines: list[_Shown]) -> list[_Shown]:

@@ -12,12 +12,9 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
 
 from app.knowledge.indexing.batches import Progress
 from app.knowledge.operations.model_reading import read_issues
@@ -26,43 +23,8 @@ from app.store.schema import migrate
 from app.store.session import open_store
 from app.train.confidence import rows_of
 from ingest.importer import import_paths
-from tests.model_reader.replies import NOTHING
+from tests.model_reader.server import reader_server
 from tests.samples import REPO
-
-
-class _Answering(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    answer_s = 2.0
-    asked: ClassVar[list[float]] = []
-    lock = threading.Lock()
-
-    def do_GET(self) -> None:
-        self._send({"data": [{"id": "reader", "max_model_len": 32_768}]})
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        with self.lock:
-            self.asked.append(time.monotonic())
-        time.sleep(self.answer_s)
-        reply = {**NOTHING, "kind": {"value": "other", "line": 1, "quote": "Bug"}}
-        choice = {"message": {"content": json.dumps(reply)}, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 2_000, "completion_tokens": 100}
-        self._send({"model": "reader", "choices": [choice], "usage": usage})
-
-    def _send(self, answer: object) -> None:
-        body = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing: requests are counted."""
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 256
 
 
 def resident_mib() -> float:
@@ -81,9 +43,6 @@ def main() -> None:
     parser.add_argument("--parallel", type=int, default=32)
     parser.add_argument("--answer-s", type=float, default=2.0)
     asked = parser.parse_args()
-    _Answering.answer_s = asked.answer_s
-    server = _Server(("127.0.0.1", 0), _Answering)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     memory: list[tuple[int, float]] = []
 
     def report(step: Progress) -> None:
@@ -96,7 +55,10 @@ def main() -> None:
         store = open_store(f"sqlite:///{folder}/base.db")
         migrate(store)
         import_paths(store, [str(rows)], REPO)
-        with ReaderClient(f"http://127.0.0.1:{server.server_port}", parallel=asked.parallel) as client:
+        with (
+            reader_server(answer_s=asked.answer_s) as server,
+            ReaderClient(server.url, parallel=asked.parallel) as client,
+        ):
             begun, cpu = time.monotonic(), time.process_time()
             result = read_issues(store, REPO, client, parallel=asked.parallel, report=report)
             took, cpu = time.monotonic() - begun, time.process_time() - cpu
@@ -104,11 +66,10 @@ def main() -> None:
     least = asked.issues * asked.answer_s / asked.parallel
     early = next((mib for done, mib in memory if done >= asked.issues / 4), 0.0)
     print(f"{result.asked} issues in {took:.1f} s, the least possible is {least:.1f} s: {took / least:.2f} x")
-    print(
-        f"CPU {cpu:.1f} s; the last reply came {_Answering.asked[-1] + asked.answer_s - begun:.1f} s after the first request"
-    )
+    last = server.asked[-1][0] + asked.answer_s - begun
+    print(f"CPU {cpu:.1f} s without the processes that read facts; the last reply came after {last:.1f} s")
     print(f"memory: {early:.0f} MiB after a quarter, {memory[-1][1]:.0f} MiB at the end")
-    print(f"requests: {len(_Answering.asked)}, outcomes {result.outcomes}")
+    print(f"requests: {len(server.asked)}, outcomes {result.outcomes}")
 
 
 if __name__ == "__main__":

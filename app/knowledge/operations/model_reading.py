@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from app.errors import NotFoundError, ReaderError
 from app.extract.facts import Frozen
@@ -19,6 +20,7 @@ from app.extract.text.blocks import read_document
 from app.extract.text.document import IssueText
 from app.knowledge.indexing.batches import Progress, Report, derive_changed, quiet
 from app.knowledge.indexing.derive import find_sources, issue_text_of
+from app.knowledge.indexing.readers import Readers, reading_apart
 from app.model_reader.check import check_reply
 from app.model_reader.client import REPLY_TOKENS_MAX, Answer, ReaderClient, ServedModel
 from app.model_reader.prompt import CHARS_MAX, CHARS_PER_TOKEN, Prompt, estimate_tokens, make_prompt
@@ -26,11 +28,12 @@ from app.model_reader.reply import instructions, parse_reply, prompt_version
 from app.store.derived.model_replies import (
     ModelReply,
     ReplyOutcome,
+    asked_digests,
     note_unchanged,
     save_replies,
     tokens_today,
+    unmerged_numbers,
     unread_numbers,
-    was_asked,
 )
 from app.store.github.issues import find_repository
 from app.store.session import Store
@@ -157,6 +160,7 @@ class _ReadingRun:
             self._repo_id = found
             waiting = unread_numbers(session, found, self.model.identity, prompt_version())
             self._used_today = tokens_today(session)
+            self._unmerged = unmerged_numbers(session, found)
         chosen = [number for number in waiting if not numbers or number in set(numbers)]
         self._numbers = chosen if limit is None else chosen[:limit]
         self._chars_max = _chars_for(self.model)
@@ -169,32 +173,31 @@ class _ReadingRun:
             batch = self._numbers[start : start + BATCH]
             with self._store.reading() as session:
                 sources = find_sources(session, self._repo_id, self._repo, batch)
+                asked = asked_digests(session, self._repo_id, batch, self.model.identity, prompt_version())
+            same: list[tuple[int, str]] = []
             for source in sorted(sources, key=lambda item: -item.issue.number):
                 issue = issue_text_of(source)
                 prompt = make_prompt(issue, self._chars_max)
-                if self._is_known(issue.number, prompt):
-                    self.result.unchanged += 1
+                if (issue.number, prompt.digest) in asked:
+                    same.append((issue.number, prompt.digest))
                 elif prompt.lines:
                     yield _Task(issue, prompt, self._chars_max)
+            self._note_unchanged(same)
 
-    def _key(self, prompt: Prompt) -> tuple[str, str, str]:
-        return prompt.digest, self.model.identity, prompt_version()
-
-    def _is_known(self, number: int, prompt: Prompt) -> bool:
-        with self._store.reading() as session:
-            if not was_asked(session, self._repo_id, number, self._key(prompt)):
-                return False
-        with self._store.unit_of_work(changes=None) as session:
-            note_unchanged(session, self._repo_id, number, self._key(prompt))
-        return True
+    def _note_unchanged(self, texts: list[tuple[int, str]]) -> None:
+        self.result.unchanged += len(texts)
+        if texts:
+            with self._store.unit_of_work(changes=None) as session:
+                note_unchanged(session, self._repo_id, texts, self.model.identity, prompt_version())
 
     def read(self, parallel: int) -> None:
         tasks = self.tasks()
         running: dict[Future[tuple[_Task, Answer]], int] = {}
-        fresh: list[int] = []
+        fresh = self._unmerged
         with ExitStack() as stack:
             threads = stack.enter_context(ThreadPoolExecutor(parallel, thread_name_prefix="reader"))
             stack.callback(threads.shutdown, wait=True, cancel_futures=True)
+            derive = stack.enter_context(_Deriving(self._store, self._repo, len(self._numbers)))
             while True:
                 # A second round waits behind the first, so that no thread idles while this one derives.
                 while len(running) < 2 * parallel and (task := self._next(tasks)) is not None:
@@ -209,10 +212,10 @@ class _ReadingRun:
                         self._promised -= running.pop(future)
                 if done:
                     fresh += self._keep(done, running)
-                if len(fresh) >= BATCH:
-                    self._derive(fresh)
+                if len(fresh) >= BATCH and derive.is_idle:
+                    derive(fresh)
                     fresh = []
-        self._derive(fresh)
+            derive(fresh)
         self.result.left = len(self._numbers) - self.result.asked - self.result.unchanged
         if self._doubtful and not self.result.outcomes:
             raise ReaderError(self.result.stopped or self._doubtful[-1].reply)
@@ -302,9 +305,46 @@ class _ReadingRun:
         result.outcomes[reply.outcome] = result.outcomes.get(reply.outcome, 0) + 1
         self.on_tokens(result.tokens)
 
-    def _derive(self, numbers: Sequence[int]) -> None:
+
+class _Deriving:
+    """Merges replies into facts beside the run, which goes on asking: one thread writes, processes read.
+
+    Args:
+        store: the base.
+        repo: whose issues.
+        most: issues that are derived in all.
+    """
+
+    def __init__(self, store: Store, repo: str, most: int) -> None:
+        self._store, self._repo, self._most = store, repo, most
+        self._stack = ExitStack()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="deriving")
+        self._last: Future[object] | None = None
+        self._readers: Readers | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._stack, self._thread:
+            if self._last is not None:
+                self._last.result()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether what was given last is derived."""
+        return self._last is None or self._last.done()
+
+    def __call__(self, numbers: list[int]) -> None:
+        """Begin with these, behind those that were given before, whose fault is raised here."""
+        if self._last is not None:
+            self._last.result()
         if numbers:
-            derive_changed(self._store, self._repo, numbers)
+            self._last = self._thread.submit(self._derive, numbers)
+
+    def _derive(self, numbers: list[int]) -> None:
+        self._readers = self._readers or self._stack.enter_context(reading_apart(self._most))
+        derive_changed(self._store, self._repo, numbers, readers=self._readers)
 
 
 def _chars_for(model: ServedModel) -> int:

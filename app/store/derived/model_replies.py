@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from sqlalchemy import update
+from sqlalchemy import tuple_, update
 from sqlalchemy.orm import Session
 
 from app.store.engine.connect import delete_with, erasing, rows_with, sql_rows, upsert
+from app.store.github.presence import UNREAD, mark_unread
 from app.store.tables import MODEL_REPLY
 
 ReplyOutcome = Literal["complete", "cut", "invalid", "refused", "failed"]
@@ -70,7 +71,7 @@ class ReplyCounts:
 
 
 def save_replies(session: Session, repo_id: int, replies: Sequence[ModelReply]) -> None:
-    """Keep replies, in place of those with the same key."""
+    """Keep replies, in place of those with the same key; who got a complete one is to be read anew."""
     now = datetime.now(UTC)
     rows = [
         {"repo_id": repo_id, "differing": [], "replied_at": now, "checked_at": now}
@@ -80,6 +81,19 @@ def save_replies(session: Session, repo_id: int, replies: Sequence[ModelReply]) 
     ]
     with erasing(session):
         upsert(session, MODEL_REPLY, rows, keys=_KEYS)
+    mark_unread(session, repo_id, [item.number for item in replies if item.outcome == "complete"])
+
+
+def unmerged_numbers(session: Session, repo_id: int) -> list[int]:
+    """Issues with a complete reply whose facts are to be read anew: a run was killed before it did so."""
+    query = """
+        SELECT DISTINCT m.number FROM model_reply m
+        LEFT JOIN reading r ON r.repo_id = m.repo_id AND r.number = m.number
+        WHERE m.repo_id = :repo_id AND m.outcome = 'complete'
+        AND (r.number IS NULL OR r.rules_version = :unread)
+        ORDER BY m.number
+    """
+    return [number for (number,) in sql_rows(session, query, repo_id=repo_id, unread=UNREAD)]
 
 
 def find_replies(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, KeptReply]:
@@ -113,23 +127,27 @@ def unread_numbers(session: Session, repo_id: int, model: str, prompt_version: s
     return [number for (number,) in rows]
 
 
-def was_asked(session: Session, repo_id: int, number: int, key: tuple[str, str, str]) -> bool:
-    """Whether there is a reply for this digest, model and version of the prompt."""
+def asked_digests(
+    session: Session, repo_id: int, numbers: Sequence[int], model: str, prompt_version: str
+) -> set[tuple[int, str]]:
+    """Number and digest of each text of these issues for which there is a reply of this model and prompt."""
     query = """
-        SELECT 1 FROM model_reply WHERE repo_id = :repo_id AND number = :number AND digest = :digest
+        SELECT number, digest FROM model_reply WHERE repo_id = :repo_id AND number IN :numbers
         AND model = :model AND prompt_version = :version AND (outcome <> 'failed' OR replied_at > :lately)
     """
-    digest, model, version = key
     lately = datetime.now(UTC) - FAILED_AGAIN
-    bound: dict[str, Any] = {"digest": digest, "model": model, "version": version, "lately": lately}
-    return bool(sql_rows(session, query, repo_id=repo_id, number=number, **bound))
+    bound: dict[str, Any] = {"model": model, "version": prompt_version, "lately": lately}
+    rows = sql_rows(session, query, repo_id=repo_id, numbers=list(numbers), **bound)
+    return {(number, digest) for number, digest in rows}
 
 
-def note_unchanged(session: Session, repo_id: int, number: int, key: tuple[str, str, str]) -> None:
-    """An issue was stored again with the same text: its reply still holds."""
-    row = dict(zip(_KEYS, (repo_id, number, *key), strict=True))
-    is_it = [_TABLE[name] == value for name, value in row.items()]
-    session.connection().execute(update(MODEL_REPLY).where(*is_it).values(checked_at=datetime.now(UTC)))
+def note_unchanged(
+    session: Session, repo_id: int, texts: Sequence[tuple[int, str]], model: str, prompt_version: str
+) -> None:
+    """Issues were stored again with the same texts, given by number and digest: their replies still hold."""
+    is_it = (_TABLE.repo_id == repo_id) & (_TABLE.model == model) & (_TABLE.prompt_version == prompt_version)
+    is_it &= tuple_(_TABLE.number, _TABLE.digest).in_(texts)
+    session.connection().execute(update(MODEL_REPLY).where(is_it).values(checked_at=datetime.now(UTC)))
 
 
 def save_differing(

@@ -77,7 +77,7 @@ def find_kept_out(session: Session, repo_id: int, numbers: Iterable[int]) -> set
 
 
 def mark_unread(session: Session, repo_id: int, numbers: Sequence[int]) -> None:
-    """Have these issues read again: a text of theirs is another now. No clock has a part in it."""
+    """Have these issues read again: what they are read from is another now. No clock has a part in it."""
     for start in range(0, len(numbers), KEYS_PER_QUERY):
         is_one = READING.c.number.in_(numbers[start : start + KEYS_PER_QUERY])
         statement = update(READING).where(READING.c.repo_id == repo_id, is_one)
