@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from sqlalchemy import Engine
@@ -14,12 +14,27 @@ from sqlalchemy.orm import Session
 
 from app.errors import StoreError
 from app.store.engine.connect import is_sqlite, open_engine, reader_of, writer_of
-from app.store.engine.data_version import Kind, note_change
+from app.store.engine.data_version import Kind, content_state, note_change
 from app.store.engine.errors import explain
 from app.store.engine.sqlite_file import empty_log, opened_file, sqlite_file
 
 Answer = TypeVar("Answer")
 _REMEMBERED = "remembered"
+
+
+class _Remembered:
+    """Answers that hold for one state of the content; those of another state take their place."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[bytes, dict[Hashable, Any]] = b"", {}
+
+    def answers(self, session: Session) -> dict[Hashable, Any]:
+        """The answers that hold for what this session sees; what is put in stays for later sessions."""
+        state = content_state(session)
+        kept = self._kept
+        if kept[0] != state:
+            kept = self._kept = state, {}
+        return kept[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +46,7 @@ class Store:
 
     engine: Engine
     write_wait_s: float | None = None
+    _remembered: _Remembered = field(default_factory=_Remembered, repr=False, compare=False)
 
     @contextmanager
     def unit_of_work(self, *, changes: Kind | None = "content") -> Iterator[Session]:
@@ -58,7 +74,7 @@ class Store:
         Raises:
             StoreError: the database cannot be read.
         """
-        info: dict[str, Any] = {_REMEMBERED: {}}
+        info: dict[str, Any] = {_REMEMBERED: self._remembered}
         try:
             with Session(reader_of(self.engine), expire_on_commit=False, info=info) as session:
                 yield session
@@ -96,16 +112,18 @@ def open_store(database_url: str) -> Store:
 
 
 def remembered(session: Session, name: Hashable, ask: Callable[[], Answer]) -> Answer:
-    """What `ask` answers; a session that only reads asks once, as its view of the data never changes.
+    """What `ask` answers; of sessions that only read one asks, until content is written.
 
     A session that writes is asked every time.
 
     Args:
-        name: what is asked; one name, one question.
+        name: what is asked; one name, one question. Few names: answers are dropped together.
     """
-    kept: dict[Hashable, Answer] | None = session.info.get(_REMEMBERED)
+    kept: _Remembered | dict[Hashable, Answer] | None = session.info.get(_REMEMBERED)
     if kept is None:
         return ask()
+    if isinstance(kept, _Remembered):
+        kept = session.info[_REMEMBERED] = kept.answers(session)
     if name not in kept:
         kept[name] = ask()
     return kept[name]

@@ -22,11 +22,11 @@ from app.extract.redaction.redact import redact
 from app.knowledge.diagnosis.error_text import whole_message
 from app.knowledge.diagnosis.excerpts import issue_excerpt, log_excerpt
 from app.knowledge.diagnosis.explain import explain, why_not_same
-from app.knowledge.diagnosis.failures import find_kinds, find_outcome, find_program, name_failure
+from app.knowledge.diagnosis.failures import find_outcome, find_program, name_failure
 from app.knowledge.diagnosis.headline import describe_failure, headline
 from app.knowledge.diagnosis.issue_draft import issue_draft
 from app.knowledge.diagnosis.log_input import clean_log
-from app.knowledge.diagnosis.next_steps import is_question, next_steps
+from app.knowledge.diagnosis.next_steps import is_question, kinds_of, next_steps
 from app.knowledge.diagnosis.other_reports import find_common, helps, remedies_of_others
 from app.knowledge.diagnosis.quoted_advice import quoted_steps
 from app.knowledge.diagnosis.shapes import (
@@ -164,7 +164,7 @@ def diagnose_log(
     ]
     cause, around = reading.errors.cause, reading.surroundings
     root = _root_cause(cause, redacted.text) if cause else None
-    kinds = () if in_words else find_kinds(reading)
+    kinds = kinds_of(reading)
     outcome = "none" if in_words else find_outcome(reading, kinds)
     failure = name_failure(kinds) if cause or reading.errors.apparent else None
     advice, quoted = quoted_steps(reading, redacted.text)
@@ -173,7 +173,7 @@ def diagnose_log(
         message = _masked(shown.message, shown.line, redacted.text)
         message = whole_message(reading, shown, message, redacted.text)
         line = describe_failure(find_program(reading), outcome, failure, shown.type, message)
-    steps = (*quoted, *(next_steps(reading) if needs_steps else ()))[:MAX_STEPS]
+    steps = (*quoted, *(next_steps(reading, kinds) if needs_steps else ()))[:MAX_STEPS]
     launch = None if in_words else read_launch(redacted.text, around.versions.get("vllm"))
     answer = Diagnosis(
         verdict=verdict,

@@ -163,7 +163,7 @@ def _differing_words(mine: str, theirs: str) -> list[tuple[str, str]]:
     """Where two messages that are alike say different things: `dnn` against `gapi`."""
     ours, others = _MESSAGE_WORD.findall(mine[:MESSAGE_CHARS]), _MESSAGE_WORD.findall(theirs[:MESSAGE_CHARS])
     compared = SequenceMatcher(None, ours, others, autojunk=False)
-    if compared.ratio() < ALIKE_FROM:
+    if compared.quick_ratio() < ALIKE_FROM or compared.ratio() < ALIKE_FROM:
         return []
     return [
         (" ".join(ours[a:b]), " ".join(others[c:d]))

@@ -6,7 +6,7 @@ the lines that its message goes on in, then in the errors that were raised on to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from app.extract.log.messages import wrapper_rule
@@ -52,7 +52,7 @@ def name_failure(kinds: tuple[FailureKind, ...]) -> Failure | None:
     return Failure(kind=kinds[0].id, name=kinds[0].name) if kinds else None
 
 
-def find_outcome(reading: LogReading, kinds: tuple[FailureKind, ...]) -> RunOutcome:
+def find_outcome(reading: LogReading, kinds: Sequence[FailureKind]) -> RunOutcome:
     """What became of the program; a server that never came up is told from one that stopped."""
     cause = reading.errors.cause or reading.errors.apparent
     scene = kinds[0].scene if kinds else ""

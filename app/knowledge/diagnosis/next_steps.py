@@ -6,6 +6,7 @@ Steps are data: `next_steps.toml`; the kinds of failures that they are for: `fai
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
 from shlex import quote
@@ -19,6 +20,7 @@ from app.knowledge.diagnosis.error_text import message_lines
 from app.knowledge.diagnosis.failures import asked_kinds, find_kinds, find_outcome
 from app.knowledge.diagnosis.quoted_advice import advice_data
 from app.knowledge.diagnosis.shapes import NextStep
+from app.knowledge.failure_kinds import FailureKind
 
 MAX_STEPS = 4
 MAX_ERROR_CHARS = 8_000
@@ -34,9 +36,18 @@ def rows() -> list[dict[str, Any]]:
     return steps
 
 
-def next_steps(reading: LogReading) -> tuple[NextStep, ...]:
-    """Steps that fit what the log says and what it lacks, the most telling first."""
-    known = conditions_of(reading)
+def kinds_of(reading: LogReading) -> tuple[FailureKind, ...]:
+    """The kinds of the failure that a log reports, or that a question is about."""
+    return asked_kinds(reading.log) if is_question(reading) else find_kinds(reading)
+
+
+def next_steps(reading: LogReading, kinds: Sequence[FailureKind]) -> tuple[NextStep, ...]:
+    """Steps that fit what the log says and what it lacks, the most telling first.
+
+    Args:
+        kinds: see `kinds_of`.
+    """
+    known = conditions_of(reading, kinds)
     error = "\n".join(line.text for line in message_lines(reading))[:MAX_ERROR_CHARS]
     if reading.errors.cause is not None:
         error = f"{reading.errors.cause.message}\n{error}"
@@ -71,17 +82,15 @@ def _step_of(row: dict[str, Any], error: str) -> NextStep | None:
     return NextStep(text=text, command=command)
 
 
-def conditions_of(reading: LogReading) -> frozenset[str]:
+def conditions_of(reading: LogReading, kinds: Sequence[FailureKind]) -> frozenset[str]:
     """The names of the conditions that hold of a log; `next_steps.toml` says what each means."""
     around = reading.surroundings
     found: set[str] = set()
     if is_question(reading):
         found.add("question")
-        kinds = asked_kinds(reading.log)
     else:
         if reading.errors.cause is None:
             found.add("only_wrappers" if reading.errors.wrappers else "no_error")
-        kinds = find_kinds(reading)
         found |= {"refused", "not_started"} & {find_outcome(reading, kinds)}
     found |= {kind.id for kind in kinds}
     missing = {"no_version": around.versions.get("vllm"), "no_gpu": around.gpus, "no_model": around.models}

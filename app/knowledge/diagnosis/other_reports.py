@@ -43,8 +43,7 @@ def remedies_of_others(
         hidden: issues that are no answer.
     """
     repo_id, number = key
-    member = find_members(session, repo_id, [number]).get(number)
-    own = member.cluster_id if member else ""
+    own = cluster_of(session, repo_id, [number]).get(number, "")
 
     def first_helping(clusters: Sequence[str]) -> tuple[Remedy, ...]:
         members = members_of(session, repo_id, clusters)

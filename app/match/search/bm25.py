@@ -90,8 +90,12 @@ class Query:
 
     def heaviest(self, places: np.ndarray) -> list[tuple[int, str, float]]:
         """Channel, text and weight of the terms at these places, the weightiest first."""
-        first = places[np.argsort(-self.weights[places], kind="stable")].tolist()
-        return [(int(self.channels[at]), self.texts[at], float(self.weights[at])) for at in first]
+        return self.terms(places[np.argsort(-self.weights[places], kind="stable")])
+
+    def terms(self, places: np.ndarray) -> list[tuple[int, str, float]]:
+        """Channel, text and weight of the terms at these places, in their order."""
+        columns = self.channels[places].tolist(), places.tolist(), self.weights[places].tolist()
+        return [(channel, self.texts[at], weight) for channel, at, weight in zip(*columns, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,12 +231,32 @@ def heaviest_holders(
     left_out = [key[0] << _NUMBER_BITS | key[1] for key in exclude if not isinstance(key, int)]
     issues = rows[:, 1] << _NUMBER_BITS | rows[:, 2]
     wanted = ~(np.isin(rows[:, 2], numbers) | np.isin(issues, left_out))
-    keys, holder = np.unique(issues[wanted], return_inverse=True)
+    keys, sums = _sums(issues[wanted], gains[np.searchsorted(ids, rows[wanted, 0])])
+    return _keys_of(keys[np.lexsort((keys, -sums))[:limit]])
+
+
+def gains_of_holders(
+    rows: np.ndarray, ids: np.ndarray, gains: np.ndarray, *, least: float
+) -> dict[Key, float]:
+    """What the terms that each issue holds tell in sum, of the issues where that is not below `least`.
+
+    Args:
+        rows, ids, gains: as for `heaviest_holders`.
+    """
+    keys, sums = _sums(rows[:, 1] << _NUMBER_BITS | rows[:, 2], gains[np.searchsorted(ids, rows[:, 0])])
+    enough = sums >= least
+    return dict(zip(_keys_of(keys[enough]), sums[enough].tolist(), strict=True))
+
+
+def _sums(issues: np.ndarray, gains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each issue once, and the sum of its gains."""
+    keys, holder = np.unique(issues, return_inverse=True)
     # Each sum is taken in the order of the terms, so that it is the same to the last bit on both engines.
-    found_gains = gains[np.searchsorted(ids, rows[wanted, 0])]
-    sums = np.bincount(holder, weights=found_gains, minlength=len(keys)).round(6)
-    best = keys[np.lexsort((keys, -sums))[:limit]]
-    return [(key >> _NUMBER_BITS, key & _NUMBER_MASK) for key in best.tolist()]
+    return keys, np.bincount(holder, weights=gains, minlength=len(keys)).round(6)
+
+
+def _keys_of(issues: np.ndarray) -> list[Key]:
+    return [(key >> _NUMBER_BITS, key & _NUMBER_MASK) for key in issues.tolist()]
 
 
 def find_overlap(profiles: Sequence[Profile], ids: np.ndarray) -> Overlap:

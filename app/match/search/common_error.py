@@ -8,14 +8,13 @@ of failure by themselves. Thresholds are set on whole real logs (`tests/benchmar
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Sequence
 
 import numpy as np
 from sqlalchemy.orm import Session
 
 from app.extract.rules.rules import load_rule_set
-from app.match.search.bm25 import affordable, weigh
+from app.match.search.bm25 import affordable, gains_of_holders, weigh
 from app.match.search.log_query import own_words
 from app.match.search.terms import TEXT
 from app.store.derived.search_index import Key, find_postings
@@ -85,21 +84,13 @@ def _holding(
     if len({term for term in terms if " " not in term}) < WORDS_MIN:
         return {}
     query = weigh(session, {(TEXT, term): (1.0, term) for term in terms})
-    read = (
-        affordable(
-            query.known().ids[np.argsort(query.known().held, kind="stable")].tolist(),
-            query.frequencies(),
-            POSTINGS_MAX,
-        )
-        if len(query.known().ids)
-        else []
-    )
-    weights = dict(zip(query.ids.tolist(), query.weights.tolist(), strict=True))
-    unknown = float(query.weights[query.held == 0].sum())
-    whole = unknown + sum(weights[key] for key in read)
+    known = query.known()
+    rarest = known.ids[np.argsort(known.held, kind="stable")].tolist()
+    read = affordable(rarest, query.frequencies(), POSTINGS_MAX)
+    whole = float(query.weights[query.held == 0].sum() + known.weights[np.isin(known.ids, read)].sum())
     if whole < nats_min:
         return {}
-    held: Counter[Key] = Counter()
-    for term, repo_id, number in find_postings(session, read).tolist():
-        held[repo_id, number] += weights[term]
-    return {key: nats / whole for key, nats in held.items() if nats >= share_min * whole}
+    held = gains_of_holders(
+        find_postings(session, read), known.ids, known.weights, least=round(share_min * whole, 6)
+    )
+    return {key: nats / whole for key, nats in held.items()}

@@ -144,6 +144,7 @@ def _score(
     crowds = _crowds(at, of, known, size)
     is_name = np.isin(known.texts, list(names)) & (known.channels == TEXT)
     named = np.bincount(of, is_name[at], size) / max(len(names), 1) if names else np.ones(size)
+    heaviest = np.lexsort((-weights, of))
     starts = np.searchsorted(of, np.arange(size + 1))
     return [
         Candidate(
@@ -152,7 +153,7 @@ def _score(
             dict(zip(PARTS, shares[i].tolist(), strict=True)),
             dict(zip(PARTS, known_shares[i].tolist(), strict=True)),
             all_shares[i],
-            tuple(known.heaviest(at[starts[i] : starts[i + 1]])[:SHARED_MAX]),
+            known.terms(at[heaviest[starts[i] : min(starts[i + 1], starts[i] + SHARED_MAX)]]),
             float(words[i, _RARE]),
             float(words[i, _SCARCE]),
             float(named[i]),

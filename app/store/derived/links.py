@@ -40,7 +40,7 @@ def save_links(
 
 
 def find_repositories(session: Session) -> dict[int, str]:
-    """Key to name of every repository that is stored; a session that only reads asks once."""
+    """Key to name of every repository that is stored."""
     return remembered(
         session, "repositories", lambda: {row[0]: row[1] for row in session.connection().execute(_NAMES)}
     )

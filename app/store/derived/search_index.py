@@ -17,7 +17,7 @@ import numpy as np
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.store.engine.connect import delete_with, run_many, sql_rows, take_turn, upsert
+from app.store.engine.connect import delete_with, joined, run_many, sql_rows, take_turn, upsert
 from app.store.session import remembered
 from app.store.tables import POSTING, PROFILE, TERM
 
@@ -163,8 +163,16 @@ def find_common(session: Session, *, least: int) -> dict[int, int]:
 
 def find_postings(session: Session, term_ids: Sequence[int]) -> np.ndarray:
     """Where these terms stand: rows of term id, repository key and issue number, as int64, term by term."""
-    query = "SELECT term_id, repo_id, number FROM posting WHERE term_id IN :ids ORDER BY term_id"
-    return np.array(sql_rows(session, query, ids=list(term_ids)), dtype=np.int64).reshape(-1, 3)
+    # A term's issues come as one text of numbers: a third of the time of a row each.
+    query = f"""
+        SELECT term_id, repo_id, {joined(session, "number")} FROM posting WHERE term_id IN :ids
+        GROUP BY term_id, repo_id ORDER BY term_id
+    """  # noqa: S608
+    rows = sql_rows(session, query, ids=list(term_ids))
+    heads = np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2)
+    counts = [row[2].count(",") + 1 for row in rows]
+    numbers = np.fromstring(",".join(row[2] for row in rows), dtype=np.int64, sep=",")
+    return np.column_stack([np.repeat(heads, counts, axis=0), numbers])
 
 
 def count_indexed(session: Session) -> int:

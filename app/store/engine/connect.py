@@ -265,10 +265,19 @@ def sql_rows(session: Session, query: str, *, times: Sequence[str] = (), **value
     statement = text(query).bindparams(*dates)
     if times:
         return list(connection.execute(statement.columns(**{name: UtcDateTime() for name in times}), values))
-    result = connection.execute(statement, values)
+    if is_sqlite(connection) and not dates:  # the driver knows the names: half of the time of a short query
+        result = connection.exec_driver_sql(query, values)
+    else:
+        result = connection.execute(statement, values)
     rows = result.cursor.fetchall() if result.cursor is not None else []
     result.close()
     return list(rows)
+
+
+def joined(session: Session, column: str) -> str:
+    """The SQL for the numbers of a column in one text, with commas, one for each group."""
+    is_file = is_sqlite(session.connection())
+    return f"group_concat({column})" if is_file else f"string_agg({column}::text, ',')"
 
 
 def run_many(session: Session, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:

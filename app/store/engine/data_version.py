@@ -18,7 +18,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 
 from app.errors import StoreError
-from app.store.engine.connect import is_sqlite, upsert
+from app.store.engine.connect import is_sqlite, sql_rows, upsert
 from app.store.engine.errors import explain
 from app.store.tables import SECRET
 
@@ -31,6 +31,12 @@ _QUERY = f"SELECT name, value FROM secret WHERE name LIKE '{_NAME}%' ORDER BY na
 def note_change(session: Session, kind: Kind) -> None:
     """Data of this kind is another once the session commits."""
     upsert(session, SECRET, [{"name": _NAME + kind, "value": token_bytes(8)}], keys=("name",))
+
+
+def content_state(session: Session) -> bytes:
+    """A token of the content as this session sees it, another one after each write."""
+    rows = sql_rows(session, "SELECT value FROM secret WHERE name = :name", name=_NAME + "content")
+    return bytes(rows[0][0]) if rows else b""
 
 
 class DataVersion:

@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.store.records import GITHUB
+from app.store.session import remembered
 from app.store.tables import ISSUE, REPOSITORY, SYNC_RUN
 
 _ISSUE = ISSUE.c
@@ -38,7 +39,8 @@ class Stock:
 
 def find_stock(session: Session, repos: Sequence[str]) -> Stock:
     """What is stored of these repositories, in their order."""
-    rows = [row for row in session.connection().execute(_STOCK) if row.full_name in repos]
+    every = remembered(session, "stock", lambda: session.connection().execute(_STOCK).all())
+    rows = [row for row in every if row.full_name in repos]
     rows.sort(key=lambda row: repos.index(row.full_name))
     return Stock(
         {row[0]: row[1] for row in rows},

@@ -17,9 +17,11 @@ from app.knowledge.diagnosis.next_steps import (
     conditions_of,
     holds,
     is_question,
+    kinds_of,
     next_steps,
     rows,
 )
+from app.knowledge.diagnosis.shapes import NextStep
 from tests.samples import FOREIGN_LOG, HEALTHY_LOG, a_traceback
 
 ASYNCHRONOUS = a_traceback("RuntimeError: CUDA error: device-side assert triggered", "vllm/x.py:y")
@@ -79,15 +81,25 @@ PYTHON_S_OWN = {"PYTHONFAULTHANDLER"}
 STEPS = [pytest.param(row, id=f"{'+'.join(row['when']) or 'any'}-{at}") for at, row in enumerate(rows())]
 
 
+def steps_for(log: str) -> tuple[NextStep, ...]:
+    reading = read_log(log)
+    return next_steps(reading, kinds_of(reading))
+
+
+def conditions_in(log: str) -> frozenset[str]:
+    reading = read_log(log)
+    return conditions_of(reading, kinds_of(reading))
+
+
 def given(row: dict[str, Any], log: str) -> bool:
     """Whether a step is among those of a log, with whatever its pattern put into it."""
     text = re.sub(r"\\{\w+\\}", ".+", re.escape(row["text"]))
-    return any(re.fullmatch(text, step.text) for step in next_steps(read_log(log)))
+    return any(re.fullmatch(text, step.text) for step in steps_for(log))
 
 
 @pytest.mark.parametrize("row", STEPS)
 def test_every_step_is_given_for_its_example(row: dict[str, Any]) -> None:
-    assert holds(row, conditions_of(read_log(row["hit"])))
+    assert holds(row, conditions_in(row["hit"]))
     assert not row["when"] or given(row, row["hit"])
 
 
@@ -127,7 +139,7 @@ def test_a_command_names_only_variables_and_flags_that_there_are(row: dict[str, 
     ],
 )
 def test_conditions_are_told_from_the_log(log: str, wanted: set[str]) -> None:
-    told = conditions_of(read_log(log))
+    told = conditions_in(log)
 
     assert (told if wanted & MISSING else told - MISSING) - {"not_started"} == wanted
 
@@ -144,25 +156,25 @@ def test_conditions_are_told_from_the_log(log: str, wanted: set[str]) -> None:
     ],
 )
 def test_the_most_telling_step_comes_first(log: str, first: str) -> None:
-    assert next_steps(read_log(log))[0].command == first
+    assert steps_for(log)[0].command == first
 
 
 @pytest.mark.parametrize("log", [WRAPPERS, ASYNCHRONOUS, MEMORY, NCCL, FOREIGN_LOG, HEALTHY_LOG])
 def test_there_are_a_few_steps_and_none_twice(log: str) -> None:
-    steps = next_steps(read_log(log))
+    steps = steps_for(log)
 
     assert 1 <= len(steps) <= MAX_STEPS
     assert len({step.text for step in steps}) == len(steps)
 
 
 def test_no_kind_of_failure_is_read_into_an_error_that_is_not_one_of_them() -> None:
-    assert conditions_of(read_log("KeyError: 'rope_scaling_factor'")) - MISSING == set()
+    assert conditions_in("KeyError: 'rope_scaling_factor'") - MISSING == set()
 
 
 def test_a_kind_is_known_by_the_cause_and_not_by_what_wraps_it() -> None:
     log = f"{ASYNCHRONOUS}\nWorker proc VllmWorker-3 died unexpectedly, shutting down executor."
 
-    assert conditions_of(read_log(log)) - MISSING == {"device_assert", "device_fault"}
+    assert conditions_in(log) - MISSING == {"device_assert", "device_fault"}
 
 
 @pytest.mark.parametrize(
@@ -213,12 +225,12 @@ def test_a_programs_output_is_no_question(text: str) -> None:
     ],
 )
 def test_the_first_step_fits_the_message(log: str, command: str) -> None:
-    first = next_steps(read_log(log))[0].command
+    first = steps_for(log)[0].command
 
     assert first == command or (not command and "py-spy dump" in first)
 
 
 def test_what_a_message_puts_into_a_command_is_no_command_itself() -> None:
-    steps = next_steps(read_log("PermissionError: [Errno 13] Permission denied: '/a'; reboot; '"))
+    steps = steps_for("PermissionError: [Errno 13] Permission denied: '/a'; reboot; '")
 
     assert all("reboot" not in step.command for step in steps)
