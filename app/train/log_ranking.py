@@ -187,6 +187,11 @@ def _ordered(example: LabelledQuery, item: Candidate) -> tuple[float, ...]:
     return order_features(item, example.agreements.get(item.key, UNKNOWN))
 
 
+def _is_weak(example: LabelledQuery, item: Candidate) -> bool:
+    agreement = example.agreements.get(item.key, UNKNOWN)
+    return is_weak(item, agreement, is_common=example.is_common)
+
+
 def fit(examples: Sequence[LabelledQuery]) -> RankWeights:
     """The order and the chance; the bands are set afterwards."""
     order = learn_order(examples)
@@ -207,7 +212,7 @@ def first_matches(examples: Sequence[LabelledQuery]) -> list[FirstMatch]:
             best = ranked[0] if ranked else None
             is_right = best is not None and best.candidate.key in example.right
             chance = best.probability if best else 0.0
-            weak = best is not None and is_weak(best.candidate, is_common=example.is_common)
+            weak = best is not None and _is_weak(example, best.candidate)
             found.append(FirstMatch(chance, is_right, example.is_known, example.weight, weak))
     return found
 

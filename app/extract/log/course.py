@@ -69,11 +69,16 @@ class Course:
         library, _, kind = (record.type or "").rpartition(".")
         if record.rule == ANSWER or (kind in REQUEST_ERRORS and not library.startswith("huggingface")):
             return "request"
-        if record.frames and record.frames[0].function == "<module>":
-            return "open"  # the program itself ended with it
+        if self.ends_program(record):
+            return "open"
         if record.rule == DEATH and self._is_done(record.line.number):
             return "stopping"
         return self.fate_of_line(record.line)
+
+    @staticmethod
+    def ends_program(record: ErrorRecord) -> bool:
+        """Whether an error left the program itself, which ended with it."""
+        return bool(record.frames) and record.frames[0].function == "<module>"
 
     def _is_done(self, number: int) -> bool:
         """Whether a program had got what it wanted before a line, and nobody missed its engine behind it."""

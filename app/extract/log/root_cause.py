@@ -170,7 +170,7 @@ def _ranked(records: Sequence[ErrorRecord], parts: _Parts, course: Course) -> li
     end = min(killed, default=None)
     keyed = []
     for at in parts.candidates:
-        rank = RANKS[course.fate(records[at])]
+        rank = RANKS[_fate(records, at, course)]
         quiet = records[at].line.level in QUIET or (records[at].type or "").endswith("Warning")
         if rank == OPEN and (quiet or (end is not None and records[at].line.number > end)):
             rank = DOUBTFUL
@@ -179,6 +179,14 @@ def _ranked(records: Sequence[ErrorRecord], parts: _Parts, course: Course) -> li
     if found and found[0][0] <= DOUBTFUL:
         return found
     return [*((OPEN, item) for item in parts.inner), *found]
+
+
+def _fate(errors: Sequence[ErrorRecord], position: int, course: Course) -> Fate:
+    """What followed an error: it is open, too, where one that was raised on top of it ended the program."""
+    record = errors[position]
+    after = [item for item in errors[position + 1 :] if item.line.process == record.line.process]
+    chained = itertools.takewhile(lambda item: bool(item.chain), after[:MAX_CHAIN])
+    return "open" if any(course.ends_program(item) for item in chained) else course.fate(record)
 
 
 @lru_cache(maxsize=1)

@@ -17,6 +17,7 @@ from app.extract.fields.gpu_names import architectures_of
 from app.extract.lists import load
 from app.extract.log.signature import mask
 from app.extract.reader import LogReading
+from app.match.search.log_query import names_in
 from app.match.search.terms import words_of
 from app.store.derived.facts import find_titles
 from app.store.derived.readings import value_key
@@ -26,6 +27,8 @@ DISTINCTIVE_BACKENDS = ("attention", "moe", "all2all", "quantization", "kv_cache
 """Backends whose kernels fail alike; the others stand in nearly every log."""
 PUBLISHERS = frozenset({"meta", "nvidia", "unsloth", "neuralmagic", "redhatai", "the", "amd", "ibm"})
 """First words of a model's name that are not its family's."""
+ALIKE_FROM = -0.7
+"""From this agreement of their words on, two messages may be one with other names in it."""
 NEAR_VERSIONS = 3
 """Minor versions at which half of the nearness, from 1 to -1, is lost."""
 
@@ -50,13 +53,14 @@ class Agreement:
     """What agrees. `signature` is 1 or 0: two that differ tell nothing, an issue may hold several.
 
     `message`: of the log's root cause and the issue's, by their words: an issue may hold a log's message and
-    be about another error. `frame`: where both were raised. `version` falls from 1 (the same minor version)
-    towards -1 with the distance. `test` is -1 for an issue that reports a run of vLLM's own tests, which the
-    log is none of.
+    be about another error. `names` is -1 where the two are alike and name other things. `frame`: where
+    both were raised. `version` falls from 1 (the same minor version) towards -1 with the distance. `test` is
+    -1 for an issue that reports a run of vLLM's own tests, which the log is none of.
     """
 
     signature: float = 0.0
     message: float = 0.0
+    names: float = 0.0
     frame: float = 0.0
     family: float = 0.0
     architecture: float = 0.0
@@ -86,10 +90,12 @@ def find_agreements(
 def agreement_of(reading: LogReading, facts: Facts, title: str) -> Agreement:
     """How far the log and the issue of this title agree."""
     mine = reading.surroundings
+    message = _messages(reading, facts)
     is_foreign = bool(_TESTED.search(title)) and not _TEST_RUN.search(reading.log)
     return Agreement(
         signature=float(bool(_roots(reading.signatures) & _roots(facts.signatures))),
-        message=_messages(reading, facts),
+        message=message,
+        names=-float(message >= ALIKE_FROM and _name_others(reading, facts)),
         frame=_frames(reading, facts),
         family=_agree(families_of(mine.models), families_of(facts.models)),
         architecture=_agree(architectures_of(mine.gpus), architectures_of(facts.gpus)),
@@ -140,6 +146,18 @@ def _messages(reading: LogReading, facts: Facts) -> float:
     if not mine or not theirs:
         return 0.0
     return 2 * len(mine & theirs) / len(mine | theirs) - 1
+
+
+def _name_others(reading: LogReading, facts: Facts) -> bool:
+    """Whether both messages name what they are about, and no error of the issue names what the log does."""
+    cause = reading.errors.cause or reading.errors.apparent
+    if cause is None or facts.error is None:
+        return False
+    mine, theirs = names_in(cause.message), names_in(facts.error.message)
+    if not mine or not theirs or mine & theirs:
+        return False
+    texts = [signature.text.lower() for signature in facts.signatures]
+    return not any(name in text for name in mine for text in texts)
 
 
 def _frames(reading: LogReading, facts: Facts) -> float:

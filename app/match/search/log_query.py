@@ -83,7 +83,7 @@ def ask_log(reading: LogReading) -> LogQuery:
     for part, channel, terms in _terms(reading, cause, is_common=is_common):
         for term in terms:
             found.setdefault((channel, term), part)
-    return LogQuery(found, is_common, frozenset(names_in(message)))
+    return LogQuery(found, is_common, frozenset(name_words(message)))
 
 
 def _terms(
@@ -123,10 +123,15 @@ def _is_library(path: str) -> bool:
     return not package.startswith("vllm/") if installed else "/lib/python3" in path
 
 
-def names_in(message: str) -> list[str]:
-    """The words by which a message says what it is about."""
+def names_in(message: str) -> frozenset[str]:
+    """What a message says it is about: a name in quotes, an option, the last word behind a colon."""
     found = _NAME.finditer(_without_places(message))
-    return words_of(" ".join("".join(name.groups(default="")) for name in found))
+    return frozenset("".join(name.groups(default="")).rstrip(".").lower() for name in found)
+
+
+def name_words(message: str) -> list[str]:
+    """The words of these names, as the index holds them."""
+    return words_of(" ".join(sorted(names_in(message))))
 
 
 def own_words(message: str) -> Iterator[str]:

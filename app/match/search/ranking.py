@@ -223,16 +223,19 @@ def rank_candidates(
         agreement = agreements.get(candidate.key, UNKNOWN)
         features = features_of(candidate, agreement, 0.0 if scored else lead, is_common=is_common)
         chance = min(ceiling, _logistic(features, used.coefficients, used.intercept))
-        if is_weak(candidate, is_common=is_common):
+        if is_weak(candidate, agreement, is_common=is_common):
             chance = min(chance, used.likely_from - CHANCE_STEP)
         scored.append(Scored(candidate, chance, band_of(chance, used)))
         ceiling = chance
     return scored
 
 
-def is_weak(candidate: Candidate, *, is_common: bool) -> bool:
-    """Whether hardly more is shared than a message of unlike faults, which is never `likely` by itself."""
-    return is_common and candidate.share < MOST
+def is_weak(candidate: Candidate, agreement: Agreement, *, is_common: bool) -> bool:
+    """Whether a candidate is never `likely`.
+
+    Either hardly more is shared than a message of unlike faults, or the message is about another thing there.
+    """
+    return agreement.names < 0 or (is_common and candidate.share < MOST)
 
 
 def rank_prose(candidates: Sequence[Candidate], weights: RankWeights | None = None) -> list[Scored]:

@@ -113,3 +113,20 @@ def test_a_death_alone_is_the_cause(log: str) -> None:
     found = read_log(log)
     assert found.errors.cause
     assert found.signatures == ()
+
+
+def test_an_error_that_ended_the_program_is_no_part_of_its_shutdown() -> None:
+    log = (
+        "(MainProcess pid=3) INFO 03-14 09:26:54 [client.py:7] [shutdown] API server: shutdown triggered\n"
+        'Traceback (most recent call last):\n  File "/a/aiohttp/resolver.py", line 4, in resolve\n'
+        "socket.gaierror: [Errno -2] Name or service not known\n\n"
+        "The above exception was the direct cause of the following exception:\n\n"
+        'Traceback (most recent call last):\n  File "/a/bin/vllm", line 5, in <module>\n'
+        '  File "/a/aiohttp/connector.py", line 8, in connect\n'
+        "aiohttp.ClientConnectorDNSError: Cannot connect to host files.example:443\n"
+    )
+    reading = read_log(log)
+
+    assert reading.outcome == "stopped"
+    assert reading.errors.cause is not None
+    assert reading.errors.cause.message == "[Errno -2] Name or service not known"

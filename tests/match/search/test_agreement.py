@@ -66,6 +66,29 @@ def test_the_root_errors_are_compared_by_words_and_frame(
     assert (round(found.message, 1), found.frame) == wanted
 
 
+@pytest.mark.parametrize(
+    ("theirs", "others", "wanted"),
+    [
+        ("No module named 'vllm._C'", (), -1),
+        ("No module named 'vllm.worker'", (), 0),
+        ("No module named 'vllm._C'", ("ModuleNotFoundError | No module named 'vllm.worker'",), 0),
+        ("the device was lost", (), 0),
+    ],
+)
+def test_one_message_about_another_thing_is_noted(
+    theirs: str, others: tuple[str, ...], wanted: float
+) -> None:
+    reading = read_log(
+        "Traceback (most recent call last):\nModuleNotFoundError: No module named 'vllm.worker'"
+    )
+    error = {"type": "ModuleNotFoundError", "message": theirs, "frame": None, "wrappers": (), "other": ()}
+    signatures = [{"id": f"s1-{at}", "text": text, "role": "root"} for at, text in enumerate(others)]
+
+    found = agreement_of(reading, some_facts(error=error, signatures=signatures), TITLE)
+
+    assert found.names == wanted
+
+
 def test_signatures_of_wrappers_do_not_count() -> None:
     reading = read_log(LOG)
     wrapped = [Signature(id=item.id, text=item.text, role="wrapper") for item in reading.signatures]

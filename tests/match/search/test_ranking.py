@@ -145,6 +145,14 @@ def test_a_message_that_unlike_faults_share_claims_nothing_unless_most_of_the_lo
     assert ranked([a_candidate(1, 200.0, share)], PLAIN, is_common=True)[0].band == wanted
 
 
+def test_the_same_message_about_another_thing_is_no_claim() -> None:
+    full = a_candidate(1, 200.0, 1.0)
+
+    bands = [ranked([full], PLAIN, n1=Agreement(names=names))[0].band for names in (0.0, -1.0)]
+
+    assert bands == ["same", "related"]
+
+
 def test_who_holds_the_rare_words_comes_first() -> None:
     common, rare = a_candidate(1, 9.0), replace(a_candidate(2, 9.0), rare=1.0, scarce=1.0)
 
