@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hmac
 import math
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from anyio import CapacityLimiter, fail_after
@@ -29,22 +31,48 @@ CONTENT: tuple[Kind, ...] = ("content",)
 ENTRIES_MAX = 256
 """Kept answers; some tens of megabytes of the largest."""
 OVERVIEW_AGE_MAX_S = 60.0
+COSTLY_FROM_S, COSTS_SERVED, SERVED_MAX_S = 0.1, 30, 60.0
+"""After a write an answer that took so long to make serves for so many times as long, up to a maximum:
+however much is written, a list takes a thirtieth of one core's time."""
 WRITERS = 4
 WRITE_WAIT_S = 2.0
 """How long who writes waits for one of so many threads, and then for the lock that all processes share."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An answer, the data it is of, when it was made, and until when it serves after a write."""
+
+    value: Any
+    state: str
+    made_at_s: float
+    serves_until_s: float
+
+
 class AnswerCache:
     """The answers of one process over one store; the one that was not asked for longest goes first.
 
+    A write ends an answer, but one that took long to make serves on for a multiple of that time: else a sync
+    or a reextract, which writes every few seconds, would have every list made anew each time.
+
     Args:
         data_version: gives a token of the data as it is, see `app.store.engine.data_version`.
-        entries_max: how many answers are kept, those of former versions included.
+        entries_max: how many answers are kept.
+        clock: seconds that only grow.
     """
 
-    def __init__(self, data_version: Callable[..., str], *, entries_max: int = ENTRIES_MAX) -> None:
+    def __init__(
+        self,
+        data_version: Callable[..., str],
+        *,
+        entries_max: int = ENTRIES_MAX,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._data_version = data_version
-        self._ask = lru_cache(entries_max)(_ask)
+        self._entries_max = entries_max
+        self._clock = clock
+        self._guard = threading.Lock()
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
 
     def answer(
         self, question: partial[Found], *, kinds: tuple[Kind, ...] = CONTENT, max_age_s: float = math.inf
@@ -53,17 +81,29 @@ class AnswerCache:
 
         Args:
             question: a function and its arguments.
-            kinds: of the data that the answer depends on.
+            kinds: of the data that the answer depends on; what depends on votes never outlives one.
             max_age_s: how old it may be.
         """
-        when = self._data_version(*kinds), time.monotonic() // max_age_s
-        named = tuple(sorted(question.keywords.items()))
-        found: Found = self._ask(when, question.func, question.args, named)
+        key = question.func, question.args, tuple(sorted(question.keywords.items()))
+        state, began_s = self._data_version(*kinds), self._clock()
+        with self._guard:
+            kept = self._kept.get(key)
+            if kept is not None:
+                self._kept.move_to_end(key)
+        is_young = kept is not None and began_s - kept.made_at_s < max_age_s
+        if kept is not None and is_young and (kept.state == state or began_s < kept.serves_until_s):
+            return cast("Found", kept.value)
+        found = question()
+        made_at_s = self._clock()
+        cost_s = made_at_s - began_s
+        serves_s = min(cost_s * COSTS_SERVED, SERVED_MAX_S)
+        is_costly = cost_s >= COSTLY_FROM_S and kinds == CONTENT
+        with self._guard:
+            self._kept[key] = _Kept(found, state, made_at_s, made_at_s + serves_s if is_costly else 0.0)
+            self._kept.move_to_end(key)
+            if len(self._kept) > self._entries_max:
+                self._kept.popitem(last=False)
         return found
-
-
-def _ask(_when: Hashable, question: Callable[..., Any], args: tuple[Any, ...], named: Any) -> Any:
-    return question(*args, **dict(named))
 
 
 # `async`, though nothing is waited for: FastAPI hands each plain function to a thread, and a request would

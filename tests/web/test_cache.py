@@ -26,7 +26,7 @@ from app.knowledge.stack.stack import Stack
 from app.knowledge.stack.upgrade import affecting, compare_versions
 from app.knowledge.version.regressions import known_issues, regression_versions, regressions, release_heat
 from app.store.session import Store, open_store
-from app.web.deps import AnswerCache
+from app.web.deps import CONTENT, AnswerCache
 from tests.served import starter_settings
 
 STORE = cast("Store", None)
@@ -69,15 +69,17 @@ class Asked:
     """A cache, the data version of its store, and what was not answered from it."""
 
     def __init__(self, **options: Any) -> None:
-        self.version = 0
+        self.version, self.now_s, self.cost_s = 0, 0.0, 0.0
         self.asked: list[Any] = []
-        self.cache = AnswerCache(lambda *_kinds: str(self.version), **options)
+        self.cache = AnswerCache(lambda *_kinds: str(self.version), clock=lambda: self.now_s, **options)
 
-    def __call__(self, repo: str, max_age_s: float = 60.0, **named: Any) -> Any:
-        return self.cache.answer(partial(self._answer, STORE, repo, **named), max_age_s=max_age_s)
+    def __call__(self, repo: str, max_age_s: float = 60.0, kinds: Any = CONTENT, **named: Any) -> Any:
+        question = partial(self._answer, STORE, repo, **named)
+        return self.cache.answer(question, kinds=kinds, max_age_s=max_age_s)
 
     def _answer(self, _store: Store, repo: str, **named: Any) -> str:
         self.asked.append((repo, named))
+        self.now_s += self.cost_s
         return f"{repo} {len(self.asked)}"
 
 
@@ -105,9 +107,32 @@ def test_other_arguments_are_another_question() -> None:
 
 def test_an_answer_is_not_kept_past_its_age() -> None:
     ask = Asked()
-    ask("a/b", max_age_s=1e-9)
-    ask("a/b", max_age_s=1e-9)
+    ask("a/b", max_age_s=10)
+    ask.now_s = 11
+    ask("a/b", max_age_s=10)
     assert len(ask.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("cost_s", "later_s", "kinds", "asked"),
+    [
+        (0.2, 5.9, CONTENT, 1),
+        (0.2, 6.1, CONTENT, 2),
+        (9.0, 59.9, CONTENT, 1),
+        (9.0, 60.1, CONTENT, 2),
+        (0.05, 0.01, CONTENT, 2),
+        (0.2, 0.1, ("content", "votes"), 2),
+    ],
+)
+def test_what_was_costly_to_make_outlives_a_write_for_a_while(
+    cost_s: float, later_s: float, kinds: Any, asked: int
+) -> None:
+    ask = Asked()
+    ask.cost_s = cost_s
+    ask("a/b", kinds=kinds)
+    ask.version, ask.now_s = 1, ask.now_s + later_s
+    ask("a/b", kinds=kinds)
+    assert len(ask.asked) == asked
 
 
 def test_every_kept_answer_stands_in_this_modules_list() -> None:

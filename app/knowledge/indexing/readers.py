@@ -25,6 +25,8 @@ READ_APART_FROM = 300
 """Fewer issues are read here sooner than processes are started."""
 READERS_MAX = 4
 """More would wait for the process that writes."""
+NICENESS = 10
+"""A server on the same machine goes first."""
 PART = 10
 """Issues that a process is given at once."""
 
@@ -130,6 +132,7 @@ def _process() -> Iterator[Connection]:
 
 
 def _serve(connection: Connection) -> None:
+    os.nice(NICENESS)
     with suppress(EOFError, OSError):
         while True:
             connection.send(read_sources(connection.recv()))
