@@ -40,7 +40,7 @@ WRITE_WAIT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _KeptAnswer:
     """An answer, the data it is of, when it was made, and until when it serves after a write."""
 
     value: Any
@@ -72,7 +72,7 @@ class AnswerCache:
         self._entries_max = entries_max
         self._clock = clock
         self._guard = threading.Lock()
-        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._kept: OrderedDict[Hashable, _KeptAnswer] = OrderedDict()
 
     def answer(
         self, question: partial[Found], *, kinds: tuple[Kind, ...] = CONTENT, max_age_s: float = math.inf
@@ -99,7 +99,7 @@ class AnswerCache:
         serves_s = min(cost_s * COSTS_SERVED, SERVED_MAX_S)
         is_costly = cost_s >= COSTLY_FROM_S and kinds == CONTENT
         with self._guard:
-            self._kept[key] = _Kept(found, state, made_at_s, made_at_s + serves_s if is_costly else 0.0)
+            self._kept[key] = _KeptAnswer(found, state, made_at_s, made_at_s + serves_s if is_costly else 0.0)
             self._kept.move_to_end(key)
             if len(self._kept) > self._entries_max:
                 self._kept.popitem(last=False)
