@@ -129,7 +129,7 @@ def create_app(
     openapi.install(app)
     _add_middleware(app, settings)
     for routes in _ROUTES:
-        app.include_router(routes.router)
+        app.router.routes.extend(routes.router.routes)
     app.router.routes.append(mcp_http.ROUTE)
     app.mount("/static", StaticFiles(directory=static_dir()), name="static")
     return app

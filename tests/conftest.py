@@ -18,10 +18,12 @@ from sqlalchemy import text
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 from app.store.tables import metadata
+from tests.bytecode import keep_bytecode
 from tests.postgresql import CannotStartError, PostgreSQL, set_up_server
 from tests.shared_work import share_compiled_statements
 
 ENGINES = ("sqlite", "postgresql")
+keep_bytecode()
 SERVER = pytest.StashKey[PostgreSQL | CannotStartError]()
 os.environ["TRIAGE_RATE_LIMIT"] = "off"  # tests ask often, and from the loopback, which counts too
 if _folder := os.environ.pop("TRIAGE_SCREENSHOTS", None):

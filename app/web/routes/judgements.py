@@ -219,5 +219,5 @@ async def post_decision(services: ServicesDep, is_admin: HasAdmin, form: Form) -
 
 
 router = APIRouter()
-router.include_router(api)
-router.include_router(pages)
+router.routes.extend(api.routes)
+router.routes.extend(pages.routes)
