@@ -13,7 +13,10 @@ from app.extract.rules.patterns import pattern
 
 @dataclass(frozen=True, slots=True)
 class FailureKind:
-    """A row of `failure_kinds.toml`, its patterns compiled; `is_topic`: its messages have many shapes."""
+    """A row of `failure_kinds.toml`, its patterns compiled.
+
+    `is_topic`: its messages have many shapes. `parts`: what it falls into, each by name and pattern.
+    """
 
     id: str
     name: str
@@ -21,6 +24,7 @@ class FailureKind:
     error: Any
     asked: Any
     is_topic: bool
+    parts: tuple[tuple[str, Any], ...]
 
 
 @lru_cache(maxsize=1)
@@ -34,6 +38,7 @@ def failure_kinds() -> tuple[FailureKind, ...]:
             _pattern(row, "error"),
             _pattern(row, "asked"),
             row.get("topic", False),
+            tuple((name, pattern(text, ignore_case=True)) for name, text in row.get("parts", ())),
         )
         for row in failure_rows()
     )

@@ -21,10 +21,10 @@ from app.knowledge.version.issues import load_failures
 from app.knowledge.version.regressions import basis_of, standing_of
 from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.facts import (
-    field_values_of,
     find_estimated_dates,
     find_titles,
     known_values,
+    numbers_by_value,
     numbers_with,
 )
 from app.store.derived.readings import find_facts_without_evidence
@@ -172,10 +172,10 @@ def _release(session: Session, repo_id: int, repo: str) -> ReleaseNews | None:
 def _newest_named(session: Session, repo_id: int) -> str | None:
     """The newest full release that several issues name as theirs: one alone may name anything."""
     named: dict[Version, set[int]] = defaultdict(set)
-    for _, text, number in field_values_of(session, repo_id, [_REPORTED]):
+    for _, text, numbers in numbers_by_value(session, repo_id, [_REPORTED]):
         version = ordered(text)
         if version is not None and not version.is_prerelease:
-            named[version].add(number)
+            named[version].update(numbers.tolist())
     newest = max((key for key, numbers in named.items() if len(numbers) >= MENTIONS_MIN), default=None)
     if newest is None:
         return None

@@ -17,13 +17,13 @@ from sqlalchemy import insert, inspect, text
 
 from app.errors import SchemaError, StoreError
 from app.paths import migrations_dir
-from app.store.derived.facts import column_values_of
 from app.store.engine import connect as dialect
 from app.store.github.issues import add_repository, find_repository, save_issues
 from app.store.schema import check_current, current_revision, known_revisions, migrate, newest_revision
 from app.store.session import Store, open_store
 from app.store.tables import metadata
 from tests.samples import EARLY, an_issue
+from tests.store.derived.test_facts import columns
 
 
 @pytest.fixture
@@ -111,9 +111,7 @@ def test_what_lists_filter_by_is_told_of_readings_that_are_there_already(empty: 
     migrate(empty)
 
     with empty.reading() as session:
-        assert sorted(column_values_of(session, repo_id, "failure_kind")) == [("hang", 2), ("oom", 1)]
-        assert column_values_of(session, repo_id, "error_type") == [("E" * 120, 1)]
-        assert [number for _, number in column_values_of(session, repo_id, "has_remedy")] == [1]
+        assert columns(session, repo_id) == [{"hang": [2], "oom": [1]}, {"E" * 120: [1]}, [1]]
 
 
 def test_migrate_of_an_empty_database_to_base_changes_nothing(empty: Store) -> None:

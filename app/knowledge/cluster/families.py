@@ -1,6 +1,6 @@
 """Families: a level above clusters. One is all failures that say the same, whatever caused it.
 
-1. The kind of failure, where its errors all say one thing (`failure_kinds.toml`, no `topic`).
+1. The kind of failure, where its errors all say one thing (`failure_kinds.toml`, no `topic`), or its part.
 2. Else the shape of the error's message: its first sentence, values taken out.
 3. Else, where the message says nothing of its own, the type and the frame that raised it.
 4. Without an error, what people saw (it hangs, is slow, needs too much memory) with what the title names.
@@ -18,6 +18,7 @@ from pydantic import Field
 from app.extract.facts import ErrorFact, Facts, Frozen
 from app.extract.log.signature import mask
 from app.extract.redaction.redact import mask_secrets
+from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rule_set
 from app.knowledge.failure_kinds import failure_kinds, kind_of
 from app.store.derived.cluster_queries import count_families, reports_of_family
@@ -35,8 +36,22 @@ _NAME = re.compile(
     r"'[^']{1,120}'|\"[^\"]{1,120}\"|`[^`]{1,120}`|“[^”]{1,120}”"
     r"|\S*[/_]\S*|\w+(?:\.\w+)+\S*|\b[A-Z]\w*[a-z][A-Z]\w*"
 )
+_SAYS_NOTHING = pattern(
+    r"(?i)encountered an issue|finished unexpectedly|core initialization failed"
+    r"|division (?:or modulo )?by zero"
+)
+"""Messages that tell that something failed; what did, another line tells, or only the frame."""
 _WORD = re.compile(r"[A-Za-z_]{2,}")
-_SYMPTOMS = {"hang": "Hangs", "slowdown": "Is slow", "oom": ""}
+_SYMPTOMS = {"hang": "Hangs", "slowdown": "Is slow"}
+_WHERE = frozenset({"a container", "the V1 engine", "Windows", "a build", "MIG", "several nodes"})
+"""Conditions that say where it ran, and little of what failed."""
+_WRONG = frozenset({"tool calls", "reasoning", "prefix caching", "LoRA", "FP8", "FP4", "GPTQ", "AWQ"})
+"""Conditions with which a wrong output is one failure more often than not; with the others it is any."""
+_AT_START = {"hang": "Hangs at the start", "slowdown": "Starts slowly"}
+_DOCKER_IMAGE = re.compile(r"(?i)\bdocker[ -]images?\b")
+_START = pattern(
+    r"(?i)\b(?:load(?:ing|s)?|start(?:s|ing|up)?|start-up|launch(?:ing)?|init\w*|cold|boot|warm-?up|download\w*)\b"
+)
 
 
 class Family(Frozen):
@@ -70,9 +85,11 @@ def family_of_error(error: ErrorFact | None) -> str | None:
     if error is None:
         return None
     axes = {rule["axis"] for rule in load_rule_set("generic").meeting(error.message)}
-    message = "" if "mute" in axes else error.message
+    message = "" if "mute" in axes or _SAYS_NOTHING.search(error.message) else error.message
     kind = kind_of(f"{error.type or ''}: {message}")
-    if kind is not None and not kind.is_topic:
+    if part := next((name for name, rule in (kind.parts if kind else ()) if rule.search(message)), None):
+        return _capital(part)
+    if kind is not None and not kind.is_topic and not kind.parts:
         return _capital(kind.name)
     shape = _shape(message, keeps_names=kind is None)
     is_common = kind is None and bool(load_rule_set("common_errors").meeting(message))
@@ -88,13 +105,21 @@ def family_of_error(error: ErrorFact | None) -> str | None:
 
 
 def _family_of_symptom(facts: Facts, title: str) -> str | None:
-    if facts.error is not None or facts.failure_kind not in _SYMPTOMS:
+    if facts.error is not None:
         return None
     if facts.failure_kind == "oom":
         kind = next((kind for kind in failure_kinds() if kind.asked and kind.asked.search(title)), None)
         return _capital(kind.name) if kind and kind.id == GPU_MEMORY else None
-    named = next((rule for rule in load_rule_set("conditions").meeting(title) if "name" in rule.extra), None)
-    return f"{_SYMPTOMS[facts.failure_kind]} with {named['name']}" if named else None
+    title = _DOCKER_IMAGE.sub("container", title)
+    named = [rule.extra.get("name") for rule in load_rule_set("conditions").meeting(title)]
+    symptoms = _AT_START if facts.failure_kind in _AT_START and _START.search(title) else _SYMPTOMS
+    if facts.failure_kind == "wrong_output":
+        name = next((name for name in named if name in _WRONG), None)
+        return f"Gives wrong output with {name}" if name else None
+    if facts.failure_kind not in symptoms:
+        return None
+    name = next((name for name in named if name and name not in _WHERE), None)
+    return f"{symptoms[facts.failure_kind]} with {name}" if name else None
 
 
 def _shape(message: str, *, keeps_names: bool) -> str:

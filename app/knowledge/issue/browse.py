@@ -7,12 +7,13 @@ offset, so that an issue stored meanwhile moves nothing.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from functools import lru_cache
+from functools import reduce
+from operator import and_
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from sqlalchemy.orm import Session
 
@@ -27,24 +28,16 @@ from app.extract.facts import (
     Frozen,
     Outcome,
 )
-from app.extract.fields.gpu_names import architecture_of, canonical_name
-from app.extract.versions import is_same, ordered
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
+from app.knowledge.issue.facets import FACET_NAMES, YES, FacetName, IssueFacets, Mask
 from app.knowledge.issue.trend import Trend, trends
 from app.knowledge.remedies import SourcedRemedy, remedies_of
 from app.knowledge.text.masking import listed_error, masked_all
-from app.match.search.agreement import model_family, model_line
 from app.match.search.word_search import search_words
 from app.store.derived.facts import (
-    REGRESSION_FIELDS,
-    Listed,
     OrderColumn,
-    ReadingColumn,
-    column_values_of,
-    field_values_of,
     find_estimated_dates,
-    listed_states,
     numbers_by,
     numbers_labelled,
     numbers_updated,
@@ -55,19 +48,6 @@ from app.store.session import Store
 
 IssueState = Literal["open", "closed"]
 Sort = Literal["newest", "relevance", "updated", "comments", "reactions"]
-FacetName = Literal[
-    "gpu",
-    "arch",
-    "model",
-    "backend",
-    "error_type",
-    "failure_kind",
-    "kind",
-    "vllm_version",
-    "state",
-    "has_workaround",
-    "has_regression",
-]
 FACET_VALUES = 12
 _COLUMNS: dict[str, OrderColumn] = {
     "updated": "updated_at",
@@ -75,7 +55,7 @@ _COLUMNS: dict[str, OrderColumn] = {
     "reactions": "reactions",
 }
 WORKAROUNDS_LISTED = 3
-YES = "true"
+_NUMBER = re.compile(r"(?:#|https?://[^\s#?]{1,200}/issues/)?([1-9][0-9]{0,8})/?")
 
 
 def _none_if_empty(value: Any) -> Any:
@@ -231,20 +211,18 @@ def browse(
         repo_id = find_repository(session, repo)
         if repo_id is None:
             return IssuePage(sort=query.sort or "newest")
-        known = IssueFacets(session, repo_id, query.since)
-        if facets:
-            known.values(*_GPUS, *_MODELS, *_VERSIONS, *_BACKENDS, *REGRESSION_FIELDS)
+        known = IssueFacets(session, repo_id, query.since, counted=facets)
         scores, ignored = _by_words(session, repo_id, query.q)
-        base = {number for number, _ in known.states()}
+        base = known.listed
         if query.updated_since is not None:
-            base &= numbers_updated(session, repo_id, query.updated_since)
+            base = base & known.mask(numbers_updated(session, repo_id, query.updated_since))
         if query.label is not None:
-            base &= numbers_labelled(session, repo_id, query.label)
+            base = base & known.mask(numbers_labelled(session, repo_id, query.label))
         if scores is not None:
-            base &= scores.keys()
-        chosen = _chosen(known, query, base)
+            base = base & known.mask(np.fromiter(scores, dtype=np.int64, count=len(scores)))
+        chosen = _chosen(known, query)
         sort = query.sort or ("relevance" if scores else "newest")
-        ranked = sorted(base.intersection(*chosen.values()), reverse=True)
+        ranked: list[int] = np.flatnonzero(_all_of(base, chosen.values()))[::-1].tolist()
         if sort == "relevance" and scores:
             ranked.sort(key=lambda number: -scores.get(number, 0.0))
         elif sort in {"updated", "comments", "reactions"}:
@@ -279,17 +257,22 @@ def _by_words(
     return found.scores, found.unknown
 
 
-def _chosen(known: IssueFacets, query: IssueQuery, base: Numbers) -> dict[FacetName, Numbers]:
+def _chosen(known: IssueFacets, query: IssueQuery) -> dict[FacetName, Mask]:
     """For each filter in force the issues that pass it."""
-    chosen: dict[FacetName, Numbers] = {}
-    for name in _GROUPED:
+    chosen: dict[FacetName, Mask] = {}
+    for name in FACET_NAMES:
         value = getattr(query, name)
         if isinstance(value, bool):
-            having = known.groups(name)[YES]
-            chosen[name] = having if value else base - having
+            having = known.mask(known.groups(name)[YES])
+            chosen[name] = having if value else ~having
         elif value is not None:
-            chosen[name] = known.having(name, value)
+            chosen[name] = known.mask(known.having(name, value))
     return chosen
+
+
+def _all_of(base: Mask, masks: Iterable[Mask]) -> Mask:
+    """What is in all of them."""
+    return reduce(and_, masks, base)
 
 
 def _start(ranked: Sequence[int], after: int | None, sort: Sort) -> int:
@@ -303,19 +286,14 @@ def _start(ranked: Sequence[int], after: int | None, sort: Sort) -> int:
 
 
 def _counted(
-    known: IssueFacets, base: Numbers, chosen: Mapping[FacetName, Numbers]
+    known: IssueFacets, base: Mask, chosen: Mapping[FacetName, Mask]
 ) -> dict[FacetName, tuple[FacetValue, ...]]:
     """Each facet's most frequent values among what the other filters find."""
     found: dict[FacetName, tuple[FacetValue, ...]] = {}
-    for name in _GROUPED:
-        among = base.intersection(*(numbers for key, numbers in chosen.items() if key != name))
-        counts = [
-            (len(numbers & among), value)
-            for value, numbers in known.groups(name).items()
-            if (name, value) != _UNCHOSEN
-        ]
-        counts.sort(key=lambda pair: (-pair[0], pair[1]))
-        found[name] = tuple(FacetValue(value=v, count=count) for count, v in counts[:FACET_VALUES] if count)
+    for name in FACET_NAMES:
+        among = _all_of(base, (mask for key, mask in chosen.items() if key != name))
+        counts = known.counts(name, among)[:FACET_VALUES]
+        found[name] = tuple(FacetValue(value=value, count=count) for count, value in counts)
     return found
 
 
@@ -350,151 +328,3 @@ def _listed(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -
         )
         found.append(item)
     return tuple(masked_all(found))
-
-
-# ---- issues by their values
-
-Numbers = set[int]
-Groups = Mapping[str, Numbers]
-
-_UNCHOSEN = ("backend", "cuda")
-"""What every machine with an NVIDIA card runs: it may be asked for, and is no choice to offer."""
-
-_GPUS, _MODELS, _VERSIONS = ("gpus",), ("models",), ("versions.vllm",)
-_BACKENDS = tuple(f"backends.{key}" for key in BACKEND_KEYS)
-_NUMBER = re.compile(r"(?:#|https?://[^\s#?]{1,200}/issues/)?([1-9][0-9]{0,8})/?")
-_BLANK = re.compile(r"[\s_]+")
-_NO_SIGN = re.compile(r"[\W_]+")
-_CUT_OFF = re.compile(r"\.\.\.|…")
-
-
-class IssueFacets:
-    """A repository's issues, opened at or after `since`, by their values; each is read when asked for."""
-
-    def __init__(self, session: Session, repo_id: int, since: datetime | None = None) -> None:
-        self.session = session
-        self.repo_id = repo_id
-        self._since = since
-        self._values: dict[str, dict[str, Numbers]] = {}
-        self._groups: dict[FacetName, Groups] = {}
-        self._states: list[Listed] | None = None
-
-    def states(self) -> list[Listed]:
-        """Each issue with its state."""
-        if self._states is None:
-            self._states = listed_states(self.session, self.repo_id, since=self._since)
-        return self._states
-
-    def groups(self, name: FacetName) -> Groups:
-        """The issues by the values of a facet."""
-        if name not in self._groups:
-            self._groups[name] = _GROUPED[name](self)
-        return self._groups[name]
-
-    def having(self, name: FacetName, value: str) -> Numbers:
-        """The issues that have this value; none where it stands nowhere."""
-        if name == "model":
-            return self._of_model(value)
-        if name == "gpu":
-            value = canonical_name(value) or value
-        same = _COMPARED.get(name, _is_same_text)
-        return _union(numbers for label, numbers in self.groups(name).items() if same(label, value))
-
-    def values(self, *fields: str) -> dict[str, Numbers]:
-        """The issues by what stands under these fields, in lower case."""
-        if missing := [field for field in fields if field not in self._values]:
-            self._values |= {field: defaultdict(set) for field in missing}
-            for field, key, number in field_values_of(self.session, self.repo_id, missing):
-                self._values[field][key].add(number)
-        if len(fields) == 1:
-            return self._values[fields[0]]
-        return _regroup(((key, found) for field in fields for key, found in self._values[field].items()), str)
-
-    def _of_model(self, value: str) -> Numbers:
-        """A family's issues; or those of a name, whatever comes before or after it as a word of its own."""
-        wanted = value.strip().lower()
-        names = self.values(*_MODELS)
-        if family := _union(
-            numbers for key, numbers in names.items() if wanted in (_line(key), _family(key))
-        ):
-            return family
-        if "/" in wanted:
-            return names.get(wanted, set())
-        # Without its organisation, a dash before and behind.
-        held = f"-{_BLANK.sub('-', wanted)}-"
-        plain = ((f"-{_BLANK.sub('-', key.rpartition('/')[2])}-", numbers) for key, numbers in names.items())
-        return _union(numbers for name, numbers in plain if held in name)
-
-
-_family = lru_cache(maxsize=8192)(model_family)
-_line = lru_cache(maxsize=8192)(model_line)
-
-
-def _gpu_name(key: str) -> str:
-    """The name of a GPU as people write it; empty for a name that a table cut off."""
-    return "" if _CUT_OFF.search(key) else canonical_name(key) or key.upper()
-
-
-def _backends(facets: IssueFacets) -> Groups:
-    """By name, however it is spelled; what is only known to be in use goes by its role."""
-    spelled: dict[str, str] = {}
-    pairs = [
-        (field.rpartition(".")[2] if key == YES else key, numbers)
-        for field in _BACKENDS
-        for key, numbers in facets.values(field).items()
-    ]
-    return _regroup(pairs, lambda key: spelled.setdefault(_NO_SIGN.sub("", key), key))
-
-
-def _version_name(key: str) -> str:
-    return "" if _CUT_OFF.search(key) else str(ordered(key) or key)
-
-
-def _by_column(name: ReadingColumn) -> Callable[[IssueFacets], Groups]:
-    return lambda facets: _grouped(column_values_of(facets.session, facets.repo_id, name))
-
-
-_GROUPED: dict[FacetName, Callable[[IssueFacets], Groups]] = {
-    "state": lambda facets: _grouped((state, number) for number, state in facets.states()),
-    "has_workaround": lambda facets: {YES: _union(_by_column("has_remedy")(facets).values())},
-    "has_regression": lambda facets: {YES: _union(facets.values(*REGRESSION_FIELDS).values())},
-    "failure_kind": _by_column("failure_kind"),
-    "error_type": _by_column("error_type"),
-    "arch": lambda facets: _regroup(facets.groups("gpu").items(), lambda gpu: architecture_of(gpu) or ""),
-    "gpu": lambda facets: _regroup(facets.values(*_GPUS).items(), _gpu_name),
-    "model": lambda facets: _regroup(facets.values(*_MODELS).items(), _line),
-    "backend": _backends,
-    "vllm_version": lambda facets: _regroup(facets.values(*_VERSIONS).items(), _version_name),
-}
-
-
-def _is_same_text(one: str, other: str) -> bool:
-    return _NO_SIGN.sub("", one.casefold()) == _NO_SIGN.sub("", other.casefold()) != ""
-
-
-def _names_one_of(label: str, text: str) -> bool:
-    """Whether a text is a label or one of its words: "ada" for "Ada Lovelace"."""
-    return any(_is_same_text(part, text) for part in (label, *label.split()))
-
-
-_COMPARED: dict[FacetName, Callable[[str, str], bool]] = {"vllm_version": is_same, "arch": _names_one_of}
-
-
-def _regroup(pairs: Iterable[tuple[str, Numbers]], name_of: Callable[[str], str]) -> dict[str, Numbers]:
-    """The same numbers under other names; what gets no name is left out."""
-    found: dict[str, Numbers] = defaultdict(set)
-    for key, numbers in pairs:
-        if name := name_of(key):
-            found[name] |= numbers
-    return found
-
-
-def _grouped(pairs: Iterable[tuple[str, int]]) -> dict[str, Numbers]:
-    found: dict[str, Numbers] = defaultdict(set)
-    for name, number in pairs:
-        found[name].add(number)
-    return found
-
-
-def _union(sets: Iterable[Numbers]) -> Numbers:
-    return set().union(*sets)

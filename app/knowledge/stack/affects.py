@@ -8,10 +8,7 @@ report that names no model may still be of one, so a failure that says nothing o
 from __future__ import annotations
 
 import re
-import tomllib
-from dataclasses import dataclass
-from functools import lru_cache
-from importlib.resources import files
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pydantic import Field
@@ -23,6 +20,7 @@ from app.extract.rules.patterns import pattern
 from app.extract.versions import is_before, is_same, last_failing, ordered
 from app.knowledge.fix.decide import seen_from
 from app.knowledge.fix.shapes import FixTruth
+from app.knowledge.stack.features import difference_of_run, features_of, has_feature
 from app.knowledge.stack.stack import Stack
 from app.match.search.agreement import families_named, model_family, model_line
 
@@ -78,6 +76,16 @@ _VENDOR = (
 )
 
 
+_OF_HARDWARE = frozenset({"crash", "oom", "slowdown", "hang", "wrong_output"})
+_OF_SIZE = frozenset({"oom", "slowdown"})
+_KERNEL = pattern(
+    r"(?i)cuda|\bhip|triton|nccl|illegal|out ?of ?(?:memory|resources)|cublas|cutlass|flash|deep_?gemm"
+    r"|kernel|ptxas|capability|\bsm_?\d|torch\.ops|_C\b|nvrtc|nvcc|cudnn"
+)
+"""In an error or its frame: what depends on the card."""
+_FORM = pattern(r"(?i)nvfp4|mxfp4|fp4|fp8|w\d+a\d+|awq|gptq|int[48]|gguf|bnb|exl\d|autoround")
+
+
 class Affects(Frozen):
     """Whether a failure affects a stack."""
 
@@ -110,11 +118,8 @@ class Fit:
     answer: Fails
     reason: str
     weight: int = STRONG
-
-
-def affects(stack: Stack, case: FailureCase) -> Affects:
-    """Whether a failure affects a stack."""
-    return judged(standing(stack.vllm, case), fit(stack, case))
+    is_near: bool = False
+    """Of an unknown one: all else that is known agrees."""
 
 
 def judged(version: Fit, of_the_stack: Fit) -> Affects:
@@ -150,6 +155,9 @@ def _by_range(version: str, case: FailureCase) -> Fit | None:
     if span is None:
         return None
     works, first, fixed = span.last_working, span.first_failing, span.fixed_in
+    stated = (case.facts.versions.get("vllm"), *span.still_failing)
+    if any(is_same(fixed, one) or is_before(fixed, one) for one in stated):
+        fixed = None  # it was seen there all the same
     rules: tuple[tuple[bool, Fails, str], ...] = (
         (is_same(works, version) or is_before(version, works), "no", f"it works in {works}"),
         (is_same(fixed, version) or is_before(fixed, version), "no", f"it is said to be fixed in {fixed}"),
@@ -203,28 +211,50 @@ def _is_since(case: FailureCase, start: str | None, version: str) -> bool:
 
 
 def fit(stack: Stack, case: FailureCase) -> Fit:
-    """Whether a failure is of a stack's GPU, model and arguments."""
+    """Whether a failure is of a stack's GPU, model and arguments, by its facts, title and labels."""
+    features = features_of(case.title, case.labels)
+    is_of_hardware = _is_of_hardware(case, features)
     signs: list[Fit] = [
         found
         for found in (
             _platform(stack, case),
             _titled_architecture(stack, case.title),
             _titled_options(stack, case.title),
-            *_features(stack, case),
+            *(_feature(stack, row) for row in features),
             _model(stack, case),
-            _gpu(stack, case),
+            _gpu(stack, case, is_of_hardware),
+            _weights(stack, case) if is_of_hardware else None,
         )
         if found is not None
     ]
-    for answer in ("no", "unknown"):
-        if found := next((sign for sign in signs if sign.answer == answer), None):
-            return found
-    reasons = "; ".join(dict.fromkeys(sign.reason for sign in signs))
-    if sum(sign.weight for sign in signs) >= STRONG:
-        return Fit("yes", reasons)
-    if signs:
-        return Fit("unknown", f"{reasons}, but nothing says that this matters")
-    return Fit("unknown", "nothing in it names your GPU, model or arguments")
+    reasons = "; ".join(dict.fromkeys(sign.reason for sign in signs if sign.answer == "yes"))
+    strong = [sign for sign in signs if sign.answer == "yes" and sign.weight == STRONG]
+    is_like = bool(strong) or sum(sign.weight for sign in signs if sign.answer == "yes") > MODEL
+    for sign in sorted(signs, key=lambda sign: sign.answer):
+        if sign.answer != "yes":
+            return replace(sign, is_near=is_like and sign.answer == "unknown" and sign.weight > 0)
+    if not is_like:
+        missing = "but nothing says that this matters"
+        return Fit("unknown", f"{reasons}, {missing}" if signs else "nothing in it names your stack")
+    if case.facts.error is None and not strong:
+        return Fit("unknown", f"{reasons}, but it states no error", is_near=True)
+    return Fit("yes", reasons)
+
+
+def fit_of_run(stack: Stack, case: FailureCase, text: str) -> Fit | None:
+    """Why a failure that seems to be of a stack is not known to be, by its report's text; None if it is."""
+    difference = difference_of_run(stack, case.facts, case.title, text)
+    return Fit("unknown", difference, is_near=True) if difference else None
+
+
+def _is_of_hardware(case: FailureCase, features: tuple[dict[str, Any], ...]) -> bool:
+    """Whether a failure may depend on the card that runs it, as most do that no plain exception tells."""
+    error = case.facts.error
+    if any(row.get("is_software") for row in features):
+        return False
+    if error is None or case.facts.failure_kind in _OF_HARDWARE:
+        return True
+    return bool(_KERNEL.search(f"{error.line} {error.frame}"))
 
 
 def _platform(stack: Stack, case: FailureCase) -> Fit | None:
@@ -274,57 +304,14 @@ def vendor_of(gpu: str) -> str:
     return next((vendor for rule, vendor in _VENDOR if rule.search(gpu)), "NVIDIA")
 
 
-@lru_cache(maxsize=1)
-def _feature_rows() -> tuple[dict[str, Any], ...]:
-    text = (files(__package__) / "features.toml").read_text(encoding="utf-8")
-    rows = tomllib.loads(text)["feature"]
-    return tuple({**row, "title": pattern(row["title"])} for row in rows)
-
-
-@lru_cache(maxsize=16_384)
-def features_of(title: str, labels: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
-    """The features that a failure needs, by its title and labels."""
-    marks = frozenset(label.lower() for label in labels)
-    return tuple(
-        row for row in _feature_rows() if row["title"].search(title) or marks & set(row.get("labels", ()))
-    )
-
-
-def _features(stack: Stack, case: FailureCase) -> list[Fit]:
-    found = []
-    for row in features_of(case.title, case.labels):
-        is_on, name = has_feature(stack, row), row["name"]
-        if is_on is None:
-            found.append(Fit("unknown", f"it needs {name}: your stack does not tell"))
-        elif is_on:
-            is_sign = "on" in row and not row.get("is_common")
-            found.append(Fit("yes", f"of {name}, as yours", STRONG if is_sign else 0))
-        else:
-            found.append(Fit("no", f"it needs {name}, which yours has not"))
-    return found
-
-
-def has_feature(stack: Stack, row: dict[str, Any]) -> bool | None:
-    """Whether a stack has a feature; None where it does not tell."""
-    options, needed = stack.options, row.get("models")
-    if row.get("asked") or ("off" in row and options is None):
-        return None
-    if options is not None and "off" in row:
-        return not options.keys() & set(row["off"])
-    if needed and stack.model and pattern(needed).search(stack.model):
-        return True
-    is_on = options is not None and any(_is_set(options, wanted) for wanted in row.get("on", ()))
-    is_open = ("on" in row and options is None) or (needed is not None and not stack.model)
-    return True if is_on else None if is_open else False
-
-
-def _is_set(options: dict[str, str], wanted: str) -> bool:
-    name, more, floor = wanted.partition(">")
-    if more:
-        value = options.get(name, "")
-        return value.isdigit() and int(value) > int(floor)
-    name, sign, value = wanted.partition("=")
-    return name in options and (not sign or options[name] == value)
+def _feature(stack: Stack, row: dict[str, Any]) -> Fit:
+    is_on, name = has_feature(stack, row), row["name"]
+    if is_on is None:
+        return Fit("unknown", f"it needs {name}: whether yours has it is not known")
+    if not is_on:
+        return Fit("no", f"it needs {name}, which yours has not")
+    is_sign = "on" in row and not row.get("is_common")
+    return Fit("yes", f"of {name}, as yours", STRONG if is_sign else 0)
 
 
 def _model(stack: Stack, case: FailureCase) -> Fit | None:
@@ -343,7 +330,7 @@ def _model(stack: Stack, case: FailureCase) -> Fit | None:
         return Fit("yes", f"with {same[0]}", STRONG if titled else MODEL)
     if titled:
         return Fit("no", f"its title names {titled[0]}; yours is {stack.model}")
-    return Fit("unknown", f"it is reported with {names[0]}, not with {stack.family or stack.model}")
+    return Fit("unknown", f"it is reported with {names[0]}, not with {stack.family or stack.model}", 0)
 
 
 def _is_same_line(one: str, other: str) -> bool:
@@ -362,19 +349,36 @@ def _variants(name: str) -> frozenset[str]:
     return frozenset(str(match[1] or match[2]).lower() for match in _VARIANT.finditer(plain))
 
 
-def _gpu(stack: Stack, case: FailureCase) -> Fit | None:
+def _gpu(stack: Stack, case: FailureCase, is_of_hardware: bool) -> Fit | None:
     """The GPU that the title names, or that it was seen on, against the stack's."""
     titled, names = case.titled_gpus, case.titled_gpus or case.facts.gpus
-    if not names:
-        return None
     if not stack.gpu:
         return Fit("unknown", f"it is of {names[0]}: your GPU is not known") if titled else None
-    weight = STRONG if titled else CARD
+    mine, weight = generation_of(stack.gpu), MODEL if titled else CARD
+    same = next((name for name in names if mine and generation_of(name) == mine), None)
     if stack.gpu in names:
         return Fit("yes", f"on {stack.gpu}", weight)
-    mine = generation_of(stack.gpu)
-    if mine and (same := next((name for name in names if generation_of(name) == mine), None)):
+    if same and case.facts.failure_kind not in _OF_SIZE:
         return Fit("yes", f"on {same}, {stack.architecture} as yours", weight)
-    if titled:
+    if titled and not same:
         return Fit("no", f"its title names {titled[0]}; yours is {stack.gpu}")
-    return None
+    if not is_of_hardware:
+        return None
+    seen = f"it was seen on {same or names[0]}, not on {stack.gpu}" if names else "it names no GPU"
+    return Fit("unknown", seen)
+
+
+def _weights(stack: Stack, case: FailureCase) -> Fit | None:
+    """The form of the weights, where the failing kernels may depend on it."""
+    if not stack.model or not case.facts.models:
+        return None
+    mine, forms = _form(stack.model), [_form(name) for name in case.facts.models]
+    if mine in forms:
+        return None
+    theirs = f"it was seen with {forms[0] or 'unquantised'} weights"
+    return Fit("unknown", f"{theirs}; yours are {mine or 'not quantised by their name'}")
+
+
+def _form(model: str) -> str:
+    found = _FORM.search(model)
+    return found[0].upper().replace("-", "") if found else ""

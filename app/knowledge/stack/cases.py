@@ -10,12 +10,12 @@ from sqlalchemy.orm import Session
 
 from app.extract.redaction.redact import mask_secrets
 from app.knowledge.fix.state import fix_truths, is_vllm
-from app.knowledge.stack.affects import Affects, FailureCase, affects
+from app.knowledge.stack.affects import Affects, FailureCase, Fit, fit, fit_of_run, judged, standing
 from app.knowledge.stack.stack import Stack
 from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.facts import values_in_titles
 from app.store.derived.readings import find_facts_without_evidence
-from app.store.github.issues import find_heads, find_repository
+from app.store.github.issues import find_heads, find_issues, find_repository
 from app.store.records import IssueRecord
 from app.store.session import Store
 
@@ -63,6 +63,16 @@ def load_cases(session: Session, repo_id: int, repo: str, numbers: Collection[in
     }
 
 
+def fits(session: Session, repo_id: int, stack: Stack, cases: Mapping[int, StoredCase]) -> dict[int, Fit]:
+    """Whether each failure is of a stack; the texts are read of those that seem to be."""
+    found = {number: fit(stack, stored.case) for number, stored in cases.items()}
+    seeming = [number for number, one in found.items() if one.answer == "yes"]
+    for issue in find_issues(session, repo_id, seeming):
+        if other := fit_of_run(stack, cases[issue.number].case, issue.body):
+            found[issue.number] = other
+    return found
+
+
 def affects_issues(store: Store, repo: str, stack: Stack, numbers: tuple[int, ...]) -> Mapping[int, Affects]:
     """Whether each of these issues affects a stack."""
     with store.reading() as session:
@@ -72,8 +82,12 @@ def affects_issues(store: Store, repo: str, stack: Stack, numbers: tuple[int, ..
         if not is_vllm(repo):
             return dict.fromkeys(numbers, NOT_OF_VLLM)
         cases = load_cases(session, repo_id, repo, numbers)
+        found = fits(session, repo_id, stack, cases)
     return {
-        number: affects(stack, cases[number].case) if number in cases else NO_FAILURE for number in numbers
+        number: judged(standing(stack.vllm, cases[number].case), found[number])
+        if number in cases
+        else NO_FAILURE
+        for number in numbers
     }
 
 

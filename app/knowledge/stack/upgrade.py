@@ -24,8 +24,8 @@ from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import is_vllm
 from app.knowledge.labels import plural
 from app.knowledge.remedies import Remedy, remedies_of
-from app.knowledge.stack.affects import NEAR_MINORS, Affects, Fit, fit, generation_of, judged, standing
-from app.knowledge.stack.cases import StoredCase, load_cases
+from app.knowledge.stack.affects import NEAR_MINORS, Affects, Fit, generation_of, judged, standing
+from app.knowledge.stack.cases import StoredCase, fits, load_cases
 from app.knowledge.stack.stack import Stack
 from app.knowledge.text.markdown import render_markdown
 from app.knowledge.text.quoting import inert
@@ -45,6 +45,8 @@ VERDICTS: dict[Verdict, str] = {
     "wait": "Wait",
     "nothing_known": "Nothing known",
 }
+LISTS = ("fixed", "breaks", "still_open", "unsure")
+_TITLES = (("breaks", "BREAKS"), ("fixed", "FIXED"), ("still_open", "OPEN IN BOTH"), ("unsure", "NOT KNOWN"))
 LINES_MAX = 100
 TEXT_LINES_MAX = 15
 CANDIDATES_MAX = 12
@@ -91,6 +93,9 @@ class Upgrade(Frozen):
     fixed: tuple[UpgradeLine, ...] = Field(description="fails in `from_version`, and not in `to_version`")
     breaks: tuple[UpgradeLine, ...] = Field(description="known to fail in `to_version`, not in the other")
     still_open: tuple[UpgradeLine, ...] = Field(description="fails in both")
+    unsure: tuple[UpgradeLine, ...] = Field(
+        (), description="fails in `to_version`; whether for this stack is not known: the reason says why"
+    )
     totals: dict[str, int] = Field(description="how many there are of each; the lists hold 100 at most")
     unreported: tuple[str, ...] = Field((), description="what nobody reported of `to_version`")
     newest_clean: str | None = Field(None, description="newest release after it without a known break")
@@ -111,6 +116,10 @@ class _Known:
             return judged(found, self.of_the_stack)
         state = {"yes": "affects", "no": "not", "unknown": "unknown"}[found.answer]
         return Affects.model_validate({"state": state, "reason": found.reason})
+
+    def fails_in(self, version: str) -> bool:
+        """Whether a version has the failure, whatever runs."""
+        return standing(version, self.stored.case).answer == "yes"
 
 
 def compare_versions(
@@ -133,7 +142,7 @@ def compare_versions(
         repo_id = find_repository(session, repo)
         known, releases = _load(session, repo_id, repo, one, stack) if repo_id is not None else ([], [])
     found = _compared(known, one, other)
-    lines = {name: _lines(repo, found[name], one) for name in ("fixed", "breaks", "still_open")}
+    lines = {name: _lines(repo, found[name], one) for name in LISTS}
     clean = _newest_clean(known, one, releases) if stack else None
     verdict, reasons = _verdict(lines, one, other, clean) if stack else (None, _overview(lines, one, other))
     return Upgrade(
@@ -149,6 +158,7 @@ def compare_versions(
         fixed=lines["fixed"][:LINES_MAX],
         breaks=lines["breaks"][:LINES_MAX],
         still_open=lines["still_open"][:LINES_MAX],
+        unsure=lines["unsure"][:LINES_MAX],
     )
 
 
@@ -162,7 +172,7 @@ def upgrade_text(found: Upgrade) -> str:
     lines = [f"vLLM {found.from_version} to {found.to_version}"]
     lines[0] += f": {VERDICTS[found.verdict].upper()}" if found.verdict else ""
     lines += [f"  {sentence}" for sentence in (*found.reasons, *found.unreported)]
-    for name, title in (("breaks", "BREAKS"), ("fixed", "FIXED"), ("still_open", "OPEN IN BOTH")):
+    for name, title in _TITLES:
         listed: tuple[UpgradeLine, ...] = getattr(found, name)
         lines += ["", f"{title} ({found.totals[name]})"]
         for line in listed[:TEXT_LINES_MAX]:
@@ -202,10 +212,11 @@ def _load(
     numbers = {*numbers_with(session, repo_id, REPORTED, values), *stated_regressions(session, repo_id)}
     cases = load_cases(session, repo_id, repo, numbers)
     groups, sizes = cluster_of(session, repo_id, cases), cluster_sizes(session, repo_id, list(cases))
+    of_the_stack = fits(session, repo_id, stack, cases) if stack else {}
     known = [
         _Known(
             stored,
-            fit(stack, stored.case) if stack else None,
+            of_the_stack.get(number),
             groups.get(number, str(number)),
             sizes.get(number, 1),
         )
@@ -244,8 +255,11 @@ def _compared(known: Iterable[_Known], one: str, other: str) -> dict[str, list[t
             grouped[item.group].append(("still_open", item, after.reason))
         elif after.state == "affects" and _is_after(item, one):
             grouped[item.group].append(("breaks", item, after.reason))
-    found: dict[str, list[tuple[_Known, str]]] = {"fixed": [], "breaks": [], "still_open": []}
-    for entries in grouped.values():
+        elif item.of_the_stack is not None and item.of_the_stack.is_near and item.fails_in(other):
+            grouped[item.group].append(("unsure", item, item.of_the_stack.reason))
+    found: dict[str, list[tuple[_Known, str]]] = {name: [] for name in LISTS}
+    for group in grouped.values():
+        entries = [entry for entry in group if entry[0] != "unsure"] or group
         names = {name for name, _, _ in entries}
         best = max(entries, key=lambda entry: _people(entry[1]))
         name = best[0] if len(names) == 1 else "still_open"

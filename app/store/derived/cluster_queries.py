@@ -171,12 +171,14 @@ def count_families(session: Session, repo_id: int) -> tuple[list[FamilyCounts], 
 
 def reports_beside(session: Session, repo_id: int, numbers: Sequence[int]) -> list[Any]:
     """(issue, time, version of vLLM) of every report of the failure that each of these issues reports."""
+    # SQLite keeps the order of CROSS JOIN; else it would walk all issues.
     query = """
         SELECT mine.number, i.created_at AS at, f.value FROM cluster_member mine
-        JOIN cluster_member m ON m.repo_id = mine.repo_id AND m.cluster_id = mine.cluster_id
-        JOIN issue i ON i.repo_id = m.repo_id AND i.number = m.number
+        CROSS JOIN cluster_member m CROSS JOIN issue i
         LEFT JOIN fact f ON f.repo_id = m.repo_id AND f.number = m.number AND f.field = 'versions.vllm'
         WHERE mine.repo_id = :repo_id AND mine.number IN :numbers AND i.gone_at IS NULL
+        AND m.repo_id = mine.repo_id AND m.cluster_id = mine.cluster_id
+        AND i.repo_id = m.repo_id AND i.number = m.number
     """
     return sql_rows(session, query, times=("at",), repo_id=repo_id, numbers=list(numbers))
 

@@ -6,42 +6,40 @@ The issues of lists are those of one repository that GitHub still has; pull requ
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 from sqlalchemy.orm import Session
 
 from app.extract.facts import Regression
-from app.store.engine.connect import sql_rows
+from app.store.engine.connect import is_sqlite, sql_rows
 from app.store.records import CARD
 
-Listed = tuple[int, str]
-"""An issue's number and its state."""
-FieldValue = tuple[str, str, int]
-"""A value that stands in an issue's facts: field, value in lower case, number."""
+Numbers = npt.NDArray[np.int64]
+"""Numbers of issues."""
 ReadingColumn = Literal["failure_kind", "error_type", "has_remedy"]
-ColumnValue = tuple[str, int]
-"""A column's value of an issue as a whole, and its number."""
 
 OrderColumn = Literal["updated_at", "comments", "reactions"]
 
 _LISTED = "repo_id = :repo_id AND NOT is_pull_request AND gone_at IS NULL"
 
 
-def listed_states(session: Session, repo_id: int, *, since: datetime | None = None) -> list[Listed]:
-    """All issues with their states, or those opened at or after a time."""
-    query = f"SELECT number, state FROM issue WHERE {_LISTED}"  # noqa: S608
-    if since is None:
-        return sql_rows(session, query, repo_id=repo_id)
-    return sql_rows(session, f"{query} AND created_at >= :since", repo_id=repo_id, since=since)
+def numbers_by_state(session: Session, repo_id: int, *, since: datetime | None = None) -> dict[str, Numbers]:
+    """All issues by their states, or those opened at or after a time."""
+    later = "" if since is None else "AND created_at >= :since"
+    bound: dict[str, Any] = {} if since is None else {"since": since}
+    query = f"SELECT state, {_joined(session)} FROM issue WHERE {_LISTED} {later} GROUP BY state"  # noqa: S608
+    return {state: _numbers(joined) for state, joined in sql_rows(session, query, repo_id=repo_id, **bound)}
 
 
-def numbers_updated(session: Session, repo_id: int, since: datetime) -> set[int]:
+def numbers_updated(session: Session, repo_id: int, since: datetime) -> Numbers:
     """The issues that changed at or after a time."""
-    query = f"SELECT number FROM issue WHERE {_LISTED} AND updated_at >= :since"  # noqa: S608
-    return {number for (number,) in sql_rows(session, query, repo_id=repo_id, since=since)}
+    query = f"SELECT {_joined(session)} FROM issue WHERE {_LISTED} AND updated_at >= :since"  # noqa: S608
+    return _numbers(sql_rows(session, query, repo_id=repo_id, since=since)[0][0])
 
 
 def numbers_by(session: Session, repo_id: int, column: OrderColumn) -> list[int]:
@@ -51,18 +49,27 @@ def numbers_by(session: Session, repo_id: int, column: OrderColumn) -> list[int]
     return [number for (number,) in rows]
 
 
-def numbers_labelled(session: Session, repo_id: int, label: str) -> set[int]:
+def numbers_labelled(session: Session, repo_id: int, label: str) -> Numbers:
     """The issues that carry a label, whatever its case."""
-    query = f"SELECT number, CAST(labels AS text) FROM issue WHERE {_LISTED}"  # noqa: S608
+    query = f"SELECT CAST(labels AS text), {_joined(session)} FROM issue WHERE {_LISTED} GROUP BY 1"  # noqa: S608
     wanted = label.casefold()
     rows = sql_rows(session, query, repo_id=repo_id)
-    return {number for number, labels in rows if wanted in map(str.casefold, json.loads(labels))}
+    parts = [_numbers(joined) for labels, joined in rows if wanted in map(str.casefold, json.loads(labels))]
+    return np.concatenate(parts) if parts else _numbers(None)
 
 
-def field_values_of(session: Session, repo_id: int, fields: Sequence[str]) -> list[FieldValue]:
-    """What stands in the facts of all issues under these fields."""
-    query = "SELECT field, value_key, number FROM fact WHERE field IN :fields AND repo_id = :repo_id"
-    return sql_rows(session, query, repo_id=repo_id, fields=list(fields))
+def numbers_by_value(
+    session: Session, repo_id: int, fields: Sequence[str]
+) -> Iterator[tuple[str, str, Numbers]]:
+    """What stands in the facts of all issues under these fields: field, value in lower case, issues."""
+    # One field after the other: so SQLite groups along the index, and sorts nothing.
+    query = f"""
+        SELECT value_key, {_joined(session)} FROM fact
+        WHERE field = :field AND repo_id = :repo_id GROUP BY value_key
+    """  # noqa: S608
+    for field in fields:
+        for key, joined in sql_rows(session, query, repo_id=repo_id, field=field):
+            yield field, key, _numbers(joined)
 
 
 def values_in_titles(
@@ -77,11 +84,27 @@ def values_in_titles(
     return sql_rows(session, query, repo_id=repo_id, numbers=list(numbers), fields=list(fields))
 
 
-def column_values_of(session: Session, repo_id: int, name: ReadingColumn) -> list[ColumnValue]:
-    """A column of the issues that were read; those without a value are left out."""
-    known = "has_remedy" if name == "has_remedy" else f"{name} IS NOT NULL"
-    query = f"SELECT {name}, number FROM reading WHERE repo_id = :repo_id AND {known}"  # noqa: S608
-    return sql_rows(session, query, repo_id=repo_id)
+def numbers_by_column(session: Session, repo_id: int, name: ReadingColumn) -> dict[str, Numbers]:
+    """The issues that were read by a column of theirs; those without a value are left out."""
+    is_known = "has_remedy" if name == "has_remedy" else f"{name} IS NOT NULL"
+    query = f"""
+        SELECT CAST({name} AS text), {_joined(session)} FROM reading
+        WHERE repo_id = :repo_id AND {is_known} GROUP BY {name}
+    """  # noqa: S608
+    return {value: _numbers(joined) for value, joined in sql_rows(session, query, repo_id=repo_id)}
+
+
+def _joined(session: Session) -> str:
+    """What gives the numbers of a group as one text: a tuple for each would cost ten times as much."""
+    return (
+        "group_concat(DISTINCT number)"
+        if is_sqlite(session.connection())
+        else "string_agg(DISTINCT number::text, ',')"
+    )
+
+
+def _numbers(joined: str | None) -> Numbers:
+    return np.fromstring(joined, dtype=np.int64, sep=",") if joined else np.empty(0, dtype=np.int64)
 
 
 def find_estimated_dates(session: Session, repo_id: int, numbers: Sequence[int]) -> set[int]:

@@ -308,6 +308,7 @@ class UpgradeAnswer(ToolAnswer):
     breaks: tuple[UpgradeShort, ...] = ()
     fixed: tuple[UpgradeShort, ...] = ()
     still_open: tuple[UpgradeShort, ...] = ()
+    unsure: tuple[UpgradeShort, ...] = ()
 
 
 def fitted(answer: ToolAnswer, text: str, max_chars: int) -> CallToolResult:

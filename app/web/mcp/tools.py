@@ -29,7 +29,7 @@ from app.knowledge.issue.report import make_report
 from app.knowledge.issue.view import IssueAnswer, view_issue
 from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.stack.stack import make_stack
-from app.knowledge.stack.upgrade import compare_versions, upgrade_markdown
+from app.knowledge.stack.upgrade import LISTS, compare_versions, upgrade_markdown
 from app.knowledge.text.markdown import render_markdown
 from app.knowledge.text.quoting import NOTICE, without_surrogates
 from app.knowledge.version.regressions import known_issues
@@ -310,7 +310,7 @@ class Tools:
                 )
                 for line in getattr(found, name)[:LINES_MAX]
             ]
-            for name in ("fixed", "breaks", "still_open")
+            for name in LISTS
         }
         return fitted(UpgradeAnswer.based_on(found, **lists), upgrade_markdown(found), max_chars)
 

@@ -14,7 +14,6 @@ from pydantic import ConfigDict, Field
 from app.extract.facts import Frozen
 from app.knowledge.issue.browse import (
     EMPTY,
-    FacetName,
     FacetValue,
     IssuePage,
     IssueQuery,
@@ -23,6 +22,7 @@ from app.knowledge.issue.browse import (
     browse,
     or_blank,
 )
+from app.knowledge.issue.facets import FacetName
 from app.knowledge.labels import FACETS, FAILURES, FLAGS, SORTS, label
 from app.knowledge.stack.affects import Affects
 from app.knowledge.stack.cases import affects_issues

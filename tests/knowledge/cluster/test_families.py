@@ -23,6 +23,10 @@ def an_error(line: str, frame: str | None = None) -> ErrorFact:
     ("one", "two"),
     [
         (OUT_OF_MEMORY.format(2), OUT_OF_MEMORY.format("17.50")),
+        (
+            "AttributeError: '_OpNamespace' '_C' object has no attribute 'rms_norm'",
+            "RuntimeError: operator _C::machete_gemm does not exist",
+        ),
         ("KeyError: 'layers.0.mlp.w2_weight'", "KeyError: 'model.layers.31.self_attn.q_proj.weight'"),
         (
             "ValueError: could not broadcast input array from shape (513,) into shape (512,)",
@@ -39,6 +43,14 @@ def test_errors_that_say_the_same_are_one_family(one: str, two: str) -> None:
     [
         (OUT_OF_MEMORY.format(2), "ValueError: No available memory for the cache blocks."),
         (
+            "AttributeError: '_OpNamespace' '_C' object has no attribute 'rms_norm'",
+            "ImportError: libcudart.so.12: cannot open shared object file: No such file or directory",
+        ),
+        (
+            "ImportError: cannot import name 'LogitsWarper' from 'transformers'",
+            "TypeError: do_bench() got an unexpected keyword argument 'fast_flush'",
+        ),
+        (
             "AttributeError: 'Worker' object has no attribute 'a'",
             "AttributeError: 'Pool' object has no attribute 'b'",
         ),
@@ -54,6 +66,7 @@ def test_where_the_message_is_mute_the_frame_speaks() -> None:
         == "AssertionError at flash.py:forward"
     )
     assert family_of_error(an_error("AssertionError: ")) is None
+    assert family_of_error(an_error("RuntimeError: Engine core initialization failed")) is None
 
 
 def test_without_an_error_the_symptom_and_what_the_title_names_are_the_family_and_never_the_title() -> None:
@@ -61,6 +74,11 @@ def test_without_an_error_the_symptom_and_what_the_title_names_are_the_family_an
 
     assert family_of(slow, "Twice as slow with speculative decoding") == "Is slow with speculative decoding"
     assert family_of(slow, "Twice as slow as it was") is None
+    loading = "Loading takes long with speculative decoding"
+    assert family_of(slow, loading) == "Starts slowly with speculative decoding"
+    wrong = slow.model_copy(update={"failure_kind": "wrong_output"})
+    assert family_of(wrong, "Tool calls are cut") == "Gives wrong output with tool calls"
+    assert family_of(wrong, "Broken text in the docker image") is None
 
 
 def test_families_are_counted_and_found_by_an_error(store: Store) -> None:

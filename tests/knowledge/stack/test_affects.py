@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from app.extract.facts import Facts, Regression
+from app.extract.facts import ErrorFact, Facts, Regression, Workaround
 from app.extract.versions import Version
 from app.knowledge.fix.shapes import FixTruth, FixView, Held
-from app.knowledge.stack.affects import FailureCase, affects, fit, standing, vendor_of
+from app.knowledge.stack.affects import Affects, FailureCase, fit, fit_of_run, judged, standing, vendor_of
 from app.knowledge.stack.stack import Stack, parse_stack
 
 MINE = "0.21.0~H100~Qwen/Qwen3-30B-A3B~--tensor-parallel-size 4 --enable-lora"
@@ -20,6 +21,9 @@ FIXED = FixTruth(
 )
 
 
+PLAIN = ErrorFact(type="KeyError", message="'name'")
+
+
 def case(title: str = "It fails", version: str | None = "0.21.0", **fields: Any) -> FailureCase:
     facts = Facts(
         number=1,
@@ -28,6 +32,8 @@ def case(title: str = "It fails", version: str | None = "0.21.0", **fields: Any)
         gpus=fields.pop("gpus", ()),
         models=fields.pop("models", ()),
         regression=fields.pop("span", None),
+        error=fields.pop("error", PLAIN),
+        failure_kind=fields.pop("kind", "exception"),
     )
     given: dict[str, Any] = {"facts": facts, "truth": OPEN, "state": "open", "title": title, **fields}
     return FailureCase(**given)
@@ -37,6 +43,10 @@ def mine(text: str = MINE) -> Stack:
     stack = parse_stack(text)
     assert stack is not None
     return stack
+
+
+def affects(stack: Stack, given: FailureCase) -> Affects:
+    return judged(standing(stack.vllm, given), fit(stack, given))
 
 
 SPAN = Regression(last_working="0.20.0", first_failing="0.21.0")
@@ -68,6 +78,9 @@ def test_the_version_is_asked_of_fix_range_and_report(
     assert found.reason
 
 
+ALIKE = ("Qwen3-30B-A3B",)
+
+
 @pytest.mark.parametrize(
     ("given", "answer"),
     [
@@ -85,7 +98,8 @@ def test_the_version_is_asked_of_fix_range_and_report(
         (case("Qwen2.5 fails", titled_models=("Qwen2.5-7B",)), "no"),
         (case("Llama fails", titled_models=("Llama-3.1-8B",)), "no"),
         (case("fails on B200", titled_gpus=("B200",)), "no"),
-        (case("fails on H200", titled_gpus=("H200",)), "yes"),
+        (case("fails on H200", titled_gpus=("H200",)), "unknown"),
+        (case("Qwen3-30B-A3B fails on H200", titled_gpus=("H200",), titled_models=ALIKE), "yes"),
         (case(models=("Qwen/Qwen3-30B-A3B-Instruct",), gpus=("H100",)), "yes"),
         (case(models=("Qwen/Qwen3-30B-A3B-Instruct",)), "unknown"),
         (case(models=("meta-llama/Llama-3.1-8B",), gpus=("H100",)), "unknown"),
@@ -96,6 +110,61 @@ def test_a_failure_is_of_a_stack_if_it_says_so(given: FailureCase, answer: str) 
     found = fit(mine(), given)
     assert found.answer == answer, found
     assert found.reason
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        (case(gpus=("H100",), models=ALIKE), "yes"),
+        (case(gpus=("H100",), models=ALIKE, error=None), "unknown"),
+        (case(gpus=("H200",), models=ALIKE, kind="crash"), "yes"),
+        (case(gpus=("H200",), models=ALIKE, kind="slowdown"), "unknown"),
+        (case(gpus=("H100",), models=ALIKE, kind="slowdown"), "yes"),
+        (case("LoRA fails", gpus=("B200",)), "yes"),
+        (case("LoRA fails", gpus=("B200",), kind="crash"), "unknown"),
+        (case("LoRA fails", kind="crash"), "unknown"),
+        (case("LoRA fails", gpus=("H100",), models=("Qwen3-30B-A3B-FP8",), kind="crash"), "unknown"),
+        (case("LoRA fails under high concurrency"), "unknown"),
+    ],
+)
+def test_what_may_depend_on_the_card_must_have_been_seen_on_one_like_it(
+    given: FailureCase, answer: str
+) -> None:
+    assert fit(mine(), given).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("vllm serve m --enable-lora", None),
+        ("vllm serve m --enable-lora --tensor-parallel-size 8 --max-model-len 4096", None),
+        ("export VLLM_LOGGING_LEVEL=DEBUG VLLM_USE_V1=1", None),
+        ("VLLM_USE_V2_MODEL_RUNNER=1 vllm serve m", "VLLM_USE_V2_MODEL_RUNNER"),
+        ("vllm serve m --load-format sharded_state", "load format"),
+        ("vllm serve m --attention-backend FLASHINFER", "--attention-backend FLASHINFER"),
+        ('vllm serve m --speculative-config \'{"method": "mtp"}\'', "speculative decoding"),
+        ("we run it with the NIXL connector", "NIXL"),
+        ("it works with --pipeline-parallel-size 2", None),
+    ],
+)
+def test_the_run_of_the_report_must_be_one_like_it(text: str, reason: str | None) -> None:
+    tried = Workaround(action="--pipeline-parallel-size 2", kind="flag", outcome="works")
+    given = case("LoRA fails")
+    given = replace(given, facts=given.facts.model_copy(update={"workarounds": (tried,)}))
+    found = fit_of_run(mine(), given, text)
+    assert found is None if reason is None else found is not None and reason in found.reason
+
+
+def test_the_kind_of_speculation_must_be_the_same() -> None:
+    given = case("MTP fails")
+    kinds = {"{}": "unknown", '{"method":"mtp"}': "yes", '{"method":"ngram"}': "no"}
+    for value, answer in kinds.items():
+        assert fit(mine(f"{MINE} --speculative-config {value}"), given).answer == answer
+
+
+def test_a_fix_after_which_it_was_seen_is_none() -> None:
+    span = Regression(first_failing="0.19.0", still_failing=("0.21.0",), fixed_in="0.20.0")
+    assert standing("0.21.0", case(span=span)).answer == "yes"
 
 
 def test_both_questions_make_the_answer() -> None:

@@ -65,6 +65,8 @@ def stored(store: Store) -> Store:
                     "failure_kind": kind,
                     "versions": {"vllm": version},
                     "regression": span,
+                    "gpus": ("H100",) if number != 4 else (),
+                    "error": {"type": "KeyError", "message": title},
                     "evidence": evidence,
                 }
             )
@@ -110,7 +112,7 @@ def test_without_a_stack_the_lists_are_what_the_facts_say(stored: Store) -> None
     assert {line.number for line in found.breaks} == new == {2, 4, 5}
     assert {line.number for line in found.fixed} == {3}
     assert {line.number for line in found.still_open} == {1}
-    assert found.totals == {"fixed": 1, "breaks": 3, "still_open": 1}
+    assert found.totals == {"fixed": 1, "breaks": 3, "still_open": 1, "unsure": 0}
     assert found.verdict is None
     assert [line.number for line in found.breaks] == [
         line.number for line in sorted(found.breaks, key=severity)
@@ -119,16 +121,20 @@ def test_without_a_stack_the_lists_are_what_the_facts_say(stored: Store) -> None
 
 
 def test_with_a_stack_only_what_is_of_it_counts(stored: Store) -> None:
-    stack = parse_stack("0.20.0~H100~--enable-lora")
+    stack = parse_stack("0.20.0~L40S~--enable-lora")
     found = compare_versions(stored, REPO, "0.20.0", "0.21.0", stack)
-    assert {line.number for line in found.breaks} == {2, 4}
+    assert {line.number for line in found.breaks} == {2}
+    assert {line.number: line.reason for line in found.unsure} == {
+        1: "It was seen on H100, not on L40S.",
+        4: "It names no GPU.",
+    }
     assert found.verdict == "wait"
     assert any("began after 0.20.0, without a known remedy" in reason for reason in found.reasons)
     assert found.newest_clean is None
-    assert "names H100" in found.unreported[0]
+    assert "names L40S" in found.unreported[0]
     none = compare_versions(stored, REPO, "0.20.0", "0.21.0", parse_stack("0.20.0~--enforce-eager"))
     assert none.verdict == "nothing_known"
-    assert none.totals == {"fixed": 0, "breaks": 0, "still_open": 0}
+    assert none.totals == {"fixed": 0, "breaks": 0, "still_open": 0, "unsure": 0}
     assert none.newest_clean == "0.22.0"
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy.orm import Session
 
 from app.extract.facts import ErrorFact, Evidence, Facts, Workaround
 from app.store.derived.facts import (
-    column_values_of,
-    field_values_of,
+    Numbers,
+    ReadingColumn,
     find_estimated_dates,
     find_titles,
-    listed_states,
+    numbers_by_column,
+    numbers_by_state,
+    numbers_by_value,
     numbers_labelled,
+    numbers_updated,
 )
 from app.store.derived.readings import Reading, save_readings
 from app.store.github.issues import add_repository, save_issues
@@ -32,10 +36,25 @@ def keep(store: Store, *issues: IssueRecord, repo: str = REPO, **facts: Any) -> 
     return repo_id
 
 
+FIELDS = ("gpus", "models")
+
+
+def columns(session: Session, repo_id: int) -> list[Any]:
+    """The issues by kind and by type of error, and those with a remedy."""
+    names: tuple[ReadingColumn, ...] = ("failure_kind", "error_type")
+    found: list[Any] = [plain(numbers_by_column(session, repo_id, name)) for name in names]
+    (having,) = plain(numbers_by_column(session, repo_id, "has_remedy")).values()
+    return [*found, having]
+
+
 def evidence(field: str, value: str) -> Evidence:
     return Evidence(
         field=field, value=value, quote=value, source="body", start=0, end=1, rule="r", confidence=1
     )
+
+
+def plain(groups: dict[str, Numbers]) -> dict[str, list[int]]:
+    return {value: sorted(numbers.tolist()) for value, numbers in groups.items()}
 
 
 def test_pull_requests_gone_issues_and_other_repositories_are_not_listed(store: Store) -> None:
@@ -43,8 +62,8 @@ def test_pull_requests_gone_issues_and_other_repositories_are_not_listed(store: 
     other = keep(store, an_issue(9), repo="other/thing")
 
     with store.reading() as session:
-        assert listed_states(session, one) == [(1, "open")]
-        assert listed_states(session, other) == [(9, "open")]
+        assert plain(numbers_by_state(session, one)) == {"open": [1]}
+        assert plain(numbers_by_state(session, other)) == {"open": [9]}
 
 
 def test_issues_are_listed_with_their_state_from_a_moment_on(store: Store) -> None:
@@ -53,9 +72,10 @@ def test_issues_are_listed_with_their_state_from_a_moment_on(store: Store) -> No
     )
 
     with store.reading() as session:
-        assert sorted(listed_states(session, repo)) == [(1, "closed"), (2, "open"), (3, "open")]
-        assert listed_states(session, repo, since=LATE) == [(2, "open")]
-        assert sorted(listed_states(session, repo, since=EARLY)) == [(1, "closed"), (2, "open")]
+        assert plain(numbers_by_state(session, repo)) == {"closed": [1], "open": [2, 3]}
+        assert plain(numbers_by_state(session, repo, since=LATE)) == {"open": [2]}
+        assert plain(numbers_by_state(session, repo, since=EARLY)) == {"closed": [1], "open": [2]}
+        assert numbers_updated(session, repo, LATE + timedelta(days=1)).tolist() == []
 
 
 @pytest.mark.parametrize("label", ["Große Last", "große LAST"])
@@ -63,21 +83,22 @@ def test_labels_are_found_whatever_their_case(store: Store, label: str) -> None:
     repo = keep(store, an_issue(1, labels=("bug", "Große Last")), an_issue(2, labels=("Große",)), an_issue(3))
 
     with store.reading() as session:
-        assert numbers_labelled(session, repo, label) == {1}
+        assert numbers_labelled(session, repo, label).tolist() == [1]
+        assert numbers_labelled(session, repo, "none").tolist() == []
 
 
 def test_values_are_told_in_lower_case_with_their_issue(store: Store) -> None:
     repo = keep(
-        store, an_issue(1), gpus=("H100",), evidence=(evidence("gpus", "H100"), evidence("models", "M-7B"))
+        store,
+        an_issue(1),
+        gpus=("H100",),
+        evidence=2 * (evidence("gpus", "H100"), evidence("models", "M-7B")),
     )
     keep(store, an_issue(1), repo="other/thing", evidence=(evidence("gpus", "A100"),))
 
     with store.reading() as session:
-        assert field_values_of(session, repo, ["gpus"]) == [("gpus", "h100", 1)]
-        assert sorted(field_values_of(session, repo, ["gpus", "models"])) == [
-            ("gpus", "h100", 1),
-            ("models", "m-7b", 1),
-        ]
+        found = [(*key, numbers.tolist()) for *key, numbers in numbers_by_value(session, repo, FIELDS)]
+        assert found == [("gpus", "h100", [1]), ("models", "m-7b", [1])]
 
 
 def test_kind_error_type_and_remedy_stand_beside_the_facts(store: Store) -> None:
@@ -95,9 +116,7 @@ def test_kind_error_type_and_remedy_stand_beside_the_facts(store: Store) -> None
         save_readings(session, repo, [Reading(3, None, fault="KeyError")], rules_version="r")
 
     with store.reading() as session:
-        assert sorted(column_values_of(session, repo, "failure_kind")) == [("hang", 2), ("oom", 1)]
-        assert column_values_of(session, repo, "error_type") == [("E" * 120, 1)]
-        assert [number for _, number in column_values_of(session, repo, "has_remedy")] == [1]
+        assert columns(session, repo) == [{"hang": [2], "oom": [1]}, {"E" * 120: [1]}, [1]]
 
 
 def test_estimated_dates_are_known_from_the_file_s_own_word(store: Store) -> None:

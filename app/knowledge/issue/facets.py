@@ -1,0 +1,218 @@
+"""A repository's issues by their values: for each facet its values, each with the issues that have it.
+
+The numbers of a value's issues come from the base as one text and are kept as an array, so that a list of
+hundreds of thousands of issues is narrowed and counted without an object for each row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from functools import cached_property, lru_cache
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from sqlalchemy.orm import Session
+
+from app.extract.facts import BACKEND_KEYS
+from app.extract.fields.gpu_names import architecture_of, canonical_name
+from app.extract.versions import is_same, ordered
+from app.match.search.agreement import model_family, model_line
+from app.store.derived.facts import (
+    REGRESSION_FIELDS,
+    Numbers,
+    ReadingColumn,
+    numbers_by_column,
+    numbers_by_state,
+    numbers_by_value,
+)
+
+FacetName = Literal[
+    "gpu",
+    "arch",
+    "model",
+    "backend",
+    "error_type",
+    "failure_kind",
+    "kind",
+    "vllm_version",
+    "state",
+    "has_workaround",
+    "has_regression",
+]
+YES = "true"
+Mask = npt.NDArray[np.bool_]
+"""By number, whether an issue is meant."""
+Groups = Mapping[str, Numbers]
+NONE: Numbers = np.empty(0, dtype=np.int64)
+
+_UNCHOSEN = ("backend", "cuda")
+"""What every machine with an NVIDIA card runs: it may be asked for, and is no choice to offer."""
+_GPUS, _MODELS, _VERSIONS = ("gpus",), ("models",), ("versions.vllm",)
+_BACKENDS = tuple(f"backends.{key}" for key in BACKEND_KEYS)
+_ALL_FIELDS = (*_GPUS, *_MODELS, *_VERSIONS, *_BACKENDS, *REGRESSION_FIELDS)
+_BLANK = re.compile(r"[\s_]+")
+_NO_SIGN = re.compile(r"[\W_]+")
+_CUT_OFF = re.compile(r"\.\.\.|…")
+
+
+class IssueFacets:
+    """A repository's issues, opened at or after `since`, by their values; each is read when asked for.
+
+    `counted` says that all facets will be asked for, so that their fields are read at once.
+    """
+
+    def __init__(
+        self, session: Session, repo_id: int, since: datetime | None = None, *, counted: bool = False
+    ) -> None:
+        self.session = session
+        self.repo_id = repo_id
+        self._since = since
+        self._values: dict[str, dict[str, Numbers]] = {}
+        self._groups: dict[FacetName, Groups] = {}
+        if counted:
+            self.values(*_ALL_FIELDS)
+
+    @cached_property
+    def states(self) -> dict[str, Numbers]:
+        """The issues by their state."""
+        return numbers_by_state(self.session, self.repo_id, since=self._since)
+
+    @cached_property
+    def listed(self) -> Mask:
+        """All issues of the list."""
+        size = 1 + max((int(numbers.max()) for numbers in self.states.values()), default=0)
+        return self._mask(self.states.values(), size)
+
+    def mask(self, *numbers: Numbers) -> Mask:
+        """Those of these issues that are in the list."""
+        return self._mask(numbers, len(self.listed)) & self.listed
+
+    @staticmethod
+    def _mask(parts: Iterable[Numbers], size: int) -> Mask:
+        mask = np.zeros(size, dtype=np.bool_)
+        for numbers in parts:
+            mask[numbers[(numbers >= 0) & (numbers < size)]] = True
+        return mask
+
+    def counts(self, name: FacetName, among: Mask) -> list[tuple[int, str]]:
+        """How many `among` these have each value of a facet, the most first; without those of none."""
+        counts = [
+            (int(np.count_nonzero(among[numbers[numbers < len(among)]])), value)
+            for value, numbers in self.groups(name).items()
+            if (name, value) != _UNCHOSEN
+        ]
+        return sorted((pair for pair in counts if pair[0]), key=lambda pair: (-pair[0], pair[1]))
+
+    def groups(self, name: FacetName) -> Groups:
+        """The issues by the values of a facet."""
+        if name not in self._groups:
+            self._groups[name] = _GROUPED[name](self)
+        return self._groups[name]
+
+    def having(self, name: FacetName, value: str) -> Numbers:
+        """The issues that have this value; none where it stands nowhere."""
+        if name == "model":
+            return self._of_model(value)
+        if name == "gpu":
+            value = canonical_name(value) or value
+        same = _COMPARED.get(name, _is_same_text)
+        return _union(numbers for label, numbers in self.groups(name).items() if same(label, value))
+
+    def values(self, *fields: str) -> dict[str, Numbers]:
+        """The issues by what stands under these fields, in lower case."""
+        if missing := [field for field in fields if field not in self._values]:
+            self._values |= {field: {} for field in missing}
+            for field, key, numbers in numbers_by_value(self.session, self.repo_id, missing):
+                self._values[field][key] = numbers
+        if len(fields) == 1:
+            return self._values[fields[0]]
+        return _regroup(((key, found) for field in fields for key, found in self._values[field].items()), str)
+
+    def by_column(self, name: ReadingColumn) -> dict[str, Numbers]:
+        """The issues by a value of them as a whole."""
+        return numbers_by_column(self.session, self.repo_id, name)
+
+    def _of_model(self, value: str) -> Numbers:
+        """A family's issues; or those of a name, whatever comes before or after it as a word of its own."""
+        wanted = value.strip().lower()
+        names = self.values(*_MODELS)
+        family = [numbers for key, numbers in names.items() if wanted in (_line(key), _family(key))]
+        if family:
+            return _union(family)
+        if "/" in wanted:
+            return names.get(wanted, NONE)
+        # Without its organisation, a dash before and behind.
+        held = f"-{_BLANK.sub('-', wanted)}-"
+        plain = ((f"-{_BLANK.sub('-', key.rpartition('/')[2])}-", numbers) for key, numbers in names.items())
+        return _union(numbers for name, numbers in plain if held in name)
+
+
+_family = lru_cache(maxsize=8192)(model_family)
+_line = lru_cache(maxsize=8192)(model_line)
+
+
+def _gpu_name(key: str) -> str:
+    """The name of a GPU as people write it; empty for a name that a table cut off."""
+    return "" if _CUT_OFF.search(key) else canonical_name(key) or key.upper()
+
+
+def _backends(facets: IssueFacets) -> Groups:
+    """By name, however it is spelled; what is only known to be in use goes by its role."""
+    spelled: dict[str, str] = {}
+    pairs = [
+        (field.rpartition(".")[2] if key == YES else key, numbers)
+        for field in _BACKENDS
+        for key, numbers in facets.values(field).items()
+    ]
+    return _regroup(pairs, lambda key: spelled.setdefault(_NO_SIGN.sub("", key), key))
+
+
+def _version_name(key: str) -> str:
+    return "" if _CUT_OFF.search(key) else str(ordered(key) or key)
+
+
+_GROUPED: dict[FacetName, Callable[[IssueFacets], Groups]] = {
+    "state": lambda facets: facets.states,
+    "has_workaround": lambda facets: {YES: _union(facets.by_column("has_remedy").values())},
+    "has_regression": lambda facets: {YES: _union(facets.values(*REGRESSION_FIELDS).values())},
+    "failure_kind": lambda facets: facets.by_column("failure_kind"),
+    "error_type": lambda facets: facets.by_column("error_type"),
+    "arch": lambda facets: _regroup(facets.groups("gpu").items(), lambda gpu: architecture_of(gpu) or ""),
+    "gpu": lambda facets: _regroup(facets.values(*_GPUS).items(), _gpu_name),
+    "model": lambda facets: _regroup(facets.values(*_MODELS).items(), _line),
+    "backend": _backends,
+    "vllm_version": lambda facets: _regroup(facets.values(*_VERSIONS).items(), _version_name),
+}
+FACET_NAMES = tuple(_GROUPED)
+
+
+def _is_same_text(one: str, other: str) -> bool:
+    return _NO_SIGN.sub("", one.casefold()) == _NO_SIGN.sub("", other.casefold()) != ""
+
+
+def _names_one_of(label: str, text: str) -> bool:
+    """Whether a text is a label or one of its words: "ada" for "Ada Lovelace"."""
+    return any(_is_same_text(part, text) for part in (label, *label.split()))
+
+
+_COMPARED: dict[FacetName, Callable[[str, str], bool]] = {"vllm_version": is_same, "arch": _names_one_of}
+
+
+def _regroup(pairs: Iterable[tuple[str, Numbers]], name_of: Callable[[str], str]) -> dict[str, Numbers]:
+    """The same numbers under other names; what gets no name is left out."""
+    found: dict[str, list[Numbers]] = defaultdict(list)
+    for key, numbers in pairs:
+        if name := name_of(key):
+            found[name].append(numbers)
+    return {name: _union(parts) for name, parts in found.items()}
+
+
+def _union(parts: Iterable[Numbers]) -> Numbers:
+    held = list(parts)
+    if len(held) == 1:
+        return held[0]
+    return np.unique(np.concatenate(held)) if held else NONE
