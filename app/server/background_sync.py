@@ -184,7 +184,7 @@ def outcome_line(result: SyncResult, store: Store, *, serving: bool = False) -> 
             stored = f"{view.issues} issues were stored before"
             return f"GitHub could not be reached; {stored}. {result.error.message}"
         what = "the starter set" if view.is_starter_only else "what was stored before"
-        return f"GitHub could not be reached: serving {what} ({view.issues} issues). The next sync asks again."
+        return f"GitHub could not be reached: serving {what} ({view.issues} issues) until the next sync."
     return f"sync of {result.repo} stopped: {result.error.message}. What was fetched is stored; {figures}"
 
 
