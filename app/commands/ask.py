@@ -24,7 +24,18 @@ if TYPE_CHECKING:
 
 DiagnosisFormat = Literal["text", "json", "markdown"]
 TextFormat = Literal["markdown", "json"]
-VersionOption = Annotated[str | None, typer.Option(help="the vLLM version you run")]
+
+
+def _check_version(text: str | None) -> str | None:
+    from app.extract.versions import check_version
+
+    try:
+        return check_version(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+VersionOption = Annotated[str | None, typer.Option(callback=_check_version, help="the vLLM version you run")]
 UrlOption = Annotated[
     str | None, typer.Option(envvar="TRIAGE_URL", help="ask this server in place of the own database")
 ]

@@ -18,6 +18,7 @@ from app.extract.facts import Regression
 __all__ = [
     "Version",
     "can_be_version",
+    "check_version",
     "is_before",
     "is_same",
     "last_failing",
@@ -55,6 +56,17 @@ def can_be_version(text: str) -> bool:
         return bool(Version(plain))
     except InvalidVersion:
         return False
+
+
+def check_version(text: str | None) -> str | None:
+    """A version as people write it, such as `v0.19.0`, `0.20.x` or `0.5.4@1f26efb`, unchanged.
+
+    Raises:
+        ValueError: it does not begin like one, and is no commit and no name of a build.
+    """
+    if text and not can_be_version(text) and not plain_version(text)[:1].isdigit():
+        raise ValueError("is no version such as 0.19.0, and no commit")
+    return text
 
 
 def is_same(one: str | None, other: str | None) -> bool:

@@ -7,7 +7,16 @@ from itertools import pairwise
 import pytest
 
 from app.extract.facts import Regression
-from app.extract.versions import is_before, is_same, last_failing, newest, oldest, ordered, sort_key
+from app.extract.versions import (
+    check_version,
+    is_before,
+    is_same,
+    last_failing,
+    newest,
+    oldest,
+    ordered,
+    sort_key,
+)
 from app.knowledge.fix.decide import seen_from
 from app.knowledge.fix.shapes import FixTruth, FixView, Held
 from app.knowledge.version.regressions import basis_of, place_of
@@ -22,6 +31,17 @@ def test_what_has_no_place_in_the_order_is_never_before_or_after(build: str) -> 
     assert not is_before(build, "0.9.0")
     assert not is_before("0.9.0", build)
     assert newest([build, "0.9.0"]) == oldest([build, "0.9.0"]) == "0.9.0"
+
+
+@pytest.mark.parametrize("text", [None, "v0.19.0", "0.20.x", "0.5.4@1f26efb", "main", "73f48ce55"])
+def test_a_version_as_people_write_it_is_taken(text: str | None) -> None:
+    assert check_version(text) == text
+
+
+@pytest.mark.parametrize("text", ["banana", "<script>", "the newest one"])
+def test_what_cannot_be_a_version_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no version such as"):
+        check_version(text)
 
 
 @pytest.mark.parametrize("build", UNPLACED[:4])

@@ -28,6 +28,7 @@ from app.extract.facts import (
     Frozen,
     Outcome,
 )
+from app.extract.versions import check_version
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.knowledge.issue.facets import FACET_NAMES, YES, FacetName, IssueFacets, Mask
@@ -103,7 +104,7 @@ class IssueQuery(Frozen):
     kind: Annotated[FailureKind | None, or_blank(FailureKind)] = Field(
         None, description="former name of `failure_kind`", json_schema_extra=FORMER
     )
-    vllm_version: Text = Field(None, description="the version on which it is reported to fail")
+    vllm_version: Annotated[Text, AfterValidator(check_version)] = Field(None, description="one that fails")
     state: Annotated[IssueState | None, or_blank(IssueState)] = None
     label: Text = None
     has_workaround: Annotated[bool | None, or_blank(bool)] = None

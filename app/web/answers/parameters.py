@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from app.config import REPO_NAME
 from app.errors import InputError
+from app.extract.versions import check_version
 from app.knowledge.freshness import stored_repositories
 from app.knowledge.stack.stack import MAX_CHARS, Stack, parse_stack
 from app.web.answers.schemas import NUMBER_MAX, none_if_blank
@@ -25,6 +26,7 @@ Version = Annotated[
     str | None,
     Query(max_length=100, description="see the fix from this vLLM version"),
     AfterValidator(none_if_blank),
+    AfterValidator(check_version),
 ]
 RepoName = Annotated[str | None, Field(max_length=140, pattern=f"^{REPO_NAME.pattern}$")]
 RepoQuery = Annotated[RepoName, Query(description="owner/name; the default repository without it")]
@@ -49,8 +51,8 @@ def known_repo(services: Services, repo: str | None) -> str:
 def unknown_name(field: str, fault: str, given: str, known: Sequence[str]) -> RequestValidationError:
     """The refusal of a name, with the nearest that there is; what was given is not repeated."""
     near = get_close_matches(given[:200], known, n=1)
-    said = f"{fault}; did you mean {near[0]}?" if near else f"{fault}; there are {', '.join(known[:20])}"
-    return RequestValidationError([{"loc": ("query", field), "msg": said, "type": "unknown"}])
+    hint = f"; the nearest is {near[0]}" if near else f"; there are {', '.join(known[:20])}" if known else ""
+    return RequestValidationError([{"loc": ("query", field), "msg": fault + hint, "type": "unknown"}])
 
 
 async def check_query(request: Request) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.extract.facts import Facts, Frozen
+from app.extract.versions import check_version
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.freshness import Freshness
 from app.knowledge.issue.relations import RelatedItem
@@ -26,7 +27,9 @@ def none_if_blank(value: str | None) -> str | None:
     return (value or "").strip() or None
 
 
-VersionText = Annotated[str | None, Field(max_length=100), AfterValidator(none_if_blank)]
+VersionText = Annotated[
+    str | None, Field(max_length=100), AfterValidator(none_if_blank), AfterValidator(check_version)
+]
 HintText = Annotated[str | None, Field(max_length=300), AfterValidator(none_if_blank)]
 
 

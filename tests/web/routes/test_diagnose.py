@@ -124,6 +124,7 @@ def test_the_accept_header_is_weighed(accept: str, wanted: bool) -> None:
         {"log": LOG, "exclude": [2**63]},
         {"log": LOG, "vllm_version": 0.19},
         {"log": LOG, "vllm_version": "9" * 101},
+        {"log": LOG, "vllm_version": "banana"},
         {"log": LOG, "gpu": ["H100"]},
         {"log": LOG, "model": {}},
     ],

@@ -482,7 +482,9 @@ def test_foreign_text_of_a_log_is_escaped_everywhere(client: TestClient, room: R
     )
     monkeypatch.setattr("tests.web.conftest.EXCERPT", (MatchLine(number=1, text=HOSTILE, role="error"),))
 
-    assert_harmless(client.post("/diagnose", data={"log": LOG, "vllm_version": "<script>"}).text, at_least=10)
+    assert_harmless(
+        client.post("/diagnose", data={"log": LOG, "vllm_version": "9<script>"}).text, at_least=10
+    )
 
 
 def test_foreign_text_of_an_issue_is_escaped_everywhere(client: TestClient, room: Room) -> None:
@@ -502,7 +504,7 @@ def test_foreign_text_of_an_issue_is_escaped_everywhere(client: TestClient, room
         }
     )
 
-    assert_harmless(client.get("/issues/39288", params={"vllm_version": HOSTILE}).text, at_least=7)
+    assert_harmless(client.get("/issues/39288", params={"vllm_version": f"9{HOSTILE}"}).text, at_least=7)
 
 
 def assert_harmless(source: str, at_least: int) -> None:

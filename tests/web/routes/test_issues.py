@@ -126,8 +126,9 @@ def test_filters(client: TestClient, query: dict[str, str], numbers: list[int]) 
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("modle=x", "modle: is no parameter of this route; did you mean model?"),
-        ("repo=vllm-project/vlm", "repo: is not known here; did you mean vllm-project/vllm?"),
+        ("modle=x", "modle: is no parameter of this route; the nearest is model."),
+        ("repo=vllm-project/vlm", "repo: is not known here; the nearest is vllm-project/vllm."),
+        ("vllm_version=banana", "vllm_version: is no version such as 0.19.0, and no commit."),
     ],
 )
 def test_a_name_that_cannot_be_is_refused_with_the_nearest(client: TestClient, query: str, said: str) -> None:
