@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import random
@@ -90,6 +91,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     dropped = [item for item in long if item not in kept]
     items[:] = [item for item in items if item not in dropped]
     config.hook.pytest_deselected(items=dropped)
+
+
+def pytest_collection_finish() -> None:
+    """Some million objects of modules and tests stay to the end: no collection of garbage walks them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

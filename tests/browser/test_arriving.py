@@ -25,13 +25,12 @@ PATHS = {
     "report": f"/report?url={FULL}",
 }
 WIDTHS = (360, 768, 1280)
-EVERY_TIME = {("signature", 1280)}
 KNOWN_SHIFTS = {("issue", 768): 0.0125}
 """Pages that still move a little where a line wraps once its last part arrives; the limit is 0.005, good is 0.1."""
 
 
 def marks_of(kind: str, width: int) -> list[pytest.MarkDecorator]:
-    marks = [] if (kind, width) in EVERY_TIME else [pytest.mark.long]
+    marks = [pytest.mark.long]
     if (kind, width) in KNOWN_SHIFTS:
         marks.append(pytest.mark.xfail(reason=f"moves by {KNOWN_SHIFTS[kind, width]}", strict=False))
     return marks

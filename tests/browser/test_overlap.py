@@ -19,16 +19,23 @@ FORMS: dict[str, dict[str, Any]] = {
     "paper": {"viewport": {"width": 718, "height": 1000}},
 }
 """Paper is A4 less its margins, in pixels."""
-EVERY_TIME = {"digest", "signatures", "signature", "regressions-version", "issue", "diagnosis-same"}
+EVERY_TIME = {
+    ("light-1280", "regressions-version"),
+    ("light-1280", "diagnosis-same"),
+    ("dark-360", "signatures"),
+    ("dark-360", "issue"),
+    ("paper", "digest"),
+    ("paper", "signature"),
+}
 LONG_NAME = "AttributeError | module 'a_very_long_package.and_its_module' has no attribute 'and_a_name' " * 3
 """What stands in place of each name in a row: as long as the longest signatures."""
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
-    "kind",
+    ("form", "kind"),
     [
-        pytest.param(kind, marks=[] if kind in EVERY_TIME else [pytest.mark.long])
+        pytest.param(form, kind, marks=[] if (form, kind) in EVERY_TIME else [pytest.mark.long])
+        for form in FORMS
         for kind in KINDS
         if kind not in LAID_OUT_BY_MAIL_PROGRAMS
     ],

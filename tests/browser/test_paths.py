@@ -129,6 +129,7 @@ def test_the_answer_is_copied_as_markdown(open_browser: Opened) -> None:
         seen.assert_quiet()
 
 
+@pytest.mark.long
 def test_a_log_over_the_limit_is_told_so_on_a_page(seen: Watched) -> None:
     too_large(seen)
 

@@ -66,13 +66,13 @@ def asked(simulator: Any) -> int:
 @pytest.mark.parametrize(
     "faults",
     [
-        "502:first=1",
+        pytest.param("502:first=1", marks=pytest.mark.long),
         pytest.param("truncate:every=4", marks=pytest.mark.long),
         pytest.param("cutjson:every=3", marks=pytest.mark.long),
         pytest.param("reset:every=4", marks=pytest.mark.long),
         pytest.param("resetmid:every=5", marks=pytest.mark.long),
         pytest.param("stall:every=4,delay=0.2,fraction=0.5", marks=pytest.mark.long),
-        "secondary:at=3,retry_after=1",
+        pytest.param("secondary:at=3,retry_after=1", marks=pytest.mark.long),
         pytest.param("primary:at=4", marks=pytest.mark.long),
         "touch:every=2;create:every=3",
     ],
@@ -99,6 +99,7 @@ def test_a_primary_limit_of_five_seconds_is_sat_out(
 
 
 @MODES
+@pytest.mark.long
 def test_deletions_during_a_crawl_are_known_after_one_full_run(
     base: Store, derive: Any, simulate: Callable[..., Any], mode: list[str]
 ) -> None:

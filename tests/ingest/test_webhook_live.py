@@ -95,6 +95,7 @@ def pull(base: Store, simulator: Simulator) -> Any:
         return sync(base, client, REPO)
 
 
+@pytest.mark.long
 def test_the_simulator_delivers_and_what_it_drops_the_next_sync_brings(
     base: Store, server: str, simulate: Callable[..., Simulator]
 ) -> None:

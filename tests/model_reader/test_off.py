@@ -16,6 +16,7 @@ from app.model_reader.merge import with_reply
 LOADED = "import app.main, app.server.run, app.cli, sys; print('app.model_reader.client' in sys.modules)"
 
 
+@pytest.mark.long
 def test_a_server_starts_without_its_client() -> None:
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -56,6 +56,9 @@ def test_looking_changes_nothing(full: Store) -> None:
     assert contents(full) == before
 
 
+@pytest.mark.parametrize(
+    "empty_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)], indirect=True
+)
 def test_what_a_backup_restores_is_sound(full: Store, tmp_path: Path, empty_url: str) -> None:
     back_up(full, tmp_path / "backup")
     restore(tmp_path / "backup", empty_url)
