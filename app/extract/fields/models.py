@@ -111,7 +111,7 @@ def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Eviden
     by_name = list(_served_names(settings))
     if is_wish(document):
         return _cite(document, by_name, "served_name") or _cite(document, weak, "path")
-    titled = list(_in_title(document))
+    titled = list(_in_title(document, settings))
     asked: tuple[tuple[str, Callable[[], Iterable[_Named]]], ...] = (
         ("title", lambda: (item for item in titled if not is_bare(item[0]))),
         ("served_name", lambda: (item for item in by_name if any(find_names(item[0])))),
@@ -182,7 +182,7 @@ def _is_value(name: str, setting: Setting) -> bool:
     return setting.origin != "keyword" and not (name.isalpha() and name.islower())
 
 
-def _in_title(document: Document) -> Iterator[_Named]:
+def _in_title(document: Document, settings: Sequence[Setting]) -> Iterator[_Named]:
     """Names in the title, each in the longer spelling that the body has of it."""
     title = document.sources["title"]
     named = list(find_ids(title, is_lone=True))
@@ -190,7 +190,17 @@ def _in_title(document: Document) -> Iterator[_Named]:
     for name, start in named:
         if _EXAMPLE.search(title[max(0, start - 40) : start]):
             continue
-        yield _fuller(document, name, ("title", start, start + len(name)))
+        yield _as_set(name, settings) or _fuller(document, name, ("title", start, start + len(name)))
+
+
+def _as_set(name: str, settings: Sequence[Setting]) -> _Named | None:
+    """The name under which the model is served, where it is the title's but for its dashes and blanks."""
+    same = (item for item in _served_names(settings) if _letters(item[0]) == _letters(name))
+    return next(same, None)
+
+
+def _letters(name: str) -> str:
+    return "".join(sign for sign in name.lower() if sign.isalnum() or sign == ".")
 
 
 def _fuller(document: Document, name: str, span: Span) -> _Named:

@@ -63,7 +63,7 @@ _PARTS = {
     "culprit": "culprit",
 }
 _MENTION = pattern(
-    r"(\bv?\d{1,3}\.\d{1,3}(?:\.\d+)*(?:[._+-]?(?:post|rc|dev|a|b|g)[\w.]*)*)"
+    r"(?:\b|\b[a-z]*vllm)(v?\d{1,3}\.\d{1,3}(?:\.\d+)*(?:[._+-]?(?:post|rc|dev|a|b|g)[\w.]*)*)"
     r"|#(\d{3,6})\b|/(?:pull|issues)/(\d{1,6})|\b[Pp][Rr] ?(\d{4,6})\b"
     r"|\b([0-9a-f]{7,40})\b"
 )
@@ -105,7 +105,9 @@ def mentions_in(sentence: Sentence) -> tuple[Mention, ...]:
         if commit and (commit.isdigit() or commit.isalpha()):
             continue
         value = f"#{number}" if number else commit or match.group(1).removeprefix("v")
-        found.append(Mention(value, match.start(), match.end()))
+        start = match.start(1) if match.group(1) else match.start()
+        if sentence.text[start - 1 : start] != ".":
+            found.append(Mention(value, start, match.end()))
     return tuple(found) if len(found) <= MAX_MENTIONS else ()
 
 

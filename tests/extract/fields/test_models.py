@@ -73,6 +73,11 @@ def test_an_anonymous_mount_gives_way_to_the_title_or_the_served_name() -> None:
     assert models("vllm serve /model", "Qwen/Qwen3-14B fails") == ["Qwen/Qwen3-14B"]
 
 
+def test_a_title_s_model_is_spelled_as_it_is_served() -> None:
+    command = "vllm serve /model --served-model-name DeepSeek-R1"
+    assert models(command, "Cannot deserialize, 16 GPUs, DeepSeek R1") == ["DeepSeek-R1"]
+
+
 @pytest.mark.parametrize("value", ["/usr/local/model/llm", "/data/32B/", "gpt-4-turbo"])
 def test_folders_sizes_and_names_of_another_service_lead_further_up_or_nowhere(value: str) -> None:
     assert name_in(value) in (None, ("data", 1))

@@ -152,6 +152,13 @@ def test_an_untagged_build_is_kept_and_never_ordered_against_a_release() -> None
     assert placed["first_failing"] == "0.10.0"
 
 
+def test_a_version_right_behind_the_name_is_read_whole_and_cuda_s_is_none() -> None:
+    range_ = told("It breaks on vllm0.13.0 with CUDA 13.0. No issue was seen in vllm0.11.2 and vllm0.12.0.")
+    assert range_["last_working"] == "0.12.0"
+    assert range_.get("first_failing", "0.13.0") == "0.13.0"
+    assert not range_.get("still_failing")
+
+
 PIECES = st.sampled_from(
     [
         "0.27.0 ",
