@@ -237,6 +237,18 @@ class Settings(BaseSettings):
         20_000_000, ge=1, description="prompts and replies of one day (UTC); then reading waits for the next"
     )
     reader_parallel: int = Field(8, ge=1, le=256, description="requests to that server at a time")
+    reader_logs: bool = Field(
+        False, description="whether it also reads a pasted log, masked, where the caller asks for that"
+    )
+    embeddings_url: Annotated[str | None, AfterValidator(_server_address)] = Field(
+        None, description="your own server of /v1/embeddings: questions also find issues of like meaning"
+    )
+    embeddings_model: str | None = Field(
+        None, max_length=200, description="the model's name there; without it the first that it serves"
+    )
+    embeddings_key: Annotated[Secret, _secret(r"[\x21-\x7e]+", "one word of printable ASCII")] = Field(
+        None, description="sent to that server as a bearer token"
+    )
     digest_url: Secret = Field(
         None, description="the webhook of a chat channel, to which `triage digest --send` posts"
     )

@@ -17,8 +17,10 @@ from starlette.staticfiles import StaticFiles
 from app import __version__
 from app.config import Settings, shared_metrics_folder
 from app.errors import StoreError
+from app.knowledge.operations.log_reading import read_log_by_model
 from app.knowledge.operations.reader_overview import reader_overview
 from app.knowledge.operations.retention import forget_old, forget_regularly
+from app.model_reader.configured import log_reader, question_embedder
 from app.paths import static_dir
 from app.store.engine.data_version import DataVersion
 from app.store.session import Store, open_store
@@ -162,8 +164,14 @@ def _at_work(
     state, settings = app.state, app.state.settings
     data_version = DataVersion(store.engine)
     impatient = replace(store, write_wait_s=WRITE_WAIT_S)
+    embed, reader = question_embedder(settings), log_reader(settings)
     state.services = Services(
-        settings, impatient, AnswerCache(data_version.current), state.metrics.count_verdict
+        settings,
+        impatient,
+        AnswerCache(data_version.current),
+        state.metrics.count_verdict,
+        embed=embed,
+        read_log=partial(read_log_by_model, client=reader) if reader is not None else None,
     )
     state.intake = Intake(partial(take, store, settings.repo))
     state.fetcher = Fetcher(partial(fetch, settings))
@@ -180,6 +188,9 @@ def _at_work(
     finally:
         state.intake.close()
         data_version.close()
+        for client in (embed, reader):
+            if client is not None:
+                client.close()
 
 
 @contextmanager

@@ -48,7 +48,12 @@ FLOORS: dict[str, Sequence[Sequence[str]]] = {
         ("backup",),
     ),
     "app.match": (("search",), ("pairs",), ("clusters",)),
-    "app.model_reader": (("reply",), ("prompt", "client"), ("check",), ("merge",)),
+    "app.model_reader": (
+        ("reply", "connection"),
+        ("prompt", "client", "embeddings"),
+        ("check", "configured"),
+        ("merge",),
+    ),
     "app.knowledge": (
         ("text", "labels", "statistics", "iso_week", "failure_kinds"),
         ("freshness", "fix"),
@@ -74,7 +79,7 @@ FLOORS: dict[str, Sequence[Sequence[str]]] = {
 SIDE_DOORS = {("app.store", "app.paths"): "the archive finds the migrations"}
 
 FENCES = {
-    "httpx": {"ingest", "app.remote", "app.model_reader.client"},
+    "httpx": {"ingest", "app.remote", "app.model_reader.connection"},
     "respx": set(),
     "sqlalchemy": {"app.store", "migrations", "app.match", "app.knowledge", "ingest"},
     "sklearn": {"app.match", "app.train", "app.bench"},
@@ -88,7 +93,7 @@ FENCES = {
     "uvicorn": {"app.server", "app.web.middleware.client"},
     "packaging": {"app.extract.versions"},
     "re2": {"app.extract.rules"},
-    "stamina": {"ingest", "app.model_reader.client"},
+    "stamina": {"ingest", "app.model_reader.connection"},
 }
 """Which rooms may use a library. `sqlalchemy` outside the archive: for the type of a session only."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, Unpack
 import typer
 
 from app.commands.database import DatabaseOption, current_settings, current_store
-from app.errors import GitHubError, GoneError, InputError, NotFoundError, TooLargeError
+from app.errors import ConfigError, GitHubError, GoneError, InputError, NotFoundError, TooLargeError
 from app.terminal.console import emit, say
 
 if TYPE_CHECKING:
@@ -73,6 +73,10 @@ def diagnose(
     model: Annotated[str | None, typer.Option(help="the model, where the log does not say")] = None,
     url: UrlOption = None,
     report: ReportOption = None,
+    read_by_model: Annotated[
+        bool,
+        typer.Option("--read-by-model", help="your own vLLM reads the masked log, too"),
+    ] = False,
     _database: DatabaseOption = None,
 ) -> None:
     """A crash log in, the known issue out. Exit 0: same or likely; 3: related or unknown; 1: error."""
@@ -80,9 +84,13 @@ def diagnose(
 
     log = clean_log(decode_log(read_input(file)))
     settings = current_settings()
-    answer = _diagnosis(
-        settings, url, log, repos=settings.repo, vllm_version=vllm_version, gpu=gpu, model=model
-    )
+    question: LogQuestion = {
+        "repos": settings.repo,
+        "vllm_version": vllm_version,
+        "gpu": gpu,
+        "model": model,
+    }
+    answer = _diagnosis(settings, url, log, read_by_model=read_by_model, **question)
     shape = format_ or ("text" if sys.stdout.isatty() else "json")
     if shape == "json":
         emit(answer.model_dump_json(indent=2))
@@ -143,15 +151,32 @@ def comment(
         emit(text)
 
 
-def _diagnosis(settings: Settings, url: str | None, log: str, **question: Unpack[LogQuestion]) -> Diagnosis:
+def _diagnosis(
+    settings: Settings,
+    url: str | None,
+    log: str,
+    *,
+    read_by_model: bool = False,
+    **question: Unpack[LogQuestion],
+) -> Diagnosis:
     """The answer of a server, or of the own database."""
     if url:
         from app.remote.diagnosis import diagnose_remotely
 
-        return diagnose_remotely(url, log, **question)
-    from app.knowledge.diagnosis.diagnose import diagnose as ask
+        return diagnose_remotely(url, log, read_by_model=read_by_model, **question)
+    from app.knowledge.diagnosis.diagnose import diagnose_log
+    from app.model_reader.configured import log_reader, question_embedder
 
-    return ask(current_store(settings), log, **question)
+    reader = log_reader(settings) if read_by_model else None
+    if read_by_model and reader is None:
+        raise ConfigError("--read-by-model needs TRIAGE_READER_URL and TRIAGE_READER_LOGS=1")
+    question["embed"] = question_embedder(settings)
+    found = diagnose_log(current_store(settings), log, **question)
+    if reader is not None:
+        from app.knowledge.operations.log_reading import read_log_by_model
+
+        found = read_log_by_model(found, reader)
+    return found.diagnosis
 
 
 def _open(file: str) -> BinaryIO:

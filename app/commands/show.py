@@ -35,14 +35,17 @@ def status(
     settings = current_settings()
     store = current_store(settings)
     found = ask(store, settings.repo)
-    if settings.reader_url is None:
-        emit(found.model_dump_json(indent=2))
-        return
-    from app.knowledge.operations.reader_overview import reader_overview
+    models: dict[str, object] = {}
+    if settings.reader_url is not None:
+        from app.knowledge.operations.reader_overview import reader_overview
 
-    reader = reader_overview(store, settings.repo, settings.reader_tokens_per_day)
-    both = {**found.model_dump(mode="json"), "reader": reader.model_dump(mode="json")}
-    emit(json.dumps(both, indent=2))
+        reader = reader_overview(store, settings.repo, settings.reader_tokens_per_day)
+        models["reader"] = reader.model_dump(mode="json")
+    if settings.embeddings_url is not None:
+        from app.knowledge.operations.embedding import vectors_kept
+
+        models["vectors"] = vectors_kept(store, settings.repo)
+    emit(json.dumps({**found.model_dump(mode="json"), **models}, indent=2))
 
 
 ConfigFormat = Literal["text", "json"]

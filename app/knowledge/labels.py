@@ -43,6 +43,16 @@ FAILURES = {
     "none": "no failure",
 }
 SPEAKERS = {"reporter": "the reporter", "maintainer": "a maintainer", "other": "another user"}
+MODEL_FIELDS = {
+    "error": "Error",
+    "cause": "Cause",
+    "versions": "vLLM version",
+    "regression": "Version",
+    "models": "Model",
+    "backends": "Backend",
+}
+"""What the operator's model read of a log, by the first part of the field."""
+
 OUTCOMES = {"works": "works", "partial": "helps partly", "fails": "did not help"}
 REMEDIES = {"env": "environment variable", "config": "setting", "code": "change of code"}
 """Kinds of remedies."""

@@ -1,48 +1,23 @@
-"""Asks a language model over the OpenAI-compatible API of vLLM and others: one report, one reply by a schema.
+"""Asks a language model about one report: one reply by a schema.
 
-What passes (no connection, 408, 429, 5xx, an answer that is no JSON) is tried again with growing waits; what
-does not is told apart: a prompt that is too long, one that is refused, and a server that is of no use at all.
-The address is the operator's and no redirect is followed, so texts go nowhere else.
+A prompt that is too long, one that is refused, and a reply of another model are told apart.
 """
 
 from __future__ import annotations
 
-import json
-import threading
-import time
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal
 
-import httpx
-import stamina
-
-from app import __version__
-from app.errors import ReaderError
+from app.config import Settings
+from app.model_reader.connection import ModelServer, ServedModel, fault_of
 from app.model_reader.reply import instructions, schema
 
 REPLY_TOKENS_MAX = 2_500
 """A full reply has some 400; reasoning that a server counts in has room, and nonsense ends."""
-BODY_LIMIT_BYTES = 1 << 20
-TIMEOUT = httpx.Timeout(600.0, connect=8.0)
-DEADLINE_S = 600.0
-"""For one whole answer, however slowly it drips."""
-ATTEMPTS = 6
-WAIT_MAX_S = 60.0
 SEED = 0
 _TOO_LONG = ("context length", "maximum context", "max_model_len", "too long", "too large", "context window")
-_PASSING = frozenset({408, 409, 425, 429})
-_USELESS = frozenset({401, 403, 404, 405})
 
 AnswerKind = Literal["complete", "cut", "too_long", "refused", "failed", "other_model"]
-
-
-@dataclass(frozen=True, slots=True)
-class ServedModel:
-    """What a server serves by `name`; `identity` tells other weights under the same name apart."""
-
-    name: str
-    identity: str
-    tokens_max: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,82 +30,13 @@ class Answer:
     reply_tokens: int = 0
 
 
-class _TransientError(Exception):
-    """A failure that may pass; `wait_s` is how long the server asks to wait."""
+class ReaderClient(ModelServer):
+    """A server whose model reads reports."""
 
-    def __init__(self, fault: str, wait_s: float | None = None) -> None:
-        super().__init__(fault)
-        self.wait_s = wait_s
-
-
-class ReaderClient:
-    """Asks one server; safe to share between threads. To be used in a `with`.
-
-    Args:
-        url: the server's address, with or without `/v1`.
-        model: the name it serves the model under; None takes the first it lists.
-        key: sent as a bearer token.
-        parallel: most connections.
-        wait_initial_s: before the second attempt; then doubled.
-        attempts: how often one thing is asked.
-        reply_tokens_max: where a reply is cut.
-        transport: what sends, for tests.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        model: str | None = None,
-        key: str | None = None,
-        *,
-        parallel: int = 1,
-        wait_initial_s: float = 1.0,
-        attempts: int = ATTEMPTS,
-        reply_tokens_max: int = REPLY_TOKENS_MAX,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:
-        self._model = model
-        self._wait_initial_s = wait_initial_s
-        self._attempts = attempts
-        self._reply_tokens_max = reply_tokens_max
-        self._was_lost = threading.Event()
-        stamina.instrumentation.set_on_retry_hooks(())  # which would log the issue's text
-        headers = {"User-Agent": f"vllm-triage/{__version__}"}
-        self._http = httpx.Client(
-            base_url=url.removesuffix("/").removesuffix("/v1") + "/v1/",
-            headers=headers | ({"Authorization": f"Bearer {key}"} if key else {}),
-            timeout=TIMEOUT,
-            follow_redirects=False,
-            limits=httpx.Limits(max_connections=parallel + 1),
-            transport=transport,
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
-
-    def served_model(self) -> ServedModel:
-        """Which model answers there now.
-
-        Raises:
-            ReaderError: the server cannot be reached, or does not serve the model.
-        """
-        found = self._patiently("models", None, attempts=min(self._attempts, 3))[1].get("data")
-        rows = [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
-        names = [str(row.get("id")) for row in rows]
-        if not names or (self._model is not None and self._model not in names):
-            wanted = f"no model {self._model!r}" if self._model and names else "no model at all"
-            listed = ", ".join(name[:60] for name in names[:5])
-            raise ReaderError(
-                f"the model reader's server serves {wanted}" + (f"; it lists {listed}" if listed else "")
-            )
-        row = rows[names.index(self._model) if self._model else 0]
-        name, root = str(row["id"]), row.get("root")
-        limit = row.get("max_model_len")
-        identity = f"{name} ({root})" if isinstance(root, str) and root != name else name
-        return ServedModel(name, identity[:200], limit if isinstance(limit, int) and limit > 0 else None)
+    name: ClassVar[str] = "the model reader's server"
+    variables: ClassVar[str] = "TRIAGE_READER_URL, TRIAGE_READER_MODEL and TRIAGE_READER_KEY"
+    reply_tokens_max: ClassVar[int] = REPLY_TOKENS_MAX
+    """Where a reply is cut."""
 
     def ask(self, model: ServedModel, content: str) -> Answer:
         """The model's reply on one report.
@@ -149,98 +55,24 @@ class ReaderClient:
                 ],
                 "temperature": 0,
                 "seed": SEED,
-                "max_tokens": self._reply_tokens_max,
+                "max_tokens": self.reply_tokens_max,
                 "response_format": {"type": "json_schema", "json_schema": shape},
             },
             attempts=self._attempts,
         )
         if status >= 400:
-            fault = _fault_of(found)
+            fault = fault_of(found)
             is_too_long = status == 413 or any(words in fault.lower() for words in _TOO_LONG)
             return Answer("too_long" if is_too_long else "refused", f"{status}: {fault}")
         if found.get("model") not in (None, model.name) or self._is_other(model):
             return Answer("other_model", "the server answers as another model than the run began with")
         return _answer_of(found)
 
-    def _is_other(self, model: ServedModel) -> bool:
-        """Whether a server that was lost came back with another model under the same name."""
-        if not self._was_lost.is_set():
-            return False
-        self._was_lost.clear()
-        return self.served_model().identity != model.identity
 
-    def _patiently(
-        self, path: str, body: dict[str, Any] | None, *, attempts: int
-    ) -> tuple[int, dict[str, Any]]:
-        def may_pass(error: Exception) -> bool | float:
-            if not isinstance(error, _TransientError):
-                return False
-            return True if error.wait_s is None else min(error.wait_s, WAIT_MAX_S)
-
-        again = stamina.retry(
-            on=may_pass,
-            attempts=attempts,
-            timeout=None,
-            wait_initial=self._wait_initial_s,
-            wait_max=WAIT_MAX_S,
-            wait_jitter=self._wait_initial_s / 2,
-        )
-        try:
-            return again(self._once)(path, body)
-        except _TransientError as error:
-            raise ReaderError(f"the model reader's server does not answer: {error}") from None
-
-    def _once(self, path: str, body: dict[str, Any] | None) -> tuple[int, dict[str, Any]]:
-        """One request: status and JSON; a status that no other try helps is told by its number."""
-        try:
-            request = self._http.build_request("POST" if body else "GET", path, json=body)
-            reply = self._http.send(request, stream=True)
-            try:
-                content = _content(reply)
-            finally:
-                reply.close()
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            self._was_lost.set()
-            raise _TransientError(type(error).__name__) from None
-        status = reply.status_code
-        if status in _PASSING or status >= 500:
-            raise _TransientError(f"status {status}", _asked_wait_s(reply))
-        if status in _USELESS or 300 <= status < 400:
-            raise ReaderError(
-                f"the model reader's server refuses /v1/{path} with {status}: "
-                "look at TRIAGE_READER_URL, TRIAGE_READER_MODEL and TRIAGE_READER_KEY"
-            )
-        try:
-            found = json.loads(content)
-        except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
-            raise _TransientError("an answer that is no JSON object")
-        return status, found
-
-
-def _content(reply: httpx.Response) -> bytes:
-    pieces, size, until = [], 0, time.monotonic() + DEADLINE_S
-    for piece in reply.iter_bytes():
-        size += len(piece)
-        if size > BODY_LIMIT_BYTES:
-            raise _TransientError("an answer of more than 1 MiB")
-        if time.monotonic() > until:
-            raise _TransientError(f"an answer that takes more than {DEADLINE_S:.0f} s")
-        pieces.append(piece)
-    return b"".join(pieces)
-
-
-def _asked_wait_s(reply: httpx.Response) -> float | None:
-    value = reply.headers.get("Retry-After", "")
-    return float(value) if value.isdigit() else None
-
-
-def _fault_of(found: dict[str, Any]) -> str:
-    """A server's own words on a refusal, short and on one line."""
-    error = found.get("error", found)
-    words = error.get("message", "") if isinstance(error, dict) else error
-    return "".join(c for c in " ".join(str(words).split()) if c.isprintable())[:200]
+def reader_client(settings: Settings, **options: Any) -> ReaderClient:
+    """A client for the configured server; there must be one. Options are those of `ModelServer`."""
+    key = settings.reader_key.get_secret_value() if settings.reader_key else None
+    return ReaderClient(settings.reader_url or "", settings.reader_model, key, **options)
 
 
 def _answer_of(found: dict[str, Any]) -> Answer:

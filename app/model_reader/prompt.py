@@ -81,15 +81,15 @@ def estimate_tokens(text: str) -> int:
     return len(text.encode()) // CHARS_PER_TOKEN + 1
 
 
-def make_prompt(issue: IssueText, chars_max: int = CHARS_MAX, *, private: bool = False) -> Prompt:
+def make_prompt(issue: IssueText, chars_max: int = CHARS_MAX, *, is_log: bool = False) -> Prompt:
     """The numbered text of an issue.
 
     Args:
         issue: its texts.
         chars_max: how long the content may be; what is too much is left out of the middle of each text.
-        private: mask names of hosts and people too, as is due to a pasted log.
+        is_log: it is a pasted log: its output is kept, and names of hosts and people are masked too.
     """
-    parts = list(_parts(issue, private=private))
+    parts = list(_parts(issue, is_log=is_log))
     room = _room(parts, chars_max)
     lines: list[NumberedLine] = []
     shown: list[str] = []
@@ -108,14 +108,14 @@ _Part = tuple[str, str, list[_Shown]]
 """Heading, source, and what is shown of it."""
 
 
-def _parts(issue: IssueText, *, private: bool) -> Iterator[_Part]:
-    yield "title", "title", list(_shown(issue.title, private=private))
-    yield "body, by the reporter", "body", list(_shown(issue.body, private=private))
+def _parts(issue: IssueText, *, is_log: bool) -> Iterator[_Part]:
+    yield "title", "title", list(_shown(issue.title, is_log=is_log))
+    yield "body, by the reporter", "body", list(_shown(issue.body, is_log=is_log))
     for position, comment in enumerate(issue.comments, 1):
         name = f"comment:{comment.id}" if comment.id is not None else f"comment:#{position}"
         day = f", {comment.created_at[:10]}" if comment.created_at else ""
         heading = f"comment {position} by {_role(issue, comment)}{day}"
-        yield heading, name, list(_shown(comment.body, private=private))
+        yield heading, name, list(_shown(comment.body, is_log=is_log))
 
 
 def _role(issue: IssueText, comment: CommentText) -> str:
@@ -125,9 +125,9 @@ def _role(issue: IssueText, comment: CommentText) -> str:
     return "a maintainer" if is_maintainer else "somebody else"
 
 
-def _shown(source: str, *, private: bool) -> Iterator[_Shown]:
+def _shown(source: str, *, is_log: bool) -> Iterator[_Shown]:
     """What is shown of one text: no blank lines, no hidden text, no orders, no environment dump."""
-    masked = redact(source, private=private).text
+    masked = redact(source, private=is_log).text
     text, closed_up = _without_hidden(masked), _without_hidden(masked, sign="")
     orders = find_orders(text) | (find_orders(closed_up) if closed_up != text else frozenset())
     if "text" in orders:
@@ -150,7 +150,7 @@ def _shown(source: str, *, private: bool) -> Iterator[_Shown]:
             if is_noise
             else list(_cut_line(item))
         )
-        if is_fenced or _OUTPUT.search(item[2]):
+        if not is_log and (is_fenced or _OUTPUT.search(item[2])):
             output += shown
         else:
             yield from shown

@@ -20,7 +20,12 @@ _TIMEOUT = httpx.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
 
 
 def diagnose_remotely(
-    url: str, log: str, *, transport: httpx.BaseTransport | None = None, **question: Unpack[LogQuestion]
+    url: str,
+    log: str,
+    *,
+    transport: httpx.BaseTransport | None = None,
+    read_by_model: bool = False,
+    **question: Unpack[LogQuestion],
 ) -> Diagnosis:
     """Ask a running server; its own repositories are searched, `repos` is not sent.
 
@@ -30,7 +35,7 @@ def diagnose_remotely(
     """
     if not url.startswith(("http://", "https://")):
         raise ConfigError("--url must be an http:// or https:// address")
-    hints = {**question, "exclude": sorted(question.get("exclude", ()))}
+    hints = {**question, "exclude": sorted(question.get("exclude", ())), "read_by_model": read_by_model}
     sent = {name: value for name, value in hints.items() if value and name != "repos"}
     try:
         with httpx.Client(timeout=_TIMEOUT, transport=transport) as client:

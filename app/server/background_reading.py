@@ -1,4 +1,4 @@
-"""Reading by the team's own language model, beside a server: in rounds, in a process of its own.
+"""What the team's own models do beside a server, reading and vectors: in rounds, in a process of its own.
 
 However many hosts share a database, one reads at a time: whoever holds its reading lock. A sync never waits
 for it, nor it for a sync; what was answered is kept at once, so a round may be ended at any time.
@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import closing
 
 from app.config import Settings, load_settings
 from app.errors import TriageError
+from app.knowledge.indexing.batches import Report
+from app.knowledge.operations.embedding import embed_issues
 from app.knowledge.operations.model_reading import read_issues
-from app.model_reader.client import ReaderClient
+from app.model_reader.client import reader_client
+from app.model_reader.embeddings import embedder
 from app.server.background_sync import run_until_end_of_input
 from app.store.engine.sync_lock import READING, sync_lock
 from app.store.schema import check_current
@@ -24,40 +28,49 @@ from app.terminal.progress import progress
 PROGRESS_EVERY_S = 60.0
 
 
-def reader_client(settings: Settings) -> ReaderClient:
-    """A client for the configured server; there must be one."""
-    key = settings.reader_key.get_secret_value() if settings.reader_key else None
-    return ReaderClient(
-        settings.reader_url or "", settings.reader_model, key, parallel=settings.reader_parallel
-    )
-
-
 def reading_round(settings: Settings, store: Store, stop: threading.Event) -> None:
-    """Read what is new in every repository, unless another process does just now."""
+    """Read what is new in every repository and make its vectors, unless another process does just now."""
     with sync_lock(store.engine, READING) as held:
         if not held:
             return
         for repo in settings.repo:
-            if stop.is_set():
-                return
-            try:
-                with (
-                    reader_client(settings) as client,
-                    progress(tell=announce, every_s=PROGRESS_EVERY_S) as report,
-                ):
-                    result = read_issues(
-                        store,
-                        repo,
-                        client,
-                        tokens_per_day=settings.reader_tokens_per_day,
-                        parallel=settings.reader_parallel,
-                        stop=stop,
-                        report=report,
-                    )
-                if result.asked or result.stopped:
-                    announce(f"{repo}: {result.words}")
-            except TriageError as error:
-                announce(f"{repo} was not read by the model: {error.message}")
+            if settings.embeddings_url is not None and not stop.is_set():
+                _quietly(_embed, settings, store, repo, stop)
+            if settings.reader_url is not None and not stop.is_set():
+                _quietly(_read, settings, store, repo, stop)
+
+
+_Work = Callable[[Settings, Store, str, threading.Event, Report], str]
+
+
+def _quietly(work: _Work, settings: Settings, store: Store, repo: str, stop: threading.Event) -> None:
+    try:
+        with progress(tell=announce, every_s=PROGRESS_EVERY_S) as report:
+            done = work(settings, store, repo, stop, report)
+        if done:
+            announce(f"{repo}: {done}")
+    except TriageError as error:
+        announce(f"{repo} waits for the next round: {error.message}")
+
+
+def _read(settings: Settings, store: Store, repo: str, stop: threading.Event, report: Report) -> str:
+    with reader_client(settings, parallel=settings.reader_parallel) as client:
+        result = read_issues(
+            store,
+            repo,
+            client,
+            tokens_per_day=settings.reader_tokens_per_day,
+            parallel=settings.reader_parallel,
+            stop=stop,
+            report=report,
+        )
+    return result.words if result.asked or result.stopped else ""
+
+
+def _embed(settings: Settings, store: Store, repo: str, stop: threading.Event, report: Report) -> str:
+    with embedder(settings) as client:
+        result = embed_issues(store, repo, client, stop=stop, report=report)
+    return result.words if result.made else ""
 
 
 def main() -> None:

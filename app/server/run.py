@@ -79,9 +79,9 @@ def serve(settings: Settings, *, sync_now: bool) -> None:
 
 
 def _background(settings: Settings, every_s: float | None) -> Background:
-    """The sync in rounds, and beside it the reading by a model, if one is named."""
+    """The sync in rounds, and beside it what models do, if one is named."""
     sync = background_sync(partial(round_apart, settings), every_s)
-    if settings.reader_url is None:
+    if settings.reader_url is None and settings.embeddings_url is None:
         return sync
     reading = background_sync(reading_apart, every_s)
 

@@ -247,6 +247,18 @@ MODEL_REPLY = Table(
     Index("ix_model_reply_replied_at", "replied_at"),
 )
 
+# What an issue is about, its title and root cause, as a vector of an embedding model: one signed byte for
+# each of its values. `digest` is that of the text it was made of, last seen to be so at `checked_at`.
+ISSUE_VECTOR = Table(
+    "issue_vector",
+    metadata,
+    *_issue_key(),
+    _known("model", String(200)),
+    _known("digest", String(64)),
+    _known("vector", LargeBinary),
+    _known("checked_at", UtcDateTime),
+)
+
 # One extracted value with its evidence; `value_key` is the value in lower case, cut, for filters.
 FACT = Table(
     "fact",

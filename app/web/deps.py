@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast
 
-from anyio import CapacityLimiter, fail_after
+from anyio import CapacityLimiter, fail_after, move_on_after
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -20,7 +20,11 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from app.config import Settings
 from app.errors import StoreError, TriageError
 from app.knowledge.cluster.view import view_cluster
+from app.knowledge.diagnosis.diagnose import DiagnosedLog, Embed
+from app.knowledge.diagnosis.shapes import ModelReading
 from app.knowledge.freshness import Overview, overview
+from app.knowledge.operations.log_reading import with_model_reading
+from app.model_reader.configured import LOG_DEADLINE_S, LOGS_AT_A_TIME
 from app.store.engine.data_version import Kind
 from app.store.session import Store
 
@@ -118,6 +122,9 @@ class Services:
     store: Store
     cache: AnswerCache | None = None
     count_verdict: Callable[[str], None] = lambda _verdict: None
+    embed: Embed | None = None
+    read_log: Callable[[DiagnosedLog], DiagnosedLog] | None = None
+    log_readers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(LOGS_AT_A_TIME))
     writers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(WRITERS))
 
     @property
@@ -158,6 +165,17 @@ class Services:
             return await run_sync(partial(work, self.store, *args, **options), limiter=thread)
         finally:
             self.writers.release_on_behalf_of(thread)
+
+    async def read_by_model(self, found: DiagnosedLog) -> DiagnosedLog:
+        """The diagnosis with what the operator's model adds; without it if that takes too long.
+
+        It waits in threads of its own, so that answers to others do not.
+        """
+        if self.read_log is None:
+            return found
+        with move_on_after(LOG_DEADLINE_S):
+            return await run_sync(self.read_log, found, limiter=self.log_readers, abandon_on_cancel=True)
+        return with_model_reading(found, ModelReading(fault="the model reader did not answer in time"))
 
     def overview(self, repo: str) -> Overview:
         """The repository's overview; it states how old the data is, so it is kept for a minute at most."""

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from app.errors import ReaderError
-from app.model_reader.client import BODY_LIMIT_BYTES
+from app.model_reader.connection import BODY_LIMIT_BYTES
 from tests.model_reader.replies import NOTHING, a_client, answered, models
 
 

@@ -13,7 +13,7 @@ from app.extract.reader import read_issue
 from app.extract.text.document import IssueText
 from app.model_reader.merge import with_reply
 
-LOADED = "import app.main, app.server.run, app.cli, sys; print('app.model_reader.client' in sys.modules)"
+LOADED = "import app.main, app.server.run, app.cli, sys; print('app.model_reader.connection' in sys.modules)"
 
 
 @pytest.mark.long

@@ -36,6 +36,10 @@ START_S = 300.0
 QUIET = {"VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
 
 
+class BriefReader(ReaderClient):
+    reply_tokens_max = REPLY_TOKENS
+
+
 @pytest.fixture(scope="module")
 def vllm() -> Path:
     found = os.environ.get("VLLM_COMMAND") or shutil.which("vllm")
@@ -88,8 +92,8 @@ def test_nonsense_by_the_schema_is_counted_and_stored_nowhere(
     file.write_text("\n".join(json.dumps(row) for row in islice(rows, ISSUES)))
     import_paths(sqlite_store, [str(file)], REPO)
     port = free_port()
-    options = {"parallel": PARALLEL, "attempts": 2, "reply_tokens_max": REPLY_TOKENS}
-    with serving(vllm, model, port) as server, ReaderClient(f"http://127.0.0.1:{port}", **options) as client:
+    options = {"parallel": PARALLEL, "attempts": 2}
+    with serving(vllm, model, port) as server, BriefReader(f"http://127.0.0.1:{port}", **options) as client:
 
         def kill(step: Progress) -> None:
             if step.done >= ISSUES // 3 and server.poll() is None:
@@ -99,7 +103,7 @@ def test_nonsense_by_the_schema_is_counted_and_stored_nowhere(
             first = read_issues(sqlite_store, REPO, client, parallel=PARALLEL, report=kill).asked
         except ReaderError:
             first = 0
-    with serving(vllm, model, port), ReaderClient(f"http://127.0.0.1:{port}", **options) as client:
+    with serving(vllm, model, port), BriefReader(f"http://127.0.0.1:{port}", **options) as client:
         second = read_issues(sqlite_store, REPO, client, parallel=PARALLEL)
     assert first + second.asked == ISSUES
     assert first > 0

@@ -6,7 +6,7 @@ Nothing of the log is stored here, and what is quoted from it is masked.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Required, TypedDict, Unpack
 
@@ -61,6 +61,7 @@ from app.match.search.ranking import (
 )
 from app.match.search.ranking import Band as MatchBand
 from app.match.search.terms import question_heading
+from app.store.derived.issue_vectors import TextVector
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.search_index import Key
 from app.store.github.counts import find_stock
@@ -83,6 +84,9 @@ class DiagnosedLog:
     masked_log: str
 
 
+Embed = Callable[[str], TextVector | None]
+
+
 class LogQuestion(TypedDict, total=False):
     """The keyword arguments of `diagnose_log`."""
 
@@ -92,6 +96,7 @@ class LogQuestion(TypedDict, total=False):
     model: str | None
     limit: int
     exclude: frozenset[int]
+    embed: Embed | None
 
 
 def diagnose(store: Store, log: str, **question: Unpack[LogQuestion]) -> Diagnosis:
@@ -109,6 +114,7 @@ def diagnose_log(
     model: str | None = None,
     limit: int = 10,
     exclude: frozenset[int] = frozenset(),
+    embed: Embed | None = None,
 ) -> DiagnosedLog:
     """Diagnose a log against the stored issues of `repos`.
 
@@ -117,6 +123,7 @@ def diagnose_log(
         vllm_version: what the caller runs; wins over what the log says. So do `gpu` and `model`.
         limit: matches at most, 1 to 50.
         exclude: numbers of issues of the first repository that are no answer.
+        embed: makes the vector of a question in words, if it can in time; a log is never given to it.
 
     Raises:
         EmptyInputError: nothing but blanks.
@@ -126,13 +133,13 @@ def diagnose_log(
     reading = read_log(clean_log(log))
     in_words = is_question(reading)
     asked = replace(reading, surroundings=read_question(reading.log)) if in_words else reading
-    reading = _with_hints(asked, vllm_version, gpu, model)
-    redacted = redact(reading.log, private=True)
+    vector = embed(reading.log) if in_words and embed is not None else None
+    reading, redacted = _with_hints(asked, vllm_version, gpu, model), redact(reading.log, private=True)
     with store.reading() as session:
         stock = find_stock(session, repos)
         repo_ids = stock.repositories
         hidden = {(key, number) for key in repo_ids if repo_ids[key] == repos[0] for number in exclude}
-        scored, facts = _find_matches(session, reading, list(repo_ids), hidden, limit)
+        scored, facts = _find_matches(session, reading, list(repo_ids), hidden, limit, vector)
         # A log names vLLM's version, whatever the default repository is; a caller's version is of its own.
         versions_of = repos[0] if vllm_version or is_vllm(repos[0]) else ""
         matches = _as_matches(session, reading, scored, facts, repo_ids, versions_of=versions_of)
@@ -230,17 +237,23 @@ def _with_hints(reading: LogReading, version: str | None, gpu: str | None, model
 
 
 def _find_matches(
-    session: Session, reading: LogReading, repo_ids: Sequence[int], exclude: Collection[Key], limit: int
+    session: Session,
+    reading: LogReading,
+    repo_ids: Sequence[int],
+    exclude: Collection[Key],
+    limit: int,
+    vector: TextVector | None,
 ) -> tuple[list[Scored], dict[Key, Facts]]:
     """The matches, best first, and the facts of their issues."""
     if is_question(reading):
         heading = question_heading(reading.log, reading.surroundings)
-        scored = rank_prose(find_answers(session, reading.log, heading, repo_ids, exclude=exclude))[:limit]
+        found = find_answers(session, reading.log, heading, repo_ids, exclude=exclude, vector=vector)
+        scored = rank_prose(found)[:limit]
         facts = _facts_of(session, [item.candidate.key for item in scored])
     else:
         asked = ask_log(reading)
-        found = find_candidates(session, asked, repo_ids, exclude=exclude)
-        first = order_candidates(found)[: max(limit, REFINED)]
+        sharing = find_candidates(session, asked, repo_ids, exclude=exclude)
+        first = order_candidates(sharing)[: max(limit, REFINED)]
         facts = _facts_of(session, [item.key for item in first])
         agreements = find_agreements(session, reading, facts)
         scored = rank_candidates(first, agreements, is_common=asked.is_common)[:limit]

@@ -142,6 +142,24 @@ class CommonError(Frozen):
     signature_id: str | None = Field(None, description="the cluster that most of them are in")
 
 
+class ModelValue(Frozen):
+    """A value that the operator's model named and the log proves; `line` counts from 1 in the log."""
+
+    field: str = Field(description="error.message, cause, versions.vllm, models, backends.…")
+    value: str
+    quote: str
+    line: int
+    certainty: str = Field("", description="of a cause: stated or hypothesis")
+
+
+class ModelReading(Frozen):
+    """What the operator's language model adds to the answer."""
+
+    model: str | None = None
+    values: tuple[ModelValue, ...] = Field((), description="those that the rest of the answer does not have")
+    fault: str = Field("", description="why it was not asked in time or gave no answer; empty otherwise")
+
+
 class Diagnosis(Frozen):
     """The answer to a pasted log."""
 
@@ -195,4 +213,9 @@ class Diagnosis(Frozen):
         "",
         description="for `unknown` and `related`: Markdown for a new issue in the form of a bug report, with "
         "the log's lines around the error and its environment, secrets masked; empty otherwise",
+    )
+    model_reading: ModelReading | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="with `read_by_model`, where the operator allows it: what a language model adds",
     )

@@ -22,7 +22,8 @@ from app.knowledge.indexing.batches import Progress, Report, derive_changed, qui
 from app.knowledge.indexing.derive import find_sources, issue_text_of
 from app.knowledge.indexing.readers import Readers, reading_apart
 from app.model_reader.check import check_reply
-from app.model_reader.client import REPLY_TOKENS_MAX, Answer, ReaderClient, ServedModel
+from app.model_reader.client import REPLY_TOKENS_MAX, Answer, ReaderClient
+from app.model_reader.connection import ServedModel
 from app.model_reader.prompt import CHARS_MAX, CHARS_PER_TOKEN, Prompt, estimate_tokens, make_prompt
 from app.model_reader.reply import instructions, parse_reply, prompt_version
 from app.store.derived.model_replies import (

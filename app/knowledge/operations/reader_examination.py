@@ -1,4 +1,4 @@
-"""Whether the model reader's server is of use: it is asked to read a report of our own."""
+"""Whether the model reader's server and that of vectors are of use: each is tried with a text of our own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from app.config import Settings
 from app.errors import ReaderError
 from app.extract.text.document import IssueText
-from app.model_reader.client import ReaderClient
+from app.model_reader.client import reader_client
+from app.model_reader.embeddings import embedder
 from app.model_reader.prompt import make_prompt
 from app.model_reader.reply import parse_reply
 from app.store.engine.health import Finding, a_fault, an_advice
@@ -22,14 +23,30 @@ _SAMPLE = IssueText(
 """A report of our own, to try a server with."""
 
 
+def examine_embeddings(settings: Settings, looked: list[str]) -> Iterator[Finding]:
+    """What is wrong with the configured server of vectors; nothing where none is configured."""
+    if settings.embeddings_url is None:
+        return
+    looked.append("embeddings: their server makes a vector")
+    try:
+        with embedder(settings, attempts=1) as client:
+            model = client.served_model()
+            size = len(client.embed(model, [_SAMPLE.title])[0])
+    except ReaderError as error:
+        yield a_fault(
+            "TRIAGE_EMBEDDINGS_URL", error.message, "start the server, or unset it: nothing else needs it"
+        )
+        return
+    looked[-1] += f": {model.identity}, {size} values"
+
+
 def examine_reader(settings: Settings, looked: list[str]) -> Iterator[Finding]:
     """What is wrong with the configured server; nothing where none is configured."""
     if settings.reader_url is None:
         return
-    key = settings.reader_key.get_secret_value() if settings.reader_key else None
     looked.append("model reader: its server reads a sample")
     try:
-        with ReaderClient(settings.reader_url, settings.reader_model, key, attempts=1) as client:
+        with reader_client(settings, attempts=1) as client:
             model = client.served_model()
             answer = client.ask(model, make_prompt(_SAMPLE).content)
     except ReaderError as error:

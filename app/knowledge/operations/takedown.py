@@ -6,6 +6,7 @@ import re
 
 from app.errors import NotFoundError
 from app.knowledge.indexing.batches import derive_changed
+from app.store.derived.issue_vectors import forget_vector
 from app.store.derived.model_replies import forget_replies
 from app.store.derived.readings import purge_orphans
 from app.store.engine.connect import take_turn
@@ -33,6 +34,7 @@ def forget_issue(store: Store, repo: str, number: int, *, keep_out: bool) -> Non
         if repo_id is None or not take_down(session, repo_id, number, keep_out=keep_out):
             raise NotFoundError(f"#{number} of {repo} is not stored: there is nothing to forget")
         forget_replies(session, repo_id, number)
+        forget_vector(session, repo_id, number)
     derive_changed(store, repo, [number])
     with store.unit_of_work() as session:
         take_turn(session)

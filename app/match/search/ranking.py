@@ -79,6 +79,11 @@ PROSE_FEATURES = ("score", "heading_share", "lead")
 how far one is ahead of the next, as a share of the first one's score."""
 
 
+MEANING = "meaning"
+"""Among a candidate's scores what an embedding model adds. It has a say in the order of answers to a
+question, and none in the chance, which so means the same with any model."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scored:
     """A candidate with its chance (0 to 1) of being the same failure, and the band that chance is in."""
@@ -90,12 +95,16 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class ProseWeights:
-    """The chance of a match for a question in words: a logistic curve over `PROSE_FEATURES`."""
+    """The chance of a match for a question in words: a logistic curve over `PROSE_FEATURES`.
+
+    `meaning`: what a standard deviation of nearness in meaning counts in the order, in nats.
+    """
 
     coefficients: tuple[float, ...]
     intercept: float
     likely_from: float
     related_from: float
+    meaning: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +139,9 @@ def load_weights() -> RankWeights:
 
 def _prose_weights(data: dict[str, Any]) -> ProseWeights:
     coefficients = tuple(data["coefficients"][name] for name in PROSE_FEATURES)
-    return ProseWeights(coefficients, data["intercept"], data["likely_from"], data["related_from"])
+    return ProseWeights(
+        coefficients, data["intercept"], data["likely_from"], data["related_from"], data["meaning"]
+    )
 
 
 def order_features(candidate: Candidate, agreement: Agreement = UNKNOWN) -> tuple[float, ...]:
@@ -253,10 +264,15 @@ def rank_prose(candidates: Sequence[Candidate], weights: RankWeights | None = No
 
 def prose_features(ranked: Sequence[Candidate], position: int) -> tuple[float, ...]:
     """The features of a ranked candidate in the order of `PROSE_FEATURES`."""
-    mine, best = sum(ranked[position].scores.values()), sum(ranked[0].scores.values())
-    behind = sum(ranked[position + 1].scores.values()) if position + 1 < len(ranked) else 0.0
+    mine, best = _words(ranked[position]), _words(ranked[0])
+    behind = _words(ranked[position + 1]) if position + 1 < len(ranked) else 0.0
     share = ranked[position].shares.get("title", 0.0)
     return math.log1p(mine), share, (mine - behind) / best if best else 0.0
+
+
+def _words(candidate: Candidate) -> float:
+    """What the words of a question tell for a candidate."""
+    return sum(value for name, value in candidate.scores.items() if name != MEANING)
 
 
 def _logistic(features: Sequence[float], coefficients: Sequence[float], intercept: float) -> float:

@@ -46,6 +46,9 @@ class DiagnoseOptions(BaseModel):
     keep: bool = Field(
         False, description="keep the masked log and its answer for some days, on a page only you know"
     )
+    read_by_model: bool = Field(
+        False, description="have the operator's language model read the masked log too, where it may"
+    )
 
 
 class DiagnoseRequest(DiagnoseOptions):

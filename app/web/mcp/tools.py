@@ -156,6 +156,7 @@ class Tools:
             gpu=_words(gpu),
             model=_words(model),
             limit=MATCHES_MAX,
+            embed=self.services.embed,
         )
         answer = DiagnosisAnswer.based_on(
             found,

@@ -119,6 +119,7 @@ async def diagnose_page(
     if isinstance(answer, HTMLResponse):
         return answer
     asked, found = answer
+    found = await services.read_by_model(found) if asked.read_by_model else found
     return await run_in_threadpool(
         _page,
         services,
@@ -153,15 +154,20 @@ Colour = Annotated[str | None, Query(max_length=10, description="with `Accept: t
 
 
 @router.post("/", include_in_schema=False)
-def post_from_terminal(
+async def post_from_terminal(
     body: Annotated[RawBody, Depends(read_bare)],
     options: Annotated[DiagnoseOptions, Query()],
     services: ServicesDep,
     color: Colour = None,
 ) -> PlainTextResponse:
     """A bare log, sent by curl from where it was written; the answer is for that terminal."""
-    asked = DiagnoseRequest(log=parse_body(body)["log"], **options.model_dump())
-    return _terminal_answer(ask(asked, services).diagnosis, color)
+
+    def read_and_ask() -> DiagnosedLog:
+        return ask(DiagnoseRequest(log=parse_body(body)["log"], **options.model_dump()), services)
+
+    found = await run_in_threadpool(read_and_ask)
+    found = await services.read_by_model(found) if options.read_by_model else found
+    return await run_in_threadpool(_terminal_answer, found.diagnosis, color)
 
 
 def _terminal_answer(diagnosis: Diagnosis, color: str | None) -> PlainTextResponse:
@@ -275,6 +281,7 @@ async def post_diagnose(
         return asked, ask(asked, services)
 
     asked, found = await run_in_threadpool(read_and_ask)
+    found = await services.read_by_model(found) if asked.read_by_model else found
     links = await keep_answer(services, asked, found, client)
     if wants(reply.accept, TEXT_TYPE) and not links:
         return _with_verdict(await run_in_threadpool(_terminal_answer, found.diagnosis, color), found)
@@ -307,6 +314,7 @@ def ask(asked: DiagnoseRequest, services: Services) -> DiagnosedLog:
         model=asked.model,
         limit=asked.limit,
         exclude=frozenset(asked.exclude),
+        embed=services.embed,
     )
     services.count_verdict(found.diagnosis.verdict)
     return found
@@ -356,6 +364,7 @@ async def _lines(batch: DiagnoseBatch, services: Services, client: str) -> Async
         asked = batch.logs.pop(0)
         try:
             found = await run_in_threadpool(read_and_ask, asked)
+            found = await services.read_by_model(found) if asked.read_by_model else found
             links = await keep_answer(services, asked, found, client)
         except (InputError, StoreError) as error:
             yield problem_of(error).model_dump_json(exclude_none=True) + "\n"

@@ -47,6 +47,7 @@ def first_page(
         fault=fault,
         home=services.cached(load_home, services.default_repo),
         keep_days=services.settings.keep_days,
+        has_log_reader=services.read_log is not None,
         curl=curl_command(request, None),
     )
 

@@ -30,7 +30,7 @@ from app.match.search.ranking import (
     weighted,
 )
 
-PROSE = ProseWeights((1.0, 1.0, 1.0), -3.0, 0.6, 0.3)
+PROSE = ProseWeights((1.0, 1.0, 1.0), -3.0, 0.6, 0.3, 4.0)
 ORDER, CHANCE = ((1.0,) * len(names) for names in (ORDER_FEATURES, FEATURES))
 PLAIN = RankWeights(ORDER, CHANCE, -2.0, 0.8, 0.4, 0.2, 0.02, PROSE)
 

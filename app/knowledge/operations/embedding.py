@@ -1,0 +1,118 @@
+"""Gives stored issues their vectors: of each title and root cause, by the operator's embeddings server.
+
+In parts, newest first, each kept at once: a run may be ended at any time. A text that is still the same is
+not sent again, whatever else of its issue changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.errors import NotFoundError
+from app.extract.facts import Facts
+from app.knowledge.indexing.batches import Progress, Report, quiet
+from app.model_reader.embeddings import TEXTS_MAX, Embedder
+from app.store.derived.issue_vectors import (
+    IssueVector,
+    count_vectors,
+    find_digests,
+    note_same,
+    save_vectors,
+    unembedded_numbers,
+)
+from app.store.derived.readings import find_facts_without_evidence
+from app.store.github.issues import find_heads, find_repository
+from app.store.session import Store
+
+BATCH = 10 * TEXTS_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What a run did: vectors that were made, and those whose text was the same."""
+
+    model: str
+    made: int = 0
+    same: int = 0
+
+    @property
+    def words(self) -> str:
+        """The run in a line."""
+        return f"{self.model} made vectors of {self.made:,} issues; {self.same:,} had theirs"
+
+
+def embedded_text(title: str, facts: Facts | None) -> str:
+    """What a vector is made of."""
+    cause = facts.error.line if facts is not None and facts.error is not None else ""
+    return f"{title}\n{cause}".strip()
+
+
+def embed_issues(
+    store: Store,
+    repo: str,
+    client: Embedder,
+    *,
+    limit: int | None = None,
+    stop: threading.Event | None = None,
+    report: Report = quiet,
+) -> Embedded:
+    """Make the vectors that are missing, or are of another model or text.
+
+    Raises:
+        NotFoundError: nothing of the repository is stored.
+        ReaderError: the server gave out; what it had answered is kept.
+    """
+    model = client.served_model()
+    with store.reading() as session:
+        repo_id = find_repository(session, repo)
+        if repo_id is None:
+            raise NotFoundError(f"nothing of {repo} is stored")
+        waiting = unembedded_numbers(session, repo_id, model.identity)[:limit]
+    made = same = 0
+    for start in range(0, len(waiting), BATCH):
+        if stop is not None and stop.is_set():
+            break
+        batch = waiting[start : start + BATCH]
+        texts, unchanged = _changed_texts(store, repo_id, batch, model.identity)
+        numbers = list(texts)
+        vectors: list[IssueVector] = []
+        for at in range(0, len(numbers), TEXTS_MAX):
+            part = numbers[at : at + TEXTS_MAX]
+            answers = client.embed(model, [texts[number] for number in part])
+            vectors += [
+                IssueVector(number, _digest(texts[number]), vector)
+                for number, vector in zip(part, answers, strict=True)
+            ]
+        with store.unit_of_work(changes="content" if vectors else None) as session:
+            save_vectors(session, repo_id, model.identity, vectors)
+            note_same(session, repo_id, unchanged)
+        made, same = made + len(vectors), same + len(unchanged)
+        report(Progress("embedding", made + same, len(waiting)))
+    return Embedded(model.identity, made, same)
+
+
+def vectors_kept(store: Store, repos: Sequence[str]) -> dict[str, dict[str, int]]:
+    """How many vectors each repository has, by model."""
+    with store.reading() as session:
+        known = {repo: find_repository(session, repo) for repo in repos}
+        return {repo: dict(count_vectors(session, key)) for repo, key in known.items() if key is not None}
+
+
+def _changed_texts(
+    store: Store, repo_id: int, numbers: list[int], model: str
+) -> tuple[dict[int, str], list[int]]:
+    """The texts that have no vector of this model, and the issues whose text has one."""
+    with store.reading() as session:
+        facts = find_facts_without_evidence(session, repo_id, numbers)
+        heads = find_heads(session, repo_id, numbers)
+        digests = find_digests(session, repo_id, numbers, model)
+    texts = {issue.number: embedded_text(issue.title, facts.get(issue.number)) for issue in heads}
+    same = [number for number, text in texts.items() if digests.get(number) == _digest(text)]
+    return {number: text for number, text in texts.items() if number not in set(same) and text}, same
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,118 @@
+"""What the operator's language model adds to the answer to a pasted log: values that the log itself proves.
+
+Only where the operator allowed it and the caller asked for it. Some lines of the masked log are sent; what
+comes back is checked as a reading of an issue is, and what the answer says already is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.errors import ReaderError
+from app.extract.facts import Evidence
+from app.extract.text.blocks import read_document
+from app.extract.text.document import IssueText
+from app.extract.versions import is_same
+from app.knowledge.diagnosis.diagnose import DiagnosedLog
+from app.knowledge.diagnosis.shapes import Diagnosis, ModelReading, ModelValue
+from app.model_reader.check import ProvenReading, check_reply
+from app.model_reader.prompt import make_prompt
+from app.model_reader.reply import parse_reply
+
+if TYPE_CHECKING:
+    from app.model_reader.client import ReaderClient
+
+CHARS_MAX = 24_000
+"""Of the lines that are sent; about 8,000 tokens, which a model reads in a second or two."""
+EDGE_LINES = 40
+"""Of the log's beginning, where version and arguments stand, and of its end."""
+LINES_BEFORE, LINES_AFTER = 60, 30
+"""Around the line of the root cause."""
+LINE_CHARS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """The lines of a log that are sent, and their numbers in it."""
+
+    text: str
+    numbers: tuple[int, ...]
+
+    def line_at(self, position: int) -> int:
+        return self.numbers[self.text.count("\n", 0, position)]
+
+
+def read_log_by_model(found: DiagnosedLog, client: ReaderClient) -> DiagnosedLog:
+    """The diagnosis with what the model adds, or with why it added nothing; of a question in words as it is.
+
+    Args:
+        found: the diagnosis; its masked log is read.
+        client: whom to ask; how long, is the client's.
+    """
+    if found.diagnosis.is_question:
+        return found
+    return with_model_reading(found, _read(found, client))
+
+
+def with_model_reading(found: DiagnosedLog, reading: ModelReading) -> DiagnosedLog:
+    """The diagnosis with a model's reading."""
+    return DiagnosedLog(
+        found.diagnosis.model_copy(update={"model_reading": reading}), found.excerpt, found.masked_log
+    )
+
+
+def _read(found: DiagnosedLog, client: ReaderClient) -> ModelReading:
+    sent = _chosen_lines(found.masked_log, found.diagnosis)
+    issue = IssueText(0, "", sent.text)
+    prompt = make_prompt(issue, CHARS_MAX, is_log=True)
+    try:
+        model = client.served_model()
+        answer = client.ask(model, prompt.content)
+    except ReaderError as error:
+        return ModelReading(fault=error.message)
+    reply = parse_reply(answer.text) if answer.kind == "complete" else None
+    if reply is None:
+        return ModelReading(model=model.identity, fault="the model gave no answer of use")
+    proven = check_reply(read_document(issue), prompt, reply)
+    values = (
+        ModelValue(
+            field=item.field, value=item.value, quote=item.quote, line=sent.line_at(item.start), certainty=how
+        )
+        for item, how in _values(proven)
+        if item.source == "body" and _is_news(item, found.diagnosis)
+    )
+    return ModelReading(model=model.identity, values=tuple(values))
+
+
+def _chosen_lines(log: str, diagnosis: Diagnosis) -> _Sent:
+    lines = log.split("\n")
+    wanted = {*range(EDGE_LINES), *range(len(lines) - EDGE_LINES, len(lines))}
+    if diagnosis.root_cause is not None:
+        at = diagnosis.root_cause.line - 1
+        wanted |= set(range(at - LINES_BEFORE, at + LINES_AFTER))
+    kept = [at for at in sorted(wanted) if 0 <= at < len(lines)]
+    return _Sent("\n".join(lines[at][:LINE_CHARS] for at in kept), tuple(at + 1 for at in kept))
+
+
+def _values(proven: ProvenReading) -> Iterator[tuple[Evidence, str]]:
+    """Each value, and how sure the log itself is of a cause."""
+    if proven.error is not None:
+        yield proven.error[1], ""
+    yield from ((item, cause.certainty) for cause, item in proven.causes)
+    yield from ((item, "") for item in (*proven.versions, *proven.models, *proven.backends))
+
+
+def _is_news(item: Evidence, diagnosis: Diagnosis) -> bool:
+    """Whether the answer does not have it yet."""
+    around = diagnosis.environment
+    name, _, key = item.field.partition(".")
+    if name == "error":
+        cause = diagnosis.root_cause
+        return cause is None or (item.value not in cause.quote and cause.message not in item.value)
+    if name == "versions":
+        return not is_same(item.value, around.versions.get(key, ""))
+    if name == "models":
+        return item.value not in around.models
+    return name != "backends" or not around.backends.get(key)

@@ -1,0 +1,113 @@
+"""Vectors of what issues are about: kept, found, and which are missing or of another text by now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+from sqlalchemy import update
+from sqlalchemy.orm import Session
+
+from app.store.derived.search_index import Key
+from app.store.engine.connect import delete_with, erasing, rows_with, sql_rows, upsert
+from app.store.tables import ISSUE_VECTOR
+
+_TABLE = ISSUE_VECTOR.c
+_LARGEST = 127
+
+
+@dataclass(frozen=True, slots=True)
+class IssueVector:
+    """One issue's: `digest` is that of the text, `vector` has signed bytes."""
+
+    number: int
+    digest: str
+    vector: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TextVector:
+    """A text's vector of signed bytes, by one model."""
+
+    model: str
+    vector: bytes
+
+
+def as_bytes(values: Sequence[float]) -> bytes:
+    """A vector as signed bytes, the largest value as 127 or -127: its length is lost, its direction kept."""
+    vector = np.asarray(values, dtype=np.float32)
+    return bytes(np.rint(vector * (_LARGEST / max(float(np.abs(vector).max()), 1e-12))).astype(np.int8))
+
+
+def save_vectors(session: Session, repo_id: int, model: str, vectors: Sequence[IssueVector]) -> None:
+    """Keep vectors in place of those that these issues had."""
+    now = datetime.now(UTC)
+    rows = [
+        {
+            "repo_id": repo_id,
+            "number": item.number,
+            "model": model,
+            "digest": item.digest,
+            "vector": item.vector,
+            "checked_at": now,
+        }
+        for item in vectors
+    ]
+    with erasing(session):
+        upsert(session, ISSUE_VECTOR, rows, keys=("repo_id", "number"))
+
+
+def unembedded_numbers(session: Session, repo_id: int, model: str) -> list[int]:
+    """Issues without a vector of this model, or read anew since it was looked at; newest first."""
+    query = """
+        SELECT i.number FROM issue i
+        JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number
+        WHERE i.repo_id = :repo_id AND NOT i.is_pull_request AND i.gone_at IS NULL
+        AND NOT EXISTS (
+            SELECT 1 FROM issue_vector v WHERE v.repo_id = i.repo_id AND v.number = i.number
+            AND v.model = :model AND v.checked_at >= r.read_at)
+        ORDER BY i.number DESC
+    """
+    return [number for (number,) in sql_rows(session, query, repo_id=repo_id, model=model)]
+
+
+def find_digests(session: Session, repo_id: int, numbers: Iterable[int], model: str) -> dict[int, str]:
+    """Of which texts this model's vectors of these issues are."""
+    rows = rows_with(session, repo_id, _TABLE.number, numbers, _TABLE.digest, _TABLE.model)
+    return {number: digest for number, digest, of in rows if of == model}
+
+
+def note_same(session: Session, repo_id: int, numbers: Sequence[int]) -> None:
+    """The texts of these issues are still those that their vectors were made of."""
+    is_it = (_TABLE.repo_id == repo_id) & _TABLE.number.in_(numbers)
+    session.connection().execute(update(ISSUE_VECTOR).where(is_it).values(checked_at=datetime.now(UTC)))
+
+
+def find_vectors(session: Session, keys: Sequence[Key], model: str) -> dict[Key, np.ndarray]:
+    """This model's vectors of these issues, as signed bytes."""
+    by_repo: dict[int, list[int]] = {}
+    for repo_id, number in keys:
+        by_repo.setdefault(repo_id, []).append(number)
+    query = """
+        SELECT number, vector FROM issue_vector
+        WHERE repo_id = :repo_id AND number IN :numbers AND model = :model
+    """
+    return {
+        (repo_id, number): np.frombuffer(vector, dtype=np.int8)
+        for repo_id, numbers in by_repo.items()
+        for number, vector in sql_rows(session, query, repo_id=repo_id, numbers=numbers, model=model)
+    }
+
+
+def count_vectors(session: Session, repo_id: int) -> Mapping[str, int]:
+    """How many vectors there are, by model."""
+    query = "SELECT model, count(*) FROM issue_vector WHERE repo_id = :repo_id GROUP BY model"
+    return dict(sql_rows(session, query, repo_id=repo_id))
+
+
+def forget_vector(session: Session, repo_id: int, number: int) -> None:
+    """Delete what an issue was about, whose text is taken down."""
+    with erasing(session):
+        delete_with(session, repo_id, _TABLE.number, [number])

@@ -1,0 +1,131 @@
+"""What vectors add to the search by questions, with vectors of a model that is fitted here: an LSA of the base.
+
+    python -m tests.benchmarks.question_vectors --database sqlite:///COPY.db [--pairs PAIRS.jsonl] QUESTIONS.jsonl
+
+The base is written to: its vectors are made by a server on the loopback, as an operator's would make them. Of pairs
+of issues that are the same failure the title of the later one is a question, whose answer is the other. The weight
+is learned from questions that are not held out, and from titles of even numbers. Printed, for both kinds of questions: how many have a right
+candidate at all, R@1, R@5 and the mean of 1 / rank without vectors and with them. An LSA knows no words that the
+corpus does not hold; a real embedding model does other things better, and its figures differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import Pipeline
+
+from app.knowledge.operations.embedding import embed_issues, embedded_text
+from app.model_reader.embeddings import Embedder, QuestionEmbedder
+from app.store.derived.readings import find_facts_without_evidence
+from app.store.github.issues import find_heads, find_repository, numbers_of
+from app.store.schema import migrate
+from app.store.session import Store, open_store
+from app.train.confidence import rows_of
+from app.train.question_ranking import Scores, asked_rows, first_right, learn_meaning, scores_of
+from tests.model_reader.vectors import embeddings_server
+from tests.samples import REPO
+
+PART = 500
+
+
+def texts_of(store: Store) -> list[str]:
+    """What vectors are made of, of every issue."""
+    with store.reading() as session:
+        repo_id = find_repository(session, REPO)
+        assert repo_id is not None
+        numbers = numbers_of(session, repo_id, limit=2**31 - 1)
+        found: list[str] = []
+        for start in range(0, len(numbers), PART):
+            part = numbers[start : start + PART]
+            facts = find_facts_without_evidence(session, repo_id, part)
+            heads = find_heads(session, repo_id, part)
+            found += [embedded_text(issue.title, facts.get(issue.number)) for issue in heads]
+    return found
+
+
+def fitted(texts: Sequence[str], dimensions: int) -> Any:
+    """A latent semantic analysis: words and pairs of words by their rarity, in so many dimensions."""
+    words = TfidfVectorizer(
+        sublinear_tf=True, min_df=2, max_df=0.2, ngram_range=(1, 2), token_pattern=r"(?u)\w[\w.]+"
+    )
+    return Pipeline([("words", words), ("svd", TruncatedSVD(dimensions, random_state=0))]).fit(texts)
+
+
+def title_questions(store: Store, pairs: Path) -> list[dict[str, Any]]:
+    """For the later issue of each pair its title as a question, and the earlier ones as right answers."""
+    found: dict[int, set[int]] = {}
+    for row in rows_of([pairs]):
+        if row["label"] == "same_failure":
+            found.setdefault(max(row["a"], row["b"]), set()).add(min(row["a"], row["b"]))
+    with store.reading() as session:
+        repo_id = find_repository(session, REPO)
+        assert repo_id is not None
+        heads = find_heads(session, repo_id, sorted(found))
+    return [
+        {"text": issue.title, "right": sorted(found[issue.number]), "exclude": [issue.number]}
+        for issue in heads
+    ]
+
+
+def line_of(name: str, questions: Sequence[Scores], weight: float) -> str:
+    places = [first_right(scores, weight) for scores in questions]
+    known = [place for place in places if place]
+    shares = [sum(place <= most for place in known) / len(places) for most in (1, 5)]
+    mean = sum(1 / place for place in known) / len(places)
+    return f"{name:28} R@1 {shares[0]:.3f}  R@5 {shares[1]:.3f}  mean 1/rank {mean:.3f}"
+
+
+def main() -> None:
+    """Measure once."""
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
+    parser.add_argument("--database", required=True)
+    parser.add_argument("--dimensions", type=int, default=256)
+    parser.add_argument(
+        "--pairs", type=Path, help="lines with a, b and label; same_failure ones are questions too"
+    )
+    parser.add_argument("questions", nargs="+", type=Path)
+    asked = parser.parse_args()
+    store = open_store(asked.database)
+    migrate(store)
+    model = fitted(texts_of(store), asked.dimensions)
+    with (
+        embeddings_server(model.transform, f"lsa-{asked.dimensions}") as (url, _),
+        Embedder(url, attempts=1) as client,
+    ):
+        began = time.process_time()
+        done = embed_issues(store, REPO, client)
+        print(f"{done.words} in {time.process_time() - began:.1f} s of CPU, the server's included")
+        embed = QuestionEmbedder(client)
+        known = scores_of(store, asked_rows(asked.questions), embed)
+        unseen = scores_of(store, asked_rows(asked.questions, held_out=True), embed)
+        titles = title_questions(store, asked.pairs) if asked.pairs else []
+        known_titles, unseen_titles = (
+            scores_of(store, [row for row in titles if row["exclude"][0] % 2 == rest], embed)
+            for rest in (0, 1)
+        )
+    weight = learn_meaning([*known, *known_titles])
+    print(f"learned from {len(known) + len(known_titles)}: {weight} nats for each standard deviation")
+    sets = {
+        "questions learned from": known,
+        "questions held out": unseen,
+        "titles learned from": known_titles,
+        "titles held out": unseen_titles,
+    }
+    for name, questions in ((name, questions) for name, questions in sets.items() if questions):
+        reached = sum(bool(right.any()) for _, _, right in questions)
+        print(f"{name}: {reached} of {len(questions)} have a right candidate")
+        print(line_of("  words alone", questions, 0.0))
+        print(line_of("  with vectors", questions, weight))
+    store.close()
+
+
+if __name__ == "__main__":
+    main()
