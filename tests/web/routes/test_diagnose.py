@@ -56,6 +56,7 @@ def test_a_log_as_json_is_diagnosed_with_all_that_was_asked(client: TestClient, 
             "model": None,
             "limit": 3,
             "exclude": frozenset({5}),
+            "embed": None,
         },
     ]
 
