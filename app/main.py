@@ -59,7 +59,7 @@ from ingest.webhook import take_delivery
 
 Background = Callable[[threading.Event], object]
 
-THREADS = 3
+THREADS = 2
 """Requests worked on at a time by one process. More only take turns on the interpreter's lock, so that all of
 them are answered later, and each holds 10 to 15 MB."""
 

@@ -333,16 +333,22 @@ def _close(source: str, text: str, offset: int, block: _Open | None) -> Iterable
 
 
 class LinesAt:
-    """The lines of one text as `cut_lines` gives them, found by a place in it."""
+    """The lines of one text as `cut_lines` gives them, found by a place in it; few are asked for."""
 
     def __init__(self, text: str) -> None:
-        self._lines = tuple(cut_lines(text))
+        cut = list(cut_lines(text)) if is_flattened(text) else []
+        self._texts = [line.text for line in cut] or text.split("\n")
+        self._starts = [line.start for line in cut] or [
+            0,
+            *itertools.accumulate(len(line) + 1 for line in self._texts[:-1]),
+        ]
 
     def __getitem__(self, at: int) -> Line:
         """The line at a position, from 0."""
-        return self._lines[at]
+        text = self._texts[at].removesuffix("\r")
+        return Line(text, self._starts[at], self._starts[at] + len(text))
 
     def at(self, spot: int) -> int | None:
         """The position of the line that holds a place of the text; None for a place between lines."""
-        found = bisect_right(self._lines, spot, key=lambda line: line.start) - 1
-        return found if found >= 0 and spot <= self._lines[found].end else None
+        found = bisect_right(self._starts, spot) - 1
+        return found if found >= 0 and spot <= self[found].end else None

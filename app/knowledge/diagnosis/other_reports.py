@@ -39,6 +39,7 @@ def remedies_of_others(
     """The remedies of the issue's cluster, else of the biggest one with the same frame that has any.
 
     Args:
+        key: the issue, which has no remedy itself.
         frame: where the error was raised, `file.py:function`.
         hidden: issues that are no answer.
     """
@@ -48,7 +49,7 @@ def remedies_of_others(
     def first_helping(clusters: Sequence[str]) -> tuple[Remedy, ...]:
         members = members_of(session, repo_id, clusters)
         for cluster in sorted(members, key=lambda one: (-len(members[one]), one)):
-            numbers = [one for one in members[cluster] if (repo_id, one) not in hidden]
+            numbers = [one for one in members[cluster] if one != number and (repo_id, one) not in hidden]
             facts = find_facts_without_evidence(session, repo_id, numbers)
             found = rank_remedies(
                 remedy

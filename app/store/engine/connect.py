@@ -37,7 +37,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import StoreError
 from app.store.engine.errors import explain
-from app.store.engine.sqlite_file import OWNER_ONLY
+from app.store.engine.sqlite_file import OWNER_ONLY, sqlite_file
 from app.store.tables import UtcDateTime
 
 if TYPE_CHECKING:
@@ -169,7 +169,9 @@ def _open_sqlite(database_url: str, file: str | None) -> Engine:
         if not file.startswith("file:"):
             with suppress(OSError):  # SQLite says what is wrong; its log gets the same rights
                 os.close(os.open(file, os.O_CREAT, OWNER_ONLY))
-    engine = create_engine(database_url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
+    # The connection used last goes first: its pages are still at hand.
+    lifo = {"pool_use_lifo": True} if sqlite_file(database_url) else {}
+    engine = create_engine(database_url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000}, **lifo)
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     try:
