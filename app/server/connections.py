@@ -125,12 +125,12 @@ class TimedProtocol(H11Protocol):
     gentle: _Gentle
     opened_at: float
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Open, make room if this is one too many, and wait for the first headers."""
-        self.gentle = _Gentle(transport, self)
+        self.gentle = _Gentle(cast("asyncio.Transport", transport), self)
         self.opened_at = time.monotonic()
         self.app = self._answer
-        super().connection_made(self.gentle)  # type: ignore[arg-type]
+        super().connection_made(cast("asyncio.Transport", self.gentle))
         self._await_headers()
         self._make_room()
 

@@ -21,7 +21,7 @@ from app.extract.redaction.redact import mask_secrets
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rule_set
 from app.knowledge.failure_kinds import failure_kinds, kind_of
-from app.store.derived.cluster_queries import count_families, reports_of_family
+from app.store.derived.cluster_queries import count_families
 from app.store.github.issues import find_repository
 from app.store.session import Store
 
@@ -145,20 +145,3 @@ def families(store: Store, repo: str, *, after: int = 0, limit: int = 50) -> Fam
     return FamilyPage(
         items=items, total=len(counted), reports=sum(item.reports for item in counted), failures=failures
     )
-
-
-def family_reports(
-    store: Store, repo: str, error: ErrorFact, *, limit: int = 10
-) -> tuple[str, int, tuple[int, ...]]:
-    """The family of an error that was met, how many stored issues report it, and the newest of them.
-
-    Returns:
-        The family's text, the number of its reports, their numbers; empty, 0 and none where it has none.
-    """
-    text = family_of_error(error)
-    with store.reading() as session:
-        repo_id = find_repository(session, repo) if text else None
-        if repo_id is None or text is None:
-            return "", 0, ()
-        numbers = reports_of_family(session, repo_id, text)
-    return text, len(numbers), tuple(numbers[:limit])

@@ -194,12 +194,6 @@ def versions_by_gpu(session: Session, repo_id: int) -> list[tuple[str, str, int]
     return sql_rows(session, query, repo_id=repo_id)
 
 
-def reports_of_family(session: Session, repo_id: int, family: str) -> list[int]:
-    """The numbers of a family's reports, the newest first."""
-    query = "SELECT number FROM cluster_member WHERE repo_id = :repo_id AND family = :family"
-    return sorted((row[0] for row in sql_rows(session, query, repo_id=repo_id, family=family)), reverse=True)
-
-
 def hardware_by_cluster(session: Session, repo_id: int) -> list[tuple[str, int, str]]:
     """(cluster, issue, canonical name) of every accelerator that a report of a failure names."""
     query = """

@@ -7,7 +7,7 @@ asked again a day later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -159,12 +159,6 @@ def save_differing(
         is_it = (_TABLE.repo_id == repo_id) & (_TABLE.number == number)
         found = differing.get(number, [])
         session.connection().execute(update(MODEL_REPLY).where(is_it).values(differing=found))
-
-
-def find_differing(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[int, list[Any]]:
-    """What is kept of these issues by `save_differing`."""
-    rows = rows_with(session, repo_id, _TABLE.number, numbers, _TABLE.differing)
-    return {number: found for number, found in rows if found}
 
 
 def count_replies(session: Session, repo_id: int) -> ReplyCounts:

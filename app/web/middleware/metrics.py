@@ -6,6 +6,7 @@ Counts of one process, or of all workers where `triage serve --workers` gave the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
 
 from fastapi import APIRouter, Request
 from prometheus_client import (
@@ -48,7 +49,7 @@ class Metrics:
         if shared_folder is None:
             ProcessCollector(registry=self.registry)
         else:
-            MultiProcessCollector(self.registry, path=shared_folder)  # type: ignore[no-untyped-call]
+            cast("Any", MultiProcessCollector)(self.registry, path=shared_folder)
         self.requests = Counter("triage_requests", "Requests answered", _LABELS, registry=own)
         self.seconds = Histogram(
             "triage_request_seconds",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.extract.facts import ErrorFact, Facts
-from app.knowledge.cluster.families import families, family_of, family_of_error, family_reports
+from app.knowledge.cluster.families import families, family_of, family_of_error
 from app.knowledge.indexing.derive import derive_issues
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
@@ -95,8 +95,6 @@ def test_families_are_counted_and_found_by_an_error(store: Store) -> None:
         derive_issues(session, repo_id, REPO, [1, 2, 3])
 
     page = families(store, REPO)
-    found = family_reports(store, REPO, an_error(OUT_OF_MEMORY.format(9)))
 
     assert (page.items[0].text, page.items[0].reports) == ("GPU out of memory", 2)
-    assert found == ("GPU out of memory", 2, (2, 1))
     assert (page.reports, page.failures) == (3, 3)
