@@ -312,7 +312,7 @@ def name_in(value: str) -> tuple[str, int] | None:
     if bare.count("/") == 1 and bare[0] not in "/.~" and bare.partition("/")[0].lower() not in _GENERIC:
         return (bare, 0) if len(bare) > 4 and bare[-1].isalnum() else None
     start = len(bare)
-    for component in reversed(bare.split("/")):
+    for component in reversed(bare.split("\\" if "\\" in bare else "/")):
         start -= len(component)
         if _names_something(component):
             return component, start

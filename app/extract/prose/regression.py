@@ -140,7 +140,7 @@ def _read_roles(document: Document, sentences: Sequence[Sentence], at: int, clai
     for part, of_part in by_rules.items():
         claims[part] += of_part
     read = {quote.start for of_part in by_rules.values() for _, quote in of_part}
-    ours = {version.end for version in versions_in(sentence)}
+    ours = {version.end: version.text for version in versions_in(sentence)}
     mentions = {(m.start, m.end): m for m in mentions_in(sentence)}
     around = surroundings_of(document, sentences, at)
     left = [place for place in mentions if not any(place[0] <= at - sentence.start < place[1] for at in read)]
@@ -153,11 +153,11 @@ def _read_roles(document: Document, sentences: Sequence[Sentence], at: int, clai
         if item.chance < MIN_CHANCE or is_own or is_odd:
             continue
         part = f"commit_{part}" if is_change and part in ("works", "fails", "still") else part
-        span = sentence.span(item.start, item.end)
-        quote = cite(
-            document, f"regression.{item.label}", mention.value, span, "regression.role", item.chance
-        )
-        claims[part].append((mention.value, quote))
+        value = mention.value if is_change else ours[item.end]  # of "vllm0.9.1" the mention is "9.1"
+        start = item.end - len(value)
+        span = sentence.span(item.start if is_change else start, item.end)
+        quote = cite(document, f"regression.{item.label}", value, span, "regression.role", item.chance)
+        claims[part].append((value, quote))
 
 
 def _holds(low: str, name: str) -> bool:

@@ -7,6 +7,7 @@ a memory size, a sampling setting or an address is none.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from app.extract.lists import load
@@ -24,6 +25,8 @@ _UNITS = (" gb", " gi", " mb", " tok", " s ", "gb", " ms", "s)")
 _LISTED = frozenset([",", "and", "->", "to", "/", "or", "→", "=>", "~"])
 FIRST_RELEASE_OF_ONES = 1
 """vLLM is below version 1; a larger first number is another package's."""
+LAST_MINOR = 40
+"""A minor version above it is no release yet, but another package's or a slip; raise it with the releases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +70,10 @@ def _is_ours(sentence: Sentence, match: Any, before: str) -> bool:
     )
     if text.startswith("0.0.") or (sentence.text[end : end + 2] in (".x", ".*") and len(numbers) > 2):
         return False
-    if int(numbers[0]) >= FIRST_RELEASE_OF_ONES or (
-        len(numbers) < 3 and not _is_short(sentence, match, is_named)
+    if (
+        int(numbers[0]) >= FIRST_RELEASE_OF_ONES
+        or int("".join(takewhile(str.isdigit, numbers[1]))) > LAST_MINOR
+        or (len(numbers) < 3 and not _is_short(sentence, match, is_named))
     ):
         return False
     if sentence.text[end : end + 1] == "%" or sentence.low.startswith(_UNITS, end):

@@ -22,7 +22,8 @@ from app.knowledge.stack.stack import Stack
 TEXT_MAX = 40_000
 """Code points of a report that are searched for the options of its run."""
 _OFF = frozenset({"false", "none", "null", "auto", "0"})
-_VARIABLE = pattern(r"\bVLLM_[A-Z0-9_]{3,60}\b")
+_NAMED_SETTING = pattern(r"\b[A-Z][A-Z0-9]{1,20}(?:_[A-Z0-9]{1,20}){1,6}\b")
+"""A variable or a value of an option, in a title."""
 _OBJECT = pattern(
     r"\b((?:speculative|kv_transfer|compilation)_config)['\"]?\s{0,2}[=:]\s{0,2}(\{[^\n]{0,200})"
 )
@@ -103,29 +104,33 @@ def difference_of_run(stack: Stack, facts: Facts, title: str, text: str) -> str 
     for row in _features():
         if row.get("in_text") and has_feature(stack, row) is not True and row["title"].search(text):
             return f"the report speaks of {row['name']}, which yours is not known to have"
-    is_ignored = tuple(_table()["run"]["variables"])
-    decisive, given = frozenset(_table()["run"]["options"]), stack.options or {}
-    for name, value in _settings(title, text):
-        if name in tried:
-            continue
-        if name.startswith("VLLM_"):
-            if not name.startswith(is_ignored) and (name, value) != ("VLLM_USE_V1", "1"):
-                return f"the report sets {name}: whether yours does is not known"
-            continue
-        rows = [row for row in _turned_on_by().get(name, ()) if _turns_on(row, name, value)]
-        if (rows or name in decisive) and stack.options is None:
-            return f"the report sets --{name}: your arguments are not known"
-        for row in rows:
-            if has_feature(stack, row) is not True:
-                return f"the report runs {row['name']}, which yours is not known to have"
-        if name in decisive and value.lower() not in {given.get(name, "").lower(), *_OFF}:
-            return f"the report sets {f'--{name} {value}'.strip()}, which yours has not"
+    mine = (stack.args or "").lower().replace("-", "_")
+    for name in _NAMED_SETTING.findall(title):
+        if name.lower() not in mine and name not in tried:
+            return f"its title names {name}: whether yours has it is not known"
+    differing = (_difference(stack, name, value) for name, value in _settings(text) if name not in tried)
+    return next(filter(None, differing), None)
+
+
+def _difference(stack: Stack, name: str, value: str) -> str | None:
+    """How one setting of a report's run differs from a stack's; None where that decides nothing."""
+    run, given = _table()["run"], stack.options or {}
+    if name.startswith("VLLM_"):
+        is_usual = name.startswith(tuple(run["variables"])) or (name, value) == ("VLLM_USE_V1", "1")
+        return None if is_usual else f"the report sets {name}: whether yours does is not known"
+    rows = [row for row in _turned_on_by().get(name, ()) if _turns_on(row, name, value)]
+    is_decisive = name in run["options"]
+    if (rows or is_decisive) and stack.options is None:
+        return f"the report sets --{name}: your arguments are not known"
+    if row := next((row for row in rows if has_feature(stack, row) is not True), None):
+        return f"the report runs {row['name']}, which yours is not known to have"
+    if is_decisive and value.lower() not in {given.get(name, "").lower(), *_OFF}:
+        return f"the report sets {f'--{name} {value}'.strip()}, which yours has not"
     return None
 
 
-def _settings(title: str, text: str) -> Iterator[tuple[str, str]]:
-    """What a report sets, and the variables that its title names."""
-    yield from ((name, "") for name in _VARIABLE.findall(title))
+def _settings(text: str) -> Iterator[tuple[str, str]]:
+    """What a report sets."""
     for item in read_settings(read_log_document(text)):
         if item.is_chosen:
             yield item.name, item.value

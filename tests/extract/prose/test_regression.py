@@ -132,6 +132,16 @@ def test_one_end_of_the_range_is_kept_alone(said: str, wanted: dict[str, Any]) -
     assert told(said) == wanted
 
 
+def test_a_version_glued_to_a_name_is_read_whole() -> None:
+    said = "It works on vllm0.12.0 image and it is broken on vllm0.13.0 since yesterday."
+    assert told(said) == {"last_working": "0.12.0", "first_failing": "0.13.0"}
+
+
+@pytest.mark.parametrize("said", ["It worked in 0.47.1 and fails in 0.49.1.", "From 11.2 to 13.0 it broke."])
+def test_a_version_beyond_all_releases_is_none_of_ours(said: str) -> None:
+    assert find_regression(an_issue(said))[0] is None
+
+
 def test_the_title_s_only_version_does_not_work() -> None:
     assert told("It was fine when I used 0.28.0.", "vllm 0.28.0 has a severe problem") == {}
 

@@ -140,7 +140,7 @@ def test_what_may_depend_on_the_card_must_have_been_seen_on_one_like_it(
         ("vllm serve m --enable-lora --tensor-parallel-size 8 --max-model-len 4096", None),
         ("export VLLM_LOGGING_LEVEL=DEBUG VLLM_USE_V1=1", None),
         ("VLLM_USE_V2_MODEL_RUNNER=1 vllm serve m", "VLLM_USE_V2_MODEL_RUNNER"),
-        ("vllm serve m --load-format sharded_state", "load format"),
+        ("vllm serve m --load-format sharded_state", "sharded states"),
         ("vllm serve m --attention-backend FLASHINFER", "--attention-backend FLASHINFER"),
         ('vllm serve m --speculative-config \'{"method": "mtp"}\'', "speculative decoding"),
         ("we run it with the NIXL connector", "NIXL"),
