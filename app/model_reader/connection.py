@@ -126,8 +126,10 @@ class ModelServer:
         """Whether a server that was lost came back with another model under the same name."""
         if not self._was_lost.is_set():
             return False
-        self._was_lost.clear()
-        return self.served_model().identity != model.identity
+        is_other = self.served_model().identity != model.identity
+        if not is_other:
+            self._was_lost.clear()
+        return is_other
 
     def _patiently(
         self, path: str, body: dict[str, Any] | None, *, attempts: int

@@ -11,13 +11,14 @@ from sqlalchemy import text
 from app.errors import ReaderError
 from app.knowledge.indexing.batches import derive_changed
 from app.knowledge.indexing.diff import diff_all, diffs_text
+from app.knowledge.operations import model_reading
 from app.knowledge.operations.model_reading import plan_reading, read_issues
 from app.knowledge.operations.reader_overview import reader_overview
 from app.knowledge.operations.takedown import forget_issue
 from app.store.derived.readings import find_facts
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
-from tests.model_reader.replies import NOTHING, a_client, a_remedy, a_version, answered, content_of
+from tests.model_reader.replies import NOTHING, a_client, a_remedy, a_version, answered, content_of, models
 from tests.samples import REPO, an_issue
 
 BODY = "Issue {} is that the server stops with ValueError: no blocks.\n\nWith --enforce-eager everything is well for us."
@@ -58,6 +59,13 @@ def actions(store: Store, *numbers: int) -> list[str]:
     with store.reading() as session:
         facts = find_facts(session, 1, list(numbers))
     return [item.action for one in facts.values() for item in one.workarounds if "eager" in item.action]
+
+
+def by_model(store: Store) -> list[int]:
+    """Issues of whose facts some come from the model."""
+    with store.reading() as session:
+        facts = find_facts(session, 1, list(range(1, 9)))
+    return sorted(n for n, one in facts.items() if any(e.rule.startswith("model.") for e in one.evidence))
 
 
 def test_replies_are_kept_and_merged_and_nothing_is_asked_twice(store: Store) -> None:
@@ -227,6 +235,36 @@ def test_a_text_that_is_taken_down_takes_its_replies_along(store: Store) -> None
     with store.reading() as session:
         rows = session.connection().execute(text("SELECT DISTINCT number FROM model_reply")).scalars().all()
     assert sorted(rows) == [1, 3, 4, 5, 6, 7, 8]
+
+
+def test_a_server_that_comes_back_with_another_model_ends_the_run(store: Store) -> None:
+    reader, names = Reader(), iter(["weights-1", *["weights-2"] * 9])
+
+    def restarting(request: httpx.Request) -> httpx.Response:
+        if len(reader.asked) == 3:
+            reader.asked.append("restarting")
+            raise httpx.ConnectError("refused")
+        return reader(request)
+
+    with a_client(restarting, lambda: models(root=next(names))) as client:
+        result = read_issues(store, REPO, client)
+    assert "another model" in result.stopped
+    assert result.asked == 3
+    with store.reading() as session:
+        kept = session.connection().execute(text("SELECT DISTINCT model FROM model_reply")).scalars().all()
+    assert kept == ["reader (weights-1)"]
+
+
+def test_replies_that_a_killed_run_left_are_merged_by_the_next(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with a_client(Reader()) as client:
+        with monkeypatch.context() as killed:
+            killed.setattr(model_reading, "derive_changed", lambda *_, **__: None)
+            assert read_issues(store, REPO, client).asked == 8
+        assert by_model(store) == []
+        assert read_issues(store, REPO, client).asked == 0
+    assert by_model(store) == [*range(1, 9)]
 
 
 def test_another_prompt_or_model_is_asked_anew(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
