@@ -7,7 +7,8 @@ A line of a query file: `{"query": log, "expected": [numbers], "exclude"?: [numb
 failure whose issues are excluded. First the order is learned (logistic regression on differences between
 right and wrong candidates), then the chance (logistic regression over the first three), then the bands: the
 lowest thresholds at which, on folds that were not learned from, the first matches inside the band are right
-in 97 ("same") and 60 ("likely") of 100 and few false ones get into it, by weight. All queries of a group (of
+in 97 ("same") and 60 ("likely") of 100 and few false ones get into it. What is claimed is decided by queries
+of weight 1 alone, the logs as users send them; others only help to learn. All queries of a group (of
 one issue, where none is named) are in one fold, and nothing is learned from another with the same answer:
 logs of several releases show one failure, and a failure that was learned from is no unseen one.
 """
@@ -49,8 +50,10 @@ from app.store.session import Store, open_store
 SAME_PRECISION = 0.97
 LIKELY_PRECISION = 0.60
 SAME_FALSE, LIKELY_FALSE = 0.005, 0.015
-"""Shares of the answers, by weight, that may be falsely `same`, and falsely one of the two. Some of them are
-right though nobody noted it, so none would be too strict."""
+"""Shares of the answers of `FULL` weight that may be falsely `same`, and falsely one of the two. Some of them
+are right though nobody noted it, so none would be too strict."""
+FULL = 1.0
+"""The weight of a whole log, or a paste, as a user sends it."""
 BAND_LEAST = 10
 """A band's precision is not judged on fewer queries."""
 RELATED_FALSE = 0.08
@@ -241,7 +244,8 @@ def above_all_but(firsts: Sequence[FirstMatch], share: float) -> float:
 
 def bands(firsts: Sequence[FirstMatch]) -> dict[str, float]:
     """Where each band begins."""
-    firm = [item for item in firsts if not item.is_weak]
+    full = [item for item in firsts if item.weight >= FULL]
+    firm = [replace(item, chance=0.0) if item.is_weak else item for item in full]
     same = max(threshold(firm, SAME_PRECISION), above_all_but(firm, SAME_FALSE))
     likely = max(threshold(firm, LIKELY_PRECISION, same), above_all_but(firm, LIKELY_FALSE))
     related = min(likely, above_all_but(firsts, RELATED_FALSE))

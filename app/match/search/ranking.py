@@ -69,6 +69,12 @@ ENOUGH = 0.6
 LONG_NATS = 100.0
 """What a message tells that is long and rare; one that tells more counts as `MOST_LENGTH` of it at most."""
 MOST_LENGTH = 1.2
+HALF = 0.5
+"""Who holds less of a message, words that no issue holds included, holds another one."""
+TELLING_NATS = 60.0
+"""A message that tells so much is evidence enough wherever an issue holds it."""
+BACKED_FROM = 0.4
+"""The share of title, code, frames or the whole log from which on a mentioned message is backed."""
 CHANCE_STEP = 0.0001
 """How far below a band a chance is held that may not reach it."""
 LEAD_SCALE = 4.0
@@ -242,11 +248,25 @@ def rank_candidates(
 
 
 def is_weak(candidate: Candidate, agreement: Agreement, *, is_common: bool) -> bool:
-    """Whether a candidate is never `likely`.
+    """Whether a candidate is never `likely`: one kind of evidence claims nothing.
 
-    Either hardly more is shared than a message of unlike faults, or the message is about another thing there.
+    Of a message that unlike faults share most of the log must be shared too. One that is about another thing
+    there is another failure, and so is one of which hardly half is held. Any other is short of evidence if
+    the issue only mentions it.
     """
-    return agreement.names < 0 or (is_common and candidate.share < MOST)
+    if agreement.names < 0:
+        return True
+    if is_common:
+        return candidate.share < MOST
+    if candidate.shares["cause"] < HALF:
+        return True
+    return agreement.message <= 0 and agreement.signature <= 0 and not _is_backed(candidate)
+
+
+def _is_backed(candidate: Candidate) -> bool:
+    """Whether a message is long, or title, code or frames are shared beside it."""
+    beside = (candidate.share, *(candidate.shares[part] for part in ("title", "near", "frames")))
+    return candidate.scores["cause"] >= TELLING_NATS or max(beside) >= BACKED_FROM
 
 
 def rank_prose(candidates: Sequence[Candidate], weights: RankWeights | None = None) -> list[Scored]:

@@ -153,6 +153,27 @@ def test_the_same_message_about_another_thing_is_no_claim() -> None:
     assert bands == ["same", "related"]
 
 
+@pytest.mark.parametrize(
+    ("nats", "near", "message", "wanted"),
+    [
+        (30.0, 0.1, 0.0, "related"),
+        (30.0, 0.1, -1.0, "related"),
+        (90.0, 0.1, -1.0, "same"),
+        (30.0, 0.6, -1.0, "same"),
+        (30.0, 0.1, 0.5, "same"),
+    ],
+    ids=["no error is known", "another error", "a long message", "the same code", "its own error"],
+)
+def test_a_message_that_an_issue_only_mentions_needs_other_evidence(
+    nats: float, near: float, message: float, wanted: str
+) -> None:
+    shares = {**dict.fromkeys(PARTS, 0.1), "cause": 1.0, "near": near}
+    item = replace(a_candidate(1, nats, 0.1), shares=shares)
+    sure = replace(PLAIN, intercept=9.0)
+
+    assert ranked([item], sure, n1=Agreement(message=message))[0].band == wanted
+
+
 def test_who_holds_the_rare_words_comes_first() -> None:
     common, rare = a_candidate(1, 9.0), replace(a_candidate(2, 9.0), rare=1.0, scarce=1.0)
 
