@@ -78,8 +78,8 @@ def data_folder() -> Path:
     """Where the platform keeps a person's data of programs, ours in a folder of its own."""
     if sys.platform == "darwin":
         return Path.home() / "Library/Application Support/vllm-triage"
-    told = os.environ.get("XDG_DATA_HOME", "")
-    return (Path(told) if told.startswith("/") else Path.home() / ".local/share") / "vllm-triage"
+    data_home = os.environ.get("XDG_DATA_HOME", "")
+    return (Path(data_home) if data_home.startswith("/") else Path.home() / ".local/share") / "vllm-triage"
 
 
 def _default_database() -> str:
@@ -351,24 +351,24 @@ def setting_sources() -> dict[str, str]:
     return {name: place for name, (_value, place) in _values().items()}
 
 
-def shown_address(url: str) -> str:
+def address_without_password(url: str) -> str:
     """A database address without its password."""
     return re.sub(r"(?<=:)[^:/@]*(?=@)", "…", url)
 
 
-def shown_settings(settings: Settings) -> list[str]:
+def settings_text(settings: Settings) -> list[str]:
     """Each setting's value in the order of the fields; of a secret only that it is set."""
-    shown = []
+    lines = []
     for name in Settings.model_fields:
         value = getattr(settings, name)
         if name == "database_url":
-            value = shown_address(value)
+            value = address_without_password(value)
         elif name == "api_keys":
             value = ",".join(f"{key.name}:…:{key.rate}" for key in value)
         elif isinstance(value, SecretStr):
             value = "…"
-        shown.append(",".join(value) if isinstance(value, tuple) else "" if value is None else str(value))
-    return shown
+        lines.append(",".join(value) if isinstance(value, tuple) else "" if value is None else str(value))
+    return lines
 
 
 def unknown_variables() -> dict[str, str | None]:

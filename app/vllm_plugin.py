@@ -27,7 +27,7 @@ class EngineWatch(logging.Handler):
     def __init__(self, url: str) -> None:
         super().__init__(logging.ERROR)
         self._url = url
-        self._is_said = False
+        self._is_printed = False
 
     def emit(self, record: logging.LogRecord) -> None:
         """Look at an error that vLLM logs."""
@@ -37,8 +37,8 @@ class EngineWatch(logging.Handler):
 
     def say(self) -> None:
         """One line on stderr."""
-        if not self._is_said:
-            self._is_said = True
+        if not self._is_printed:
+            self._is_printed = True
             asked = f"curl -sS --data-binary @LOGFILE {shlex.quote(self._url)}"
             sys.stderr.write(f"triage: to learn whether this failure is known, and what helps: {asked}\n")
             sys.stderr.flush()
@@ -55,9 +55,9 @@ def register() -> None:
     logger.addHandler(watch)
     former = sys.excepthook
 
-    def tell(kind: type[BaseException], fault: BaseException, trace: TracebackType | None) -> None:
+    def print_hint(kind: type[BaseException], fault: BaseException, trace: TracebackType | None) -> None:
         former(kind, fault, trace)
         if issubclass(kind, Exception):
             watch.say()
 
-    sys.excepthook = tell
+    sys.excepthook = print_hint

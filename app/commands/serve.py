@@ -38,7 +38,7 @@ def up(
     _database: DatabaseOption = None,
 ) -> None:
     """Set up, load the starter cards, sync in the background, serve: the whole thing in one word."""
-    from app.config import shown_address
+    from app.config import address_without_password
     from app.server.port import check_port
     from app.terminal.events import announce, set_up_logging
 
@@ -49,7 +49,7 @@ def up(
     check_port(settings.host, settings.port)
     if settings.snapshot_url:
         _start_with(settings, settings.snapshot_url)
-    announce(f"setting up the database {shown_address(settings.database_url)}")
+    announce(f"setting up the database {address_without_password(settings.database_url)}")
 
     from app.knowledge.freshness import overview
     from app.knowledge.indexing.batches import load_starter_set

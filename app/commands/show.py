@@ -141,9 +141,9 @@ def config(
     format_: Annotated[ConfigFormat, typer.Option("--format", help="form of the answer")] = "text",
 ) -> None:
     """Every setting, its value and where it was found; secrets are not shown."""
-    from app.config import PREFIX, Settings, setting_sources, shown_settings
+    from app.config import PREFIX, Settings, setting_sources, settings_text
 
-    values, sources = shown_settings(current_settings()), setting_sources()
+    values, sources = settings_text(current_settings()), setting_sources()
     rows = {
         PREFIX + name.upper(): {
             "value": value,

@@ -162,15 +162,15 @@ def _composed(
         opening, between, closing = "", " ", ""
     last = max((i for i, part in enumerate(parts) if part.change != "removed"), default=0)
     ends = [closing if i == last else between for i in range(len(parts))]
-    shown = [
+    listed = [
         part if part.change == "removed" else CommandPart(text=part.text + end, change=part.change)
         for part, end in zip(parts, ends, strict=True)
     ]
-    shown = [CommandPart(text=opening), *shown] if opening else shown
+    listed = [CommandPart(text=opening), *listed] if opening else listed
     return ComposedCommand(
         change=change,
-        line="".join(part.text for part in shown if part.change != "removed"),
-        parts=tuple(shown),
+        line="".join(part.text for part in listed if part.change != "removed"),
+        parts=tuple(listed),
         source=launch.source,
         is_there=is_there,
         open_names=launch.open_names,

@@ -45,7 +45,7 @@ _Work = Callable[[Settings, Store, str, threading.Event, Report], str]
 
 def _quietly(work: _Work, settings: Settings, store: Store, repo: str, stop: threading.Event) -> None:
     try:
-        with progress(tell=announce, every_s=PROGRESS_EVERY_S) as report:
+        with progress(on_line=announce, every_s=PROGRESS_EVERY_S) as report:
             done = work(settings, store, repo, stop, report)
         if done:
             announce(f"{repo}: {done}")

@@ -162,7 +162,7 @@ def sync_quietly(settings: Settings, store: Store, repo: str) -> None:
         announce(f"syncing {repo}: newest issues first, every page is stored at once")
         with (
             github_client(settings, patient=False) as client,
-            progress(lambda: client.limits.remaining, tell=announce, every_s=PROGRESS_EVERY_S) as report,
+            progress(lambda: client.limits.remaining, on_line=announce, every_s=PROGRESS_EVERY_S) as report,
         ):
             result = sync(store, client, repo, report=report)
         announce(outcome_line(result, store, serving=True))

@@ -41,7 +41,7 @@ def progress(
     unit: str = "requests left",
     now: Callable[[], float] = time.monotonic,
     console: Console | None = None,
-    tell: Callable[[str], None] | None = None,
+    on_line: Callable[[str], None] | None = None,
     every_s: float = LINE_EVERY_S,
 ) -> Iterator[Callable[[Stage | CopyStep], None]]:
     """A report function; each note is printed once, and at once.
@@ -64,7 +64,7 @@ def progress(
         *columns,
         console=console,
         transient=True,
-        disable=tell is not None or not console.is_terminal,
+        disable=on_line is not None or not console.is_terminal,
         get_time=now,
     ) as bars:
 
@@ -72,7 +72,7 @@ def progress(
             nonlocal last
             if step.note and step.note not in notes:
                 notes.add(step.note)
-                (tell or say)(step.note)
+                (on_line or say)(step.note)
             if step.stage == WAITING:
                 return
             if step.stage not in tasks:
@@ -82,7 +82,7 @@ def progress(
             bars.update(tasks[step.stage], completed=step.done, total=step.total, budget=known)
             if bars.disable and now() - last >= every_s:
                 last = now()
-                (tell or say)(_line(next(task for task in bars.tasks if task.id == tasks[step.stage])))
+                (on_line or say)(_line(next(task for task in bars.tasks if task.id == tasks[step.stage])))
 
         yield report
 

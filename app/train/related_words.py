@@ -75,18 +75,18 @@ def find_related(titles: list[set[str]], texts: list[set[str]]) -> dict[str, dic
     in_texts = Counter(word for words in texts for word in words)
     words = sorted(word for word, count in in_titles.items() if count >= TITLES_LEAST and len(word) > 2)
     columns = {word: at for at, word in enumerate(words)}
-    telling = [word for word in words if in_texts[word] < COMMON_SHARE * len(texts)]
-    around = {word: at for at, word in enumerate(telling)}
+    rare = [word for word in words if in_texts[word] < COMMON_SHARE * len(texts)]
+    around = {word: at for at, word in enumerate(rare)}
     met = (_table(titles, columns).T @ _table(texts, around)).tocoo()
     kept = met.data >= MET_LEAST
     row, column, count = met.row[kept], met.col[kept], met.data[kept]
     expected = (
         np.array([in_titles[word] for word in words])[row]
-        * np.array([in_texts[word] for word in telling])[column]
+        * np.array([in_texts[word] for word in rare])[column]
     )
-    told = np.maximum(np.log(count * len(texts) / expected), 0.0)
+    information = np.maximum(np.log(count * len(texts) / expected), 0.0)
     vectors, strengths, _ = svds(
-        csr_matrix((told, (row, column)), shape=met.shape), k=DIMENSIONS, v0=np.ones(min(met.shape))
+        csr_matrix((information, (row, column)), shape=met.shape), k=DIMENSIONS, v0=np.ones(min(met.shape))
     )
     vectors = vectors * np.sqrt(strengths)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-9

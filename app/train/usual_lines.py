@@ -13,7 +13,7 @@ from pathlib import Path
 
 from app.extract.lists import read_lines
 from app.extract.log.lines import LOUD, read_numbered
-from app.extract.log.sampling import telling_lines
+from app.extract.log.sampling import informative_lines
 from app.extract.log.usual_lines import shape_of
 
 LEAST_WORDS = 2
@@ -23,7 +23,7 @@ LIST = Path(__file__).parents[1] / "extract" / "lists" / "usual_lines.txt"
 
 def shapes_in(log: str) -> set[str]:
     """The shapes of a log's lines that are telling enough."""
-    lines = read_numbered(telling_lines(log))
+    lines = read_numbered(informative_lines(log))
     shapes = {shape_of(line.text) for line in lines if line.level not in LOUD and 'File "' not in line.text}
     return {shape for shape in shapes if sum(word != "#" for word in shape.split()) >= LEAST_WORDS}
 

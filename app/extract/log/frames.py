@@ -167,11 +167,11 @@ def _plumbing() -> tuple[Any, frozenset[str]]:
     return pattern("|".join(escape(part) for part in names["paths"])), frozenset(names["functions"])
 
 
-def telling_frame(frames: Sequence[Frame]) -> str | None:
+def decisive_frame(frames: Sequence[Frame]) -> str | None:
     """The innermost place that is no plumbing: file.py:function."""
-    telling = next((f for f in reversed(frames) if not is_plumbing(f, raised=f is frames[-1])), None)
+    decisive = next((f for f in reversed(frames) if not is_plumbing(f, raised=f is frames[-1])), None)
     if frames and frames[-1].path == "<string>":
-        telling = frames[-1]
-    if telling is None and frames:
-        telling = next((f for f in reversed(frames) if "<frozen" not in f.path), frames[-1])
-    return telling.place if telling else None
+        decisive = frames[-1]
+    if decisive is None and frames:
+        decisive = next((f for f in reversed(frames) if "<frozen" not in f.path), frames[-1])
+    return decisive.place if decisive else None

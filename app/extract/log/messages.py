@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from app.extract.lists import load
-from app.extract.log.frames import telling_frame
+from app.extract.log.frames import decisive_frame
 from app.extract.log.lines import LogLine
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.rules.patterns import escape, pattern
@@ -104,7 +104,7 @@ def as_cause(record: ErrorRecord) -> ErrorRecord:
         if name == "CUDA" and message.startswith("out of memory"):
             kind = "OutOfMemoryError"
     message = _short_command(first_sentence(message.strip()))
-    return replace(record, type=kind, message=message, frame=place or telling_frame(record.frames))
+    return replace(record, type=kind, message=message, frame=place or decisive_frame(record.frames))
 
 
 def called_from(cause: ErrorRecord, other: ErrorRecord) -> ErrorRecord:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from app.extract.log.course import DEATH, QUIET, UNKNOWN_COURSE, Course, Fate, Outcome
-from app.extract.log.frames import is_plumbing, telling_frame
+from app.extract.log.frames import decisive_frame, is_plumbing
 from app.extract.log.lines import LOUD, LogLine, read_numbered
 from app.extract.log.messages import (
     ONLY_WRAPPER,
@@ -31,7 +31,7 @@ from app.extract.log.messages import (
     wrapper_rule,
 )
 from app.extract.log.process_stream import CUT, ErrorRecord
-from app.extract.log.sampling import telling_lines
+from app.extract.log.sampling import informative_lines
 from app.extract.log.tracebacks import find_errors
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rules
@@ -106,7 +106,7 @@ def find_cause(
     causes, repeated = _apart(behind_nccl(with_message(causes)))
     wrappers = sorted((*parts.wrappers, *repeated), key=lambda item: item[1].number)
     unique = {text: (text, line) for text, line in wrappers}
-    place = next((telling_frame(record.frames) for record in errors if record.rule == CUT), None)
+    place = next((decisive_frame(record.frames) for record in errors if record.rule == CUT), None)
     # what announces a traceback that was cut tells nothing of its error; a build's last words still do
     plain = [item for item in unique.values() if not place or _is_rule(item[0], "hollow")]
     apparent = None
@@ -233,7 +233,7 @@ def _is_beside(record: ErrorRecord) -> bool:
 
 def read_errors(log: str) -> tuple[tuple[LogLine, ...], CauseChain]:
     """The lines of a log, unwrapped, and its errors sorted into cause, wrappers and others."""
-    lines = tuple(read_numbered(telling_lines(log)))
+    lines = tuple(read_numbered(informative_lines(log)))
     return lines, find_cause(find_errors(lines), lines, Course(lines))
 
 
@@ -374,13 +374,13 @@ def _with_outer_place(cause: ErrorRecord, errors: Sequence[ErrorRecord], positio
         return cause
     for record in errors[position + 1 : position + MAX_CHAIN]:
         if record.line.process == cause.line.process:
-            telling = [frame for frame in record.frames if not is_plumbing(frame)]
-            if record.chain and telling:
-                return replace(cause, frame=telling[-1].place)
+            decisive = [frame for frame in record.frames if not is_plumbing(frame)]
+            if record.chain and decisive:
+                return replace(cause, frame=decisive[-1].place)
             break
     if position and _is_remote(errors[position - 1], cause):
-        telling = [frame for frame in errors[position - 1].frames if not is_plumbing(frame)]
-        return replace(cause, frame=telling[-1].place) if telling else cause
+        decisive = [frame for frame in errors[position - 1].frames if not is_plumbing(frame)]
+        return replace(cause, frame=decisive[-1].place) if decisive else cause
     return cause
 
 

@@ -36,7 +36,7 @@ _WEAK = pattern(r"(?m)^.{0,120}?(?:\b(?:ERROR|CRITICAL|FATAL)\b|(?:Error|Excepti
 Numbered = tuple[int, Line]
 
 
-def telling_lines(log: str) -> Iterator[Numbered]:
+def informative_lines(log: str) -> Iterator[Numbered]:
     """The lines of a log worth reading, each with its number from 1; all of them if it is not very long."""
     if len(log) <= LONG_LOG_CHARS:
         yield from enumerate(cut_lines(log), 1)

@@ -7,10 +7,10 @@ the second distinct value of a kind is `<kind2>`. The masks are an ordered table
 A failure's readable key.
 
 The text is `Type | masked message | frame < frame`: the error's type, its message with the variable
-parts masked, and the innermost telling frames as module:function without line numbers. The id is
+parts masked, and the innermost decisive frames as module:function without line numbers. The id is
 `s1-` and the first 12 hex digits of the text's SHA-256. Algorithm versions:
 
-    s1  2026-11-21  type, masked message, at most two telling frames
+    s1  2026-11-21  type, masked message, at most two decisive frames
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ ASYNCHRONOUS = ("CUDA error", "HIP error", "NCCL error")
 
 def make_signature(cause: ErrorRecord, role: SignatureRole = "root") -> Signature:
     """The signature of an error."""
-    places = [] if cause.type in ASYNCHRONOUS and not cause.native else telling_places(cause.frames)
+    places = [] if cause.type in ASYNCHRONOUS and not cause.native else decisive_places(cause.frames)
     if not places and cause.frame and cause.native:
         places = [cause.frame.split(":")[0]]
     parts = [cause.type or "error", mask(cause.message), " < ".join(places)]
@@ -75,7 +75,7 @@ def signature_id(text: str) -> str:
     return f"{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def telling_places(frames: Sequence[Frame]) -> list[str]:
+def decisive_places(frames: Sequence[Frame]) -> list[str]:
     """The innermost frames that are no plumbing, as module:function, innermost first."""
-    telling = [frame for frame in reversed(frames) if not is_plumbing(frame)]
-    return [f"{frame.file.removesuffix('.py')}:{frame.function}" for frame in telling[:MAX_FRAMES]]
+    decisive = [frame for frame in reversed(frames) if not is_plumbing(frame)]
+    return [f"{frame.file.removesuffix('.py')}:{frame.function}" for frame in decisive[:MAX_FRAMES]]

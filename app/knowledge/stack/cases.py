@@ -105,11 +105,11 @@ def affects_clusters(store: Store, repo: str, stack: Stack, ids: tuple[str, ...]
         }
     numbers = tuple(sorted({number for found in chosen.values() for number in found}))
     answers = affects_issues(store, repo, stack, numbers)
-    told: dict[str, Affects] = {}
+    verdicts: dict[str, Affects] = {}
     for key, group in chosen.items():
         first = canonical.get(key)
         best = min((_RANK[answers[n].state], n != first, -n, n) for n in group)[-1]
         reason = answers[best].reason
         is_own = best == first
-        told[key] = Affects(state=answers[best].state, reason=reason if is_own else f"#{best}: {reason}")
-    return told
+        verdicts[key] = Affects(state=answers[best].state, reason=reason if is_own else f"#{best}: {reason}")
+    return verdicts

@@ -337,13 +337,13 @@ def _unreported(known: Sequence[_Known], version: str, stack: Stack) -> tuple[st
     if not facts:
         return (f"No stored report is of {line}: that nothing is known of it is no good news.",)
     mine = generation_of(stack.gpu) if stack.gpu else None
-    told = {
+    reported = {
         f"{stack.gpu}": not stack.gpu
         or any(stack.gpu in one.gpus or (mine and mine in map(generation_of, one.gpus)) for one in facts),
         f"{stack.family} models": not stack.family
         or any(stack.family in map(model_family, one.models) for one in facts),
     }
-    missing = [name for name, is_told in told.items() if not is_told]
+    missing = [name for name, is_reported in reported.items() if not is_reported]
     return tuple(
         f"None of the {plural(len(facts), 'report')} on {line} names {name}: nothing is known of it there."
         for name in missing

@@ -180,8 +180,8 @@ def build_features(title: str, text: str, facts: Facts, created_at: datetime | N
     generic = load_rule_set("generic")
     is_generic = any(generic.meeting(message))
     specific = {
-        TITLE: facts.is_failure and not any(generic.meeting(title)) and _is_telling(plain, known),
-        MESSAGE: not is_generic and _is_telling(mask(message), known),
+        TITLE: facts.is_failure and not any(generic.meeting(title)) and _is_distinctive(plain, known),
+        MESSAGE: not is_generic and _is_distinctive(mask(message), known),
     }
     error = facts.error
     return PairFeatures(
@@ -293,7 +293,7 @@ def _claim(text: str, known: WordWeights) -> dict[str, float]:
     return _unit(_weigh_grams(text, known), MIN_CLAIM_NORM)
 
 
-def _is_telling(text: str, known: WordWeights) -> bool:
+def _is_distinctive(text: str, known: WordWeights) -> bool:
     return _norm(_weigh_grams(text, known)) >= MIN_SPECIFIC_NORM
 
 

@@ -82,21 +82,21 @@ def read_heading(text: str, *, gpus: Sequence[str], version: str | None, kind: s
         version: vLLM's, as far as it is told beside the text.
         kind: the kind of failure.
     """
-    said = text[:MAX_CHARS]
+    cut = text[:MAX_CHARS]
     meanings = {
         rule.id: frozenset(stems_of(match.group(0)))
         for name in MEANINGS
-        for rule in load_rule_set(name).meeting(said)
-        if (match := rule.pattern.search(said)) is not None
+        for rule in load_rule_set(name).meeting(cut)
+        if (match := rule.pattern.search(cut)) is not None
     }
-    versions = _MINOR.findall(f"{said} {version or ''}")
+    versions = _MINOR.findall(f"{cut} {version or ''}")
     facts = (
         *(f"gpu:{gpu}" for gpu in gpus),
         *(f"architecture:{name}" for name in sorted(architectures_of(gpus))),
         *(f"vllm:{minor}" for minor in versions),
         *([f"kind:{kind}"] if kind and kind != NO_FAILURE else []),
     )
-    return Heading(dict(stemmed_words(bare_title(said))), meanings, tuple(dict.fromkeys(facts)))
+    return Heading(dict(stemmed_words(bare_title(cut))), meanings, tuple(dict.fromkeys(facts)))
 
 
 def question_heading(question: str, around: Facts) -> Heading:

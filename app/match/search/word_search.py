@@ -51,9 +51,9 @@ def search_words(session: Session, repo_id: int, text: str) -> FoundByWords:
     frequencies = find_frequencies(session, [term_id(TEXT, word) for word in words])
     known = [word for word in words if term_id(TEXT, word) in frequencies]
     unknown = tuple(word for word in words if word not in known)
-    telling = [w for w in known if frequencies[term_id(TEXT, w)] <= COMMON_SHARE * size] or known
-    found = _holding(session, repo_id, [term_id(TEXT, word) for word in telling])
-    texts = [*telling, *_pairs(words_of(text)[: 2 * WORDS_MAX])]
+    rare = [w for w in known if frequencies[term_id(TEXT, w)] <= COMMON_SHARE * size] or known
+    found = _holding(session, repo_id, [term_id(TEXT, word) for word in rare])
+    texts = [*rare, *_pairs(words_of(text)[: 2 * WORDS_MAX])]
     factors = {(channel, one): (factor, one) for channel, factor in CHANNEL_WEIGHT.items() for one in texts}
     query = weigh(session, factors, small_base=False).known()
     return FoundByWords(_scored(session, repo_id, found, query), words, unknown)

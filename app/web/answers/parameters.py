@@ -66,8 +66,8 @@ async def check_query(request: Request) -> None:
     known = sorted(_query_names(request.scope["route"].dependant))
     for name in request.query_params:
         if name not in known:
-            shown = name if _PLAIN_NAME.fullmatch(name) else "a parameter"
-            raise unknown_name(shown, "is no parameter of this route", name, known)
+            repeated = name if _PLAIN_NAME.fullmatch(name) else "a parameter"
+            raise unknown_name(repeated, "is no parameter of this route", name, known)
 
 
 def _query_names(dependant: Any) -> Iterator[str]:

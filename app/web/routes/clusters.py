@@ -34,8 +34,8 @@ PARTS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("alive", "Closed but alive", "reported again after the canonical issue was closed", {"alive": True}),
 )
 """Of the page of all signatures: key, heading, order in words, and what to ask for."""
-REPORTS_SHOWN = 20
-FAMILIES_SHOWN, PAGE_FAMILIES = 24, 100
+REPORTS_LISTED = 20
+FAMILIES_LISTED, PAGE_FAMILIES = 24, 100
 
 router = api_router("signatures")
 
@@ -147,7 +147,7 @@ def signatures_page(
     """Families, the biggest, the newest and those that go on after they were closed; or what is found."""
     found = {"q": q, "family": family, "limit": PAGE_FOUND}
     chosen = (("found", "Found", "biggest first", found),) if q or family else PARTS
-    shown = None if q or family else services.cached(families, repo, limit=FAMILIES_SHOWN)
+    shown = None if q or family else services.cached(families, repo, limit=FAMILIES_LISTED)
     parts = [
         (key, heading, order, services.cached(clusters, repo, **{"limit": PAGE_CLUSTERS, **asked}))
         for key, heading, order, asked in chosen
@@ -203,7 +203,7 @@ def signature_page(
         via=via if via != current else None,
         failed=[item for item in detail.workarounds if item.outcome == "fails"],
         stations=version_line(detail.regression, None, services.overview(repo).newest_release),
-        shown=REPORTS_SHOWN,
+        shown=REPORTS_LISTED,
     )
 
 

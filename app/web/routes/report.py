@@ -87,7 +87,7 @@ class Fetcher:
             self._turn.release()
 
 
-EDGES_SHOWN = 60
+EDGES_LISTED = 60
 """Most relations listed on the page; the Markdown and the JSON have all."""
 COPIED_CHARS = 20_000
 """Longest Markdown that the page holds a second time to be copied: a page weighs 100 KiB at most."""
@@ -207,7 +207,7 @@ def _page(
         report=report,
         wanted=f"{wanted.repo}#{wanted.number}" if wanted else "",
         markdown=markdown if len(markdown) <= COPIED_CHARS else "",
-        edges=report.graph.edges[:EDGES_SHOWN] if report else (),
+        edges=report.graph.edges[:EDGES_LISTED] if report else (),
         stations=report_stations(report.regression, services.overview(repo).newest_release) if report else (),
         json_address=f"{api_address(report.repo, report.number, services.default_repo)}/report"
         if report

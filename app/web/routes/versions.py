@@ -37,7 +37,7 @@ from app.web.views.render import render_repo_page, with_repo
 
 PAGE_REGRESSIONS = 30
 PAGE_KNOWN = 60
-VERSIONS_SHOWN = 12
+VERSIONS_LISTED = 12
 
 router = api_router("versions")
 
@@ -182,8 +182,8 @@ def regressions_page(
         parts=parts,
         heat=None if version else services.cached(release_heat, repo),
         counts={"reported": known.reported, "began": known.began} if known else {},
-        releases=[count for count in counts if _is_release(count.version)][:VERSIONS_SHOWN],
-        builds=[count for count in counts if not _is_release(count.version)][:VERSIONS_SHOWN],
+        releases=[count for count in counts if _is_release(count.version)][:VERSIONS_LISTED],
+        builds=[count for count in counts if not _is_release(count.version)][:VERSIONS_LISTED],
     )
 
 
@@ -227,7 +227,7 @@ def _is_release(text: str) -> bool:
 # ---- one's own stack
 
 PART = Annotated[str | None, Query(max_length=300), AfterValidator(none_if_blank)]
-AFFECTING_SHOWN = 30
+AFFECTING_LISTED = 30
 
 
 @router.get("/stack", include_in_schema=False)
@@ -251,7 +251,7 @@ def stack_page(
         repo,
         path="/stack",
         stack=stack,
-        lines=lines[:AFFECTING_SHOWN],
+        lines=lines[:AFFECTING_LISTED],
         total=len(lines),
         json_address=with_repo("/api/v1/issues", repo, services.default_repo, stack=write_stack(stack)),
     )
@@ -263,7 +263,7 @@ From = Annotated[
     str, Query(alias="from", max_length=100, pattern=VERSION, description="the version that is left")
 ]
 To = Annotated[str, Query(max_length=100, pattern=VERSION, description="the version that is gone to")]
-LINES_SHOWN = 20
+LINES_LISTED = 20
 
 
 @router.get(
@@ -323,7 +323,7 @@ def upgrade_page(
         start=from_ or (stack.vllm if stack else None) or "",
         goal=to or newest or "",
         releases=releases,
-        shown=LINES_SHOWN,
+        shown=LINES_LISTED,
         json_address=with_repo(
             "/api/v1/upgrade", repo, services.default_repo, **query, stack=write_stack(stack)
         ),

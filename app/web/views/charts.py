@@ -68,5 +68,5 @@ def _worst(row: Sequence[float], side: float) -> float:
 def _tile(x: float, y: float, width: float, height: float, name: str) -> Tile:
     room = int((width - 10) / CHAR_PX)
     label = name if len(name) <= room else f"{name[: room - 1]}…"
-    shown = label if room > 4 and height > LABEL_HEIGHT else ""
-    return Tile(round(x, 1), round(y, 1), round(width, 1), round(height, 1), shown)
+    visible_label = label if room > 4 and height > LABEL_HEIGHT else ""
+    return Tile(round(x, 1), round(y, 1), round(width, 1), round(height, 1), visible_label)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.extract.log import sampling as telling
 from app.extract.log.root_cause import read_errors
-from app.extract.log.sampling import AFTER_LINES, BEFORE_LINES, EDGE_LINES, LONG_LOG_CHARS, telling_lines
+from app.extract.log.sampling import AFTER_LINES, BEFORE_LINES, EDGE_LINES, LONG_LOG_CHARS, informative_lines
 from app.extract.reader import read_log
 from app.extract.text.blocks import cut_lines, is_flattened
 
@@ -33,7 +33,7 @@ def a_long_log(crash_at: int, lines: int = 40_000) -> str:
 def test_a_short_log_is_read_whole() -> None:
     log = "one\ntwo\r\nthree"
 
-    assert [line for _, line in telling_lines(log)] == list(cut_lines(log))
+    assert [line for _, line in informative_lines(log)] == list(cut_lines(log))
 
 
 def test_a_crash_within_a_day_of_requests_is_found_with_its_true_line_number() -> None:
@@ -49,13 +49,13 @@ def test_a_crash_within_a_day_of_requests_is_found_with_its_true_line_number() -
 
 
 def test_few_lines_of_a_long_log_are_read() -> None:
-    assert len(list(telling_lines(a_long_log(23_456)))) < 2 * EDGE_LINES + 200
+    assert len(list(informative_lines(a_long_log(23_456)))) < 2 * EDGE_LINES + 200
 
 
 def test_a_log_of_nothing_but_errors_is_read_in_part() -> None:
     log = "\n".join(f"ERROR 04-01 12:00:00 [core.py:396] ValueError: shape {at}" for at in range(60_000))
 
-    assert len(list(telling_lines(log))) < 10_000
+    assert len(list(informative_lines(log))) < 10_000
 
 
 @settings(max_examples=settings.default.max_examples // 6)
@@ -69,7 +69,7 @@ def test_a_log_of_nothing_but_errors_is_read_in_part() -> None:
 def test_every_line_read_stands_where_it_says(some: list[str]) -> None:
     log = "\n".join(some * (LONG_LOG_CHARS // (sum(map(len, some)) + len(some)) + 1))
 
-    for number, line in telling_lines(log):
+    for number, line in informative_lines(log):
         assert log[line.start : line.end] == line.text
         assert number >= 1
 
@@ -77,7 +77,7 @@ def test_every_line_read_stands_where_it_says(some: list[str]) -> None:
 def test_a_log_of_line_ends_is_read_at_its_edges_only() -> None:
     log = "\n" * (LONG_LOG_CHARS + 1)
 
-    numbers = [number for number, _ in telling_lines(log)]
+    numbers = [number for number, _ in informative_lines(log)]
 
     last = LONG_LOG_CHARS + 2
     assert numbers == [*range(1, EDGE_LINES + 1), *range(last - EDGE_LINES, last + 1)]
@@ -90,7 +90,7 @@ def test_the_lines_around_a_mark_are_read(end: str) -> None:
     log = end.join(noise)
     assert len(log) > LONG_LOG_CHARS
 
-    numbers = [number for number, _ in telling_lines(log)]
+    numbers = [number for number, _ in informative_lines(log)]
 
     near = [number for number in numbers if EDGE_LINES < number < 60_000 - EDGE_LINES]
     assert near == list(range(30_001 - BEFORE_LINES, 30_001 + AFTER_LINES + 1))
@@ -109,7 +109,7 @@ def test_of_a_very_long_log_without_line_breaks_few_pieces_are_read() -> None:
     assert is_flattened(log)
     pieces = dict(enumerate(cut_lines(log), 1))
 
-    read = list(telling_lines(log))
+    read = list(informative_lines(log))
 
     assert 2 * EDGE_LINES < len(read) < 2 * EDGE_LINES + 200 < len(pieces)
     assert all(pieces[number] == line for number, line in read)
@@ -155,4 +155,4 @@ def test_pieces_are_chosen_as_lines_are(some: list[str], edge: int, strong: int,
         ):
             patch.setattr(telling, name, value)
 
-        assert list(telling._of_pieces(log)) == list(telling_lines(log))
+        assert list(telling._of_pieces(log)) == list(informative_lines(log))

@@ -18,10 +18,10 @@ from app.extract.log.root_cause import read_errors
 from app.extract.log.signature import (
     MAX_MESSAGE_CHARS,
     MAX_TEXT_CHARS,
+    decisive_places,
     make_signature,
     mask,
     signature_id,
-    telling_places,
 )
 
 CASES = [
@@ -224,4 +224,4 @@ def test_plumbing_is_no_telling_place() -> None:
         Frame("/x/vllm/b.py", "two"),
     ]
 
-    assert telling_places(frames) == ["b:two", "a:one"]
+    assert decisive_places(frames) == ["b:two", "a:one"]

@@ -17,7 +17,7 @@ from app.store.github.presence import mark_gone
 from app.store.records import IssueRecord
 from app.store.session import Store
 from app.web.middleware.rate_limits import Rate
-from app.web.routes.report import EDGES_SHOWN, Fetcher, RateLimitError
+from app.web.routes.report import EDGES_LISTED, Fetcher, RateLimitError
 from tests.samples import a_pull, an_issue, fenced, rope_log
 from tests.web.conftest import REPO, TestClient
 from tests.web.routes.test_home import checked
@@ -224,14 +224,14 @@ def test_a_json_route_without_a_report_answers_a_problem(desk: TestClient, numbe
 
 
 def test_a_report_of_many_relations_is_a_page_of_bearable_weight(desk: TestClient, store: Store) -> None:
-    said = " ".join(f"#{number}" for number in range(1000, 1000 + 2 * EDGES_SHOWN))
+    said = " ".join(f"#{number}" for number in range(1000, 1000 + 2 * EDGES_LISTED))
     put(store, an_issue(950, body=f"These may belong to it: {said}\n"))
     page = desk.get("/report?url=950").text
 
-    assert checked(page).text.count("stated in the issue's text") == EDGES_SHOWN
-    assert f"{EDGES_SHOWN} more are in the" in checked(page).text
+    assert checked(page).text.count("stated in the issue's text") == EDGES_LISTED
+    assert f"{EDGES_LISTED} more are in the" in checked(page).text
     assert "The Markdown is long; from a shell:" in checked(page).text
-    assert len(desk.get("/api/v1/issues/950/report").json()["graph"]["edges"]) == 2 * EDGES_SHOWN
+    assert len(desk.get("/api/v1/issues/950/report").json()["graph"]["edges"]) == 2 * EDGES_LISTED
 
 
 def test_no_other_site_has_issues_fetched(desk: TestClient, github: GitHub) -> None:
