@@ -44,14 +44,23 @@ FAILURES = {
 }
 SPEAKERS = {"reporter": "the reporter", "maintainer": "a maintainer", "other": "another user"}
 MODEL_FIELDS = {
-    "error": "Error",
-    "cause": "Cause",
-    "versions": "vLLM version",
-    "regression": "Version",
+    "error.message": "Error",
+    "versions.vllm": "vLLM version",
+    "regression.last_working": "Last working version",
+    "regression.first_failing": "First failing version",
+    "regression.still_failing": "Fails too",
+    "regression.fixed_in": "Fixed in",
+    "regression.culprit": "Blamed change",
     "models": "Model",
-    "backends": "Backend",
+    **{f"backends.{key}": name for key, name in BACKENDS.items()},
 }
-"""What the operator's model read of a log, by the first part of the field."""
+CERTAINTIES = {"stated": "Cause", "hypothesis": "Possible cause"}
+
+
+def model_field(field: str, certainty: str) -> str:
+    """What the operator's model read of a log."""
+    return CERTAINTIES.get(certainty) or MODEL_FIELDS.get(field, field)
+
 
 OUTCOMES = {"works": "works", "partial": "helps partly", "fails": "did not help"}
 REMEDIES = {"env": "environment variable", "config": "setting", "code": "change of code"}

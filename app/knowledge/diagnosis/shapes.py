@@ -143,11 +143,11 @@ class CommonError(Frozen):
 
 
 class ModelValue(Frozen):
-    """A value that the operator's model named and the log proves; `line` counts from 1 in the log."""
+    """A value that the operator's model named, and the line of the log that proves it; counted from 1."""
 
     field: str = Field(description="error.message, cause, versions.vllm, models, backends.…")
     value: str
-    quote: str
+    quote: str = Field(description="the line, which holds the model's words letter by letter")
     line: int
     certainty: str = Field("", description="of a cause: stated or hypothesis")
 

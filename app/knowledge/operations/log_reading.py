@@ -40,8 +40,10 @@ class _Sent:
     text: str
     numbers: tuple[int, ...]
 
-    def line_at(self, position: int) -> int:
-        return self.numbers[self.text.count("\n", 0, position)]
+    def line_at(self, position: int) -> tuple[int, str]:
+        """The line's number and text."""
+        at = self.text.count("\n", 0, position)
+        return self.numbers[at], self.text.split("\n")[at].strip()
 
 
 def read_log_by_model(found: DiagnosedLog, client: ReaderClient) -> DiagnosedLog:
@@ -76,13 +78,13 @@ def _read(found: DiagnosedLog, client: ReaderClient) -> ModelReading:
     if reply is None:
         return ModelReading(model=model.identity, fault="the model gave no answer of use")
     proven = check_reply(read_document(issue), prompt, reply)
-    values = (
-        ModelValue(
-            field=item.field, value=item.value, quote=item.quote, line=sent.line_at(item.start), certainty=how
-        )
-        for item, how in _values(proven)
-        if item.source == "body" and _is_news(item, found.diagnosis)
-    )
+    values = []
+    for item, how in _values(proven):
+        if item.source == "body" and _is_news(item, found.diagnosis):
+            number, line = sent.line_at(item.start)
+            values.append(
+                ModelValue(field=item.field, value=item.value, quote=line, line=number, certainty=how)
+            )
     return ModelReading(model=model.identity, values=tuple(values))
 
 
