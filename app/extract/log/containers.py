@@ -24,7 +24,7 @@ _TIMES = ("time", "timestamp", "__REALTIME_TIMESTAMP", "ts", "date", "@timestamp
 _TRACES = ("exc_info", "exc_text", "stack_info", "traceback")
 """Where a program's own JSON logger keeps the traceback."""
 _PRETTY = pattern(r'^[ \t]*"(?:log|line|MESSAGE|message|textPayload)" ?: ?("(?:[^"\\]|\\.)*"),?[ \t]*$')
-_STAMPED = pattern(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*Z?)[ \t]")
+_STAMPED = pattern(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*)(?:Z|[+-]\d\d:\d\d)?[ \t]")
 
 
 @dataclass(frozen=True, slots=True)

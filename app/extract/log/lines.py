@@ -28,7 +28,7 @@ LOUD = frozenset({"ERROR", "CRITICAL", "FATAL"})
 _COLOUR = pattern(r"(?:\x1b|\^\[|\\x1b|\\033)?\[\d{0,3}(?:;\d{1,3})*m|\x1b\[[0-9;?]*[A-Za-z]")
 _OUTER = pattern(
     r"^(?:"
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*Z (?:stdout|stderr) [FP] ?"
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*(?:Z|[+-]\d\d:\d\d) (?:stdout|stderr) [FP] ?"
     r"|\[\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*Z?\] ?(?:- )?"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?"
     r"(?: [\w.-]{1,60} >>| [\w.█-]{1,63} [\w.@/-]{1,60}\[\d+\]:)?(?:[ \t]*[:|-]+[ \t]?|[ \t]|$)"

@@ -42,6 +42,7 @@ WRAPPED = [
         ("watchdog", "rank1", "ERROR"),
     ),
     ("Kubernetes", f"2026-03-14T09:26:53.589793238Z stdout F {CORE}no", ("no", "", "ERROR")),
+    ("Kubernetes, local time", f"2026-03-14T09:26:53.589793238+08:00 stderr F {CORE}no", ("no", "", "ERROR")),
     ("Kubernetes, standard error", "2026-03-14T09:26:53.5Z stderr F no", ("no", "", "")),
     ("docker compose", f"vllm-server-1  | (APIServer pid=1) {CORE}no", ("no", "APIServer", "ERROR")),
     ("docker build", "#12 3.141 ptxas fatal   : Value 'x'", ("ptxas fatal   : Value 'x'", "", "")),
