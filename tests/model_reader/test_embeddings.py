@@ -41,14 +41,14 @@ def like(word: str) -> Callable[[Sequence[str]], list[list[float]]]:
 
 
 @pytest.fixture
-def store(sqlite_store: Store) -> Store:
-    with sqlite_store.unit_of_work() as session:
+def store(store: Store) -> Store:
+    with store.unit_of_work() as session:
         repo_id = add_repository(session, REPO)
         save_issues(
             session, repo_id, [an_issue(n, title=title, body="It is so.") for n, title in TITLES.items()]
         )
-    derive_changed(sqlite_store, REPO, TITLES)
-    return sqlite_store
+    derive_changed(store, REPO, TITLES)
+    return store
 
 
 def answering(answer: Any, status: int = 200) -> Embedder:
