@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,12 +14,14 @@ import numpy as np
 import pytest
 from sqlalchemy import event, text
 
+from app.config import Settings
 from app.errors import ReaderError
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.indexing.batches import derive_changed
 from app.knowledge.operations.embedding import embed_issues
 from app.knowledge.operations.takedown import forget_issue
 from app.model_reader.embeddings import Embedder, QuestionEmbedder
+from app.server.background_reading import reading_round
 from app.store.derived.issue_vectors import TextVector, as_bytes
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
@@ -205,3 +208,14 @@ def test_the_command_makes_vectors_and_status_counts_them(tmp_path: Path, store:
         status = json.loads(triage("status", folder=tmp_path, **settings).stdout)
     assert status["vectors"] == {REPO: {"vectors": len(TITLES)}}
     assert triage("read", folder=tmp_path, **settings).returncode == 1
+
+
+def test_the_process_beside_a_server_makes_vectors(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    with embeddings_server(like("slowly")) as (url, sent):
+        settings = Settings(repo=(REPO,), embeddings_url=url, _env_file=None)  # type: ignore[call-arg]
+        reading_round(settings, store, threading.Event())
+        reading_round(settings, store, threading.Event())
+    assert len(sent) == len(TITLES)
+    assert f"made vectors of {len(TITLES)} issues" in capsys.readouterr().err
+    reading_round(settings, store, threading.Event())
+    assert "waits for the next round: the embeddings server does not answer" in capsys.readouterr().err
