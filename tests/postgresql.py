@@ -22,7 +22,10 @@ from app.store.session import open_store
 
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 20.0
-_NOT_SYNCED = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+_NOT_SYNCED = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_wal_size=64MB")
+MEMORY = Path("/dev") / "shm"
+MEMORY_BYTES_MIN = 4 << 30
+"""As much must be free there for a server's files: its hundred databases take a fifth of that."""
 
 
 class CannotStartError(Exception):
@@ -121,7 +124,7 @@ def set_up_server(*settings: str) -> PostgreSQL:
     if binaries is None:
         raise CannotStartError("no PostgreSQL binaries in /usr/lib/postgresql or on the PATH")
     user = _unprivileged_user()
-    folder = Path(tempfile.mkdtemp(prefix="triage-pg-"))
+    folder = Path(tempfile.mkdtemp(prefix="triage-pg-", dir=_folder_in_memory()))
     identity: dict[str, Any] = {}
     if user is not None:
         os.chown(folder, getpwnam(user).pw_uid, getpwnam(user).pw_gid)
@@ -144,6 +147,12 @@ def set_up_server(*settings: str) -> PostgreSQL:
         **identity,
     )
     return PostgreSQL(binaries, folder, identity, settings or _NOT_SYNCED)
+
+
+def _folder_in_memory() -> Path | None:
+    """Where databases are made four times as quickly as on a disk; None where there is no room."""
+    has_room = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN
+    return MEMORY if has_room and os.access(MEMORY, os.W_OK) else None
 
 
 def _find_binaries() -> Path | None:
