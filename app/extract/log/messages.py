@@ -182,7 +182,13 @@ def _placed_like(cause: ErrorRecord, other: ErrorRecord) -> ErrorRecord:
 
 def wrapper_rule(text: str) -> Rule | None:
     """The rule by which an error only wraps another, or None."""
-    return next(iter(load_rule_set("wrappers").meeting(text)), None)
+    met = load_rule_set("wrappers").meeting(text)
+    return next((rule for rule in met if not rule.extra.get("hint")), None)
+
+
+def is_hint(text: str) -> bool:
+    """Whether a message sends its reader to another error, and names nothing else."""
+    return any(rule.extra.get("hint") for rule in load_rule_set("wrappers").meeting(text))
 
 
 @lru_cache(maxsize=1)

@@ -24,6 +24,7 @@ from app.extract.log.messages import (
     called_from,
     first_sentence,
     in_words,
+    is_hint,
     quoted_error,
     with_message,
     wrapper_lines,
@@ -98,7 +99,7 @@ def find_cause(
     Args:
         course: that of the lines if they are one log; excerpts that somebody put together have none.
     """
-    records = _of_the_failure([record for record in errors if record.rule != CUT])
+    records = _of_the_failure([_weighed(record) for record in errors if record.rule != CUT])
     parts = _sort(records, lines, course)
     ranked = _ranked(records, parts, course)
     rank = ranked[0][0] if ranked else MISSING
@@ -219,6 +220,11 @@ def _of_the_failure(errors: list[ErrorRecord]) -> list[ErrorRecord]:
     """The errors without those of a tool that runs beside the program, unless there are no others."""
     own = [record for record in errors if not _is_beside(record)]
     return own or [replace(record, weak=HINT, rule=BESIDE) for record in errors]
+
+
+def _weighed(record: ErrorRecord) -> ErrorRecord:
+    """An error that sends its reader to the rest of the log only hints at another."""
+    return replace(record, weak=HINT) if is_hint(record.message) else record
 
 
 def _is_beside(record: ErrorRecord) -> bool:

@@ -738,3 +738,28 @@ def test_the_errors_raised_on_top_of_the_cause_are_its_chain() -> None:
     assert found.cause
     assert found.cause.message == "'weights'"
     assert [item.message for item in found.chain] == ["/models/a.safetensors is no checkpoint"]
+
+
+@pytest.mark.parametrize(
+    ("above", "message"),
+    [
+        (
+            "(APIServer pid=3) ModuleNotFoundError: No module named 'torchvision'\n",
+            "No module named 'torchvision'",
+        ),
+        ("", "Model architectures ['FooForCausalLM'] failed to be inspected."),
+    ],
+)
+def test_what_sends_to_the_rest_of_the_log_is_the_cause_only_alone(above: str, message: str) -> None:
+    head = "(APIServer pid=3) Traceback (most recent call last):\n" if above else ""
+    place = '(APIServer pid=3)   File "/a/transformers/processing.py", line 7, in <module>\n' if above else ""
+    log = (
+        f"{head}{place}{above}"
+        'Traceback (most recent call last):\n  File "/a/bin/vllm", line 8, in <module>\n'
+        "ValueError: Model architectures ['FooForCausalLM'] failed to be inspected. "
+        "Please check the logs for more details.\n"
+    )
+    cause = read_errors(log)[1].cause
+
+    assert cause is not None
+    assert cause.message == message
