@@ -118,7 +118,7 @@ def create_app(
             if store is None:
                 opened.close()
 
-    app = FastAPI(
+    app = openapi.DescribedApp(
         title="vLLM Triage",
         version=__version__,
         lifespan=lifespan,
@@ -128,7 +128,6 @@ def create_app(
     app.state.settings = settings
     app.state.metrics = metrics.Metrics(shared_metrics_folder())
     problems.install(app)
-    openapi.install(app)
     _add_middleware(app, settings)
     for routes in _ROUTES:
         app.router.routes.extend(routes.router.routes)

@@ -75,13 +75,22 @@ def diagnose_body() -> Object:
     return {"requestBody": {"required": True, "content": content}}
 
 
-def install(app: FastAPI) -> None:
-    """Give the application its description; made once, at the first request for it."""
-    app.description = (_FOLDER / "about.md").read_text(encoding="utf-8")
-    app.openapi_tags = _read("common")["tags"]
-    app.license_info = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
-    describe = app.openapi
-    app.openapi = cache(lambda: _finished(describe()))  # type: ignore[method-assign]
+class DescribedApp(FastAPI):
+    """An application with our texts in its description, which is made once, at the first request for it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            description=(_FOLDER / "about.md").read_text(encoding="utf-8"),
+            openapi_tags=_read("common")["tags"],
+            license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+            **options,
+        )
+
+    def openapi(self) -> Object:
+        """What FastAPI makes of the routes, finished."""
+        if self.openapi_schema is None:
+            self.openapi_schema = _finished(super().openapi())
+        return self.openapi_schema
 
 
 def _read(name: str) -> Any:
