@@ -261,7 +261,7 @@ def summarise(facts: Facts) -> str:
         return ""
     error = facts.error
     what = KIND_WORDS.get(facts.failure_kind, "Fails")
-    if error is not None:
+    if error is not None and facts.failure_kind != "slowdown":  # what else it met is not why it is slow
         words = ": ".join(part for part in (error.type, _cut(error.message, 110)) if part)
         what = f"{what} with {words}" + (f" at {error.frame}" if error.frame else "")
     where = [

@@ -20,6 +20,7 @@ from tests.knowledge.made_week import MONDAY, put_week
 from tests.samples import REPO, a_comment, a_pull, a_release, an_issue, fenced, marlin_log, rope_log
 from tests.served import starter_settings
 
+ADMIN_TOKEN = "of-the-browser-tests"
 FULL = 60001
 """The report of which everything is known."""
 REPORTS = range(FULL, FULL + 6)
@@ -50,7 +51,9 @@ STRANGE_LOG = """\
 
 def browser_settings(folder: Path) -> Settings:
     """Settings over a SQLite file with all of it; nobody is slowed down, and GitHub is nowhere."""
-    settings = starter_settings(folder, rate_limit="off", github_api_url="http://127.0.0.1:9")
+    settings = starter_settings(
+        folder, rate_limit="off", github_api_url="http://127.0.0.1:9", admin_token=ADMIN_TOKEN
+    )
     store = open_store(settings.database_url)
     put_week(store)
     put_reports(store)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from app.config import LOG_LIMIT_BYTES
-from tests.browser.base import FULL, MARLIN_START, STRANGE_LOG
+from tests.browser.base import ADMIN_TOKEN, FULL, MARLIN_START, STRANGE_LOG
 from tests.browser.watched import Watched
 from tests.knowledge.made_week import GROWING, WEEK
 from tests.samples import marlin_log
@@ -80,6 +80,21 @@ def blank(seen: Watched) -> None:
     submit_to_fault(seen, 422)
 
 
+def inbox(seen: Watched) -> None:
+    """To the inbox, by its form where nobody is logged in yet."""
+    seen.page.goto(f"{seen.base}/inbox")
+    if seen.page.locator("#token").count():
+        seen.page.locator("#token").fill(ADMIN_TOKEN)
+        seen.page.get_by_role("button", name="Log in").click()
+        seen.page.locator("[name=decision]").first.wait_for()
+    seen.complaints[:] = [line for line in seen.complaints if "status of 401" not in line]
+
+
+def inbox_login(seen: Watched) -> None:
+    seen.page.context.clear_cookies()
+    seen.go("/inbox", status=401)
+
+
 def submit_to_fault(seen: Watched, status: int) -> None:
     with seen.page.expect_navigation() as answered:
         seen.page.locator("form.paste .go").click()
@@ -122,6 +137,10 @@ KINDS: dict[str, Way] = {
     "guide": at("/guide"),
     "guide-chatbots": at("/guide/chatbots"),
     "guide-benchmark": at("/guide/benchmark"),
+    "families": at("/families"),
+    "issue-stack": at(f"/issues/{FULL}?stack={STACK}"),
+    "inbox-login": inbox_login,
+    "inbox": inbox,
     "kept": kept,
     "kept-deleting": deleting,
     "kept-deleted": deleted,

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+import gzip
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
+from sqlalchemy import text
 
+from app.store.session import open_store
+from ingest.importer import import_paths
 from tests.browser.base import FULL
 from tests.browser.conftest import Opened
 from tests.browser.kinds import KINDS, diagnose
 from tests.browser.overlap import overlaps
 from tests.browser.test_pages import LAID_OUT_BY_MAIL_PROGRAMS, open_all
-from tests.served import CRASH
+from tests.browser.watched import watch
+from tests.samples import REPO
+from tests.served import CRASH, served, starter_settings
+
+ERROR_LINE = re.compile(r"\w+(?:Error|Exception): [^\n`]{1,2000}?(?=\\n|`|$)")
+REPORTS_OF_LONGEST = 400
+"""Reports of the corpus with the longest lines of an error, among which its longest signatures are looked for."""
+LISTS_OF_LONGEST = (
+    "/signatures",
+    "/families",
+    "/issues",
+    "/regressions",
+    "/digest",
+    "/upgrade?from=0.8.0&to=0.11.0",
+)
 
 FORMS: dict[str, dict[str, Any]] = {
     "light-1280": {"viewport": {"width": 1280, "height": 740}},
@@ -53,6 +75,46 @@ def test_no_words_lie_upon_others(open_browser: Opened, form: str, kind: str) ->
         )
         assert overlaps(seen.page) == []
         assert form == "paper" or seen.overhang() <= 0
+
+
+@pytest.fixture(scope="module")
+def longest(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[str]]]:
+    """A server over reports of the corpus with the longest errors, and the pages of the longest signatures."""
+    folder = tmp_path_factory.mktemp("longest")
+    with gzip.open(shared / "corpus" / "issues.jsonl.gz", "rt", encoding="utf-8") as lines:
+        found = [(max(map(len, ERROR_LINE.findall(line)), default=0), line) for line in lines]
+    path = folder / "issues.jsonl"
+    path.write_text("".join(line for _, line in sorted(found)[-REPORTS_OF_LONGEST:]), encoding="utf-8")
+    settings = starter_settings(folder, rate_limit="off")
+    store = open_store(settings.database_url)
+    import_paths(store, [path], REPO)
+    with store.engine.connect() as connection:
+        query = text("SELECT id FROM cluster WHERE text <> '' ORDER BY length(text) DESC, id LIMIT 50")
+        pages = [f"/signatures/{key}" for (key,) in connection.execute(query)]
+    store.close()
+    assert len(pages) == 50
+    with served(settings) as address:
+        yield address, [*pages, *LISTS_OF_LONGEST]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("form", FORMS)
+def test_no_words_lie_upon_others_with_the_longest_signatures_of_the_corpus(
+    longest: tuple[str, list[str]], browser: Browser, form: str
+) -> None:
+    address, pages = longest
+    context = browser.new_context(base_url=address, **FORMS[form])
+    seen, wrong = watch(context.new_page(), address), {}
+    for path in pages:
+        seen.go(path)
+        open_all(seen)
+        if form == "paper":
+            seen.page.emulate_media(media="print")
+        found = overlaps(seen.page)
+        if found or (form != "paper" and seen.overhang() > 0):
+            wrong[path] = found
+    context.close()
+    assert wrong == {}
 
 
 def test_words_that_lie_upon_others_are_found(open_browser: Opened) -> None:

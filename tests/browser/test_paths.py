@@ -188,6 +188,15 @@ def test_an_issue_shows_its_pull_requests_and_what_is_like_it(seen: Watched) -> 
         assert related.get_by_role("link", name=f"#{number}").count()
 
 
+def test_an_issue_says_whether_it_affects_a_stack(seen: Watched) -> None:
+    seen.go(f"/issues/{FULL}?stack=0.9.2~H100~Qwen/Qwen3-32B-AWQ~--tensor-parallel-size%204")
+    expect(seen.page.locator(".verdict .aff")).to_contain_text("ffect")
+    seen.go(f"/issues/{FULL}?stack=0.9.2~MI300X")
+    expect(seen.page.locator(".verdict .aff")).to_contain_text("Does not affect you")
+    seen.go(f"/issues/{FULL}")
+    assert seen.page.locator(".verdict .aff").count() == 0
+
+
 def test_the_fix_is_seen_from_a_version_that_is_typed(seen: Watched) -> None:
     seen.go(f"/issues/{FULL}")
     seen.page.locator("#v").fill("0.9.2")

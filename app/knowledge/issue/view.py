@@ -17,6 +17,7 @@ from app.extract.facts import Evidence, Facts, Frozen
 from app.extract.redaction.redact import mask_secrets
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
+from app.knowledge.issue.findings import Findings, find_findings
 from app.knowledge.issue.relations import Graph, issue_graph
 from app.knowledge.issue.remedy_votes import RemedyVotes, count_remedy_votes
 from app.knowledge.issue.stored import StoredIssue, load_issue
@@ -89,6 +90,7 @@ class IssuePageData:
     issue: IssueAnswer
     graph: Graph
     remedy_votes: dict[str, RemedyVotes]
+    findings: Findings
 
 
 def load_issue_page(
@@ -106,7 +108,7 @@ def load_issue_page(
         issue = build_answer(session, stored, vllm_version=vllm_version, versions_of=versions_of)
         votes = count_remedy_votes(session, stored.repo_id, repo, number, cookie=cookie)
         graph = issue_graph(session, stored, stored.sources(), alike_max=ALIKE_MAX)
-        return IssuePageData(issue, graph, votes)
+        return IssuePageData(issue, graph, votes, find_findings(stored.issue.body, issue.facts))
 
 
 def view_issue(

@@ -14,9 +14,11 @@ from app.knowledge.issue.relations import EdgeKind, Graph, GraphEdge, likeness_o
 from app.knowledge.issue.remedy_votes import remedy_id
 from app.knowledge.issue.report import main_unknowns
 from app.knowledge.issue.view import IssueAnswer, IssuePageData, load_issue_page, view_issue
+from app.knowledge.stack.cases import affects_issues
+from app.knowledge.stack.stack import Stack
 from app.web.answers.negotiate import MARKDOWN_TYPE, VARY, ReplyDep, markdown_answer, wants
 from app.web.answers.openapi import api_router, markdown_too, problems
-from app.web.answers.parameters import Number, Repo, Version, issue_routes
+from app.web.answers.parameters import Number, Repo, StackDep, Version, issue_routes
 from app.web.answers.problems import error_page
 from app.web.answers.schemas import NUMBER_MAX, IssueDocument, RelatedList, issue_document
 from app.web.deps import Services, ServicesDep
@@ -106,9 +108,10 @@ def issue_page(
     repo: Repo,
     number: Number,
     services: ServicesDep,
+    stack: StackDep,
     vllm_version: Version = None,
 ) -> Response:
-    """The page of one issue."""
+    """The page of one issue; with `?stack=` it says whether the issue affects that stack."""
     try:
         if wants(request.headers.get("accept", ""), MARKDOWN_TYPE):
             return markdown_answer(issue_markdown(_view(services, repo, number, vllm_version)), None)
@@ -123,13 +126,16 @@ def issue_page(
     except NotFoundError:
         fetch = ("Fetch it from GitHub", "/report?" + urlencode({"url": f"{repo}#{number}"}))
         return error_page(404, f"#{number} of {repo} is not stored yet.", title="Not stored", ways=[fetch])
-    return _page(services, repo, seen, vllm_version)
+    return _page(services, repo, seen, vllm_version, stack)
 
 
-def _page(services: Services, repo: str, seen: IssuePageData, yours: str | None) -> Response:
+def _page(
+    services: Services, repo: str, seen: IssuePageData, yours: str | None, stack: Stack | None
+) -> Response:
     issue, linked = seen.issue, seen.graph
     address = page_address(issue.repo, issue.number, services.default_repo)
     facts = issue.facts
+    yours = yours or (stack.vllm if stack else None)
     mine = yours if repo == services.default_repo else None  # it has no place among other versions
     return render_repo_page(
         "issue.html",
@@ -138,6 +144,11 @@ def _page(services: Services, repo: str, seen: IssuePageData, yours: str | None)
         headers={**VARY, **OWN_REFERRER},
         issue=issue,
         facts=facts,
+        stack=stack,
+        affects=affects_issues(services.store, repo, stack, (issue.number,)).get(issue.number)
+        if stack and facts and facts.is_failure
+        else None,
+        findings=seen.findings,
         cites=Citations(issue),
         yours=yours,
         stations=version_line(facts.regression, mine, services.overview(repo).newest_release)
