@@ -24,8 +24,8 @@ _METRIC = pattern(
     r"(?: ?(P\d\d|mean|median))?"
 )
 _CHANGE = pattern(
-    r"(?i)(?:^|[^\w.])([+−-]?~?\d+(?:\.\d+)?(?:[-–]\d+(?:\.\d+)?)? ?%"
-    r"|\d+(?:\.\d+)? ?[x×] (?:slower|lower|higher|worse|longer|faster|regression|drop|slowdown|increase)\w*)"
+    r"(?i)([+−]~?\d+(?:\.\d+)?(?:[-–]\d+(?:\.\d+)?)? ?%|(?:\b|[-~])\d+(?:\.\d+)?(?:[-–]\d+(?:\.\d+)?)? ?%"
+    r"|\b\d+(?:\.\d+)? ?[x×] (?:slower|lower|higher|worse|longer|faster|drop|slowdown|increase)\w*)"
     r"(?:[^\d%\n]{1,60}?(?:to|/|,) ?([+−-]\d+(?:\.\d+)? ?%))?"
 )
 _RACK = re.compile(r"(?<=\d)NVL\d*\b")

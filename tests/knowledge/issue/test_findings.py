@@ -21,6 +21,7 @@ def facts(kind: FailureKind) -> Facts:
         ("Output throughput is 18 % lower than with the release before.", "throughput", "18 %"),
         ("Since then latency is 2.5x slower on all prompts.", "latency", "2.5x slower"),
         ("- TPOT mean: −3.1 %", "TPOT mean", "−3.1 %"),
+        ("LAT P50−3.9 %−2.0 %", "LAT P50", "−3.9 %"),
     ],
 )
 def test_a_slowdown_has_its_figures(line: str, metric: str, change: str) -> None:
