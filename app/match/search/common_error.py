@@ -1,8 +1,9 @@
 """Which stored issues hold an error's message, whatever else they report: a known kind of error.
 
 In: the message of a log's cause. Out: the issues whose text holds most of what it tells. What the message is
-about (a name in quotes, an option) is left out, and so are words of a language or a system that name no kind
-of failure by themselves. Thresholds are set on whole real logs (`tests/benchmarks/common_errors.py`).
+about (a name in quotes, an option) is left out, unless the name alone says what is wrong, or too little is
+found; and so are words of a language or a system that name no kind of failure by themselves. Thresholds are
+set on whole real logs (`tests/benchmarks/common_errors.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ NATS_MIN, WORDS_MIN = 15.0, 3
 """A shorter or more common message names no kind of error."""
 OPENING_SHARE_MIN, OPENING_NATS_MIN = 0.9, 20.0
 """The same for the message's opening alone: what follows a colon is often one machine's."""
+NAMED_SHARE_MIN = 0.8
+"""The same for the message with the names in it."""
 REPORTS_MIN = 2
 POSTINGS_MAX = 30_000
 _NAMES_KIND = "common.system"
@@ -66,11 +69,13 @@ def find_holders(
     if _NAMES_KIND not in met and met & _NAMELESS:
         return {}
     opening, *rest = _OPENING.split(message, maxsplit=1)
-    for text, share, nats in (
-        (message, SHARE_MIN, NATS_MIN),
-        *([(opening, OPENING_SHARE_MIN, OPENING_NATS_MIN)] if rest else []),
-    ):
-        found = _holding(session, text, names, share, nats)
+    unnamed = [(message, names, SHARE_MIN, NATS_MIN)]
+    if rest:
+        unnamed.append((opening, names, OPENING_SHARE_MIN, OPENING_NATS_MIN))
+    if load_rule_set("named_errors").meeting(message):
+        unnamed = []
+    for text, left_out, share, nats in (*unnamed, (message, (), NAMED_SHARE_MIN, NATS_MIN)):
+        found = _holding(session, text, left_out, share, nats)
         kept = {key: held for key, held in found.items() if key[0] in repo_ids and key not in exclude}
         if len(kept) >= REPORTS_MIN:
             return kept

@@ -13,11 +13,14 @@ from app.store.session import Store
 from tests.samples import REPO, a_traceback, an_issue
 
 MESSAGE = "No spare shelf left for the pigeon blocks. Try raising the loft share."
+UNKNOWN_ARGUMENT = "TypeError: PigeonLoft.__init__() got an unexpected keyword argument '{}'"
 TEXTS = {
     11: a_traceback(f"ValueError: {MESSAGE}", "vllm/sparrow.py:run"),
     12: a_traceback(f"ValueError: {MESSAGE}", "vllm/starling.py:run"),
     13: a_traceback("KeyError: 'gadget'", "vllm/gadget.py:run"),
     14: "It hangs.",
+    15: a_traceback(UNKNOWN_ARGUMENT.format("sparrow_length"), "vllm/loft.py:run"),
+    16: a_traceback(UNKNOWN_ARGUMENT.format("sparrow_length"), "vllm/loft.py:run"),
 }
 
 
@@ -52,6 +55,13 @@ def test_what_the_message_is_about_does_not_count(base: Store) -> None:
     message = "No spare shelf left for the pigeon blocks of zeppelin hangar"
 
     assert holders(base, message, names=("zeppelin", "hangar")) == [11, 12]
+
+
+def test_where_only_the_name_says_what_is_wrong_it_counts(base: Store) -> None:
+    other, same = UNKNOWN_ARGUMENT.format("finch_length"), UNKNOWN_ARGUMENT.format("sparrow_length")
+
+    assert holders(base, other, names=("finch", "finch_length")) == []
+    assert holders(base, same, names=("sparrow", "sparrow_length")) == [15, 16]
 
 
 def test_one_report_is_no_common_error(base: Store) -> None:
