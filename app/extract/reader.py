@@ -47,11 +47,11 @@ from app.extract.prose.stated_error import (
     find_stated_place,
 )
 from app.extract.prose.stated_fix import find_fix
-from app.extract.remedies.workarounds import find_workarounds
+from app.extract.remedies.workarounds import find_repeats, find_workarounds
 from app.extract.text.blocks import read_document, read_log_document
 from app.extract.text.document import Document, IssueText, Line
 
-RULES_VERSION = "2026-11-24.5"
+RULES_VERSION = "2026-11-24.6"
 """Changes with every change of a rule; a stored reading of another version is read again."""
 
 MAX_ISSUE_CHARS = 400_000
@@ -138,6 +138,7 @@ def read_issue(issue: IssueText) -> IssueReading:
         around.evidence,
         [kind_evidence],
         (item for _, item in workarounds),
+        find_repeats(document),
         regression_evidence,
         related_evidence,
         (item for _, item in causes),

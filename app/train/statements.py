@@ -4,11 +4,11 @@
 
 `--issues`: texts as GitHub sends them (`number`, `title`, `body`); `--threads`: threads of another project
 with the texts of their comments, whose numbers are negative in the labels. The labels are
-`labels/sentences.jsonl` (places and outcomes, no text) and those of `--labels`. Rows with `held` are never
-learned from; those with `dev` only after all has been scored on both. Method: multinomial logistic
-regression over all candidates of a sentence and *nothing*, L-BFGS with an L2 penalty; the gold is any
-candidate that means the labelled change.
-Printed: precision and recall of the rows not learned from, by threshold; chances are calibrated on them.
+`labels/sentences.jsonl` (places and outcomes, no text), those of `--labels`, and sentences of our own
+words (`phrasings.py`). Rows with `held` are never learned from; those with `dev` only after all has been
+scored on both. Method: multinomial logistic regression over all candidates of a sentence and *nothing*,
+L-BFGS with an L2 penalty; the gold is any candidate that means the labelled change.
+Printed: precision and recall of the rows not learned from, by threshold; chances are calibrated on `dev`.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ from app.extract.statements.model import (
     rows_of,
     title_words,
 )
-from app.extract.statements.tokens import Token, tokenise
+from app.extract.statements.tokens import NAMED, Token, tokenise
 from app.extract.text.blocks import read_document
 from app.extract.text.document import CommentText, Document, IssueText
 from app.extract.text.sentences import Sentence, read_sentences
+from app.train.phrasings import make_issues
 
-PENALTY = 0.5
+PENALTY = 1.0
 RARE = 3
 """A row of the table that is hit less often is chance."""
 
@@ -64,6 +65,10 @@ MOSTLY = 0.8
 """How much of a sentence a label must cover to speak of it."""
 
 OVERLAP = 0.3
+MADE = 6000
+"""Sentences of our own words, and how much one of them counts beside a real one."""
+
+MADE_WEIGHT = 0.3
 LABELS = Path(__file__).parent / "labels" / "sentences.jsonl"
 THRESHOLDS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
@@ -79,7 +84,7 @@ class Labelled:
 
     number: int
     use: str
-    """`held`: never learned from; `dev`: learned from last; else ""."""
+    """`held`: never learned from; `dev`: learned from last; `made`: of our own words; else ""."""
 
     is_unsure: bool
     tokens: tuple[Token, ...]
@@ -92,13 +97,14 @@ class Labelled:
 
 def read_examples(
     documents: Iterable[tuple[int, Document]], labels: Iterable[dict[str, Any]]
-) -> tuple[list[Labelled], list[Labelled]]:
-    """Examples of remedies and of roles: every sentence that a label covers."""
+) -> tuple[list[Labelled], list[Labelled], list[Surroundings]]:
+    """Examples of remedies and of roles: every labelled sentence; and what stands around those learned."""
     by_number: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in labels:
         by_number[row["number"]].append(row)
     remedies: list[Labelled] = []
     roles: list[Labelled] = []
+    learned: list[Surroundings] = []
     for number, document in documents:
         if number not in by_number:
             continue
@@ -110,7 +116,9 @@ def read_examples(
                 previous = sentences[at - 1] if at else None
                 remedies += _remedy_example(number, sentence, previous, around, label)
                 roles += _role_examples(number, document, sentence, around, label)
-    return remedies, roles
+                if not _use_of(label):
+                    learned.append(around)
+    return remedies, roles, learned
 
 
 def _label_of(sentence: Sentence, labels: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -122,7 +130,7 @@ def _label_of(sentence: Sentence, labels: Sequence[dict[str, Any]]) -> dict[str,
 
 
 def _use_of(label: dict[str, Any]) -> str:
-    return next((use for use in ("held", "dev") if label.get(use)), "")
+    return label.get("use") or next((use for use in ("held", "dev") if label.get(use)), "")
 
 
 def _remedy_example(
@@ -148,7 +156,7 @@ def _remedy_example(
         bool(label.get("unsure")),
         tokens,
         tuple(spans),
-        tuple(_class_of(sentence.text, tokens, span, gold) for span in spans),
+        _classes_of(tokens, spans, gold),
         tuple(rows_of(sentence_features(sentence.text, tokens, around))),
         tuple(
             tuple(rows_of(candidate_features(sentence.text, tokens, span, words, hints))) for span in spans
@@ -157,41 +165,46 @@ def _remedy_example(
     )
 
 
-def _class_of(
-    text: str, tokens: Sequence[Token], span: tuple[int, int], gold: Sequence[tuple[int, int, str]]
-) -> int | None:
-    """What a candidate is meant as: the labelled change that it overlaps most."""
-    start, end = tokens[span[0]].start, tokens[span[1] - 1].end
-    best = (OVERLAP, "")
-    for left, right, outcome in gold:
-        shared = min(end, right) - max(start, left)
-        share = shared / (max(end, right) - min(start, left))
-        if share > best[0] and same_change(text[start:end], text[left:right]):
-            best = (share, outcome)
-    if not best[1]:
-        return None
-    is_left_out = best[1] == "without" and tokens[span[0]].kind in LEAVING
-    return REMEDY_CLASSES.index("works" if is_left_out else best[1])
+def _classes_of(
+    tokens: Sequence[Token], spans: Sequence[tuple[int, int]], gold: Sequence[tuple[int, int, str]]
+) -> tuple[int | None, ...]:
+    """What each candidate is meant as: the labelled change that it shares most tokens with.
+
+    A change whose candidates all share little is taught by those that share most.
+    """
+    closest: list[tuple[float, int | None]] = [(0.0, None)] * len(spans)
+    for start, end, outcome in gold:
+        meant = {at for at, token in enumerate(tokens) if token.start < end and start < token.end}
+        shares = [_share(tokens, set(range(*span)), meant) for span in spans]
+        least = min(OVERLAP, max(shares, default=0.0))
+        for at, share in enumerate(shares):
+            if share and share >= least and share > closest[at][0]:
+                is_left_out = outcome == "without" and tokens[spans[at][0]].kind in LEAVING
+                closest[at] = share, REMEDY_CLASSES.index("works" if is_left_out else outcome)
+    return tuple(index for _, index in closest)
+
+
+def _share(tokens: Sequence[Token], inside: set[int], meant: set[int]) -> float:
+    """How much of two sets of tokens is common; 0 where a named thing is meant and none of them is inside."""
+    both = inside & meant
+    named = {at for at in meant if tokens[at].kind in NAMED}
+    is_other = bool(named) and not named & both
+    return 0.0 if is_other else len(both) / len(inside | meant)
 
 
 LEAVING = frozenset(["without", "remov", "disabl", "no", "not", "drop", "unset", "omit", "turn", "uninstall"])
 
 
-def same_change(one: str, other: str) -> bool:
-    """Whether two spans name one change: they share a name with a sign or figure, or most words."""
-    a, b = set(_words(one)), set(_words(other))
-    if not a or not b or len(a) > 3 * len(b) + 4:
-        return False
-    if any(word in b and not word.isalpha() for word in a):
-        return True
-    return len(a & b) >= 0.6 * min(len(a), len(b))
+def made_examples(count: int, around: Sequence[Surroundings]) -> tuple[list[Labelled], list[Labelled]]:
+    """Examples of sentences of our own words, each in the surroundings of a real one.
 
-
-def _words(text: str) -> Iterator[str]:
-    for token in tokenise(text):
-        word = token.low.strip("`-").replace("-", "_")
-        if word and word not in {"the", "a", "to", "of", "in", "on", "with", "using", "set", "use"}:
-            yield word
+    What is said of a version may be a remedy too, so those teach roles only.
+    """
+    made = list(make_issues(count, around))
+    documents = ((text.number, read_document(text)) for text, _ in made)
+    remedies, roles, _ = read_examples(documents, (label for _, label in made))
+    of_versions = {text.number for text, label in made if label["versions"]}
+    return [example for example in remedies if example.number not in of_versions], roles
 
 
 def _role_examples(
@@ -246,7 +259,7 @@ def _table(examples: Sequence[Labelled], classes: int) -> _Table:
             if index is not None:
                 right[at, index] = 1.0
             at += 1
-    weight = np.array([0.5 if e.is_unsure and e.gold else 0.0 if e.is_unsure else 1.0 for e in used])
+    weight = np.array([_weight(example) for example in used])
     return _Table(
         _matrix(row for example in used for row in example.rows),
         _matrix(example.shared for example in used),
@@ -255,6 +268,12 @@ def _table(examples: Sequence[Labelled], classes: int) -> _Table:
         right,
         weight,
     )
+
+
+def _weight(example: Labelled) -> float:
+    if example.use == "made":
+        return MADE_WEIGHT
+    return 1.0 if not example.is_unsure else 0.5 if example.gold else 0.0
 
 
 def _matrix(rows: Iterable[Sequence[int]]) -> csr_matrix:
@@ -266,8 +285,17 @@ def _matrix(rows: Iterable[Sequence[int]]) -> csr_matrix:
     return csr_matrix((np.ones(len(places)), places, ends), shape=(len(ends) - 1, ROWS))
 
 
-def learn(examples: Sequence[Labelled], classes: int, penalty: float = PENALTY) -> tuple[Matrix, Matrix]:
-    """Weights (rows by classes) and intercepts that make the labelled candidates likeliest."""
+def learn(
+    examples: Sequence[Labelled],
+    classes: int,
+    penalty: float = PENALTY,
+    begin: tuple[Matrix, Matrix] | None = None,
+) -> tuple[Matrix, Matrix]:
+    """Weights (rows by classes) and intercepts that make the labelled candidates likeliest.
+
+    Args:
+        begin: weights of fewer examples, from which the search begins.
+    """
     table = _table(examples, classes)
     hits = np.asarray(table.candidates.sum(axis=0)).ravel() + np.asarray(table.sentences.sum(axis=0)).ravel()
     kept = np.flatnonzero(hits >= RARE)
@@ -298,6 +326,8 @@ def learn(examples: Sequence[Labelled], classes: int, penalty: float = PENALTY) 
         return float(value + 0.5 * penalty * (weights**2).sum()), gradient
 
     start = np.zeros(len(kept) * classes + classes)
+    if begin is not None:
+        start = np.concatenate([begin[0][kept].ravel(), begin[1]])
     found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 120})
     weights = np.zeros((ROWS, classes))
     weights[kept] = found.x[:-classes].reshape(shape)
@@ -417,14 +447,16 @@ def main() -> None:
     parser.add_argument("--penalty", type=float, default=PENALTY)
     asked = parser.parse_args()
     labels = [row for path in (LABELS, *asked.labels) if path.exists() for row in _rows(path)]
-    remedies, roles = read_examples(_documents(asked.issues, asked.threads), labels)
+    remedies, roles, around = read_examples(_documents(asked.issues, asked.threads), labels)
+    made = made_examples(MADE, around)
+    remedies, roles = [*remedies, *made[0]], [*roles, *made[1]]
     print(len(remedies), "sentences,", len(roles), "mentions")
     packed: dict[str, Any] = {}
     for name, examples, classes, judged_by in (
         ("remedies", remedies, len(REMEDY_CLASSES), judge),
         ("roles", roles, len(ROLE_CLASSES), judge_role),
     ):
-        known = [example for example in examples if not example.use]
+        known = [example for example in examples if example.use in ("", "made")]
         dev, held = ([example for example in examples if example.use == use] for use in ("dev", "held"))
         weights, bias = learn(known, classes, asked.penalty)
         unseen = {
@@ -435,8 +467,8 @@ def main() -> None:
             for threshold in THRESHOLDS:
                 figures = " ".join(f"{key} {value:.3f}" for key, value in scores(rows, threshold).items())
                 print(f"{name} {use} from {threshold}: {figures}")
-        calibration = calibrate([*unseen["dev"], *unseen["held"]])
-        weights, bias = learn([*known, *dev], classes, asked.penalty)
+        calibration = calibrate(unseen["dev"])
+        weights, bias = learn([*known, *dev], classes, asked.penalty, (weights, bias))
         packed |= _packed(name, weights, bias, calibration)
     np.savez_compressed(asked.out, **packed)
 

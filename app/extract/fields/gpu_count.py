@@ -7,6 +7,7 @@ a tensor-parallel size alone counts no GPUs, and "A100 GPUs" is a number nobody 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from app.extract.evidence import cite
@@ -50,6 +51,7 @@ _COUNT_LINE = pattern(
 _TOPOLOGY_WORD = pattern(r"\bGPU(\d{1,2})\b")
 _PER_NODE = pattern(r"^[^\n(]{0,6}\(?(\d{1,2}) ?(?:x|×|GPUs?)\b( per node|/node)?", ignore_case=True)
 _MANY_NODES = pattern(r"\b(?:cross|multi|two|several|\d+)[- ]nodes?\b", ignore_case=True)
+_PARALLEL = pattern(r"\b(TP|DP|PP) (\d{1,2})\b")
 _WORLD = pattern(r"\brank \d+ in world size (\d{1,4})\b|\bworld_size=(\d{1,4}) rank=\d")
 _SPANNING = (", ip=", "spans across nodes")
 """What a log prints of a run that spans several machines."""
@@ -73,7 +75,7 @@ def count_gpus(
         or (None if is_asked else _counted_mention(document) or _counted_words(document, settings))
         or _ray_status(document)
         or _visible(settings)
-        or (None if is_asked else _lone(document, settings))
+        or (None if is_asked else _stated_parallel(document) or _lone(document, settings))
     )
     if found is None or not 0 < found[0] <= MAX_COUNT:
         return None
@@ -187,6 +189,18 @@ def _ray_status(document: Document) -> _Count | None:
     """What `ray status` says the cluster has, "0.0/16.0 GPU", or Kubernetes gives, "nvidia.com/gpu: 8"."""
     found = _largest(document, _RAY_STATUS, ".0 GPU", ".0 TPU", ".com/gpu", ".com/tpu")
     return (*found, "ray_status") if found is not None and 0 < found[0] <= MAX_COUNT else None
+
+
+def _stated_parallel(document: Document) -> _Count | None:
+    """Sizes such as "at TP 4", "DP 8, TP 1" in the author's words: as many GPUs as the sizes multiply to."""
+    for source in ("title", "body"):
+        sizes: dict[str, tuple[int, Span]] = {}
+        for match in _PARALLEL.finditer(document.sources[source][:4_000]):
+            sizes.setdefault(match.group(1), (int(match.group(2)), (source, *match.span())))
+        total = prod(size for size, _ in sizes.values())
+        if total > 1:
+            return total, max(sizes.values())[1], "parallel"
+    return None
 
 
 def _visible(settings: Sequence[Setting]) -> _Count | None:

@@ -32,8 +32,11 @@ MAX_VERSIONS = 16
 MAX_MENTIONS = 16
 """A sentence with more versions is a list of them, not a story."""
 
-MIN_CHANCE = 0.5
-"""What is less likely than not is not stated."""
+MIN_CHANCE = 0.55
+"""On 1,600 sentences not learned from, nine in ten roles from here on were right, rules included."""
+
+MIN_FIX_CHANCE = 0.8
+"""A fix that is none does most harm, and few are labelled."""
 
 UPGRADED_CHARS = 40
 """How far before the word of upgrading the upgraded package may be named."""
@@ -149,15 +152,21 @@ def _read_roles(document: Document, sentences: Sequence[Sentence], at: int, clai
         is_change = mention.value.startswith("#") or "." not in mention.value
         part = _PARTS[item.label]
         is_own = mention.value == f"#{document.issue.number}"
-        is_odd = part == "fixed" if is_change else item.end not in ours
-        if item.chance < MIN_CHANCE or is_own or is_odd:
+        is_fit = part in _parts_of_change(mention.value) if is_change else item.end in ours
+        least = MIN_FIX_CHANCE if part == "fixed" else MIN_CHANCE
+        if item.chance < least or is_own or not is_fit:
             continue
-        part = f"commit_{part}" if is_change and part in ("works", "fails", "still") else part
-        value = mention.value if is_change else ours[item.end]  # of "vllm0.9.1" the mention is "9.1"
-        start = item.end - len(value)
-        span = sentence.span(item.start if is_change else start, item.end)
+        part = f"commit_{part}" if is_change and part != "culprit" else part
+        value = mention.value if is_change else ours[item.end]
+        start = item.start if is_change else item.end - len(value)
+        span = sentence.span(start, item.end)
         quote = cite(document, f"regression.{item.label}", value, span, "regression.role", item.chance)
         claims[part].append((value, quote))
+
+
+def _parts_of_change(value: str) -> tuple[str, ...]:
+    """What can be said of a change: a commit may work or fail, a pull request or an issue is only blamed."""
+    return ("culprit",) if value.startswith("#") else ("culprit", "works", "fails", "still")
 
 
 def _holds(low: str, name: str) -> bool:
@@ -301,7 +310,19 @@ def _assemble(claims: _Claims) -> tuple[Regression | None, tuple[Evidence, ...]]
         fixed_in=fixed[0] if fixed else None,
         culprit=culprit[0] if culprit else None,
     )
-    return regression, (*evidence, *still.values())
+    evidence += still.values()
+    return regression, (*evidence, *_repeats(claims, evidence))
+
+
+def _repeats(claims: _Claims, evidence: Sequence[Evidence]) -> Iterator[Evidence]:
+    """The further places that say the same of the same version or change."""
+    known = {(quote.field, quote.value) for quote in evidence}
+    places = {(quote.source, quote.start) for quote in evidence}
+    for _, quote in (claim for part in claims.values() for claim in part):
+        place = quote.source, quote.start
+        if (quote.field, quote.value) in known and place not in places:
+            places.add(place)
+            yield quote
 
 
 def _range(claims: _Claims) -> tuple[_Claim | None, list[_Claim]]:

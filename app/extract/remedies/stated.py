@@ -23,8 +23,9 @@ from app.extract.statements.tokens import tokenise
 from app.extract.text.document import Document
 from app.extract.text.sentences import Sentence
 
-MIN_CHANCE = 0.6
-"""Of remedies read by eye, three in seven of those below were fair, nine in ten of those from it on."""
+MIN_CHANCE = 0.75
+"""Least chance of a remedy that is quoted: on 1,600 sentences not learned from, those that tell one were met
+with precision .94, and 6 % of what was shown helped nothing; from .65 on .90 and 11 %."""
 
 LONG_SENTENCE_CHARS = 300
 MIN_LONG_CHANCE = 0.9
@@ -96,11 +97,12 @@ def _kept(
 
 
 def _can_be_done(action: str) -> bool:
-    """Whether words can be a change: no other card, no "no output", no half of a phrase."""
+    """Whether words can be a change: no other card, no "no output", no half of a phrase, no bare address."""
     tokens = tokenise(action)
+    is_address = all(token.kind == "URL" for token in tokens)
     is_card = any(token.kind == "CHIP" for token in tokens)
     is_half = not tokens or tokens[0].low in _HALVES
-    return not is_half and not is_card and not grammar("no_trouble").search(action)
+    return not is_half and not is_card and not is_address and not grammar("no_trouble").search(action)
 
 
 def _measured(item: RemedyStatement) -> float:

@@ -16,11 +16,19 @@ _LEFT_OUT = pattern(
     rf"(?i)\b{_LEAVE}\s(?:[\w`*\"'=./-]+\s(?:[\w`*\"'=./-]+\s){{0,2}}(?:or|and)\s)?"
     r"(?:the |using |setting |passing |flag |option )*[`*\"']*$"
 )
+_CONDITION = pattern(
+    r"(?i)(?:^|[^\w'])(?:occurs?|happens?|fails?|crash(?:es)?|hangs?|breaks|errors?|appears?|arises?)\s(?:only\s)?"
+    r"(?:when|with|if)\s(?:(?:using|setting|running with|passing|adding|the flag|export)\s){0,2}[`*\"']*$"
+)
+_DENIED = pattern(r"(?i)(?:\b(?:not?|never|no longer)|n['’]?t)\s(?:\w+\s){0,3}(?:when|with|if)\s[^,;.]*$")
 _LEADING = pattern(r"(?i)\b(?:with|by|via|if|when|once|after)\b|\sto\s")
 """Words behind which another change begins: "disabling TP with `--tensor-parallel-size 1`"."""
 
 _MOVE = pattern(r"(?i)\b(?:install|downgrad|upgrad|updat|roll|revert|back to|pin|switch)\w*")
 _ASSIGNED = pattern(r"^(?:export )?([A-Z][A-Z0-9]*_[A-Z0-9_]+) ?= ?([^\s`'\"]+|'[^']*'|\"[^\"]*\")$")
+_LISTED = pattern(r"^,\w")
+"""What goes on behind a value that is a list: "set CUDA_VISIBLE_DEVICES=2,1"."""
+
 _KEYWORD = pattern(r"^([A-Za-z][\w.-]*) ?= ?([\w./-]+)$")
 _VALUED = pattern(r"^--[a-z][\w-]*[= ]\S+$")
 _SWITCH_STARTS = ("--no-", "--disable-", "--enable-", "--skip-")
@@ -40,6 +48,8 @@ def command_of(action: str, *, is_ours: bool = False) -> str | None:
     whole = action.strip("` ")
     if _VALUED.search(whole):
         return whole
+    if match := _ASSIGNED.search(whole):
+        return f"export {match.group(1)}={match.group(2)}"
     tokens = tokenise(action)
     if _LEAVING.search(_words(tokens)) or sum(token.kind in NAMED for token in tokens) > 1:
         return None
@@ -49,7 +59,9 @@ def command_of(action: str, *, is_ours: bool = False) -> str | None:
 
 
 def is_left_out(before: str) -> bool:
-    """Whether the words before a change say to leave it out: "either removing `--a` or" `--b`."""
+    """Whether the words before a change take it away: "either removing `--a` or", "it crashes when using"."""
+    if _CONDITION.search(before) and not _DENIED.search(before):
+        return True
     match = _LEFT_OUT.search(before)
     return match is not None and not _LEADING.search(match.group(0))
 
@@ -68,7 +80,7 @@ def _line(token: Token, action: str, *, is_ours: bool) -> str | None:
     text = token.text.strip("`")
     if token.kind == "FLAG":
         return text if _VALUED.search(text) or _is_switch(text) else None
-    if token.kind == "ENV" and (match := _ASSIGNED.search(text)):
+    if token.kind == "ENV" and (match := _ASSIGNED.search(text)) and not _LISTED.search(action[token.end :]):
         return f"export {match.group(1)}={match.group(2)}"
     if token.kind == "PIN":
         return f"pip install {text}"

@@ -26,9 +26,10 @@ from app.extract.text.sentences import Sentence, is_request, read_sentences
 from app.extract.text.version_mentions import versions_in
 
 MAX_WORKAROUNDS = 12
+MAX_REPEATS = 4
 REPORTER = "reporter"
 MAX_QUOTE_CHARS = 300
-MAX_JUDGED_SENTENCES = 300
+MAX_JUDGED_SENTENCES = 200
 """Further sentences are read by the grammar alone, so that endless talk is read in bounded time."""
 
 SURE = 0.95
@@ -42,15 +43,30 @@ _NAME = pattern(r"--?([A-Za-z][\w.-]*\w)|\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b|\b([a-z
 
 @dataclass(slots=True)
 class _Kept:
-    """A remedy, and the people who confirm or refute it."""
+    """A remedy, the further places that state it, and the people who confirm or refute it."""
 
     remedy: RemedyStatement
+    repeats: list[RemedyStatement] = field(default_factory=list)
     confirmed: set[str] = field(default_factory=set)
     refuted: set[str] = field(default_factory=set)
 
 
 def find_workarounds(document: Document) -> tuple[tuple[Workaround, Evidence], ...]:
     """All remedies that people name, in reading order, each once, with the quote of its action."""
+    return tuple(_made(document, item) for item in _find_kept(document))
+
+
+def find_repeats(document: Document) -> Iterator[Evidence]:
+    """The further places that state one of the remedies, in other words or again."""
+    for item in _find_kept(document):
+        action = _without_opened(item.remedy.action)
+        for again in item.repeats[:MAX_REPEATS]:
+            place = again.source, again.start, again.end
+            yield cite(document, "workarounds", action, place, again.rule, again.chance)
+
+
+@lru_cache(maxsize=2)
+def _find_kept(document: Document) -> tuple[_Kept, ...]:
     remedies = _of_sentences(document, own_only=is_request(document))
     rank = {source: position for position, source in enumerate(document.sources)}
     kept: dict[frozenset[str], _Kept] = {}
@@ -58,7 +74,7 @@ def find_workarounds(document: Document) -> tuple[tuple[Workaround, Evidence], .
     for remedy in sorted(remedies, key=lambda r: (rank[r.source], r.start)):
         _keep(kept, remedy, people)
     _count_comments(document, rank, list(kept.values()), people)
-    return tuple(_made(document, item) for item in list(kept.values())[:MAX_WORKAROUNDS])
+    return tuple(list(kept.values())[:MAX_WORKAROUNDS])
 
 
 def _of_sentences(document: Document, *, own_only: bool) -> Iterator[RemedyStatement]:
@@ -133,6 +149,8 @@ def _keep(kept: dict[frozenset[str], _Kept], remedy: RemedyStatement, people: di
     first, fails = item.remedy, remedy.outcome == "fails"
     is_same = fails == (first.outcome == "fails")
     is_others = people[remedy.source] not in (REPORTER, people[first.source])
+    if is_same:
+        item.repeats.append(remedy)
     if is_others and not fails and is_same:
         item.confirmed.add(people[remedy.source])
     elif is_others and fails and not is_same:

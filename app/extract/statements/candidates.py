@@ -42,9 +42,8 @@ def has_cue(low: str) -> bool:
 
 
 def may_state(tokens: Sequence[Token]) -> bool:
-    """Whether a sentence holds any word of outcome or of an attempt, and anything that could be changed."""
-    cues = any(t.kind in GOOD or t.kind in BAD or t.kind in TRIES or t.low in NEGATIONS for t in tokens)
-    return cues and any(t.kind in NAMED or t.kind in VERBS or t.low in _STARTS for t in tokens)
+    """Whether a sentence holds any word of outcome, of an attempt or of denial."""
+    return any(t.kind in GOOD or t.kind in BAD or t.kind in TRIES or t.low in NEGATIONS for t in tokens)
 
 
 def find_spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:

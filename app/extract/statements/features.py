@@ -158,9 +158,11 @@ def _cue_features(tokens: Sequence[Token], kinds: Sequence[str], start: int, end
             between = tokens[low:high]
             cut = "c" if any(token.text in _BREAKING for token in between) else ""
             turn = "b" if any(token.low in _CONTRASTS for token in between) else ""
+            other = "o" if any(token.kind in NAMED for token in between) else ""
             near = tokens[max(0, cue - NEGATION_REACH) : cue]
             denied = "n" if name in "gx" and any(token.low in NEGATIONS for token in near) else ""
             yield f"{name}{side}={_bucket(abs(cue - place) + 1)}{cut}{turn}{denied}"
+            yield f"{name}{side}~{first}{other}{cut}{denied}"
             yield f"{name}{side}:{kinds[cue]}{denied}"
             yield f"{name}{side}+f={kinds[start]}{denied}"
             if name in "gx":

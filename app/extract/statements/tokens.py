@@ -21,13 +21,13 @@ NAMED = frozenset(
 
 _TOKEN = pattern(
     r"`[^`\n]{1,90}`"
-    r"|--?[A-Za-z][\w.-]*(?:=[^\s,;)`]+| [\d.]*\d\b| (?:[Tt]rue|[Ff]alse|[Nn]one|auto)\b)?"
+    r"|--?[A-Za-z][\w.-]*(?:=[^\s,;)`]*[^\s,;)`.:]| [\d.]*\d\b| (?:[Tt]rue|[Ff]alse|[Nn]one|auto)\b)?"
     r"|https?://[^\s)>\]]+"
-    r"|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+(?: ?= ?[\w./'\"-]+)?"
-    r"|\b[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+(?: ?= ?[\w./'\"-]+)?"
+    r"|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+(?: ?= ?[\w./'\"-]*[\w/'\"-])?"
+    r"|\b[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+(?: ?= ?[\w./'\"-]*[\w/'\"-])?"
     r"|#\d+"
     r"|\bv?\d+(?:\.\d+)+(?:[.+-]?[A-Za-z0-9_]+)*"
-    r"|\w+(?:['’-]\w+)*(?:==?[\w.]+)?"
+    r"|\w+(?:['’-]\w+)*(?:==?['\"]?[\w.]*\w['\"]?)?"
     r"|[^\w\s]"
 )
 _VERSION = pattern(r"(?i)^v?\d+\.\d+(?:\.\d+)*(?:[.+-]?\w+)*$")
@@ -39,7 +39,7 @@ _KINDS = (
     ("FLAG", pattern(r"^-[^\n]{2}")),
     ("URL", pattern(r"^http")),
     ("ENV", _ENV),
-    ("SETTING", pattern(r"^[^=]*_[^=]*=")),
+    ("SETTING", pattern(r"^[^=]*_[^=]*=|^\w[\w-]*=[^=]")),
     ("IDENTIFIER", pattern(r"_")),
     ("ISSUE", pattern(r"^#\d")),
     ("VERSION", _VERSION),

@@ -143,7 +143,8 @@ class IssueWords:
     def remedies(self, one: ListedFailure, repo: str) -> Iterator[StatedRemedy]:
         """The remedies of which the words are known, in the order in which to try them."""
         number = one.issue.number
-        stated = {item.value: item for item in self.evidence.get(number, ()) if item.field == "workarounds"}
+        places = reversed(self.evidence.get(number, ()))
+        stated = {item.value: item for item in places if item.field == "workarounds"}
         for remedy in remedies_of(one.facts, repo=repo, url=one.issue.url):
             if remedy.action in stated:
                 yield masked(StatedRemedy.based_on(remedy, quote=self._stated(number, stated[remedy.action])))

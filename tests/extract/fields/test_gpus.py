@@ -80,7 +80,7 @@ def test_nvidia_smi_rows_count() -> None:
         ("two RTX 3090s hang", ["RTX 3090"], 2),
         ("2x 4090 slow", ["RTX 4090"], 2),
         ("3xL20x8 fails", ["L20"], 24),
-        ("MI355: garbage at TP 4", ["MI355X"], None),
+        ("MI355: garbage at TP 4", ["MI355X"], 4),
         ("[CPU] no such op", ["CPU"], None),
         ("fails on TPU v6e", ["TPU v6e"], None),
         ("an L40S stops", ["L40S"], 1),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from app.extract.remedies.workarounds import find_workarounds
 from app.extract.text.blocks import read_document
 from app.extract.text.document import CommentText, IssueText
@@ -56,3 +58,19 @@ def test_of_two_changes_of_which_one_is_removed_the_other_is_left_out_too() -> N
 def test_what_works_in_another_version_is_not_handed_over_to_be_typed() -> None:
     assert _commands("It works fine with `--enforce-eager`.") == ["--enforce-eager"]
     assert not any(_commands("vLLM version 0.11.0 works fine with `--enforce-eager`."))
+
+
+def test_what_it_fails_with_is_never_handed_over_as_the_cure() -> None:
+    said = "The error occurs when using export VLLM_USE_V1=1, but it does not occur when using VLLM_USE_V1=0."
+    assert set(_commands(said)) <= {None, "export VLLM_USE_V1=0"}
+
+
+@pytest.mark.parametrize(
+    ("said", "thing"),
+    [
+        ("But without cuda graph, it exits normally.", "cuda graph"),
+        ("The hang only occurs if prefix caching is enabled; otherwise it is stable.", "prefix caching"),
+    ],
+)
+def test_what_works_only_without_a_thing_says_to_leave_it_out(said: str, thing: str) -> None:
+    assert _of(said) == [(thing, "works", True)]

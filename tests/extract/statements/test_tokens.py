@@ -19,6 +19,7 @@ from app.extract.statements.tokens import MAX_TOKENS, tokenise
         ("VLLM_USE_V1=0", "ENV"),
         ("`export VLLM_USE_V1=0`", "ENV"),
         ("enforce_eager=True", "SETTING"),
+        ("tp=1", "SETTING"),
         ("gpu_memory_utilization", "IDENTIFIER"),
         ("vllm==0.8.4", "PIN"),
         ("v0.9.1", "VERSION"),
@@ -42,6 +43,11 @@ def test_a_token_stands_for_what_it_names(word: str, kind: str) -> None:
 def test_a_flag_keeps_its_value_and_leaves_the_next_word() -> None:
     texts = [token.text for token in tokenise("with --max-model-len 4096 it starts")]
     assert texts == ["with", "--max-model-len 4096", "it", "starts"]
+
+
+@pytest.mark.parametrize("name", ["VLLM_USE_V1=0", "--seed=3", "dtype='half'", "numpy==1.26.4", "tp=1"])
+def test_a_value_does_not_hold_the_full_stop_behind_it(name: str) -> None:
+    assert [token.text for token in tokenise(f"it works with {name}.")][-2:] == [name, "."]
 
 
 @given(st.text(max_size=300))
