@@ -59,7 +59,7 @@ def make_issues(count: int, around: Sequence[Surroundings]) -> Iterator[tuple[Is
     for number in range(FIRST_NUMBER, FIRST_NUMBER + count):
         outcome = str(rng.choice(list(SHARES), p=_CHANCES))
         text, stated = _filled(rng, words, outcome)
-        real = around[rng.integers(len(around))]
+        real = around[int(rng.integers(len(around)))]
         before = f"{real.previous}\n\n" if real.previous else ""
         shift = len(before)
         label: dict[str, Any] = {
@@ -99,7 +99,7 @@ def _filled(
 
 
 def _one_of(rng: np.random.Generator, words: Sequence[str]) -> str:
-    return words[rng.integers(len(words))]
+    return words[int(rng.integers(len(words)))]
 
 
 def _versions(rng: np.random.Generator) -> tuple[str, str]:
@@ -118,9 +118,8 @@ def _word(rng: np.random.Generator, words: dict[str, Any], slot: str) -> str:
         return f"{rng.integers(1 << 36):09x}"
     if slot == "p":
         number = rng.integers(2000, 44000)
-        return rng.choice(
-            [f"#{number}", f"PR #{number}", f"https://github.com/vllm-project/vllm/pull/{number}"]
-        )
+        forms = [f"#{number}", f"PR #{number}", f"https://github.com/vllm-project/vllm/pull/{number}"]
+        return str(rng.choice(forms))
     if slot == "o":
         return f"{rng.integers(2, 14)}.{rng.integers(10)}"
     name = _one_of(rng, words["names"])
