@@ -26,8 +26,8 @@ _LEADING = pattern(r"(?i)\b(?:with|by|via|if|when|once|after)\b|\sto\s")
 
 _MOVE = pattern(r"(?i)\b(?:install|downgrad|upgrad|updat|roll|revert|back to|pin|switch)\w*")
 _ASSIGNED = pattern(r"^(?:export )?([A-Z][A-Z0-9]*_[A-Z0-9_]+) ?= ?([^\s`'\"]+|'[^']*'|\"[^\"]*\")$")
-_LISTED = pattern(r"^,\w")
-"""What goes on behind a value that is a list: "set CUDA_VISIBLE_DEVICES=2,1"."""
+_LISTED = pattern(r"^(?:,\w|\s*[*+/]\s*\w)")
+"""What goes on behind a value that is a list or a product: "set CUDA_VISIBLE_DEVICES=2,1"."""
 
 _KEYWORD = pattern(r"^([A-Za-z][\w.-]*) ?= ?([\w./-]+)$")
 _VALUED = pattern(r"^--[a-z][\w-]*[= ]\S+$")
