@@ -121,7 +121,7 @@ def tools_of_the_table() -> set[str]:
 
 def test_the_function_definition_is_what_the_api_takes(url: str) -> None:
     function = json.loads(EXAMPLES["function"])["function"]
-    schemas = httpx.get(f"{url}/openapi.json").json()["components"]["schemas"]
+    schemas = httpx.get(f"{url}/openapi.json", timeout=60).json()["components"]["schemas"]
     taken = schemas["DiagnoseRequest"]
     assert function["parameters"]["required"] == taken["required"]
     for name, told in function["parameters"]["properties"].items():
