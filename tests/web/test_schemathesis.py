@@ -41,6 +41,10 @@ OPERATIONS = [
     exemption("list_signatures", 422),  # a cursor of the list in another order
     exemption("get_newest_digest", 422),  # a repository that is not known here
     exemption("list_changes", 422),
+    exemption("get_issue", 422),  # a version that is none
+    exemption("get_repo_issue", 422),
+    exemption("get_issue_report", 422),
+    exemption("get_repo_issue_report", 422),
     exemption("list_families", 422),
     exemption("compare_versions", 422),  # a version that is none, a stack that is none
     exemption("write_comment", 415, 422),  # an event of another shape
