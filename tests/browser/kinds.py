@@ -18,7 +18,7 @@ LOGS = {
     "likely": marlin_log(start=MARLIN_START).replace("min_thread_n", "min_thread_k"),
     "related": marlin_log()
     .replace("min_thread_n = 64.", "min_thread_n = 64 of the kernel.")
-    .replace("ValueError", "TypeError")
+    .replace("output_size_per_partition", "input_size_per_partition")
     .replace("verify_", "check_"),
     "unknown": STRANGE_LOG,
 }

@@ -44,6 +44,7 @@ from app.knowledge.digest.week import FixNews
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.freshness import Overview
 from app.knowledge.home import Home, NewFailure, ReleaseFailure, ReleaseNews, TrendingCluster, home
+from app.knowledge.issue.findings import find_findings
 from app.knowledge.issue.relations import Graph, GraphEdge, GraphNode, RelatedItem, likeness_of, related
 from app.knowledge.issue.remedy_votes import RemedyVotes
 from app.knowledge.issue.stored import Quote
@@ -471,7 +472,8 @@ class Room:
     def _see_issue(
         self, store: Store, repo: str, number: int, *, cookie: str | None = None, **options: Any
     ) -> IssuePageData:
-        return IssuePageData(self._view_issue(store, repo, number, **options), self.graph, self.remedy_votes)
+        issue = self._view_issue(store, repo, number, **options)
+        return IssuePageData(issue, self.graph, self.remedy_votes, find_findings(issue.body, issue.facts))
 
 
 ON_BOTH_ENGINES = {
