@@ -25,6 +25,8 @@ ATTACKER_NICENESS = 10
 
 P95_S, HEALTH_S, MEMORY_MB = 0.5, 0.1, 900
 """What everybody else may notice at most."""
+SLACK = 1 if os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1") == "1" else 3
+"""Beside other tests on the same cores everything takes longer."""
 LOG_MB = 30
 BEFORE_S = 10.0
 """What others notice without the attack is printed too: the machine may be busy with other things."""
@@ -56,8 +58,8 @@ class Noticed:
     def faults(self) -> list[str]:
         """What is worse than anybody may notice."""
         held = {
-            "p95 of requests": quantile(self.asked_s, 0.95) < P95_S,
-            "p95 of /healthz": quantile(self.health_s, 0.95) < HEALTH_S,
+            "p95 of requests": quantile(self.asked_s, 0.95) < P95_S * SLACK,
+            "p95 of /healthz": quantile(self.health_s, 0.95) < HEALTH_S * SLACK,
             "memory": self.memory_mb < MEMORY_MB,
             "answers": set(self.statuses) == {"200"},
         }
