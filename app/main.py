@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -108,7 +107,6 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         current_default_thread_limiter().total_tokens = THREADS
-        gc.freeze()  # what is loaded by now stays: not to be looked through again for each 50,000 objects
         opened = store or open_store(settings.database_url)
         try:
             with _at_work(app, opened, take, fetch or FetchForVisitors(), background) as services:

@@ -6,6 +6,7 @@ The background sync is started by the first process, in a process of its own; al
 from __future__ import annotations
 
 import ctypes
+import gc
 import tempfile
 import threading
 from contextlib import suppress
@@ -121,6 +122,7 @@ def give_memory_back() -> None:
 def _prepare() -> None:
     log_libraries()
     give_memory_back()
+    gc.freeze()  # what is loaded by now stays: not to be looked through again for each 50,000 objects
     TimedProtocol.connections_max = raise_file_limit()
 
 

@@ -43,24 +43,17 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def reader_server(reply: Reply = nothing_found, answer_s: float = 0.0) -> Iterator[Served]:
-    """Serve until the end of the `with`; each reply takes `answer_s`, which may be changed meanwhile."""
-    served = Served(answer_s=answer_s)
+def answering(model: dict[str, Any], answer: Callable[[Any], object]) -> Iterator[str]:
+    """Serve one model until the end of the `with`: the address; `answer` makes the answer to a body."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            self._send({"data": [{"id": "reader", "max_model_len": 32_768}]})
+            self._send({"data": [model]})
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            content = body["messages"][1]["content"]
-            served.asked.append((time.monotonic(), content))
-            time.sleep(served.answer_s)
-            choice = {"message": {"content": json.dumps(reply(content))}, "finish_reason": "stop"}
-            usage = {"prompt_tokens": 2_000, "completion_tokens": 100}
-            self._send({"model": "reader", "choices": [choice], "usage": usage})
+            self._send(answer(json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
 
         def _send(self, answer: object) -> None:
             body = json.dumps(answer).encode()
@@ -73,11 +66,26 @@ def reader_server(reply: Reply = nothing_found, answer_s: float = 0.0) -> Iterat
             """Nothing: requests are counted."""
 
     server = _Server(("127.0.0.1", 0), Handler)
-    served.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
-        yield served
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()
+
+
+@contextmanager
+def reader_server(reply: Reply = nothing_found, answer_s: float = 0.0) -> Iterator[Served]:
+    """Serve until the end of the `with`; each reply takes `answer_s`, which may be changed meanwhile."""
+    served = Served(answer_s=answer_s)
+
+    def answer(body: Any) -> object:
+        content = body["messages"][1]["content"]
+        served.asked.append((time.monotonic(), content))
+        time.sleep(served.answer_s)
+        choice = {"message": {"content": json.dumps(reply(content))}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 2_000, "completion_tokens": 100}
+        return {"model": "reader", "choices": [choice], "usage": usage}
+
+    with answering({"id": "reader", "max_model_len": 32_768}, answer) as served.url:
+        yield served

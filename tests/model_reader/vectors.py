@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.model_reader.server import answering
 
 Vectors = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 
@@ -17,34 +16,11 @@ def embeddings_server(vectors: Vectors, model: str = "vectors") -> Iterator[tupl
     """Serve until the end of the `with`: the address, and the texts it was sent so far."""
     sent: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def answer(body: Any) -> object:
+        sent.extend(body["input"])
+        made = [list(map(float, vector)) for vector in vectors(body["input"])]
+        rows = [{"index": at, "embedding": vector} for at, vector in enumerate(made)]
+        return {"model": model, "data": rows[::-1]}
 
-        def do_GET(self) -> None:
-            self._send({"data": [{"id": model}]})
-
-        def do_POST(self) -> None:
-            texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-            sent.extend(texts)
-            made = [list(map(float, vector)) for vector in vectors(texts)]
-            rows = [{"index": at, "embedding": vector} for at, vector in enumerate(made)]
-            self._send({"model": model, "data": rows[::-1]})
-
-        def _send(self, answer: object) -> None:
-            body = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            """Nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", sent
-    finally:
-        server.shutdown()
-        server.server_close()
+    with answering({"id": model}, answer) as url:
+        yield url, sent

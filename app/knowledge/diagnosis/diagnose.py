@@ -63,7 +63,7 @@ from app.match.search.ranking import Band as MatchBand
 from app.match.search.terms import question_heading
 from app.store.derived.issue_vectors import TextVector
 from app.store.derived.readings import find_facts_without_evidence
-from app.store.derived.search_index import Key
+from app.store.derived.search_index import Key, numbers_by_repository
 from app.store.github.counts import find_stock
 from app.store.github.issues import find_heads
 from app.store.session import Store
@@ -264,10 +264,8 @@ def _find_matches(
 def _facts_of(session: Session, keys: Sequence[Key]) -> dict[Key, Facts]:
     return {
         (repo_id, number): facts
-        for repo_id in {key[0] for key in keys}
-        for number, facts in find_facts_without_evidence(
-            session, repo_id, [number for repo, number in keys if repo == repo_id]
-        ).items()
+        for repo_id, numbers in numbers_by_repository(keys).items()
+        for number, facts in find_facts_without_evidence(session, repo_id, numbers).items()
     }
 
 

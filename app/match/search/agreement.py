@@ -21,7 +21,7 @@ from app.match.search.log_query import names_in
 from app.match.search.terms import words_of
 from app.store.derived.facts import find_titles
 from app.store.derived.readings import value_key
-from app.store.derived.search_index import Key
+from app.store.derived.search_index import Key, numbers_by_repository
 
 DISTINCTIVE_BACKENDS = ("attention", "moe", "all2all", "quantization", "kv_cache_dtype", "speculative")
 """Backends whose kernels fail alike; the others stand in nearly every log."""
@@ -79,10 +79,8 @@ def find_agreements(
     """How far the log and the issues of these facts agree."""
     titles = {
         (repo_id, number): title
-        for repo_id in {key[0] for key in facts}
-        for number, title in find_titles(
-            session, repo_id, [key[1] for key in facts if key[0] == repo_id]
-        ).items()
+        for repo_id, numbers in numbers_by_repository(facts).items()
+        for number, title in find_titles(session, repo_id, numbers).items()
     }
     return {key: agreement_of(reading, own, titles.get(key, "")) for key, own in facts.items()}
 

@@ -10,7 +10,7 @@ import numpy as np
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from app.store.derived.search_index import Key
+from app.store.derived.search_index import Key, numbers_by_repository
 from app.store.engine.connect import delete_with, erasing, rows_with, sql_rows, upsert
 from app.store.tables import ISSUE_VECTOR
 
@@ -87,16 +87,13 @@ def note_same(session: Session, repo_id: int, numbers: Sequence[int]) -> None:
 
 def find_vectors(session: Session, keys: Sequence[Key], model: str) -> dict[Key, np.ndarray]:
     """This model's vectors of these issues, as signed bytes."""
-    by_repo: dict[int, list[int]] = {}
-    for repo_id, number in keys:
-        by_repo.setdefault(repo_id, []).append(number)
     query = """
         SELECT number, vector FROM issue_vector
         WHERE repo_id = :repo_id AND number IN :numbers AND model = :model
     """
     return {
         (repo_id, number): np.frombuffer(vector, dtype=np.int8)
-        for repo_id, numbers in by_repo.items()
+        for repo_id, numbers in numbers_by_repository(keys).items()
         for number, vector in sql_rows(session, query, repo_id=repo_id, numbers=numbers, model=model)
     }
 

@@ -9,7 +9,7 @@ is found by without its being one of its text: it leaves the text's length as it
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 
@@ -136,13 +136,18 @@ def _unpack(packed: bytes) -> Profile:
     )
 
 
+def numbers_by_repository(keys: Iterable[Key]) -> dict[int, list[int]]:
+    """The numbers of issues by the key of their repository, in their order."""
+    found: dict[int, list[int]] = {}
+    for repo_id, number in keys:
+        found.setdefault(repo_id, []).append(number)
+    return found
+
+
 def find_profiles(session: Session, keys: Sequence[Key]) -> dict[Key, Profile]:
     """The profiles of these issues."""
-    by_repo: dict[int, list[int]] = {}
-    for repo_id, number in keys:
-        by_repo.setdefault(repo_id, []).append(number)
     found: dict[Key, Profile] = {}
-    for repo_id, numbers in by_repo.items():
+    for repo_id, numbers in numbers_by_repository(keys).items():
         query = "SELECT number, terms FROM profile WHERE repo_id = :repo_id AND number IN :numbers"
         rows = sql_rows(session, query, repo_id=repo_id, numbers=numbers)
         found |= {(repo_id, number): _unpack(packed) for number, packed in rows}
