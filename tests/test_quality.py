@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from app.bench.cases import load_pinned
-from app.bench.real_logs import is_root_cause
+from app.bench.run import is_root_cause
 from app.extract.facts import Facts
 from app.extract.reader import read_issue, read_log
 from app.extract.text.document import CommentText, IssueText

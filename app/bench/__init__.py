@@ -7,8 +7,7 @@
     cases.py         these facts, the texts of the reader's own base, and which cases they still hold
     rewrite.py       the same crash as another machine or version prints it (cascade.toml)
     baselines.py     TF-IDF, bm25s, FTS5
-    real_logs.py     whether the answer to a real log is right
-    run.py           asks all of them
+    run.py           asks all of them; whether the answer to a real log is right
     report.py        figures, Markdown (templates/bench.md) and JSON
 
 Issue texts are never kept here, only facts about them: numbers, places, hashes.

@@ -213,7 +213,7 @@ def report(
 ) -> None:
     """All that is known of one issue, fetched if not stored. Exit 1: not to be had; 2: not an issue."""
     from app.knowledge.issue.address import parse_issue_address
-    from app.knowledge.issue.markdown import report_markdown
+    from app.knowledge.issue.report import report_markdown
 
     settings = current_settings()
     asked = parse_issue_address(issue, settings.repo)

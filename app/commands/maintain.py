@@ -107,7 +107,7 @@ def forget(
 ) -> None:
     """Take an issue's or a kept log's text down: from the base, its index and its quotes."""
     from app.knowledge.issue.address import parse_issue_address
-    from app.knowledge.operations.takedown import forget_issue, forget_kept_log
+    from app.knowledge.operations.retention import forget_issue, forget_kept_log
 
     settings = current_settings()
     with closing(current_store(settings)) as store:

@@ -10,8 +10,7 @@ from pydantic import Field
 
 from app.extract.facts import Frozen
 from app.store.engine.sync_lock import sync_holder
-from app.store.github.counts import count_issues
-from app.store.github.issues import find_repository, repository_names
+from app.store.github.issues import count_issues, find_repository, repository_names
 from app.store.github.releases import newest_release, tags_of
 from app.store.github.sync_state import cursors_of, fresh_as_of, last_run_of, last_runs
 from app.store.records import SyncRunRecord

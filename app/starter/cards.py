@@ -48,13 +48,17 @@ The file's keys:
     released_in = "0.20.0"
 
 A card's facts: every value with the place in the card's own file that says it (source "card").
+
+Beside the cards `releases.toml` holds the first release with each pull request of vLLM, and what was taken
+back, as known on one day: so a fix can name its release before GitHub was asked for anything.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator
-from datetime import date
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
@@ -275,3 +279,40 @@ def _evidence(card: Card) -> Iterator[Evidence]:
 def _as_written(value: str) -> str:
     """A value as TOML writes it between double quotes."""
     return value.replace("\\", "\\\\").replace('"', '\\"')
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    """A pull request that another one took back."""
+
+    number: int
+    by: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseTable:
+    """What is known of the repository's history up to `as_of`: the release's tag by pull request."""
+
+    as_of: datetime
+    first_release: dict[int, str]
+    reverted: tuple[Reverted, ...]
+
+
+def read_release_table(path: Path) -> ReleaseTable:
+    """The table out of its file."""
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    return ReleaseTable(
+        as_of=_end(content["as_of"]),
+        first_release={number: tag for tag, numbers in content["releases"].items() for number in numbers},
+        reverted=tuple(
+            Reverted(number, int(by), _end(revert["merged"]))
+            for by, revert in content["reverts"].items()
+            for number in revert["of"]
+        ),
+    )
+
+
+def _end(day: date) -> datetime:
+    """The end of a day: a revert follows what was merged on the same one."""
+    return datetime.combine(day, time.max, UTC)

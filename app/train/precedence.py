@@ -6,6 +6,10 @@ For each field the least confidence from which a value stands that only the rule
 stands that only the model proved: those with the highest F1 on the labelled issues, and of equal ones the
 least trust in the model. A model's value has as its confidence the share of right ones. Printed, by field:
 F1 of the rules, of both as learned from the other half of the issues, and of both as written.
+
+The replies are a large model's to our prompts, recorded without the issues' texts: in place of each quoted
+text a row has `[source, start, end]` in code points, or null where the model quoted what the text does not
+hold. `restore` cuts the quotes out of the text again; a test server replays replies with it.
 """
 
 from __future__ import annotations
@@ -21,12 +25,12 @@ from typing import Any
 from app.extract.facts import Facts
 from app.extract.jsonl import issue_text
 from app.extract.reader import read_issue
-from app.model_reader.check import ProvenReading, check_reply
+from app.extract.text.document import Document
+from app.model_reader.check import ProvenReading, check_reply, find_quote
 from app.model_reader.merge import Precedence, learned_precedence, merge
-from app.model_reader.prompt import make_prompt
+from app.model_reader.prompt import Prompt, make_prompt
 from app.model_reader.reply import QuotedReading
 from app.train.confidence import judge, rows_of
-from app.train.recorded_replies import restore
 
 OUT = Path(__file__).parents[1] / "model_reader" / "precedence.json"
 THRESHOLDS = (1.01, 0.97, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.0)
@@ -161,3 +165,57 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+NOT_THERE = "(the model quoted what is not there)"
+_QUOTED = {"quote": "line", "message": "line", "name": "line", "action": "line", "proof": "proof_line"}
+_INSIDE = ("value",)
+"""Fields whose text stands in the quote beside it: a version."""
+
+Row = dict[str, Any]
+
+
+def record(reply: Row, document: Document, prompt: Prompt) -> Row:
+    """A reply with places in place of its quotes."""
+    row: Row = {}
+    for name, value in reply.items():
+        if isinstance(value, dict):
+            row[name] = record(value, document, prompt)
+        elif isinstance(value, list):
+            row[name] = [record(item, document, prompt) for item in value]
+        elif name in _QUOTED or (name in _INSIDE and ("quote" not in reply or "role" in reply)):
+            row[name] = find_quote(document, prompt, reply[_QUOTED.get(name, "line")], value)
+        elif name not in ("line", "proof_line"):
+            row[name] = value
+    return row
+
+
+def restore(row: Row, document: Document, prompt: Prompt) -> Row:
+    """The reply that a row was made of, as the prompt numbers its lines."""
+    reply: Row = {}
+    for name, value in row.items():
+        if isinstance(value, dict):
+            reply[name] = restore(value, document, prompt)
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            reply[name] = [restore(item, document, prompt) for item in value]
+        elif name in _QUOTED or (name in _INSIDE and not isinstance(value, str)):
+            text, line = _cut(value, document, prompt)
+            reply |= {name: text}
+            if not (name in _INSIDE and "quote" in row):
+                reply |= {_QUOTED.get(name, "line"): line}
+        else:
+            reply[name] = value
+    return reply
+
+
+def _cut(place: list[Any] | None, document: Document, prompt: Prompt) -> tuple[str, int]:
+    """A quote and the number of the line in which it begins; line 1 for what the prompt leaves out."""
+    if place is None:
+        return NOT_THERE, 1
+    source, start, end = place
+    numbers = (
+        number
+        for number, line in enumerate(prompt.lines, 1)
+        if line.source == source and line.start <= start < line.end
+    )
+    return " ".join(document.sources[source][start:end].split()), next(numbers, 1)

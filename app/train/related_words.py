@@ -23,7 +23,7 @@ from scipy.sparse.linalg import svds
 from app.extract.text.blocks import read_document
 from app.extract.text.document import IssueText
 from app.match.pairs.features import own_text
-from app.match.search.related_words import NAME
+from app.match.search.question_search import NAME
 from app.match.search.terms import bare_title, stemmed_words
 from app.store.github.issues import find_issues, find_repository, numbers_of
 from app.store.session import Store, open_store

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.bench.cases import RealLog, load_pinned
-from app.bench.real_logs import check_answer, is_root_cause
+from app.bench.run import check_answer, is_root_cause
 from app.knowledge.diagnosis.shapes import Diagnosis, IndexState, LogEnvironment, RootCause
 from tests.benchmarks.real_logs import choose, failure_of, pack, read_folder
 

@@ -16,13 +16,11 @@ from app.knowledge.fix.shapes import FixElsewhere, FixView
 from app.knowledge.indexing import derive as linking
 from app.knowledge.indexing.batches import rederive_all
 from app.knowledge.indexing.derive import derive_issues
-from app.knowledge.issue.markdown import report_markdown
 from app.knowledge.issue.relations import RelatedItem, likeness_of, related
-from app.knowledge.issue.report import make_report
+from app.knowledge.issue.report import make_report, report_markdown
 from app.knowledge.issue.view import view_issue
 from app.store.derived.links import find_similar
-from app.store.github.counts import find_stock
-from app.store.github.issues import find_repository
+from app.store.github.issues import find_repository, find_stock
 from app.store.github.sync_state import begin_run, end_run
 from app.store.session import Store
 from app.store.tables import CLUSTER_MEMBER

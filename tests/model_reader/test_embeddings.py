@@ -19,7 +19,7 @@ from app.errors import ReaderError
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.indexing.batches import derive_changed
 from app.knowledge.operations.embedding import embed_issues
-from app.knowledge.operations.takedown import forget_issue
+from app.knowledge.operations.retention import forget_issue
 from app.model_reader.embeddings import Embedder, QuestionEmbedder
 from app.server.background_reading import reading_round
 from app.store.derived.issue_vectors import TextVector, as_bytes

@@ -11,11 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
 from app.extract.facts import Facts
 from app.knowledge.diagnosis.diagnose import diagnose
-from app.paths import cards_dir
-from app.starter.cards import REPO, Card, CardError, card_facts, parse_card, read_card, read_cards
+from app.paths import cards_dir, release_table
+from app.starter.cards import (
+    REPO,
+    Card,
+    CardError,
+    card_facts,
+    parse_card,
+    read_card,
+    read_cards,
+    read_release_table,
+)
 from app.store.session import Store, open_store
 from tests.rows import over_rows
 from tests.starter_base import starter_file
@@ -303,3 +313,17 @@ action = "pip install vllm==0.9.1"
 kind = "version"
 outcome = "works"
 """
+
+
+TABLE = read_release_table(release_table())
+
+
+def test_each_pull_request_has_one_release() -> None:
+    assert len(TABLE.first_release) > 10_000
+    assert (TABLE.first_release[1], TABLE.first_release[27420]) == ("v0.1.0", "v0.11.1")
+    assert not any(Version(tag).is_prerelease for tag in set(TABLE.first_release.values()))
+
+
+def test_a_revert_names_what_it_takes_back_and_comes_before_the_table() -> None:
+    assert (8521, 8593) in {(item.number, item.by) for item in TABLE.reverted}
+    assert all(item.number < item.by and item.at <= TABLE.as_of for item in TABLE.reverted)

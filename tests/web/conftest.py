@@ -46,9 +46,9 @@ from app.knowledge.freshness import Overview
 from app.knowledge.home import Home, NewFailure, ReleaseFailure, ReleaseNews, TrendingCluster, home
 from app.knowledge.issue.findings import find_findings
 from app.knowledge.issue.relations import Graph, GraphEdge, GraphNode, RelatedItem, likeness_of, related
-from app.knowledge.issue.remedy_votes import RemedyVotes
 from app.knowledge.issue.stored import Quote
 from app.knowledge.issue.view import IssueAnswer, IssuePageData, load_issue_page, view_issue
+from app.knowledge.issue.votes import RemedyVotes
 from app.knowledge.remedies import Remedy
 from app.main import create_app
 from app.store.session import Store

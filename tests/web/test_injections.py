@@ -19,7 +19,6 @@ from app.knowledge.diagnosis.issue_draft import issue_draft
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.knowledge.fix.shapes import FixView
-from app.knowledge.issue.markdown import issue_markdown, report_markdown
 from app.knowledge.issue.relations import Graph, GraphEdge, GraphNode
 from app.knowledge.issue.report import (
     CommandExample,
@@ -30,6 +29,8 @@ from app.knowledge.issue.report import (
     ReportFact,
     ReportRemedy,
     StatedCause,
+    issue_markdown,
+    report_markdown,
 )
 from app.knowledge.issue.stored import Quote
 from app.knowledge.text.quoting import RUN_CHARS_MAX, code, cut_markdown, escape, fenced, inert, quotation

@@ -17,7 +17,7 @@ from app.extract.redaction.redact import mask_secrets
 from app.extract.remedies.sentences import cost_of
 from app.extract.versions import is_before, ordered
 from app.knowledge.fix.shapes import FixView
-from app.knowledge.issue.remedy_votes import remedy_id
+from app.knowledge.issue.votes import remedy_id
 from app.knowledge.remedies import RankedAction, SourcedRemedy, rank_actions
 from app.knowledge.version.issues import IssueWords, ListedFailure, StatedRemedy, StatedValue
 from app.match.clusters.agglomerate import follow_chain

@@ -34,8 +34,8 @@ from app.knowledge.cluster.members import (
 )
 from app.knowledge.cluster.timeline import ClosedButAlive, Timeline, closed_but_alive, timeline
 from app.knowledge.cluster.version_range import RangeWitness, cluster_range
-from app.knowledge.issue.remedy_votes import net_remedy_votes
 from app.knowledge.issue.trend import Trend, trend_of
+from app.knowledge.issue.votes import net_remedy_votes
 from app.knowledge.remedies import action_key
 from app.knowledge.version.issues import ListedFailure, load_failures, load_words
 from app.match.search.agreement import model_line

@@ -22,11 +22,17 @@ from app.extract.redaction.redact import redact
 from app.knowledge.diagnosis.error_text import whole_message
 from app.knowledge.diagnosis.excerpts import issue_excerpt, log_excerpt
 from app.knowledge.diagnosis.explain import explain, why_not_same
-from app.knowledge.diagnosis.failures import find_outcome, find_program, name_failure
+from app.knowledge.diagnosis.failures import (
+    find_outcome,
+    find_program,
+    is_question,
+    kinds_of,
+    name_failure,
+    next_steps,
+)
 from app.knowledge.diagnosis.headline import describe_failure, headline
 from app.knowledge.diagnosis.issue_draft import issue_draft
 from app.knowledge.diagnosis.log_input import clean_log
-from app.knowledge.diagnosis.next_steps import is_question, kinds_of, next_steps
 from app.knowledge.diagnosis.other_reports import find_common, helps, remedies_of_others
 from app.knowledge.diagnosis.quoted_advice import quoted_steps
 from app.knowledge.diagnosis.shapes import (
@@ -64,8 +70,7 @@ from app.match.search.terms import question_heading
 from app.store.derived.issue_vectors import TextVector
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.search_index import Key, numbers_by_repository
-from app.store.github.counts import find_stock
-from app.store.github.issues import find_heads
+from app.store.github.issues import find_heads, find_stock
 from app.store.session import Store
 
 MAX_QUOTE_CHARS = 400

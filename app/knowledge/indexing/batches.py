@@ -18,14 +18,13 @@ from app.extract.reader import RULES_VERSION
 from app.knowledge.indexing.derive import DeriveResult, derive_issues
 from app.knowledge.indexing.readers import Readers, reading_apart
 from app.paths import cards_dir, release_table
-from app.starter.cards import REPO, Card, read_cards
-from app.starter.releases import read_release_table
+from app.starter.cards import REPO, Card, read_cards, read_release_table
 from app.store.derived.readings import stale_numbers
 from app.store.engine.connect import take_turn
-from app.store.github.counts import count_issues
 from app.store.github.fix_containment import REVERT, TABLE, ContainmentAnswer, has_table, save_answers
 from app.store.github.issues import (
     add_repository,
+    count_issues,
     find_repository,
     numbers_of,
     save_cards,

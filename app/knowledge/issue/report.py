@@ -1,9 +1,15 @@
-"""The report on one issue: every known value with its source, a timeline, and what no source states."""
+"""The report on one issue: every known value with its source, a timeline, and what no source states.
+
+As Markdown it writes a figure only as its source does: a value that a rule derived (`12.9` from `cu129`) is
+shown by its quote. The issue as Markdown is here too.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from pydantic import Field
@@ -31,9 +37,11 @@ from app.knowledge.fix.shapes import FixView
 from app.knowledge.freshness import freshness
 from app.knowledge.issue.relations import Graph, issue_graph, key_of
 from app.knowledge.issue.stored import Quote, Sources, StoredIssue, clipped, figures_stand, load_issue
-from app.knowledge.issue.view import GitHubFacts, build_answer
+from app.knowledge.issue.view import GitHubFacts, IssueAnswer, build_answer
 from app.knowledge.labels import BACKENDS, REGRESSION, SPEAKERS, VERSIONS
 from app.knowledge.remedies import OUTCOME_RANK, Remedy
+from app.knowledge.text.markdown import render_markdown
+from app.knowledge.text.quoting import code, escape
 from app.store.github.issues import find_heads
 from app.store.records import CommentRecord
 from app.store.session import Store
@@ -349,3 +357,40 @@ def _missing_around(graph: Graph, comments_missing: bool) -> Iterator[tuple[str,
 def main_unknowns(facts: Facts, fix: FixView) -> tuple[str, ...]:
     """The sentences about the missing fields that a reader of any failure looks for."""
     return tuple(text for field, text in _missing(facts, fix) if field in MAIN_FIELDS)
+
+
+BODY_CHARS_MAX = 70_000
+"""GitHub's own limit is 65,536."""
+QUOTES_MAX = 40
+_REFERENCE = re.compile(r"(?<![\w/&\[.-])(?:[A-Za-z0-9][\w-]{0,50}/[\w.-]{1,100})?#\d{1,10}\b")
+"""`#1`, or `owner/name#1` of another repository."""
+
+
+def issue_markdown(issue: IssueAnswer) -> str:
+    """The issue as Markdown, what helps first and its own text last."""
+    return render_markdown("issue.md", issue=issue, quotes_max=QUOTES_MAX, body_max=BODY_CHARS_MAX)
+
+
+def report_markdown(report: Report) -> str:
+    """The report as Markdown with headings, for sharing."""
+    facts = (*report.facts, *report.regression, *report.remedies, *((report.error,) if report.error else ()))
+    quotes = tuple(quote for fact in facts for quote in fact.quotes)
+    return render_markdown(
+        "report.md",
+        report=report,
+        summary=report.summary if figures_stand(report.summary, quotes) else "",
+        linked=partial(_linked, report.repo),
+        reference=partial(_reference, report.repo),
+    )
+
+
+def _linked(repo: str, text: str) -> str:
+    """A sentence of ours that may hold foreign words, its issue numbers as links."""
+    return _REFERENCE.sub(lambda found: _reference(repo, found[0]), escape(text))
+
+
+def _reference(repo: str, name: str) -> str:
+    """The link to an issue that is named; inline code where the name is none."""
+    owner, _, digits = name.rpartition("#")
+    address = f"https://github.com/{owner or repo}/issues/{digits}"
+    return f"[{name}]({address})" if _REFERENCE.fullmatch(name) else code(name)

@@ -19,9 +19,8 @@ from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.knowledge.issue.findings import Findings, find_findings
 from app.knowledge.issue.relations import Graph, issue_graph
-from app.knowledge.issue.remedy_votes import RemedyVotes, count_remedy_votes
 from app.knowledge.issue.stored import StoredIssue, load_issue
-from app.knowledge.issue.votes import Signal, VoteCount, vote_counts
+from app.knowledge.issue.votes import RemedyVotes, Signal, VoteCount, count_remedy_votes, vote_counts
 from app.knowledge.text.masking import masked
 from app.store.derived.clusters import find_cluster_with
 from app.store.records import CARD

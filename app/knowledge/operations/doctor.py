@@ -16,7 +16,7 @@ from app.errors import SchemaError, StoreError
 from app.extract.facts import Frozen
 from app.extract.reader import RULES_VERSION
 from app.knowledge.freshness import STALE_AFTER, freshness
-from app.knowledge.operations.reader_examination import examine_embeddings, examine_reader
+from app.knowledge.operations.reader_overview import examine_embeddings, examine_reader
 from app.store.backup.consistency import LATER, check_base, check_repository
 from app.store.derived.readings import stale_numbers
 from app.store.engine.health import (

@@ -1,10 +1,12 @@
-"""What is not to be kept for ever goes in time: kept logs, noted webhook deliveries, old sync runs.
+"""What is deleted: in time kept logs, noted webhook deliveries and old sync runs; on request any text.
 
-Each row carries its own end, so it does not matter which process forgets it, or how many try.
+A row that goes in time carries its own end, so it does not matter which process forgets it, or how many try.
+On request an issue goes with all that was read out of it, or a log that somebody kept.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from dataclasses import dataclass
@@ -12,9 +14,16 @@ from datetime import UTC, datetime
 
 import structlog
 
-from app.errors import StoreError
+from app.errors import NotFoundError, StoreError
+from app.knowledge.indexing.batches import derive_changed
+from app.store.derived.issue_vectors import forget_vector
+from app.store.derived.model_replies import forget_replies
+from app.store.derived.readings import purge_orphans
+from app.store.engine.connect import take_turn
+from app.store.github.issues import find_repository
+from app.store.github.presence import take_down
 from app.store.github.sync_state import purge_deliveries, purge_runs
-from app.store.people.kept_logs import purge_kept_logs
+from app.store.people.kept_logs import delete_kept_log, purge_kept_logs
 from app.store.session import Store
 
 EVERY_S = 3600.0
@@ -58,3 +67,46 @@ def forget_regularly(store: Store, stop: threading.Event, every_s: float = EVERY
         else:
             if forgotten != Forgotten(0, 0, 0):
                 _LOG.info("forgotten", kept_logs=forgotten.kept_logs, sync_runs=forgotten.sync_runs)
+
+
+_KEPT_LOG = re.compile(r"(?:https?://[^/]+)?/d/([0-9A-Za-z_-]{1,64})")
+
+
+def forget_issue(store: Store, repo: str, number: int, *, keep_out: bool) -> None:
+    """Delete an issue's texts, its comments, and what was read out of them: facts, quotes, terms, links.
+
+    Its number stays, without a text, so that links to it still lead somewhere.
+
+    Args:
+        keep_out: no sync, delivery or import brings it back.
+
+    Raises:
+        NotFoundError: it is not stored.
+    """
+    with store.unit_of_work() as session:
+        repo_id = find_repository(session, repo)
+        if repo_id is None or not take_down(session, repo_id, number, keep_out=keep_out):
+            raise NotFoundError(f"#{number} of {repo} is not stored: there is nothing to forget")
+        forget_replies(session, repo_id, number)
+        forget_vector(session, repo_id, number)
+    derive_changed(store, repo, [number])
+    with store.unit_of_work() as session:
+        take_turn(session)
+        purge_orphans(session)
+    store.leave_no_trace(compact=True)
+
+
+def forget_kept_log(store: Store, address: str) -> bool:
+    """Delete a kept log by the address of its page; False where the text is no such address.
+
+    Raises:
+        NotFoundError: there is no such log.
+    """
+    found = _KEPT_LOG.fullmatch(address.strip())
+    if found is None:
+        return False
+    with store.unit_of_work(changes=None) as session:
+        if not delete_kept_log(session, found[1], None):
+            raise NotFoundError(f"no log is kept under /d/{found[1]}: it was deleted, or its time is over")
+    store.leave_no_trace()
+    return True

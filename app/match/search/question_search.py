@@ -6,13 +6,19 @@ title says what an issue is about, while its body holds all words of a machine. 
 summed, each field with a weight and a length of its own; facts that agree add what they tell. An issue that
 meets few of the words is worth less than the sum. With a vector of the question, those of the candidates gain
 that are nearer in meaning than most. The figures were chosen on the benchmark's questions that are not held
-out, and on titles of issues that people call the same.
+out, and on titles of issues that people call the same. Which words are forms of each other, and which
+say the same, is learned from the corpus (`related_words.json`, made by `app.train.related_words`); small
+words and names of one issue are not in it.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
 from sqlalchemy.orm import Session
@@ -20,7 +26,6 @@ from sqlalchemy.orm import Session
 from app.match.search.bm25 import Field, Query, affordable, find_overlap, heaviest_holders, weigh
 from app.match.search.log_search import Candidate
 from app.match.search.ranking import MEANING, load_weights
-from app.match.search.related_words import load_related_words
 from app.match.search.terms import HEADING, TEXT, Heading, words_of
 from app.store.derived.issue_vectors import TextVector, find_vectors
 from app.store.derived.search_index import Key, Profile, find_postings, find_profiles, term_id
@@ -252,3 +257,27 @@ def _shared(known: Query, places: np.ndarray) -> tuple[tuple[int, str, float], .
         if shown:
             found.setdefault(shown, (TEXT, shown, weight))
     return tuple(found.values())[:SHARED_MAX]
+
+
+NAME = "related_words.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedWords:
+    """By stem: the forms of its word, the most common first; and related stems with how near, 0 to 1."""
+
+    forms: Mapping[str, Sequence[str]]
+    related: Mapping[str, Mapping[str, float]]
+
+
+@lru_cache(maxsize=1)
+def load_related_words() -> RelatedWords:
+    """The words this version was measured with; read when a question is first asked."""
+    data: dict[str, Any] = json.loads((files(__package__) / NAME).read_text(encoding="utf-8"))
+    return RelatedWords(
+        {stem: forms.split() for stem, forms in data["forms"].items()},
+        {
+            stem: {other: int(percent) / 100 for other, percent in (item.split(":") for item in row.split())}
+            for stem, row in data["related"].items()
+        },
+    )

@@ -1,20 +1,21 @@
-"""Repositories, issues and pull requests, saved as GitHub lists them and found by number; starter cards."""
+"""Repositories, issues, pull requests, starter cards: saved as GitHub lists them, found, counted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import Select, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError
 from app.store.engine.connect import rows_in_parts, rows_with, take_turn, upsert
 from app.store.github.presence import find_kept_out, mark_unread, note_seen
 from app.store.records import CARD, GITHUB, IssueRecord
-from app.store.tables import CARD_TEXT, ISSUE, PULL_REQUEST, REPOSITORY
+from app.store.session import remembered
+from app.store.tables import CARD_TEXT, ISSUE, PULL_REQUEST, REPOSITORY, SYNC_RUN
 
 _KEY = ("repo_id", "number")
 
@@ -221,3 +222,49 @@ def save_cards(session: Session, repo_id: int, texts: Mapping[int, str]) -> None
 def find_cards(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, str]:
     """The card texts of these issues; most issues have none."""
     return dict(rows_with(session, repo_id, CARD_TEXT.c.number, numbers, CARD_TEXT.c.text))
+
+
+_ISSUE = ISSUE.c
+_ISSUES = select(func.count()).where(_ISSUE.repo_id == REPOSITORY.c.id, _ISSUE.is_pull_request.is_(False))
+_AS_OF = select(func.max(SYNC_RUN.c.ended_at)).where(
+    SYNC_RUN.c.repo_id == REPOSITORY.c.id, SYNC_RUN.c.outcome == "complete"
+)
+# Asked with every diagnosis, so built once.
+_STOCK = select(*REPOSITORY.c, _ISSUES.scalar_subquery(), _AS_OF.scalar_subquery())
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """What of the asked repositories anything is stored of.
+
+    Attributes:
+        repositories: key to name.
+        issues: without pull requests.
+        as_of: when the newest complete sync ended; of several repositories the one that is furthest behind.
+    """
+
+    repositories: Mapping[int, str]
+    issues: int
+    as_of: datetime | None
+
+
+def find_stock(session: Session, repos: Sequence[str]) -> Stock:
+    """What is stored of these repositories, in their order."""
+    every = remembered(session, "stock", lambda: session.connection().execute(_STOCK).all())
+    rows = [row for row in every if row.full_name in repos]
+    rows.sort(key=lambda row: repos.index(row.full_name))
+    return Stock(
+        {row[0]: row[1] for row in rows},
+        sum(row[2] for row in rows),
+        min((row[3] for row in rows if row[3] is not None), default=None),
+    )
+
+
+def count_issues(session: Session, repo_id: int) -> dict[str, int]:
+    """How many are stored: {"issues", "pulls", "from_cards"}; a card is an issue that GitHub did not list."""
+    query = select(
+        func.count().filter(_ISSUE.is_pull_request.is_(False)).label("issues"),
+        func.count().filter(_ISSUE.is_pull_request).label("pulls"),
+        func.count().filter(_ISSUE.origin != GITHUB).label("from_cards"),
+    )
+    return dict(session.connection().execute(query.where(_ISSUE.repo_id == repo_id)).mappings().one())

@@ -22,8 +22,7 @@ from app.extract.facts import Facts
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import Diagnosis
 from app.knowledge.digest.digest import Digest, digest_markdown
-from app.knowledge.issue.markdown import issue_markdown, report_markdown
-from app.knowledge.issue.report import Report
+from app.knowledge.issue.report import Report, issue_markdown, report_markdown
 from app.knowledge.issue.view import IssueAnswer
 from app.knowledge.stack.upgrade import Upgrade, upgrade_markdown
 from app.terminal.diagnosis import short_text

@@ -24,8 +24,7 @@ from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.digest.digest import digest_markdown, make_digest
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.issue.browse import IssueQuery, browse
-from app.knowledge.issue.markdown import report_markdown
-from app.knowledge.issue.report import make_report
+from app.knowledge.issue.report import make_report, report_markdown
 from app.knowledge.issue.view import IssueAnswer, view_issue
 from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.stack.stack import make_stack

@@ -9,11 +9,10 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 
 from app.errors import NotFoundError
-from app.knowledge.issue.markdown import issue_markdown
 from app.knowledge.issue.relations import EdgeKind, Graph, GraphEdge, likeness_of, related
-from app.knowledge.issue.remedy_votes import remedy_id
-from app.knowledge.issue.report import main_unknowns
+from app.knowledge.issue.report import issue_markdown, main_unknowns
 from app.knowledge.issue.view import IssueAnswer, IssuePageData, load_issue_page, view_issue
+from app.knowledge.issue.votes import remedy_id
 from app.knowledge.stack.cases import affects_issues
 from app.knowledge.stack.stack import Stack
 from app.web.answers.negotiate import MARKDOWN_TYPE, VARY, ReplyDep, markdown_answer, wants

@@ -25,8 +25,7 @@ from app.errors import (
     TriageError,
 )
 from app.knowledge.issue.address import ADDRESS_CHARS, IssueAddress, parse_issue_address
-from app.knowledge.issue.markdown import report_markdown
-from app.knowledge.issue.report import Report, make_report
+from app.knowledge.issue.report import Report, make_report, report_markdown
 from app.knowledge.issue.view import view_issue
 from app.store.session import Store
 from app.web.answers.negotiate import MARKDOWN_TYPE, ReplyDep, markdown_answer, wants

@@ -11,8 +11,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from app.errors import InputError
-from app.knowledge.issue.remedy_votes import Helped, vote_on_remedy
-from app.knowledge.issue.votes import IssueVotes, Signal, Vote, vote
+from app.knowledge.issue.votes import IssueVotes, Signal, Vote, vote, vote_on_remedy
 from app.web.answers.openapi import api_router, json_body, problems
 from app.web.answers.parameters import Number, Repo, issue_routes
 from app.web.body import json_reader, read_limited
@@ -24,7 +23,7 @@ from app.web.views.render import page_address
 BODY_BYTES = 4096
 VISITOR_COOKIE = "visitor"
 COOKIE_S = 365 * 24 * 3600
-_HELPED: dict[str, Helped] = {"1": 1, "-1": -1, "0": 0}
+_HELPED: dict[str, Vote] = {"1": 1, "-1": -1, "0": 0}
 
 router = api_router("issues")
 
@@ -44,7 +43,7 @@ class VoteRequest(BaseModel):
     value: Annotated[Vote, BeforeValidator(_no_flag)]
 
 
-async def _form_vote(request: Request) -> tuple[str, Helped]:
+async def _form_vote(request: Request) -> tuple[str, Vote]:
     content = await read_limited(request, BODY_BYTES, f"A vote is at most {BODY_BYTES >> 10} KiB.")
     remedy, _, value = dict(parse_qsl(content.decode("utf-8", "replace"))).get("vote", "").partition(":")
     if not re.fullmatch(r"[0-9a-f]{16}", remedy) or value not in _HELPED:
@@ -53,7 +52,7 @@ async def _form_vote(request: Request) -> tuple[str, Helped]:
 
 
 JsonVote = Annotated[VoteRequest, Depends(json_reader(VoteRequest, BODY_BYTES, "vote"))]
-FormVote = Annotated[tuple[str, Helped], Depends(_form_vote)]
+FormVote = Annotated[tuple[str, Vote], Depends(_form_vote)]
 
 
 @issue_routes(

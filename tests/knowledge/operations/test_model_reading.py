@@ -14,7 +14,7 @@ from app.knowledge.indexing.diff import diff_all, diffs_text
 from app.knowledge.operations import model_reading
 from app.knowledge.operations.model_reading import plan_reading, read_issues
 from app.knowledge.operations.reader_overview import reader_overview
-from app.knowledge.operations.takedown import forget_issue
+from app.knowledge.operations.retention import forget_issue
 from app.store.derived.readings import find_facts
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store

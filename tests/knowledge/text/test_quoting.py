@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
-from app.knowledge.issue.markdown import issue_markdown
+from app.knowledge.issue.report import issue_markdown
 from app.knowledge.text.quoting import code, cut_markdown, escape, fenced
 from tests.web.conftest import ISSUE, SAME
 

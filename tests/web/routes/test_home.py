@@ -17,8 +17,8 @@ from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.knowledge.freshness import Overview, RunView
 from app.knowledge.home import Home
 from app.knowledge.issue.relations import Graph
-from app.knowledge.issue.remedy_votes import RemedyVotes, remedy_id
 from app.knowledge.issue.view import ClusterLine
+from app.knowledge.issue.votes import RemedyVotes, remedy_id
 from tests.web.conftest import GRAPH, HOME, ISSUE, MATCHES, OVERVIEW, SAME, UNKNOWN, Room
 
 LOG = "RuntimeError: CUDA error: an illegal memory access was encountered"

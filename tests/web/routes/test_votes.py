@@ -12,7 +12,7 @@ import pytest
 
 from app.config import Settings
 from app.knowledge.indexing.derive import derive_issues
-from app.knowledge.issue.remedy_votes import remedy_id
+from app.knowledge.issue.votes import remedy_id
 from app.main import create_app
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
