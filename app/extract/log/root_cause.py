@@ -10,7 +10,7 @@ them is `apparent`: the best that is known, never what a signature is made of.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -117,7 +117,7 @@ def find_cause(
         apparent = _apparent(parts, records, plain, lines, course)
     cause = _placed(causes[0], lines) if causes and not apparent else None
     others = causes[1:] if cause else causes
-    outcome = OUTCOMES[rank] if cause else "stopped"
+    outcome = _outcome_of(rank, unique, course) if cause else "stopped"
     refusal = course.refusal(lines) if outcome == "refused" or not (cause or apparent) else None
     if refusal is not None and (cause is None or refusal.message.endswith(cause.message)):
         cause, apparent, outcome = None, refusal, "refused"
@@ -133,6 +133,12 @@ def find_cause(
         place,
         outcome if cause or apparent else "none",
     )
+
+
+def _outcome_of(rank: int, wrappers: Iterable[str], course: Course) -> Outcome:
+    """What became of the program; one that only reports a request's error, and no end, goes on."""
+    is_request = not course.ended and any(_is_rule(text, "request") for text in wrappers)
+    return "refused" if OUTCOMES[rank] == "stopped" and is_request else OUTCOMES[rank]
 
 
 def _sort(records: Sequence[ErrorRecord], lines: Sequence[LogLine], course: Course) -> _Parts:
@@ -302,7 +308,7 @@ def _display_order(record: ErrorRecord) -> tuple[int, ...]:
 
 
 def _is_rule(text: str, kind: str) -> bool:
-    """Whether a line is a wrapper's of a kind: `hollow`, or a `death`."""
+    """Whether a line is a wrapper's of a kind: `hollow`, `request`, or a `death`."""
     rule = wrapper_rule(text)
     return rule is not None and kind in rule.extra
 

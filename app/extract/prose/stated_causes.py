@@ -19,6 +19,8 @@ MAX_CAUSES = 4
 MAX_REPRODUCTIONS = 8
 MAX_CAUSE_CHARS = 400
 MIN_CAUSE_CHARS = 20
+MIN_ANNOUNCING_WORDS = 12
+"""Of fewer words before a colon, what is behind it is the cause."""
 
 _LIST = load("cause")
 _HEADINGS: tuple[str, ...] = tuple(_LIST["headings"])
@@ -42,7 +44,7 @@ def find_causes(document: Document) -> tuple[tuple[Cause, Evidence], ...]:
         head = sentence.heading.lower()
         opens = any(word in head for word in _HEADINGS) and head != section and not sentence.is_proposal
         rule = _rule_of(sentence)
-        if rule is None and not opens:
+        if (rule is None and not opens) or _announces(sentence.text):
             continue
         section = head if opens else section
         certainty = _certainty(sentence, head if opens else "")
@@ -78,6 +80,11 @@ def _rule_of(sentence: Sentence) -> Rule | None:
     if not met or any(word in sentence.low for word in _DENIALS):
         return None
     return met[0]
+
+
+def _announces(text: str) -> bool:
+    """Whether the cause itself is yet to come: a few words and a colon."""
+    return text.rstrip(" *_").endswith((":", "：")) and len(text.split()) < MIN_ANNOUNCING_WORDS
 
 
 def _certainty(sentence: Sentence, heading: str) -> Literal["stated", "hypothesis"]:

@@ -78,7 +78,8 @@ OUT_OF_MEMORY = (
         (UP + OUT_OF_MEMORY + KILLED + CANCELLED.format("no peer"), "stopped", "the shapes differ"),
         (UP + KILLED + CANCELLED.format("no peer"), "stopped", "Worker proc VllmWorker-0 died unexpectedly"),
         (UP + "INFO:     Shutting down\n" + KILLED, "none", ""),
-        (TRACE, "stopped", "no chat template"),
+        (TRACE, "refused", "no chat template"),
+        (TRACE + CANCELLED.format("cancelled"), "stopped", "no chat template"),
         ("INFO 1 failed\n" + TRACE + UP, "none", ""),
     ],
     ids=[
@@ -89,7 +90,8 @@ OUT_OF_MEMORY = (
         "an error before the death",
         "an error behind the death",
         "a death at shutdown",
-        "nothing behind it",
+        "a request's error alone",
+        "a request's error of an engine that ends",
         "survived at start",
     ],
 )
