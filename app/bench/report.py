@@ -61,12 +61,12 @@ class BandShare:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Queries whose first match was given a chance in [low, high): the mean chance `said`, and right."""
+    """Queries whose first match was given a chance in [low, high): the mean chance `given`, and right."""
 
     low: float
     high: float
     queries: int
-    said: float
+    given: float
     right: float
 
 

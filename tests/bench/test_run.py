@@ -161,7 +161,7 @@ def test_reliability_counts_what_was_said_against_what_was_right(base: Store, pi
     answers = [an_answer(1, chance=0.92), an_answer(2, chance=0.94), an_answer(1, chance=1.0)]
     rows = {row.low: row for row in figures_of(BenchRun(9, found, {OURS: answers})).reliability}
 
-    assert (rows[0.9].queries, rows[0.9].said, rows[0.9].right) == (2, 0.93, 0.5)
+    assert (rows[0.9].queries, rows[0.9].given, rows[0.9].right) == (2, 0.93, 0.5)
     assert (rows[0.95].queries, rows[0.95].right) == (1, 1.0)
 
 

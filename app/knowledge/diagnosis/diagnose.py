@@ -181,10 +181,10 @@ def diagnose_log(
     failure = name_failure(kinds) if cause or reading.errors.apparent else None
     advice, quoted = quoted_steps(reading, redacted.text)
     line = ""
-    if shown := cause or reading.errors.apparent:
-        message = _masked(shown.message, shown.line, redacted.text)
-        message = whole_message(reading, shown, message, redacted.text)
-        line = describe_failure(find_program(reading), outcome, failure, shown.type, message)
+    if named := cause or reading.errors.apparent:
+        message = _masked(named.message, named.line, redacted.text)
+        message = whole_message(reading, named, message, redacted.text)
+        line = describe_failure(find_program(reading), outcome, failure, named.type, message)
     steps = (*quoted, *(next_steps(reading, kinds) if needs_steps else ()))[:MAX_STEPS]
     launch = None if in_words else read_launch(redacted.text, around.versions.get("vllm"))
     answer = Diagnosis(

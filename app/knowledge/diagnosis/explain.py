@@ -49,7 +49,7 @@ WRAPPED = (
 
 ALIKE_FROM = 0.5
 """From this share of equal words on, two messages are compared word by word."""
-MESSAGE_CHARS, WORDS_SHOWN, DIFFERENCES_MAX = 400, 3, 2
+MESSAGE_CHARS, DIFFERENCE_WORDS_MAX, DIFFERENCES_MAX = 400, 3, 2
 _MESSAGE_WORD = re.compile(r"[\w./-]+")
 _IDENTIFIER = re.compile(r"[A-Za-z]\w*_\w*[A-Za-z]")
 """A name in code, as messages hold it."""
@@ -168,7 +168,7 @@ def _differing_words(mine: str, theirs: str) -> list[tuple[str, str]]:
     return [
         (" ".join(ours[a:b]), " ".join(others[c:d]))
         for tag, a, b, c, d in compared.get_opcodes()
-        if tag == "replace" and b - a <= WORDS_SHOWN and d - c <= WORDS_SHOWN
+        if tag == "replace" and b - a <= DIFFERENCE_WORDS_MAX and d - c <= DIFFERENCE_WORDS_MAX
     ]
 
 

@@ -56,7 +56,7 @@ class Way:
 
     part: int
     weight: float
-    shown: str
+    term_text: str
     is_own: bool = True
 
 
@@ -97,7 +97,7 @@ def find_answers(
     ways = find_ways(text, heading)
     if not ways.terms:
         return []
-    query = weigh(session, {term: (way.weight, way.shown) for term, way in ways.terms.items()})
+    query = weigh(session, {term: (way.weight, way.term_text) for term, way in ways.terms.items()})
     query, parts, own = _as_parts(query, ways)
     at = query.held > 0
     known, parts = query.known(), parts[at]
@@ -168,8 +168,8 @@ def find_ways(text: str, heading: Heading) -> Ways:
         ),
         *(((HEADING, fact), FACT_WEIGHT, "") for fact in heading.facts),
     ]
-    for part, (term, weight, shown) in enumerate(rest, len(words)):
-        found.setdefault(term, Way(part, weight, shown))
+    for part, (term, weight, term_text) in enumerate(rest, len(words)):
+        found.setdefault(term, Way(part, weight, term_text))
     place = {stem: at for at, stem in enumerate(heading.words)}
     meanings = {}
     for rule, stems in heading.meanings.items():
@@ -191,10 +191,10 @@ def _as_parts(query: Query, ways: Ways) -> tuple[Query, np.ndarray, np.ndarray]:
     in_heading = query.channels == HEADING
     most = np.full((2, ways.parts), np.inf)
     is_own = np.array([way.is_own for way in found])
-    tells = query.weights / factors
+    information = query.weights / factors
     # Of several forms the most common one says what all of them tell.
-    np.minimum.at(most, (in_heading.astype(int)[is_own], parts[is_own]), tells[is_own])
-    weights = np.minimum(tells, most[in_heading.astype(int), parts]) * factors
+    np.minimum.at(most, (in_heading.astype(int)[is_own], parts[is_own]), information[is_own])
+    weights = np.minimum(information, most[in_heading.astype(int), parts]) * factors
     own = np.where(np.isinf(most[1]), 0.0, most[1])
     return replace(query, weights=weights), parts, own
 
@@ -224,8 +224,8 @@ def _score(
     )
     scores = np.zeros((2, size, len(own)))
     np.maximum.at(scores, (in_heading.astype(int), of, parts[at]), weights * factors)
-    told = np.zeros((size, len(own)))
-    np.maximum.at(told, (of[in_heading], parts[at][in_heading]), weights[in_heading])
+    matched = np.zeros((size, len(own)))
+    np.maximum.at(matched, (of[in_heading], parts[at][in_heading]), weights[in_heading])
     words = ways.words
     is_met = scores.sum(axis=0)[:, :words] > 0
     for meaning, of_words in ways.meanings.items():
@@ -241,7 +241,7 @@ def _score(
         Candidate(
             key,
             {"title": float(by_heading[i]), "context": float(by_text[i])},
-            {"title": float(told[i, :words].sum()) / whole},
+            {"title": float(matched[i, :words].sum()) / whole},
             {},
             0.0,
             _shared(known, at[starts[i] : starts[i + 1]]),
@@ -253,9 +253,9 @@ def _score(
 def _shared(known: Query, places: np.ndarray) -> tuple[tuple[int, str, float], ...]:
     """The weightiest shared words, each once."""
     found: dict[str, tuple[int, str, float]] = {}
-    for _, shown, weight in known.heaviest(places):
-        if shown:
-            found.setdefault(shown, (TEXT, shown, weight))
+    for _, term_text, weight in known.heaviest(places):
+        if term_text:
+            found.setdefault(term_text, (TEXT, term_text, weight))
     return tuple(found.values())[:SHARED_MAX]
 
 

@@ -71,7 +71,7 @@ LONG_NATS = 100.0
 MOST_LENGTH = 1.2
 HALF = 0.5
 """Who holds less of a message, words that no issue holds included, holds another one."""
-TELLING_NATS = 60.0
+EVIDENCE_NATS = 60.0
 """A message that tells so much is evidence enough wherever an issue holds it."""
 BACKED_FROM = 0.4
 """The share of title, code, frames or the whole log from which on a mentioned message is backed."""
@@ -266,7 +266,7 @@ def is_weak(candidate: Candidate, agreement: Agreement, *, is_common: bool) -> b
 def _is_backed(candidate: Candidate) -> bool:
     """Whether a message is long, or title, code or frames are shared beside it."""
     beside = (candidate.share, *(candidate.shares[part] for part in ("title", "near", "frames")))
-    return candidate.scores["cause"] >= TELLING_NATS or max(beside) >= BACKED_FROM
+    return candidate.scores["cause"] >= EVIDENCE_NATS or max(beside) >= BACKED_FROM
 
 
 def rank_prose(candidates: Sequence[Candidate], weights: RankWeights | None = None) -> list[Scored]:
