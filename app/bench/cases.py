@@ -17,10 +17,9 @@ from typing import TypeVar
 from app.bench.rewrite import Form
 from app.errors import InputError
 from app.extract.facts import Frozen
-from app.store.github.issues import find_issues, find_repository, numbers_of
+from app.store.github.issues import each_issue, find_repository
 from app.store.session import Store
 
-BATCH = 500
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -140,16 +139,11 @@ def read_texts(store: Store, repo: str) -> list[SearchText]:
     """
     texts: list[SearchText] = []
     with store.reading() as session:
-        repo_id = find_repository(session, repo)
-        numbers = numbers_of(session, repo_id, limit=BATCH) if repo_id is not None else []
-        while repo_id is not None and numbers:
-            for issue in find_issues(session, repo_id, numbers):
-                if not issue.is_pull_request:
-                    body = plain_lines(issue.body)
-                    text = f"{issue.title}\n{body}"
-                    texts.append(SearchText(issue.number, body, text, issue.created_at or _LONG_AGO))
-            session.expunge_all()
-            numbers = numbers_of(session, repo_id, after=numbers[-1], limit=BATCH)
+        for issue in each_issue(session, find_repository(session, repo) or 0):
+            if not issue.is_pull_request:
+                body = plain_lines(issue.body)
+                text = f"{issue.title}\n{body}"
+                texts.append(SearchText(issue.number, body, text, issue.created_at or _LONG_AGO))
     if not texts:
         raise InputError(f"no issue of {repo} is stored: `triage sync` or `triage import` brings them")
     return texts

@@ -7,7 +7,6 @@ It holds hashes and numbers only.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from app.match.search.bm25 import ISSUES, NAME, half_of, level_of
 from app.store.derived.search_index import count_indexed, find_common
 from app.store.session import open_store
+from app.train.inputs import make_parser
 
 LEAST = 4
 """Terms of fewer issues are left out: they are rare anywhere."""
@@ -23,9 +23,7 @@ OUT = Path(__file__).parents[1] / "match" / "search" / NAME
 
 def main() -> None:
     """Count and write."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
-    parser.add_argument("--database", required=True)
+    parser = make_parser(__doc__, database=True)
     parser.add_argument("--out", type=Path, default=OUT)
     asked = parser.parse_args()
     with open_store(asked.database).reading() as session:

@@ -15,9 +15,6 @@ name, a build suffix after a version; of two texts one must hold the other, or s
 
 from __future__ import annotations
 
-import argparse
-import gzip
-import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,6 +26,7 @@ from app.extract.evidence import Calibration, calibrated
 from app.extract.facts import Facts
 from app.extract.jsonl import issue_text
 from app.extract.reader import RULES_VERSION, read_issue
+from app.train.inputs import make_parser, read_rows, write_json
 
 FOLDS = 5
 BINS = 10
@@ -38,18 +36,11 @@ FIELD_PRIOR = 0.8
 OUT = Path(__file__).parents[1] / "extract" / "confidence.json"
 
 
-def rows_of(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
-    """The JSON objects of files, one a line."""
-    for path in paths:
-        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open() as lines:
-            yield from (json.loads(line) for line in lines if line.strip())
-
-
 def judge_files(labels: Sequence[Path], issues: Sequence[Path]) -> list[Judged]:
     """Read every labelled issue and judge its values; an issue without a text is left out."""
-    wanted = {row["number"]: row for row in rows_of(labels)}
+    wanted = {row["number"]: row for row in read_rows(labels)}
     judged: dict[int, list[Judged]] = {}
-    for row in rows_of(issues):
+    for row in read_rows(issues):
         if row["number"] in wanted and row["number"] not in judged:
             facts = read_issue(issue_text(row)).facts
             judged[row["number"]] = list(judge(facts, wanted[row["number"]]))
@@ -97,8 +88,7 @@ def unseen_confidences(judged: Sequence[Judged]) -> Iterator[tuple[Judged, float
 
 def main() -> None:
     """Learn, print the error, write the table."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser = make_parser(__doc__)
     parser.add_argument("--labels", type=Path, nargs="+", required=True)
     parser.add_argument("--issues", type=Path, nargs="+", required=True)
     parser.add_argument("--out", type=Path, default=OUT)
@@ -111,7 +101,7 @@ def main() -> None:
     table = learn(judged)
     learned = {"rules_version": RULES_VERSION, "values": len(judged), "fold_error": round(error, 3)}
     out = {**learned, "fields": table.fields, "rules": table.rules}
-    asked.out.write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
+    write_json(asked.out, out, indent=1)
 
 
 SHARED_WORDS_LEAST = 0.6

@@ -15,7 +15,6 @@ logs of several releases show one failure, and a failure that was learned from i
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,6 +45,7 @@ from app.match.search.ranking import (
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.search_index import Key
 from app.store.session import Store, open_store
+from app.train.inputs import make_parser, read_rows, write_json
 
 SAME_PRECISION = 0.97
 LIKELY_PRECISION = 0.60
@@ -101,8 +101,7 @@ class FirstMatch:
 def read_examples(store: Store, files: Sequence[Path]) -> list[LabelledQuery]:
     """Ask the store each query of the files."""
     examples: list[LabelledQuery] = []
-    for line in (line for file in files for line in file.read_text(encoding="utf-8").splitlines()):
-        row = json.loads(line)
+    for row in read_rows(files):
         excluded, expected = frozenset(row.get("exclude", ())), frozenset(row["expected"])
         reading = read_log(row["query"])
         asked = ask_log(reading)
@@ -254,9 +253,7 @@ def bands(firsts: Sequence[FirstMatch]) -> dict[str, float]:
 
 def main() -> None:
     """Learn, print what the bands are worth on unseen folds, write."""
-    shape = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=shape)
-    parser.add_argument("--database", required=True)
+    parser = make_parser(__doc__, database=True)
     parser.add_argument(
         "--out", type=Path, default=Path(__file__).parents[1] / "match" / "search" / "weights.json"
     )
@@ -276,7 +273,7 @@ def main() -> None:
         "floor": FLOOR,
         "prose": json.loads(asked.out.read_text(encoding="utf-8"))["prose"],
     }
-    asked.out.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+    write_json(asked.out, data)
     starts = [("same", limits["same_from"], 1.1), ("likely", limits["likely_from"], limits["same_from"])]
     for name, start, end in [*starts, ("related", limits["related_from"], limits["likely_from"])]:
         inside = [item for item in firsts if start <= item.chance < end]

@@ -12,7 +12,6 @@ pairs that were not learned from; pairs that share an issue, directly or through
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import math
@@ -52,6 +51,7 @@ from app.store.derived.readings import find_facts_without_evidence
 from app.store.github.issues import find_issues, find_repository, numbers_of
 from app.store.records import IssueRecord
 from app.store.session import Store, open_store
+from app.train.inputs import make_parser, read_rows, write_json
 
 SAME, RELATED, UNRELATED = 2, 1, 0
 LABELS = {"same_failure": SAME, "related": RELATED, "unrelated": UNRELATED}
@@ -140,7 +140,7 @@ def _issues(
 
 def read_pairs(store: Store, repo: str, files: Sequence[Path]) -> Pairs:
     """The features of the judged pairs; one of which an issue is not stored is left out."""
-    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    rows = list(read_rows(files))
     numbers = sorted({row[end] for row in rows for end in ("a", "b")})
     features = _features(store, repo, numbers)
     rows = [row for row in rows if row["a"] in features and row["b"] in features]
@@ -258,9 +258,7 @@ def figures(
 
 
 def main() -> None:
-    shape = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=shape)
-    parser.add_argument("--database", required=True)
+    parser = make_parser(__doc__, database=True)
     parser.add_argument("--repo", default="vllm-project/vllm")
     parser.add_argument("--keep-words", action="store_true", help="learn the curve only")
     parser.add_argument("--out", type=Path, default=HERE)
@@ -268,8 +266,7 @@ def main() -> None:
     asked = parser.parse_args()
     store = open_store(asked.database)
     if not asked.keep_words:
-        words = json.dumps(learn_words(store, asked.repo), indent=1, ensure_ascii=False)
-        (asked.out / "pair_words.json").write_text(words + "\n", encoding="utf-8")
+        write_json(asked.out / "pair_words.json", learn_words(store, asked.repo), indent=1)
         load_word_weights.cache_clear()
     pairs = read_pairs(store, asked.repo, asked.pairs)
     strangers = read_strangers(store, asked.repo, pairs.numbers)
@@ -294,7 +291,7 @@ def main() -> None:
         "held_out": figures(runs, firm, pairs.labels, bands),
         **learned,
     }
-    (asked.out / "pair_weights.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+    write_json(asked.out / "pair_weights.json", data)
     print(json.dumps(data, indent=2))
 
 

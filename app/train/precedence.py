@@ -14,8 +14,6 @@ hold. `restore` cuts the quotes out of the text again; a test server replays rep
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -30,7 +28,8 @@ from app.model_reader.check import ProvenReading, check_reply, find_quote
 from app.model_reader.merge import Precedence, learned_precedence, merge
 from app.model_reader.prompt import Prompt, make_prompt
 from app.model_reader.reply import QuotedReading
-from app.train.confidence import judge, rows_of
+from app.train.confidence import judge
+from app.train.inputs import make_parser, read_rows, write_json
 
 OUT = Path(__file__).parents[1] / "model_reader" / "precedence.json"
 THRESHOLDS = (1.01, 0.97, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.0)
@@ -65,11 +64,11 @@ Table = dict[str, Precedence]
 def load_samples(replies: Sequence[Path], labels: Sequence[Path], issues: Sequence[Path]) -> list[Sample]:
     """Every issue that has a recorded reply, a label and a text."""
     answered: dict[int, dict[str, Any]] = {}
-    for row in rows_of(replies):
+    for row in read_rows(replies):
         answered.setdefault(row["number"], row["reply"])
-    wanted = {row["number"]: row for row in rows_of(labels)}
+    wanted = {row["number"]: row for row in read_rows(labels)}
     found: dict[int, Sample] = {}
-    for row in rows_of(issues):
+    for row in read_rows(issues):
         number = row["number"]
         if number in found or number not in answered or number not in wanted:
             continue
@@ -144,8 +143,7 @@ def fold_f1(
 
 def main() -> None:
     """Learn, print what it is worth, write the table."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser = make_parser(__doc__)
     for name in ("replies", "labels", "issues"):
         parser.add_argument(f"--{name}", type=Path, nargs="+", required=True)
     parser.add_argument("--out", type=Path, default=OUT)
@@ -160,7 +158,7 @@ def main() -> None:
         scores = (f1(samples, field, rules), fold_f1(samples, field), f1(samples, field, table))
         print(f"{field:14}" + "  ".join(f"{score:.3f}" for score in scores))
     stored = {name: asdict(table[name]) for name in sorted(table)}
-    asked.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    write_json(asked.out, stored, indent=1)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ answer.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -28,6 +27,7 @@ from app.match.search.terms import question_heading
 from app.model_reader.embeddings import Embedder, QuestionEmbedder
 from app.store.derived.issue_vectors import TextVector
 from app.store.session import Store, open_store
+from app.train.inputs import make_parser, read_rows, write_json
 
 PER_QUESTION = 5
 FOLDS = 5
@@ -59,8 +59,9 @@ def _answers(store: Store, text: str, right: frozenset[int]) -> Iterator[Row]:
 
 def asked_rows(files: Sequence[Path], *, held_out: bool = False) -> list[dict[str, Any]]:
     """The questions of one line each that are held out, or are not."""
-    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
-    return [row for row in rows if bool(row.get("held_out")) is held_out and "\n" not in row["text"]]
+    return [
+        row for row in read_rows(files) if bool(row.get("held_out")) is held_out and "\n" not in row["text"]
+    ]
 
 
 Scores = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -129,9 +130,7 @@ def unseen(questions: Sequence[Sequence[Row]]) -> Iterator[tuple[float, bool]]:
 
 def main() -> None:
     """Learn, print what the bands are worth on unseen folds, write."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
-    parser.add_argument("--database", required=True)
+    parser = make_parser(__doc__, database=True)
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--embeddings-url")
     parser.add_argument("questions", nargs="+", type=Path)
@@ -142,7 +141,7 @@ def main() -> None:
         with Embedder(asked.embeddings_url, attempts=1) as client:
             scores = scores_of(store, asked_rows(asked.questions), QuestionEmbedder(client))
         data["prose"]["meaning"] = learn_meaning(scores)
-        asked.out.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+        write_json(asked.out, data)
         print(f"nearness in meaning: {data['prose']['meaning']} nats for each standard deviation")
         return
     questions = rows_of(store, asked.questions)
@@ -153,7 +152,7 @@ def main() -> None:
         "likely_from": LIKELY_FROM,
         "related_from": RELATED_FROM,
     }
-    asked.out.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+    write_json(asked.out, data)
     firsts = list(unseen(questions))
     for name, start in (("likely", LIKELY_FROM), ("related", RELATED_FROM)):
         inside = [right for chance, right in firsts if chance >= start]

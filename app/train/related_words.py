@@ -10,8 +10,6 @@ counted with those of their issues' texts, weighed by positive pointwise mutual 
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -25,8 +23,9 @@ from app.extract.text.document import IssueText
 from app.match.pairs.features import own_text
 from app.match.search.question_search import NAME
 from app.match.search.terms import bare_title, stemmed_words
-from app.store.github.issues import find_issues, find_repository, numbers_of
+from app.store.github.issues import each_issue, find_repository
 from app.store.session import Store, open_store
+from app.train.inputs import make_parser, write_json
 
 TITLES_LEAST = 5
 """A word of fewer titles has no company to be known by."""
@@ -37,7 +36,6 @@ DIMENSIONS = 150
 NEAR_LEAST = 0.45
 RELATED_MAX, FORMS_MAX = 8, 4
 TEXT_CHARS = 5_000
-BATCH = 500
 OUT = Path(__file__).parents[1] / "match" / "search" / NAME
 
 
@@ -47,18 +45,13 @@ def read_words(store: Store, repo: str) -> tuple[list[set[str]], list[set[str]],
     texts: list[set[str]] = []
     forms: dict[str, Counter[str]] = defaultdict(Counter)
     with store.reading() as session:
-        repo_id = find_repository(session, repo) or 0
-        after = 0
-        while numbers := numbers_of(session, repo_id, after=after, limit=BATCH):
-            for issue in find_issues(session, repo_id, numbers):
-                text = own_text(read_document(IssueText(issue.number, issue.title, issue.body)))
-                words = list(stemmed_words(f"{bare_title(issue.title)} {text[:TEXT_CHARS]}"))
-                titles.append({stem for stem, _ in stemmed_words(bare_title(issue.title)) if stem.isalpha()})
-                texts.append({stem for stem, _ in words if stem.isalpha()})
-                for stem, word in set(words):
-                    forms[stem][word] += 1
-            session.expunge_all()
-            after = numbers[-1]
+        for issue in each_issue(session, find_repository(session, repo) or 0):
+            text = own_text(read_document(IssueText(issue.number, issue.title, issue.body)))
+            words = list(stemmed_words(f"{bare_title(issue.title)} {text[:TEXT_CHARS]}"))
+            titles.append({stem for stem, _ in stemmed_words(bare_title(issue.title)) if stem.isalpha()})
+            texts.append({stem for stem, _ in words if stem.isalpha()})
+            for stem, word in set(words):
+                forms[stem][word] += 1
     return titles, texts, forms
 
 
@@ -104,9 +97,7 @@ def find_related(titles: list[set[str]], texts: list[set[str]]) -> dict[str, dic
 
 def main() -> None:
     """Learn and write."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
-    parser.add_argument("--database", required=True)
+    parser = make_parser(__doc__, database=True)
     parser.add_argument("--repo", default="vllm-project/vllm")
     parser.add_argument("--out", type=Path, default=OUT)
     asked = parser.parse_args()
@@ -120,7 +111,7 @@ def main() -> None:
             if row
         },
     }
-    asked.out.write_text(json.dumps(data, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+    write_json(asked.out, data, indent=0)
     print(f"{len(data['related'])} words of {len(titles)} issues, {asked.out.stat().st_size:,} bytes")
 
 

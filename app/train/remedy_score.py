@@ -12,8 +12,6 @@ clause's first candidate.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,6 +30,7 @@ from app.extract.text.blocks import read_document
 from app.extract.text.document import CommentText, IssueText
 from app.extract.text.sentences import is_request, read_sentences
 from app.train.confidence import calibration_error
+from app.train.inputs import make_parser, read_rows, write_json
 
 FOLDS = 5
 STRENGTH = 0.5
@@ -82,14 +81,14 @@ def same_change(one: str, other: str) -> bool:
 
 def read_examples(issues: Iterable[Path], golds: Iterable[Path], sentences: Path) -> list[Example]:
     """All candidates in labelled issues and labelled sentences."""
-    texts = {row["number"]: row for path in issues for row in _rows(path)}
-    labelled = {row["number"]: row for path in golds for row in _rows(path)}
+    texts = {row["number"]: row for row in read_rows(issues)}
+    labelled = {row["number"]: row for row in read_rows(golds)}
     examples: list[Example] = []
     for number, gold in labelled.items():
         actions = [item["action"] for item in gold["workarounds"] if item["outcome"] in HELPS]
         examples += [_example(number, candidate, actions) for candidate in _candidates_in(texts[number])]
     spans: dict[int, list[dict[str, Any]]] = {}
-    for reviewed in _rows(sentences):
+    for reviewed in read_rows([sentences]):
         if reviewed["number"] not in labelled and reviewed["number"] in texts:
             spans.setdefault(reviewed["number"], []).append(reviewed)
     for number, rows in spans.items():
@@ -105,7 +104,7 @@ def read_examples(issues: Iterable[Path], golds: Iterable[Path], sentences: Path
 def read_own_sentences(path: Path) -> list[Example]:
     """The candidates in sentences of our own; their numbers are negative."""
     examples: list[Example] = []
-    for at, row in enumerate(_rows(path), start=1):
+    for at, row in enumerate(read_rows([path]), start=1):
         text = {"number": at, "title": "", "body": row["said"]}
         examples += [_example(-at, candidate, row["helped"]) for candidate in _candidates_in(text)]
     return examples
@@ -195,22 +194,15 @@ def _row_of(candidate: CandidateRemedy, rows: Sequence[dict[str, Any]]) -> dict[
     )
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line.strip():
-            yield json.loads(line)
-
-
 def main() -> None:
-    shape = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=shape)
+    parser = make_parser(__doc__)
     parser.add_argument("--issues", type=Path, nargs="+", required=True)
     parser.add_argument("--gold", type=Path, nargs="+", required=True)
     parser.add_argument("--sentences", type=Path, default=LABELS)
     parser.add_argument("--out", type=Path, default=WEIGHTS_FILE)
     parser.add_argument("--held", type=Path, nargs="*", default=())
     asked = parser.parse_args()
-    held = {row["number"] for path in asked.held for row in _rows(path)}
+    held = {row["number"] for row in read_rows(asked.held)}
     read = read_examples(asked.issues, asked.gold, asked.sentences)
     examples = [example for example in read if example.number not in held]
     total = len({example.clause for example in examples if example.right})
@@ -235,7 +227,7 @@ def main() -> None:
         "intercept": weights.intercept,
         "weights": weights.weights,
     }
-    asked.out.write_text(json.dumps(data, indent=1, sort_keys=False) + "\n", encoding="utf-8")
+    write_json(asked.out, data, indent=1)
     for name, (precision, recall, f1) in results.items():
         print(f"{name:12} precision {precision:.3f}  recall {recall:.3f}  F1 {f1:.3f}")
     print(f"{len(examples)} candidates in {len(judged)} clauses, {total} remedies; kept from {threshold}")

@@ -8,13 +8,13 @@ ends in which nothing went wrong, of every release.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from app.extract.lists import read_lines
 from app.extract.log.lines import LOUD, read_numbered
 from app.extract.log.sampling import informative_lines
 from app.extract.log.usual_lines import shape_of
+from app.train.inputs import make_parser
 
 LEAST_WORDS = 2
 """A shape of fewer plain words would fit anything."""
@@ -30,8 +30,7 @@ def shapes_in(log: str) -> set[str]:
 
 def main() -> None:
     """Read the logs, write the list."""
-    shape = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=shape)
+    parser = make_parser(__doc__)
     parser.add_argument("logs", nargs="+", type=Path)
     known = set(read_lines("usual_lines"))
     found = set(known)

@@ -26,7 +26,7 @@ from app.knowledge.indexing.batches import Progress
 from app.knowledge.operations.model_reading import read_issues
 from app.model_reader.client import ReaderClient
 from app.store.session import Store
-from app.train.confidence import rows_of
+from app.train.inputs import read_rows
 from ingest.importer import import_paths
 from tests.loopback import free_port
 from tests.samples import REPO
@@ -87,7 +87,7 @@ def serving(vllm: Path, model: Path, port: int) -> Iterator[subprocess.Popen[byt
 def test_nonsense_by_the_schema_is_counted_and_stored_nowhere(
     vllm: Path, model: Path, sqlite_store: Store, shared: Path, tmp_path: Path
 ) -> None:
-    rows = (row for row in rows_of([shared / "corpus/issues.jsonl.gz"]) if not row.get("x_truncated"))
+    rows = (row for row in read_rows([shared / "corpus/issues.jsonl.gz"]) if not row.get("x_truncated"))
     file = tmp_path / "issues.jsonl"
     file.write_text("\n".join(json.dumps(row) for row in islice(rows, ISSUES)))
     import_paths(sqlite_store, [str(file)], REPO)

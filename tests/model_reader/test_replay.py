@@ -20,7 +20,7 @@ from app.model_reader.prompt import make_prompt
 from app.model_reader.reply import QuotedReading
 from app.store.derived.readings import find_facts
 from app.store.session import Store
-from app.train.confidence import rows_of
+from app.train.inputs import read_rows
 from app.train.precedence import restore
 from ingest.importer import import_paths
 from tests.benchmarks.extraction import load_scorer
@@ -33,19 +33,19 @@ Row = dict[str, Any]
 
 @lru_cache(maxsize=1)
 def replies() -> dict[tuple[str, int], Row]:
-    return {(row["set"], row["number"]): row["reply"] for row in rows_of([LABELS / "replies.jsonl"])}
+    return {(row["set"], row["number"]): row["reply"] for row in read_rows([LABELS / "replies.jsonl"])}
 
 
 def texts_of(name: str, shared: Path) -> list[Row]:
     numbers = {number for of, number in replies() if of == name}
     files = {"A": "eval/extract_issues.jsonl", "T": "eval/threads_issues.jsonl"}
-    rows = rows_of([shared / files.get(name, "corpus/issues.jsonl.gz")])
+    rows = read_rows([shared / files.get(name, "corpus/issues.jsonl.gz")])
     return [row for row in rows if row["number"] in numbers]
 
 
 def labels_of(name: str, shared: Path) -> list[Row]:
     files = {"A": shared / "eval/extract_gold.jsonl", "T": shared / "eval/threads_gold.jsonl"}
-    rows = rows_of([files.get(name, LABELS / "issues.jsonl")])
+    rows = read_rows([files.get(name, LABELS / "issues.jsonl")])
     return [row for row in rows if name in "AT" or row.get("set") == name]
 
 

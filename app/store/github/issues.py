@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -211,6 +211,14 @@ def numbers_of(session: Session, repo_id: int, *, after: int = 0, limit: int = 5
         .limit(limit)
     )
     return list(session.connection().execute(query).scalars())
+
+
+def each_issue(session: Session, repo_id: int) -> Iterator[IssueRecord]:
+    """All stored issues and pull requests, by number, with their texts."""
+    after = 0
+    while numbers := numbers_of(session, repo_id, after=after):
+        yield from find_issues(session, repo_id, numbers)
+        after = numbers[-1]
 
 
 def save_cards(session: Session, repo_id: int, texts: Mapping[int, str]) -> None:
