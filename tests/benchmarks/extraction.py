@@ -21,7 +21,8 @@ from typing import Any
 from app.extract.jsonl import issue_text
 from app.extract.reader import read_issue
 from app.extract.text.blocks import is_flattened
-from app.train.confidence import Judged, calibration_error, judge, rows_of
+from app.train.confidence import Judged, calibration_error, judge
+from app.train.inputs import read_rows
 
 LABELS = Path(__file__).parents[1] / "labels"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -195,19 +196,19 @@ HOSTILE = {
 
 def report(folder: Path, corpus_file: Path) -> str:
     """The whole table as markdown."""
-    scorer, corpus = load_scorer(folder), list(rows_of([corpus_file]))
-    own = list(rows_of([LABELS / "issues.jsonl"]))
+    scorer, corpus = load_scorer(folder), list(read_rows([corpus_file]))
+    own = list(read_rows([LABELS / "issues.jsonl"]))
     sets = [
         read_set(
             "set A",
-            rows_of([folder / "extract_issues.jsonl"]),
-            list(rows_of([folder / "extract_gold.jsonl"])),
+            read_rows([folder / "extract_issues.jsonl"]),
+            list(read_rows([folder / "extract_gold.jsonl"])),
         ),
         *(read_set(f"set {name}", corpus, [row for row in own if row["set"] == name]) for name in "BCDE"),
         read_set(
             "threads",
-            rows_of([folder / "threads_issues.jsonl"]),
-            list(rows_of([folder / "threads_gold.jsonl"])),
+            read_rows([folder / "threads_issues.jsonl"]),
+            list(read_rows([folder / "threads_gold.jsonl"])),
         ),
     ]
     parts = (

@@ -21,7 +21,7 @@ from app.knowledge.operations.model_reading import read_issues
 from app.model_reader.client import ReaderClient
 from app.store.schema import migrate
 from app.store.session import open_store
-from app.train.confidence import rows_of
+from app.train.inputs import read_rows
 from ingest.importer import import_paths
 from tests.model_reader.server import reader_server
 from tests.samples import REPO
@@ -50,7 +50,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / "issues.jsonl"
-        chosen = islice(rows_of([asked.corpus]), 3_000, 3_000 + asked.issues)
+        chosen = islice(read_rows([asked.corpus]), 3_000, 3_000 + asked.issues)
         rows.write_text("\n".join(map(json.dumps, chosen)), encoding="utf-8")
         store = open_store(f"sqlite:///{folder}/base.db")
         migrate(store)

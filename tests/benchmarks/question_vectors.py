@@ -27,7 +27,7 @@ from app.store.derived.readings import find_facts_without_evidence
 from app.store.github.issues import find_heads, find_repository, numbers_of
 from app.store.schema import migrate
 from app.store.session import Store, open_store
-from app.train.confidence import rows_of
+from app.train.inputs import read_rows
 from app.train.question_ranking import Scores, asked_rows, first_right, learn_meaning, scores_of
 from tests.model_reader.vectors import embeddings_server
 from tests.samples import REPO
@@ -61,7 +61,7 @@ def fitted(texts: Sequence[str], dimensions: int) -> Any:
 def title_questions(store: Store, pairs: Path) -> list[dict[str, Any]]:
     """For the later issue of each pair its title as a question, and the earlier ones as right answers."""
     found: dict[int, set[int]] = {}
-    for row in rows_of([pairs]):
+    for row in read_rows([pairs]):
         if row["label"] == "same_failure":
             found.setdefault(max(row["a"], row["b"]), set()).add(min(row["a"], row["b"]))
     with store.reading() as session:

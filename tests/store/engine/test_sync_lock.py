@@ -130,7 +130,7 @@ def test_readers_and_writers_do_not_wait_for_it(store: Store, other: subprocess.
 
 def test_who_waits_is_told_once_and_gets_it(store: Store, other: subprocess.Popen[str]) -> None:
     told: list[str] = []
-    threading.Timer(2, other.kill).start()
+    threading.Timer(0.3, other.kill).start()
     with sync_lock(store.engine, wait_s=20, on_wait=told.append) as held:
         assert held
     assert told == [f"process {other.pid} on {socket.gethostname()}"]

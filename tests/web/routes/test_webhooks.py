@@ -247,6 +247,7 @@ def test_other_requests_are_answered_while_a_delivery_waits(desk: TestClient, po
     began = time.monotonic()
     assert desk.get("/healthz").status_code == 200
     assert time.monotonic() - began < 0.5
+    post_room.gate.set()
     for thread in waiting:
         thread.join()
 
