@@ -129,11 +129,15 @@ def test_readers_and_writers_do_not_wait_for_it(store: Store, other: subprocess.
 
 
 def test_who_waits_is_told_once_and_gets_it(store: Store, other: subprocess.Popen[str]) -> None:
-    told: list[str] = []
-    threading.Timer(0.3, other.kill).start()
-    with sync_lock(store.engine, wait_s=20, on_wait=told.append) as held:
+    holders: list[str] = []
+
+    def note(holder: str) -> None:
+        holders.append(holder)
+        other.kill()
+
+    with sync_lock(store.engine, wait_s=20, on_wait=note) as held:
         assert held
-    assert told == [f"process {other.pid} on {socket.gethostname()}"]
+    assert holders == [f"process {other.pid} on {socket.gethostname()}"]
 
 
 def test_waiting_ends(store: Store, other: subprocess.Popen[str]) -> None:
