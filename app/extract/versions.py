@@ -40,7 +40,7 @@ def ordered(text: str | None) -> Version | None:
     if _COMMIT.fullmatch(plain):
         return None
     try:
-        version = Version(Version(plain).public)
+        version = Version(plain.partition("+")[0])
     except InvalidVersion:
         return None
     is_placeholder = not any(version.release) or (version.release == (0, 1) and version.is_devrelease)

@@ -41,9 +41,11 @@ class IsoWeek:
         return cls(year, number)
 
     @classmethod
-    def of(cls, moment: datetime) -> IsoWeek:
-        """The week that holds a moment; one without a zone is UTC."""
-        return _week_of((moment.astimezone(UTC) if moment.tzinfo else moment).date())
+    def of(cls, moment: date) -> IsoWeek:
+        """The week that holds a day or a moment; a moment without a zone is UTC."""
+        if isinstance(moment, datetime):
+            moment = (moment.astimezone(UTC) if moment.tzinfo else moment).date()
+        return _week_of(moment)
 
     @property
     def start(self) -> datetime:

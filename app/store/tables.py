@@ -132,7 +132,10 @@ ISSUE = Table(
     Column("gone_at", UtcDateTime),
     Column("gone_reason", String(20)),
     Column("raw", JsonType),
-    Index("ix_issue_repo_id_updated_at", "repo_id", "updated_at"),
+    *(
+        Index(f"ix_issue_repo_id_{name}_number", "repo_id", name, "number")
+        for name in ("updated_at", "comments", "reactions")  # what a list is ordered by
+    ),
     Index("ix_issue_kinds", "repo_id", "is_pull_request", "origin"),
     # All that a list is filtered by before anything is read: the rows themselves hold whole texts.
     Index("ix_issue_listed", "repo_id", "is_pull_request", "gone_at", "state", "created_at", "number"),
@@ -219,6 +222,7 @@ READING = Table(
     Column("error_type", String(120)),
     Column("has_remedy", Boolean),  # one that is not stated to have failed
     Index("ix_reading_told", "repo_id", "number", "failure_kind", "error_type", "has_remedy"),
+    Index("ix_reading_grouped", "repo_id", "failure_kind", "error_type", "has_remedy", "number"),
     Index("ix_reading_read_at", "repo_id", "read_at", "number"),
 )
 

@@ -23,7 +23,7 @@ from app.store.schema import check_current, current_revision, known_revisions, m
 from app.store.session import Store, open_store
 from app.store.tables import metadata
 from tests.samples import EARLY, an_issue
-from tests.store.derived.test_facts import columns
+from tests.store.derived.test_facts import readings
 
 
 @pytest.fixture
@@ -111,7 +111,11 @@ def test_what_lists_filter_by_is_told_of_readings_that_are_there_already(empty: 
     migrate(empty)
 
     with empty.reading() as session:
-        assert columns(session, repo_id) == [{"hang": [2], "oom": [1]}, {"E" * 120: [1]}, [1]]
+        assert readings(session, repo_id) == [
+            ("", "", False, [3]),
+            ("hang", "", False, [2]),
+            ("oom", "E" * 120, True, [1]),
+        ]
 
 
 def test_migrate_of_an_empty_database_to_base_changes_nothing(empty: Store) -> None:

@@ -21,7 +21,7 @@ from app.extract.redaction.redact import mask_secrets
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rule_set
 from app.knowledge.failure_kinds import failure_kinds, kind_of
-from app.store.derived.cluster_queries import count_families
+from app.store.derived.cluster_queries import count_families, family_sizes
 from app.store.github.issues import find_repository
 from app.store.session import Store
 
@@ -140,8 +140,11 @@ def families(store: Store, repo: str, *, after: int = 0, limit: int = 50) -> Fam
         repo_id = find_repository(session, repo)
         if repo_id is None:
             return FamilyPage(items=(), total=0, reports=0, failures=0)
-        counted, failures = count_families(session, repo_id)
-    items = tuple(Family.based_on(item) for item in counted[after : after + limit])
+        sizes = family_sizes(session, repo_id)
+        listed = count_families(session, repo_id, [*sizes.reports][after : after + limit])
     return FamilyPage(
-        items=items, total=len(counted), reports=sum(item.reports for item in counted), failures=failures
+        items=tuple(map(Family.based_on, listed)),
+        total=len(sizes.reports),
+        reports=sum(sizes.reports.values()),
+        failures=sizes.failures,
     )

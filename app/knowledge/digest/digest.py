@@ -56,10 +56,10 @@ from app.knowledge.remedies import Remedy
 from app.knowledge.text.markdown import render_markdown
 from app.store.derived.facts import find_estimated_dates
 from app.store.derived.weeks import (
-    Opened,
+    OpenedDay,
     OpenedSpan,
     nearest_opened,
-    opened_between,
+    opened_by_day,
     opened_span,
     release_dates,
     values_in_reports,
@@ -194,7 +194,9 @@ def make_digest(store: Store, repo: str, week: IsoWeek) -> Digest:
 def _digest(session: Session, repo_id: int, repo: str, week: IsoWeek) -> Digest:
     span, loaded = opened_span(session, repo_id), load_week(session, repo_id, repo, week)
     data, covered = _data_state(session, repo_id, span, loaded), weeks_covered(span.first, week)
-    weeks = count_weeks(loaded.opened, [week.shifted(n - CHART_WEEKS + 1) for n in range(CHART_WEEKS)])
+    weeks = count_weeks(
+        (one.as_day for one in loaded.opened), [week.shifted(n - CHART_WEEKS + 1) for n in range(CHART_WEEKS)]
+    )
     fixed, facts_of_fixed = fixed_in(session, repo_id, repo, week.start, week.end)
     remedies = remedies_in(session, repo_id, repo, week.start, week.end)
     clusters, regressions, without = cluster_news(loaded), regression_news(loaded), unremedied(loaded)
@@ -254,14 +256,14 @@ def _data_state(session: Session, repo_id: int, span: OpenedSpan, loaded: WeekIs
     )
 
 
-def count_weeks(opened: Iterable[Opened], weeks: Iterable[IsoWeek]) -> tuple[WeekCount, ...]:
+def count_weeks(days: Iterable[OpenedDay], weeks: Iterable[IsoWeek]) -> tuple[WeekCount, ...]:
     """How many issues and failures were opened in each of these weeks."""
     issues: Counter[IsoWeek] = Counter()
     failures: Counter[IsoWeek] = Counter()
-    for one in opened:
-        week = IsoWeek.of(one.created_at)
-        issues[week] += 1
-        failures[week] += one.is_failure
+    for one in days:
+        week = IsoWeek.of(one.day)
+        issues[week] += one.issues
+        failures[week] += one.failures
     return tuple(WeekCount(week=str(week), issues=issues[week], failures=failures[week]) for week in weeks)
 
 
@@ -315,11 +317,11 @@ def archive(store: Store, repo: str) -> ArchivePage:
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         span = opened_span(session, repo_id) if repo_id is not None else OpenedSpan(None, None, 0)
-        if repo_id is None or span.first is None or span.last is None:
+        if repo_id is None or span.first is None:
             return ArchivePage(repo=repo, weeks=(), undated=span.undated)
-        opened = opened_between(session, repo_id, IsoWeek.of(span.first).start, IsoWeek.of(span.last).end)
-    weeks = sorted({IsoWeek.of(one.created_at) for one in opened}, reverse=True)
-    return ArchivePage(repo=repo, weeks=count_weeks(opened, weeks), undated=span.undated)
+        days = opened_by_day(session, repo_id)
+    weeks = sorted({IsoWeek.of(one.day) for one in days}, reverse=True)
+    return ArchivePage(repo=repo, weeks=count_weeks(days, weeks), undated=span.undated)
 
 
 def digest_markdown(digest: Digest) -> str:

@@ -95,7 +95,7 @@ def stack_entries(store: Store, repo: str, stack: Stack) -> tuple[FeedEntry, ...
 def _digests(opened: Sequence[Opened], newest: IsoWeek) -> Iterator[FeedEntry]:
     """The newest weeks that are stored to their end; a week's entry does not change with the days."""
     weeks = [newest.shifted(-back) for back in range(DIGESTS_LISTED + 1)]
-    counts = count_weeks(opened, weeks)
+    counts = count_weeks((one.as_day for one in opened), weeks)
     for week, count, before in zip(weeks, counts, counts[1:], strict=False):
         if count.issues:
             words = f"{plural(count.failures, 'new failure')} among {plural(count.issues, 'new issue')}"

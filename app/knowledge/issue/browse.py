@@ -37,6 +37,7 @@ from app.knowledge.remedies import SourcedRemedy, remedies_of
 from app.knowledge.text.masking import listed_error, masked_all
 from app.match.search.word_search import search_words
 from app.store.derived.facts import (
+    Numbers,
     OrderColumn,
     find_estimated_dates,
     numbers_by,
@@ -223,15 +224,16 @@ def browse(
             base = base & known.mask(np.fromiter(scores, dtype=np.int64, count=len(scores)))
         chosen = _chosen(known, query)
         sort = query.sort or ("relevance" if scores else "newest")
-        ranked: list[int] = np.flatnonzero(_all_of(base, chosen.values()))[::-1].tolist()
+        ranked = np.flatnonzero(_all_of(base, chosen.values()))[::-1]
         if sort == "relevance" and scores:
-            ranked.sort(key=lambda number: -scores.get(number, 0.0))
-        elif sort in {"updated", "comments", "reactions"}:
-            places = {number: at for at, number in enumerate(numbers_by(session, repo_id, _COLUMNS[sort]))}
-            ranked.sort(key=lambda number: places.get(number, len(places)))
+            ranked = ranked[
+                np.argsort([-scores.get(number, 0.0) for number in ranked.tolist()], kind="stable")
+            ]
+        elif sort in _COLUMNS:
+            ranked = _in_order(ranked, numbers_by(session, repo_id, _COLUMNS[sort]))
         start = _start(ranked, after, sort)
-        part = ranked[start : start + limit]
-        previous = ranked[start - limit - 1] if start > limit else 0
+        part: list[int] = ranked[start : start + limit].tolist()
+        previous = int(ranked[start - limit - 1]) if start > limit else 0
         return IssuePage(
             items=_listed(session, repo_id, repo, part),
             total=len(ranked),
@@ -276,14 +278,21 @@ def _all_of(base: Mask, masks: Iterable[Mask]) -> Mask:
     return reduce(and_, masks, base)
 
 
-def _start(ranked: Sequence[int], after: int | None, sort: Sort) -> int:
+def _in_order(numbers: Numbers, order: Numbers) -> Numbers:
+    """These numbers as they stand in `order`; then those that do not stand in it."""
+    placed = order[np.isin(order, numbers)]
+    return np.concatenate((placed, numbers[~np.isin(numbers, placed)]))
+
+
+def _start(ranked: Numbers, after: int | None, sort: Sort) -> int:
     if not after:
         return 0
     if sort == "newest":  # the issue itself may be gone
-        return sum(number >= after for number in ranked)
-    if after not in ranked:
+        return int(np.count_nonzero(ranked >= after))
+    places = np.flatnonzero(ranked == after)
+    if not len(places):
         raise InputError("cursor: this list has changed since. Begin without it.")
-    return ranked.index(after) + 1
+    return int(places[0]) + 1
 
 
 def _counted(

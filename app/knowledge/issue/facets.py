@@ -24,8 +24,8 @@ from app.match.search.agreement import model_family, model_line
 from app.store.derived.facts import (
     REGRESSION_FIELDS,
     Numbers,
-    ReadingColumn,
-    numbers_by_column,
+    ReadingGroup,
+    numbers_by_reading,
     numbers_by_state,
     numbers_by_value,
 )
@@ -132,9 +132,10 @@ class IssueFacets:
             return self._values[fields[0]]
         return _regroup(((key, found) for field in fields for key, found in self._values[field].items()), str)
 
-    def by_column(self, name: ReadingColumn) -> dict[str, Numbers]:
-        """The issues by a value of them as a whole."""
-        return numbers_by_column(self.session, self.repo_id, name)
+    @cached_property
+    def readings(self) -> list[ReadingGroup]:
+        """The issues by what was read of them as a whole."""
+        return numbers_by_reading(self.session, self.repo_id)
 
     def _of_model(self, value: str) -> Numbers:
         """A family's issues; or those of a name, whatever comes before or after it as a word of its own."""
@@ -177,10 +178,16 @@ def _version_name(key: str) -> str:
 
 _GROUPED: dict[FacetName, Callable[[IssueFacets], Groups]] = {
     "state": lambda facets: facets.states,
-    "has_workaround": lambda facets: {YES: _union(facets.by_column("has_remedy").values())},
+    "has_workaround": lambda facets: {
+        YES: _union(group.numbers for group in facets.readings if group.has_remedy)
+    },
     "has_regression": lambda facets: {YES: _union(facets.values(*REGRESSION_FIELDS).values())},
-    "failure_kind": lambda facets: facets.by_column("failure_kind"),
-    "error_type": lambda facets: facets.by_column("error_type"),
+    "failure_kind": lambda facets: _regroup(
+        ((group.failure_kind or "", group.numbers) for group in facets.readings), str
+    ),
+    "error_type": lambda facets: _regroup(
+        ((group.error_type or "", group.numbers) for group in facets.readings), str
+    ),
     "arch": lambda facets: _regroup(facets.groups("gpu").items(), lambda gpu: architecture_of(gpu) or ""),
     "gpu": lambda facets: _regroup(facets.values(*_GPUS).items(), _gpu_name),
     "model": lambda facets: _regroup(facets.values(*_MODELS).items(), _line),

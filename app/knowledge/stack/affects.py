@@ -8,7 +8,10 @@ report that names no model may still be of one, so a failure that says nothing o
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain
 from typing import Any, Literal
 
 from pydantic import Field
@@ -16,7 +19,7 @@ from pydantic import Field
 from app.extract.facts import Facts, Frozen
 from app.extract.fields.gpu_names import architecture_of
 from app.extract.fields.settings import normalise_name
-from app.extract.rules.patterns import pattern
+from app.extract.rules.patterns import pattern, pattern_set
 from app.extract.versions import is_before, is_same, last_failing, ordered
 from app.knowledge.fix.decide import seen_from
 from app.knowledge.fix.shapes import FixTruth
@@ -35,15 +38,13 @@ _VARIANT = re.compile(
 )
 _EXPERTS = re.compile(r"(?i)\bA\d+(?:\.\d)?B\b")
 _PLATFORMS = {
-    "NVIDIA": pattern(r"(?i)\b(?:cuda|nvidia|nvcc|cublas|cudnn)"),
-    "AMD": pattern(r"(?i)\brocm|\bamd\b|\baiter\b|\bhip\b|\bgfx\d|\bMI ?[23]\d\d|radeon|strix|ryzen"),
-    "CPU": pattern(
-        r"(?i)\bcpu (?:backend|only|inference|build|platform|device)|\[cpu\]|\baarch64\b|s390x|ppc64"
-    ),
-    "TPU": pattern(r"(?i)\btpu\b"),
-    "Intel": pattern(r"(?i)\bxpu\b|\bintel\b|\barc\b|\bgaudi\b|\bhpu\b"),
-    "Ascend": pattern(r"(?i)\bascend\b|\bnpu\b"),
-    "Neuron": pattern(r"(?i)\bneuron\b|trainium|inferentia"),
+    "NVIDIA": r"(?i)\b(?:cuda|nvidia|nvcc|cublas|cudnn)",
+    "AMD": r"(?i)\brocm|\bamd\b|\baiter\b|\bhip\b|\bgfx\d|\bMI ?[23]\d\d|radeon|strix|ryzen",
+    "CPU": r"(?i)\bcpu (?:backend|only|inference|build|platform|device)|\[cpu\]|\baarch64\b|s390x|ppc64",
+    "TPU": r"(?i)\btpu\b",
+    "Intel": r"(?i)\bxpu\b|\bintel\b|\barc\b|\bgaudi\b|\bhpu\b",
+    "Ascend": r"(?i)\bascend\b|\bnpu\b",
+    "Neuron": r"(?i)\bneuron\b|trainium|inferentia",
 }
 _WORKSTATION = pattern(r"(?i)RTX|GeForce|^A(?:2|10|10G|16|40)$")
 _OPTION = pattern(r"--[a-z][a-z_-]+[a-z]")
@@ -51,21 +52,19 @@ _EDGE = pattern(r"(?i)GB10|Thor|Spark|Jetson|Orin")
 _LABELS = {"rocm": "AMD", "cpu": "CPU", "tpu": "TPU", "intel-gpu": "Intel", "aws-neuron": "Neuron"}
 _BUILDS = {"+cpu": "CPU", "+rocm": "AMD", "+xpu": "Intel", "+tpu": "TPU", ".empty": "another platform"}
 """What a version says of the platform that it was built for."""
-_ARCHITECTURES: tuple[tuple[Any, str, str], ...] = (
-    (pattern(r"(?i)\bvolta\b|\bsm[_ ]?70\b"), "Volta", ""),
-    (pattern(r"(?i)\bturing\b|\bsm[_ ]?75\b"), "Turing", ""),
-    (pattern(r"(?i)\bampere\b|\bsm[_ ]?8[067]\b"), "Ampere", ""),
-    (pattern(r"(?i)\bada\b|\bsm[_ ]?89\b"), "Ada Lovelace", ""),
-    (pattern(r"(?i)\bhopper\b|\bsm[_ ]?90a?\b"), "Hopper", ""),
-    (pattern(r"(?i)\bsm[_ ]?10[03]a?\b|\bsm[_ ]?10\.[03]"), "Blackwell", "server"),
-    (pattern(r"(?i)\bsm[_ ]?120a?\b|\bsm[_ ]?12\.0|rtx blackwell"), "Blackwell", "workstation"),
-    (
-        pattern(r"(?i)\bsm[_ ]?1(?:10|21)a?\b|\bsm[_ ]?1(?:1\.0|2\.1)|jetson|\bthor\b|spark\b"),
-        "Blackwell",
-        "edge",
-    ),
+_ARCHITECTURES: tuple[tuple[str, str, str], ...] = (
+    (r"(?i)\bvolta\b|\bsm[_ ]?70\b", "Volta", ""),
+    (r"(?i)\bturing\b|\bsm[_ ]?75\b", "Turing", ""),
+    (r"(?i)\bampere\b|\bsm[_ ]?8[067]\b", "Ampere", ""),
+    (r"(?i)\bada\b|\bsm[_ ]?89\b", "Ada Lovelace", ""),
+    (r"(?i)\bhopper\b|\bsm[_ ]?90a?\b", "Hopper", ""),
+    (r"(?i)\bsm[_ ]?10[03]a?\b|\bsm[_ ]?10\.[03]", "Blackwell", "server"),
+    (r"(?i)\bsm[_ ]?120a?\b|\bsm[_ ]?12\.0|rtx blackwell", "Blackwell", "workstation"),
+    (r"(?i)\bsm[_ ]?1(?:10|21)a?\b|\bsm[_ ]?1(?:1\.0|2\.1)|jetson|\bthor\b|spark\b", "Blackwell", "edge"),
 )
 """Architectures as titles name them, and which of their chips."""
+_TITLED_PLATFORMS = pattern_set([*_PLATFORMS.values()])
+_TITLED_ARCHITECTURES = pattern_set([text for text, _, _ in _ARCHITECTURES])
 _VENDOR = (
     (pattern(r"(?i)^(?:MI ?\d|radeon|RX ?\d|W\d{4}|gfx|strix|ryzen)"), "AMD"),
     (pattern(r"(?i)^CPU"), "CPU"),
@@ -122,15 +121,16 @@ class Fit:
     """Of an unknown one: all else that is known agrees."""
 
 
-def judged(version: Fit, of_the_stack: Fit) -> Affects:
-    """The answer to both questions as one."""
-    for found in (version, of_the_stack):
-        if found.answer == "no":
-            return Affects(state="not", reason=found.reason)
-    if version.answer == of_the_stack.answer == "yes":
-        return Affects(state="affects", reason=f"{version.reason}; {of_the_stack.reason}")
-    unsure = version if version.answer == "unknown" else of_the_stack
-    return Affects(state="unknown", reason=unsure.reason)
+def judged(version: Fit, of_the_stack: Fit | None = None) -> Affects:
+    """The answer to both questions as one; without the second, whatever runs."""
+    fits = [fit for fit in (version, of_the_stack) if fit is not None]
+    for answer, state in _DECISIVE:
+        if found := next((fit for fit in fits if fit.answer == answer), None):
+            return Affects(state=state, reason=found.reason)
+    return Affects(state="affects", reason="; ".join(fit.reason for fit in fits))
+
+
+_DECISIVE: tuple[tuple[Fails, Answer], ...] = (("no", "not"), ("unknown", "unknown"))
 
 
 # ---- the version
@@ -142,61 +142,61 @@ def standing(version: str | None, case: FailureCase) -> Fit:
         return Fit("unknown", "your version is not known")
     if ordered(version) is None:
         return Fit("unknown", f"{version} has no place among the releases")
-    fix = seen_from(case.truth, version)
-    if fix.for_you == "already_included":
-        first = f", in {case.truth.view.released_in}" if case.truth.view.released_in else ""
-        return Fit("no", f"{version} has the fix: {fix.pr}{first}")
-    return _by_range(version, case) or _by_reports(version, case, fix.for_you == "upgrade", fix.released_in)
+    released_in = None
+    if case.truth.view.state in {"fixed", "merged_unreleased"}:
+        fix = seen_from(case.truth, version)
+        if fix.for_you == "already_included":
+            first = f", in {case.truth.view.released_in}" if case.truth.view.released_in else ""
+            return Fit("no", f"{version} has the fix: {fix.pr}{first}")
+        released_in = fix.released_in if fix.for_you == "upgrade" else None
+    return next(chain(_by_range(version, case), _by_reports(version, case, released_in)))
 
 
-def _by_range(version: str, case: FailureCase) -> Fit | None:
-    """What the stated range says of a version; None where it says nothing."""
+def _by_range(version: str, case: FailureCase) -> Iterator[Fit]:
+    """What the stated range says of a version, what decides first; nothing where it says nothing."""
     span = case.facts.regression
     if span is None:
-        return None
+        return
     works, first, fixed = span.last_working, span.first_failing, span.fixed_in
     stated = (case.facts.versions.get("vllm"), *span.still_failing)
     if any(is_same(fixed, one) or is_before(fixed, one) for one in stated):
         fixed = None  # it was seen there all the same
-    rules: tuple[tuple[bool, Fails, str], ...] = (
-        (is_same(works, version) or is_before(version, works), "no", f"it works in {works}"),
-        (is_same(fixed, version) or is_before(fixed, version), "no", f"it is said to be fixed in {fixed}"),
-        (is_before(version, first) and not works, "no", f"it first fails in {first}"),
-        (is_same(first, version), "yes", f"it is said to begin in {first}"),
-        (
-            any(is_same(item, version) for item in span.still_failing),
-            "yes",
-            f"it is reported to fail in {version}",
-        ),
-        (
-            is_before(first, version)
-            and (is_before(version, last_failing(span)) or _is_since(case, first, version)),
-            "yes",
-            f"it is said to fail since {first}",
-        ),
-    )
-    return next((Fit(answer, reason) for holds, answer, reason in rules if holds), None)
+    if is_same(works, version) or is_before(version, works):
+        yield Fit("no", f"it works in {works}")
+    if is_same(fixed, version) or is_before(fixed, version):
+        yield Fit("no", f"it is said to be fixed in {fixed}")
+    if is_before(version, first) and not works:
+        yield Fit("no", f"it first fails in {first}")
+    if is_same(first, version):
+        yield Fit("yes", f"it is said to begin in {first}")
+    if any(is_same(item, version) for item in span.still_failing):
+        yield Fit("yes", f"it is reported to fail in {version}")
+    if is_before(first, version) and (
+        is_before(version, last_failing(span)) or _is_since(case, first, version)
+    ):
+        yield Fit("yes", f"it is said to fail since {first}")
 
 
-def _by_reports(version: str, case: FailureCase, is_fixed_later: bool, release: str | None) -> Fit:
-    """What the version that was reported says of this one."""
+def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Iterator[Fit]:
+    """What the version that was reported says of this one, what decides first.
+
+    `released_in` is a later version that has the fix.
+    """
     stated = case.facts.versions.get("vllm")
-    reported, is_merged = str(ordered(stated)), case.truth.view.state == "merged_unreleased"
-    is_ended = case.state != "open" and not is_fixed_later and not is_merged
-    rules: tuple[tuple[bool, Fails, str], ...] = (
-        (ordered(stated) is None, "unknown", "the report names no release"),
-        (
-            is_before(version, stated),
-            "unknown",
-            f"it is reported on {reported}; whether {version} has it is not known",
-        ),
-        (is_ended, "unknown", "it was closed, and nothing says what fixed it"),
-        (is_same(stated, version), "yes", f"it is reported on {reported}"),
-        (is_fixed_later, "yes", f"it is reported on {reported} and fixed in {release}"),
-        (_is_since(case, stated, version), "yes", f"it is reported on {reported} and open"),
-        (True, "unknown", f"it is reported on {reported}, long before {version}"),
-    )
-    return next(Fit(answer, reason) for holds, answer, reason in rules if holds)
+    reported = ordered(stated)
+    if reported is None:
+        yield Fit("unknown", "the report names no release")
+    if is_before(version, stated):
+        yield Fit("unknown", f"it is reported on {reported}; whether {version} has it is not known")
+    if case.state != "open" and not released_in and case.truth.view.state != "merged_unreleased":
+        yield Fit("unknown", "it was closed, and nothing says what fixed it")
+    if is_same(stated, version):
+        yield Fit("yes", f"it is reported on {reported}")
+    if released_in:
+        yield Fit("yes", f"it is reported on {reported} and fixed in {released_in}")
+    if _is_since(case, stated, version):
+        yield Fit("yes", f"it is reported on {reported} and open")
+    yield Fit("unknown", f"it is reported on {reported}, long before {version}")
 
 
 def _is_since(case: FailureCase, start: str | None, version: str) -> bool:
@@ -212,33 +212,36 @@ def _is_since(case: FailureCase, start: str | None, version: str) -> bool:
 
 def fit(stack: Stack, case: FailureCase) -> Fit:
     """Whether a failure is of a stack's GPU, model and arguments, by its facts, title and labels."""
-    features = features_of(case.title, case.labels)
-    is_of_hardware = _is_of_hardware(case, features)
-    signs: list[Fit] = [
-        found
-        for found in (
-            _platform(stack, case),
-            _titled_architecture(stack, case.title),
-            _titled_options(stack, case.title),
-            *(_feature(stack, row) for row in features),
-            _model(stack, case),
-            _gpu(stack, case, is_of_hardware),
-            _weights(stack, case) if is_of_hardware else None,
-        )
-        if found is not None
-    ]
+    signs: list[Fit] = []
+    for sign in _signs(stack, case):
+        if sign.answer == "no":
+            return sign
+        signs.append(sign)
     reasons = "; ".join(dict.fromkeys(sign.reason for sign in signs if sign.answer == "yes"))
     strong = [sign for sign in signs if sign.answer == "yes" and sign.weight == STRONG]
     is_like = bool(strong) or sum(sign.weight for sign in signs if sign.answer == "yes") > MODEL
-    for sign in sorted(signs, key=lambda sign: sign.answer):
-        if sign.answer != "yes":
-            return replace(sign, is_near=is_like and sign.answer == "unknown" and sign.weight > 0)
+    if unsure := next((sign for sign in signs if sign.answer == "unknown"), None):
+        return replace(unsure, is_near=is_like and unsure.weight > 0)
     if not is_like:
         missing = "but nothing says that this matters"
         return Fit("unknown", f"{reasons}, {missing}" if signs else "nothing in it names your stack")
     if case.facts.error is None and not strong:
         return Fit("unknown", f"{reasons}, but it states no error", is_near=True)
     return Fit("yes", reasons)
+
+
+def _signs(stack: Stack, case: FailureCase) -> Iterator[Fit]:
+    """What each part of a report says of a stack."""
+    for read in (_platform, _titled_architecture, _titled_options):
+        if sign := read(stack, case):
+            yield sign
+    features = features_of(case.title, case.labels)
+    yield from (_feature(stack, row) for row in features)
+    if sign := _model(stack, case):
+        yield sign
+    is_of_hardware = _is_of_hardware(case, features)
+    last = _gpu(stack, case, is_of_hardware), _weights(stack, case) if is_of_hardware else None
+    yield from filter(None, last)
 
 
 def fit_of_run(stack: Stack, case: FailureCase, text: str) -> Fit | None:
@@ -262,7 +265,7 @@ def _platform(stack: Stack, case: FailureCase) -> Fit | None:
     mine = vendor_of(stack.gpu) if stack.gpu else None
     if mine is None:
         return None
-    theirs = {name for name, rule in _PLATFORMS.items() if rule.search(case.title)}
+    theirs = {[*_PLATFORMS][at] for at in _TITLED_PLATFORMS.Match(case.title) or ()}
     theirs |= {_LABELS[label] for label in case.labels if label in _LABELS}
     theirs |= {vendor_of(gpu) for gpu in case.titled_gpus}
     theirs |= {name for mark, name in _BUILDS.items() if mark in case.facts.versions.get("vllm", "")}
@@ -282,23 +285,24 @@ def generation_of(gpu: str) -> tuple[str, str] | None:
     return architecture, chip
 
 
-def _titled_options(stack: Stack, title: str) -> Fit | None:
+def _titled_options(stack: Stack, case: FailureCase) -> Fit | None:
     """A title that names options, none of which the stack has."""
-    named = [name for name in _OPTION.findall(title) if not name.startswith("--no-")]
+    named = [name for name in _OPTION.findall(case.title) if not name.startswith("--no-")]
     if stack.options is None or not named or stack.options.keys() & set(map(normalise_name, named)):
         return None
     return Fit("no", f"it needs {named[0]}, which yours has not")
 
 
-def _titled_architecture(stack: Stack, title: str) -> Fit | None:
+def _titled_architecture(stack: Stack, case: FailureCase) -> Fit | None:
     """A title that names another architecture than the stack's."""
     mine = generation_of(stack.gpu) if stack.gpu else None
-    named = [(name, chip) for rule, name, chip in _ARCHITECTURES if rule.search(title)]
+    named = [_ARCHITECTURES[at][1:] for at in sorted(_TITLED_ARCHITECTURES.Match(case.title) or ())]
     if mine is None or not named or any(name == mine[0] and chip in {"", mine[1]} for name, chip in named):
         return None
     return Fit("no", f"its title names {' '.join(named[0]).strip()}; yours is {stack.gpu}")
 
 
+@lru_cache(maxsize=2048)
 def vendor_of(gpu: str) -> str:
     """Whose accelerator it is."""
     return next((vendor for rule, vendor in _VENDOR if rule.search(gpu)), "NVIDIA")

@@ -53,7 +53,7 @@ def load_cases(session: Session, repo_id: int, repo: str, numbers: Collection[in
                 facts=facts[head.number],
                 truth=truths[head.number],
                 state=head.state,
-                title=mask_secrets(head.title),
+                title=head.title,
                 labels=head.labels,
                 titled_gpus=tuple(titled[head.number, "gpus"]),
                 titled_models=tuple(titled[head.number, "models"]),
@@ -63,14 +63,16 @@ def load_cases(session: Session, repo_id: int, repo: str, numbers: Collection[in
     }
 
 
-def fits(session: Session, repo_id: int, stack: Stack, cases: Mapping[int, StoredCase]) -> dict[int, Fit]:
-    """Whether each failure is of a stack; the texts are read of those that seem to be."""
-    found = {number: fit(stack, stored.case) for number, stored in cases.items()}
-    seeming = [number for number, one in found.items() if one.answer == "yes"]
-    for issue in find_issues(session, repo_id, seeming):
-        if other := fit_of_run(stack, cases[issue.number].case, issue.body):
-            found[issue.number] = other
-    return found
+def with_runs(
+    session: Session, repo_id: int, stack: Stack, cases: Mapping[int, StoredCase], found: Mapping[int, Fit]
+) -> dict[int, Fit]:
+    """Whether each failure is of a stack, as `found` says or as the texts of those that seem to be say."""
+    seeming = [number for number in cases if found[number].answer == "yes"]
+    runs = {
+        issue.number: fit_of_run(stack, cases[issue.number].case, issue.body)
+        for issue in find_issues(session, repo_id, seeming)
+    }
+    return {number: runs.get(number) or found[number] for number in cases}
 
 
 def affects_issues(store: Store, repo: str, stack: Stack, numbers: tuple[int, ...]) -> Mapping[int, Affects]:
@@ -82,13 +84,13 @@ def affects_issues(store: Store, repo: str, stack: Stack, numbers: tuple[int, ..
         if not is_vllm(repo):
             return dict.fromkeys(numbers, NOT_OF_VLLM)
         cases = load_cases(session, repo_id, repo, numbers)
-        found = fits(session, repo_id, stack, cases)
-    return {
-        number: judged(standing(stack.vllm, cases[number].case), found[number])
-        if number in cases
-        else NO_FAILURE
-        for number in numbers
-    }
+        fits = {number: fit(stack, stored.case) for number, stored in cases.items()}
+        fits = with_runs(session, repo_id, stack, cases, fits)
+    answers = dict.fromkeys(numbers, NO_FAILURE)
+    for number, stored in cases.items():
+        answer = judged(standing(stack.vllm, stored.case), fits[number])
+        answers[number] = Affects(state=answer.state, reason=mask_secrets(answer.reason))
+    return answers
 
 
 def affects_clusters(store: Store, repo: str, stack: Stack, ids: tuple[str, ...]) -> Mapping[str, Affects]:

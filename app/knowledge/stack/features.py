@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
 from app.extract.facts import Facts
 from app.extract.fields.settings import normalise_name, read_settings
-from app.extract.rules.patterns import pattern
+from app.extract.rules.patterns import pattern, pattern_set
 from app.extract.text.blocks import read_log_document
 from app.knowledge.stack.stack import Stack
 
@@ -40,13 +40,28 @@ def _features() -> tuple[dict[str, Any], ...]:
     return tuple({**row, "title": pattern(row["title"])} for row in _table()["feature"])
 
 
+@lru_cache(maxsize=1)
+def _titles() -> Any:
+    return pattern_set([row["title"] for row in _table()["feature"]])
+
+
+@lru_cache(maxsize=1)
+def _labelled() -> Mapping[str, frozenset[int]]:
+    """The places of the features that each label names."""
+    places: dict[str, set[int]] = defaultdict(set)
+    for at, row in enumerate(_features()):
+        for label in row.get("labels", ()):
+            places[label].add(at)
+    return {label: frozenset(found) for label, found in places.items()}
+
+
 @lru_cache(maxsize=16_384)
 def features_of(title: str, labels: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
     """The features that a failure needs, by its title and labels."""
-    marks = frozenset(label.lower() for label in labels)
-    return tuple(
-        row for row in _features() if row["title"].search(title) or marks & set(row.get("labels", ()))
-    )
+    named = set(_titles().Match(title) or ())
+    for label in labels:
+        named |= _labelled().get(label.lower(), frozenset())
+    return tuple(_features()[at] for at in sorted(named))
 
 
 def has_feature(stack: Stack, row: dict[str, Any]) -> bool | None:

@@ -16,7 +16,7 @@ from pydantic import Field
 from sqlalchemy.orm import Session
 
 from app.errors import InputError
-from app.extract.facts import FailureKind, Frozen
+from app.extract.facts import Facts, FailureKind, Frozen
 from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import is_before, ordered, plain_version
 from app.knowledge.fix.decide import seen_from
@@ -24,8 +24,8 @@ from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import is_vllm
 from app.knowledge.labels import plural
 from app.knowledge.remedies import Remedy, remedies_of
-from app.knowledge.stack.affects import NEAR_MINORS, Affects, Fit, generation_of, judged, standing
-from app.knowledge.stack.cases import StoredCase, fits, load_cases
+from app.knowledge.stack.affects import NEAR_MINORS, Affects, Fit, fit, generation_of, judged, standing
+from app.knowledge.stack.cases import StoredCase, load_cases, with_runs
 from app.knowledge.stack.stack import Stack
 from app.knowledge.text.markdown import render_markdown
 from app.knowledge.text.quoting import inert
@@ -103,23 +103,24 @@ class Upgrade(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A candidate with what does not depend on the version."""
+    """A failure that one of the versions in question has. `standings`: by version, whether it has it."""
 
     stored: StoredCase
+    standings: Mapping[str, Fit]
     of_the_stack: Fit | None
     group: str
     reports: int
 
     def affects(self, version: str) -> Affects:
-        found = standing(version, self.stored.case)
-        if self.of_the_stack is not None:
-            return judged(found, self.of_the_stack)
-        state = {"yes": "affects", "no": "not", "unknown": "unknown"}[found.answer]
-        return Affects.model_validate({"state": state, "reason": found.reason})
+        return judged(self.standings[version], self.of_the_stack)
 
-    def fails_in(self, version: str) -> bool:
-        """Whether a version has the failure, whatever runs."""
-        return standing(version, self.stored.case).answer == "yes"
+
+@dataclass(frozen=True, slots=True)
+class _Failures:
+    """The facts of all failures that were looked at, and those that one of the versions has."""
+
+    facts: Sequence[Facts]
+    known: Sequence[_Known]
 
 
 def compare_versions(
@@ -140,10 +141,13 @@ def compare_versions(
     one, other = plain_version(from_version), plain_version(to_version)
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        known, releases = _load(session, repo_id, repo, one, stack) if repo_id is not None else ([], [])
-    found = _compared(known, one, other)
+        tags = [ordered(item.tag) for item in release_dates(session, repo_id, full=True)] if repo_id else ()
+        after = sorted(tag for tag in tags if tag and not tag.is_prerelease and is_before(one, str(tag)))
+        releases = [str(tag) for tag in after[-CANDIDATES_MAX:]] if stack else []
+        failures = _load(session, repo_id, repo, (one, other, *releases), stack)
+    found = _compared(failures.known, one, other)
     lines = {name: _lines(repo, found[name], one) for name in LISTS}
-    clean = _newest_clean(known, one, releases) if stack else None
+    clean = _newest_clean(failures, one, releases)
     verdict, reasons = _verdict(lines, one, other, clean) if stack else (None, _overview(lines, one, other))
     return Upgrade(
         repo=repo,
@@ -153,7 +157,7 @@ def compare_versions(
         verdict=verdict,
         reasons=reasons,
         totals={name: len(items) for name, items in lines.items()},
-        unreported=_unreported(known, other, stack) if stack else (),
+        unreported=_unreported(failures.facts, other, stack) if stack else (),
         newest_clean=clean,
         fixed=lines["fixed"][:LINES_MAX],
         breaks=lines["breaks"][:LINES_MAX],
@@ -193,9 +197,9 @@ def affecting(store: Store, repo: str, stack: Stack) -> tuple[UpgradeLine, ...]:
         return ()
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        known = _load(session, repo_id, repo, stack.vllm, stack)[0] if repo_id is not None else []
+        failures = _load(session, repo_id, repo, (stack.vllm,), stack)
     grouped: dict[str, list[tuple[_Known, str]]] = defaultdict(list)
-    for item in known:
+    for item in failures.known:
         found = item.affects(stack.vllm)
         if found.state == "affects":
             grouped[item.group].append((item, found.reason))
@@ -204,27 +208,40 @@ def affecting(store: Store, repo: str, stack: Stack) -> tuple[UpgradeLine, ...]:
 
 
 def _load(
-    session: Session, repo_id: int, repo: str, start: str, stack: Stack | None
-) -> tuple[list[_Known], list[str]]:
-    """The failures that may touch the upgrade, and the full releases after `start`, ascending."""
-    floor = _floor(start)
+    session: Session, repo_id: int | None, repo: str, versions: Sequence[str], stack: Stack | None
+) -> _Failures:
+    """The failures that one of these versions may have; the first is the oldest."""
+    if repo_id is None:
+        return _Failures((), ())
+    floor = _floor(versions[0])
     values = [value for value in known_values(session, REPORTED) if _is_from(value, floor)]
     numbers = {*numbers_with(session, repo_id, REPORTED, values), *stated_regressions(session, repo_id)}
     cases = load_cases(session, repo_id, repo, numbers)
-    groups, sizes = cluster_of(session, repo_id, cases), cluster_sizes(session, repo_id, list(cases))
-    of_the_stack = fits(session, repo_id, stack, cases) if stack else {}
+    fits = {number: fit(stack, stored.case) for number, stored in cases.items()} if stack else {}
+    standings = {
+        number: {version: standing(version, stored.case) for version in versions}
+        for number, stored in cases.items()
+        if not stack or fits[number].answer == "yes" or fits[number].is_near
+    }
+    failing = {
+        number: cases[number]
+        for number, found in standings.items()
+        if any(one.answer == "yes" for one in found.values())
+    }
+    if stack:
+        fits = with_runs(session, repo_id, stack, failing, fits)
+    groups, sizes = cluster_of(session, repo_id, failing), cluster_sizes(session, repo_id, list(failing))
     known = [
         _Known(
             stored,
-            of_the_stack.get(number),
+            standings[number],
+            fits.get(number),
             groups.get(number, str(number)),
             sizes.get(number, 1),
         )
-        for number, stored in cases.items()
+        for number, stored in failing.items()
     ]
-    tags = (ordered(item.tag) for item in release_dates(session, repo_id, full=True))
-    after = sorted(v for v in tags if v is not None and not v.is_prerelease and is_before(start, str(v)))
-    return known, [str(version) for version in after]
+    return _Failures([stored.case.facts for stored in cases.values()], known)
 
 
 def _minor_line(version: str | None) -> tuple[int, int] | None:
@@ -255,7 +272,11 @@ def _compared(known: Iterable[_Known], one: str, other: str) -> dict[str, list[t
             grouped[item.group].append(("still_open", item, after.reason))
         elif after.state == "affects" and _is_after(item, one):
             grouped[item.group].append(("breaks", item, after.reason))
-        elif item.of_the_stack is not None and item.of_the_stack.is_near and item.fails_in(other):
+        elif (
+            item.of_the_stack is not None
+            and item.of_the_stack.is_near
+            and item.standings[other].answer == "yes"
+        ):
             grouped[item.group].append(("unsure", item, item.of_the_stack.reason))
     found: dict[str, list[tuple[_Known, str]]] = {name: [] for name in LISTS}
     for group in grouped.values():
@@ -295,7 +316,7 @@ def _line(repo: str, item: _Known, reason: str, version: str) -> UpgradeLine:
     return UpgradeLine(
         repo=repo,
         number=issue.number,
-        title=case.title,
+        title=mask_secrets(case.title),
         url=issue.url,
         state=issue.state,
         opened_at=issue.created_at,
@@ -312,38 +333,35 @@ def _people(item: _Known) -> int:
     return item.stored.issue.reactions + item.stored.issue.comments
 
 
-def _newest_clean(known: Sequence[_Known], start: str, releases: Sequence[str]) -> str | None:
+def _newest_clean(failures: _Failures, start: str, releases: Sequence[str]) -> str | None:
     """The newest release that nothing is known to break which works in `start`."""
-    for version in reversed(releases[-CANDIDATES_MAX:]):
-        if not _compared(known, start, version)["breaks"] and _is_reported(known, version):
+    lines = {_reported_line(facts) for facts in failures.facts}
+    for version in reversed(releases):
+        # Nothing can be known of a release on which nobody reported anything.
+        if _minor_line(version) in lines and not _compared(failures.known, start, version)["breaks"]:
             return version
     return None
 
 
-def _is_reported(known: Iterable[_Known], version: str) -> bool:
-    """Whether anybody reported anything of a version: of one nobody ran nothing can be known."""
-    return any(_reported_line(item) == _minor_line(version) for item in known)
+def _reported_line(facts: Facts) -> tuple[int, int] | None:
+    return _minor_line(facts.versions.get("vllm"))
 
 
-def _reported_line(item: _Known) -> tuple[int, int] | None:
-    return _minor_line(item.stored.case.facts.versions.get("vllm"))
-
-
-def _unreported(known: Sequence[_Known], version: str, stack: Stack) -> tuple[str, ...]:
+def _unreported(reported: Sequence[Facts], version: str, stack: Stack) -> tuple[str, ...]:
     """What of the stack no report on the version's minor line names."""
     wanted = _minor_line(version) or (0, 0)
     line = ".".join(map(str, wanted))
-    facts = [item.stored.case.facts for item in known if _reported_line(item) == wanted]
+    facts = [one for one in reported if _reported_line(one) == wanted]
     if not facts:
         return (f"No stored report is of {line}: that nothing is known of it is no good news.",)
     mine = generation_of(stack.gpu) if stack.gpu else None
-    reported = {
+    is_named = {
         f"{stack.gpu}": not stack.gpu
         or any(stack.gpu in one.gpus or (mine and mine in map(generation_of, one.gpus)) for one in facts),
         f"{stack.family} models": not stack.family
         or any(stack.family in map(model_family, one.models) for one in facts),
     }
-    missing = [name for name, is_reported in reported.items() if not is_reported]
+    missing = [name for name, found in is_named.items() if not found]
     return tuple(
         f"None of the {plural(len(facts), 'report')} on {line} names {name}: nothing is known of it there."
         for name in missing

@@ -153,20 +153,41 @@ class FamilyCounts:
     recent: int
 
 
-def count_families(session: Session, repo_id: int) -> tuple[list[FamilyCounts], int]:
-    """The families of a repository, the most reported first, and how many failures it has in all."""
+@dataclass(frozen=True, slots=True)
+class FamilySizes:
+    """How many reports each family has, the most reported first, and how many failures there are in all."""
+
+    reports: dict[str, int]
+    failures: int
+
+
+def family_sizes(session: Session, repo_id: int) -> FamilySizes:
+    """How many reports the families of a repository have, by indexes alone."""
+    query = """
+        SELECT family, count(*) AS size FROM cluster_member
+        WHERE repo_id = :repo_id AND number NOT IN (
+            SELECT number FROM issue WHERE repo_id = :repo_id AND NOT is_pull_request AND gone_at IS NOT NULL)
+        GROUP BY family ORDER BY size DESC, family
+    """
+    rows = sql_rows(session, query, repo_id=repo_id)
+    return FamilySizes({family: size for family, size in rows if family}, sum(size for _, size in rows))
+
+
+def count_families(session: Session, repo_id: int, families: Sequence[str]) -> list[FamilyCounts]:
+    """What is counted of these families, the most reported first."""
     periods = _periods(session, repo_id)
     if periods is None:
-        return [], 0
+        return []
     query = f"""
         SELECT m.family, count(*) AS size, count(DISTINCT m.cluster_id),
         count(*) FILTER (WHERE i.state = 'open'), min(i.created_at) AS first, max(i.created_at) AS last,
         {_LATELY}
-        {_MEMBERS} WHERE m.repo_id = :repo_id AND i.gone_at IS NULL
+        {_MEMBERS} WHERE m.repo_id = :repo_id AND m.family IN :families AND i.gone_at IS NULL
         GROUP BY m.family ORDER BY size DESC, m.family
     """
-    rows = sql_rows(session, query, times=("first", "last"), repo_id=repo_id, **periods)
-    return [FamilyCounts(*row[:7]) for row in rows if row[0]], sum(row[1] for row in rows)
+    bound: dict[str, Any] = {"repo_id": repo_id, "families": list(families), **periods}
+    rows = sql_rows(session, query, times=("first", "last"), **bound)
+    return [FamilyCounts(*row[:7]) for row in rows]
 
 
 def reports_beside(session: Session, repo_id: int, numbers: Sequence[int]) -> list[Any]:

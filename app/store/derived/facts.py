@@ -16,15 +16,11 @@ import numpy.typing as npt
 from sqlalchemy.orm import Session
 
 from app.extract.facts import Regression
-from app.store.engine.connect import is_sqlite, sql_rows
+from app.store.engine.connect import is_sqlite, joined, sql_rows
 from app.store.records import CARD
 
 Numbers = npt.NDArray[np.int64]
 """Numbers of issues."""
-ReadingColumn = Literal["failure_kind", "error_type", "has_remedy"]
-
-_UNIT = 31
-"""The sign that parts units of text, which no value holds."""
 OrderColumn = Literal["updated_at", "comments", "reactions"]
 
 _LISTED = "repo_id = :repo_id AND NOT is_pull_request AND gone_at IS NULL"
@@ -35,7 +31,7 @@ def numbers_by_state(session: Session, repo_id: int, *, since: datetime | None =
     later = "" if since is None else "AND created_at >= :since"
     bound: dict[str, Any] = {} if since is None else {"since": since}
     query = f"SELECT state, {_joined(session)} FROM issue WHERE {_LISTED} {later} GROUP BY state"  # noqa: S608
-    return {state: _numbers(joined) for state, joined in sql_rows(session, query, repo_id=repo_id, **bound)}
+    return {state: _numbers(text) for state, text in sql_rows(session, query, repo_id=repo_id, **bound)}
 
 
 def numbers_updated(session: Session, repo_id: int, since: datetime) -> Numbers:
@@ -44,11 +40,11 @@ def numbers_updated(session: Session, repo_id: int, since: datetime) -> Numbers:
     return _numbers(sql_rows(session, query, repo_id=repo_id, since=since)[0][0])
 
 
-def numbers_by(session: Session, repo_id: int, column: OrderColumn) -> list[int]:
-    """All issues, those with the most or the latest first."""
-    query = f"SELECT number FROM issue WHERE {_LISTED} AND {column} IS NOT NULL"  # noqa: S608
+def numbers_by(session: Session, repo_id: int, column: OrderColumn) -> Numbers:
+    """All issues and pull requests with a value, those with the most or the latest first."""
+    query = f"SELECT number FROM issue WHERE repo_id = :repo_id AND {column} IS NOT NULL"  # noqa: S608
     rows = sql_rows(session, f"{query} ORDER BY {column} DESC, number DESC", repo_id=repo_id)
-    return [number for (number,) in rows]
+    return np.fromiter((number for (number,) in rows), np.int64, len(rows))
 
 
 def numbers_labelled(session: Session, repo_id: int, label: str) -> Numbers:
@@ -56,7 +52,7 @@ def numbers_labelled(session: Session, repo_id: int, label: str) -> Numbers:
     query = f"SELECT CAST(labels AS text), {_joined(session)} FROM issue WHERE {_LISTED} GROUP BY 1"  # noqa: S608
     wanted = label.casefold()
     rows = sql_rows(session, query, repo_id=repo_id)
-    parts = [_numbers(joined) for labels, joined in rows if wanted in map(str.casefold, json.loads(labels))]
+    parts = [_numbers(text) for labels, text in rows if wanted in map(str.casefold, json.loads(labels))]
     return np.concatenate(parts) if parts else _numbers(None)
 
 
@@ -70,8 +66,8 @@ def numbers_by_value(
         WHERE field = :field AND repo_id = :repo_id GROUP BY value_key
     """  # noqa: S608
     for field in fields:
-        for key, joined in sql_rows(session, query, repo_id=repo_id, field=field):
-            yield field, key, _numbers(joined)
+        for key, text in sql_rows(session, query, repo_id=repo_id, field=field):
+            yield field, key, _numbers(text)
 
 
 def values_in_titles(
@@ -86,21 +82,14 @@ def values_in_titles(
     return sql_rows(session, query, repo_id=repo_id, numbers=list(numbers), fields=list(fields))
 
 
-def numbers_by_column(session: Session, repo_id: int, name: ReadingColumn) -> dict[str, Numbers]:
-    """The issues that were read by a column of theirs; those without a value are left out."""
-    # Two texts beside each other, in one order, and not a group for each value: nothing is sorted.
-    is_known = "has_remedy" if name == "has_remedy" else f"{name} IS NOT NULL"
-    if is_sqlite(session.connection()):
-        columns = f"group_concat(number), group_concat({name}, char({_UNIT}))"
-    else:
-        columns = f"string_agg(number::text, ','), string_agg({name}::text, chr({_UNIT}))"
-    query = f"SELECT {columns} FROM reading WHERE repo_id = :repo_id AND {is_known}"  # noqa: S608
-    ((joined, values),) = sql_rows(session, query, repo_id=repo_id)
-    places: dict[str, int] = {}
-    texts = values.split(chr(_UNIT)) if values is not None else []
-    which = np.fromiter((places.setdefault(text, len(places)) for text in texts), np.int64, len(texts))
-    numbers = _numbers(joined)
-    return {value: numbers[which == place] for value, place in places.items()}
+def numbers_by_reading(session: Session, repo_id: int) -> list[ReadingGroup]:
+    """The issues that were read, by what lists filter by."""
+    query = f"""
+        SELECT failure_kind, error_type, has_remedy, {joined(session, "number")} FROM reading
+        WHERE repo_id = :repo_id GROUP BY failure_kind, error_type, has_remedy
+    """  # noqa: S608
+    rows = sql_rows(session, query, repo_id=repo_id)
+    return [ReadingGroup(kind, error, bool(remedy), _numbers(text)) for kind, error, remedy, text in rows]
 
 
 def _joined(session: Session) -> str:
@@ -112,8 +101,8 @@ def _joined(session: Session) -> str:
     )
 
 
-def _numbers(joined: str | None) -> Numbers:
-    return np.fromstring(joined, dtype=np.int64, sep=",") if joined else np.empty(0, dtype=np.int64)
+def _numbers(text: str | None) -> Numbers:
+    return np.fromstring(text, dtype=np.int64, sep=",") if text else np.empty(0, dtype=np.int64)
 
 
 def find_estimated_dates(session: Session, repo_id: int, numbers: Sequence[int]) -> set[int]:
@@ -134,6 +123,15 @@ def find_titles(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[
 REGRESSION_FIELDS = tuple(f"regression.{name}" for name in Regression.model_fields)
 NUMBERS_PER_STATEMENT = 5000
 """Below what SQLite binds in one statement."""
+
+
+class ReadingGroup(NamedTuple):
+    """Issues of which the same was read."""
+
+    failure_kind: str | None
+    error_type: str | None
+    has_remedy: bool
+    numbers: Numbers
 
 
 class StatedRange(NamedTuple):

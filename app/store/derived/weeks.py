@@ -6,12 +6,12 @@ Left out are pull requests and what GitHub has no more. All spans are half open:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.store.engine.connect import sql_rows
+from app.store.engine.connect import is_sqlite, sql_rows
 
 # The states are all there are: with them the index answers without the rows, which hold whole texts.
 _LISTED = """
@@ -20,6 +20,14 @@ _LISTED = """
 _OPENED = f"{_LISTED} AND i.created_at >= :start AND i.created_at < :end"
 NO_FAILURE = "none"
 """The kind of what reports no failure."""
+
+
+class OpenedDay(NamedTuple):
+    """How many issues, and failures among them, were opened on a day."""
+
+    day: date
+    issues: int
+    failures: int
 
 
 class Opened(NamedTuple):
@@ -34,6 +42,11 @@ class Opened(NamedTuple):
     def is_failure(self) -> bool:
         """Whether it reports a failure."""
         return self.kind != NO_FAILURE
+
+    @property
+    def as_day(self) -> OpenedDay:
+        """This issue as all that was opened on its day."""
+        return OpenedDay(self.created_at.date(), 1, int(self.is_failure))
 
 
 class OpenedSpan(NamedTuple):
@@ -68,6 +81,19 @@ def opened_between(session: Session, repo_id: int, start: datetime, end: datetim
     """  # noqa: S608
     rows = sql_rows(session, query, times=("created_at",), repo_id=repo_id, start=start, end=end)
     return [Opened(*row) for row in rows]
+
+
+def opened_by_day(session: Session, repo_id: int) -> list[OpenedDay]:
+    """How many issues and failures were opened on each day with any, in UTC."""
+    is_file = is_sqlite(session.connection())
+    day = "substr(i.created_at, 1, 10)" if is_file else "(i.created_at AT TIME ZONE 'UTC')::date::text"
+    query = f"""
+        SELECT {day}, count(*), count(*) FILTER (WHERE r.failure_kind <> '{NO_FAILURE}') FROM issue i
+        LEFT JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number
+        WHERE {_LISTED} AND i.created_at IS NOT NULL GROUP BY 1
+    """  # noqa: S608
+    rows = sql_rows(session, query, repo_id=repo_id)
+    return [OpenedDay(date.fromisoformat(text), issues, failures) for text, issues, failures in rows]
 
 
 def opened_span(session: Session, repo_id: int) -> OpenedSpan:

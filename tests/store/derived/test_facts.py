@@ -11,10 +11,9 @@ from sqlalchemy.orm import Session
 from app.extract.facts import ErrorFact, Evidence, Facts, Workaround
 from app.store.derived.facts import (
     Numbers,
-    ReadingColumn,
     find_estimated_dates,
     find_titles,
-    numbers_by_column,
+    numbers_by_reading,
     numbers_by_state,
     numbers_by_value,
     numbers_labelled,
@@ -39,12 +38,12 @@ def keep(store: Store, *issues: IssueRecord, repo: str = REPO, **facts: Any) -> 
 FIELDS = ("gpus", "models")
 
 
-def columns(session: Session, repo_id: int) -> list[Any]:
-    """The issues by kind and by type of error, and those with a remedy."""
-    names: tuple[ReadingColumn, ...] = ("failure_kind", "error_type")
-    found: list[Any] = [plain(numbers_by_column(session, repo_id, name)) for name in names]
-    (having,) = plain(numbers_by_column(session, repo_id, "has_remedy")).values()
-    return [*found, having]
+def readings(session: Session, repo_id: int) -> list[Any]:
+    """Kind, type of error, whether there is a remedy, and the issues."""
+    return sorted(
+        (group.failure_kind or "", group.error_type or "", group.has_remedy, sorted(group.numbers.tolist()))
+        for group in numbers_by_reading(session, repo_id)
+    )
 
 
 def evidence(field: str, value: str) -> Evidence:
@@ -116,7 +115,11 @@ def test_kind_error_type_and_remedy_stand_beside_the_facts(store: Store) -> None
         save_readings(session, repo, [Reading(3, None, fault="KeyError")], rules_version="r")
 
     with store.reading() as session:
-        assert columns(session, repo) == [{"hang": [2], "oom": [1]}, {"E" * 120: [1]}, [1]]
+        assert readings(session, repo) == [
+            ("", "", False, [3]),
+            ("hang", "", False, [2]),
+            ("oom", "E" * 120, True, [1]),
+        ]
 
 
 def test_estimated_dates_are_known_from_the_file_s_own_word(store: Store) -> None:
