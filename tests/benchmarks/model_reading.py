@@ -2,9 +2,9 @@
 
     python -m tests.benchmarks.model_reading --corpus ISSUES.jsonl.gz [--issues 1000] [--parallel 32] [--answer-s 2]
 
-Issues of the corpus are stored in a base of their own and read against a local server that answers each request
-after so many seconds. Printed: wall time beside the least possible, the CPU's time, memory of its own at a quarter
-of the run and at its end, and how many requests the server saw.
+Issues of the corpus are stored in a base of their own and read against a local server, a process of its own, that
+answers each request after so many seconds. Printed: wall time beside the least possible, the CPU's time, the reading
+process's memory along the run, and how many requests the server saw.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ import argparse
 import json
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import islice
+from multiprocessing import Pipe, Process
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from app.knowledge.indexing.batches import Progress
@@ -23,14 +27,35 @@ from app.store.schema import migrate
 from app.store.session import open_store
 from app.train.inputs import read_rows
 from ingest.importer import import_paths
+from tests.memory import resident_mib
 from tests.model_reader.server import reader_server
 from tests.samples import REPO
 
 
-def resident_mib() -> float:
-    """What this process holds in memory of its own now, without the base's file."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
+@contextmanager
+def served_apart(answer_s: float) -> Iterator[tuple[str, Callable[[], tuple[int, float]]]]:
+    """A server in a process of its own: its address, and what gives its requests' number and the last one's time."""
+    ours, theirs = Pipe()
+    process = Process(target=_serve, args=(theirs, answer_s), daemon=True)
+    process.start()
+
+    def asked() -> tuple[int, float]:
+        ours.send("asked")
+        count, last = ours.recv()
+        return count, last
+
+    try:
+        yield ours.recv(), asked
+    finally:
+        process.terminate()
+        process.join()
+
+
+def _serve(pipe: Connection, answer_s: float) -> None:
+    with reader_server(answer_s=answer_s) as server:
+        pipe.send(server.url)
+        while pipe.recv():
+            pipe.send((len(server.asked), server.asked[-1][0]))
 
 
 def main() -> None:
@@ -56,20 +81,21 @@ def main() -> None:
         migrate(store)
         import_paths(store, [str(rows)], REPO)
         with (
-            reader_server(answer_s=asked.answer_s) as server,
-            ReaderClient(server.url, parallel=asked.parallel) as client,
+            served_apart(asked.answer_s) as (url, requests),
+            ReaderClient(url, parallel=asked.parallel) as client,
         ):
             begun, cpu = time.monotonic(), time.process_time()
             result = read_issues(store, REPO, client, parallel=asked.parallel, report=report)
             took, cpu = time.monotonic() - begun, time.process_time() - cpu
+            count, last = requests()
         store.close()
     least = asked.issues * asked.answer_s / asked.parallel
-    early = next((mib for done, mib in memory if done >= asked.issues / 4), 0.0)
     print(f"{result.asked} issues in {took:.1f} s, the least possible is {least:.1f} s: {took / least:.2f} x")
-    last = server.asked[-1][0] + asked.answer_s - begun
-    print(f"CPU {cpu:.1f} s without the processes that read facts; the last reply came after {last:.1f} s")
-    print(f"memory: {early:.0f} MiB after a quarter, {memory[-1][1]:.0f} MiB at the end")
-    print(f"requests: {len(server.asked)}, outcomes {result.outcomes}")
+    after_s = last + asked.answer_s - begun
+    print(f"CPU {cpu:.1f} s without the processes that read facts; the last reply came after {after_s:.1f} s")
+    eighths = [max(mib for done, mib in memory if done <= asked.issues * part / 8) for part in range(1, 9)]
+    print("memory, the most until each eighth of the run, MiB:", *map(round, eighths))
+    print(f"requests: {count}, outcomes {result.outcomes}")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from random import Random
+
 import pytest
 import re2
 
 from app.extract.rules.patterns import escape, pattern, pattern_set
+from tests.memory import resident_mib
 
 
 def test_a_group_is_found_by_its_name() -> None:
@@ -36,3 +40,16 @@ def test_half_of_a_sign_is_refused() -> None:
 
 def test_a_set_gives_the_positions_of_the_patterns_found() -> None:
     assert sorted(pattern_set(["a+", escape("b."), "c"]).Match("cab")) == [0, 2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a process's memory is read as Linux gives it")
+def test_an_automaton_forgets_its_states_where_its_room_ends_and_still_finds_all() -> None:
+    many_states = pattern_set(["a[ab]{20}c", "no"])
+    ends = pattern("a[ab]{20}c")
+    random = Random(1)
+    texts = ["".join(random.choices("ab", k=200_000)) + "ca" for _ in range(3)]
+    before = resident_mib()
+    for text in texts:
+        assert many_states.Match(text + "no") == ([0, 1] if text[-23] == "a" else [1])
+        assert bool(ends.search(text)) == (text[-23] == "a")
+    assert resident_mib() - before < 30
