@@ -6,12 +6,18 @@ Two remedies are one action if they change the same thing; one of another issue 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
 from typing import Generic, TypeVar
+
+from pydantic import Field
 
 from app.extract.facts import Conditions, Facts, Frozen, Outcome, Speaker, WorkaroundKind
 from app.extract.rules.rules import load_rules
+from app.extract.versions import is_before, is_same
 
 OUTCOME_RANK = {"works": 0, "partial": 1, "fails": 2}
 SPEAKER_RANK = {"maintainer": 0, "reporter": 1, "other": 2}
@@ -39,6 +45,9 @@ class Remedy(SourcedRemedy):
     """A remedy with the sentence that states it."""
 
     quote: str = ""
+    gone: str | None = Field(
+        None, description="the setting in it that the caller's version of vLLM no longer has"
+    )
 
 
 def remedies_of(facts: Facts, *, repo: str, url: str) -> tuple[Remedy, ...]:
@@ -60,6 +69,36 @@ def remedies_of(facts: Facts, *, repo: str, url: str) -> tuple[Remedy, ...]:
         for item in facts.workarounds
     ]
     return rank_remedies(found)
+
+
+def for_version(remedies: Iterable[Remedy], version: str | None) -> tuple[Remedy, ...]:
+    """The remedies as a version of vLLM can use them: one whose setting is gone there is not handed over.
+
+    It comes behind all that may help.
+    """
+    marked = [
+        remedy.model_copy(update={"gone": gone, "command": None})
+        if not remedy.without and (gone := gone_setting(remedy.command or remedy.action, version))
+        else remedy
+        for remedy in remedies
+    ]
+    return tuple(sorted(marked, key=lambda one: 2 if one.outcome == "fails" else one.gone is not None))
+
+
+def gone_setting(words: str, version: str | None) -> str | None:
+    """The first variable or flag in these words that a version of vLLM no longer has, if that is known."""
+    for written in _SETTING.findall(words):
+        name = written if written.isupper() else written.replace("_", "-").replace("--no-", "--")
+        since = _gone_since().get(name)
+        if since is not None and (is_same(since, version) or is_before(since, version)):
+            return name
+    return None
+
+
+@lru_cache(maxsize=1)
+def _gone_since() -> dict[str, str]:
+    data = tomllib.loads((files(__package__) / "gone_settings.toml").read_text(encoding="utf-8"))
+    return {name: since for since, names in data.items() for name in names}
 
 
 def rank_remedies(remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
@@ -112,6 +151,7 @@ def action_key(action: str) -> str:
     return same or " ".join(_SPELLING.sub(" ", action.lower().replace("_", "-")).split())
 
 
+_SETTING = re.compile(r"\bVLLM_[A-Z0-9_]+\b|--[a-z][a-z0-9_-]+")
 _SPELLING = re.compile(r"[\s=`'\"]+")
 """What stands between the words of a setting: `--flag=value`, `--flag value`, `flag="value"`."""
 

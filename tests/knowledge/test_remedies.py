@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.extract.facts import Conditions, Facts, Workaround
-from app.knowledge.remedies import OUTCOME_RANK, Remedy, action_key, rank_actions, rank_remedies, remedies_of
+from app.knowledge.remedies import (
+    OUTCOME_RANK,
+    Remedy,
+    action_key,
+    for_version,
+    rank_actions,
+    rank_remedies,
+    remedies_of,
+)
 from tests.samples import REPO
 
 URL = f"https://github.com/{REPO}/issues/1"
@@ -146,3 +154,32 @@ def test_every_action_stands_once_and_outcomes_descend(items: list[Remedy]) -> N
     assert {item.action.strip().lower() for item in ranked} == {item.action.strip().lower() for item in items}
     assert len({item.action.strip().lower() for item in ranked}) == len(ranked)
     assert outcomes == sorted(outcomes)
+
+
+@pytest.mark.parametrize(
+    ("action", "version", "gone"),
+    [
+        ("VLLM_USE_V1=0", "0.21.0", "VLLM_USE_V1"),
+        ("VLLM_USE_V1=0", "0.9.1", None),
+        ("VLLM_USE_V1=0", "0.1.dev3+g1234567", None),
+        ("VLLM_USE_V1=0", None, None),
+        ("--num_scheduler_steps 8", "0.11.2", "--num-scheduler-steps"),
+        ("--no-enable-reasoning", "0.15.1", "--enable-reasoning"),
+        ("--enforce-eager", "0.33.0", None),
+    ],
+)
+def test_a_setting_that_the_caller_s_version_lacks_is_gone(
+    action: str, version: str | None, gone: str | None
+) -> None:
+    assert for_version([a_remedy(action)], version)[0].gone == gone
+
+
+def test_what_is_gone_is_quoted_behind_all_that_may_help() -> None:
+    old = a_remedy("VLLM_USE_V1=0", command="VLLM_USE_V1=0 vllm serve m")
+    found = for_version([old, a_remedy(outcome="partial"), a_remedy("x", "fails")], "0.21.0")
+    assert [item.action for item in found] == ["--enforce-eager", "VLLM_USE_V1=0", "x"]
+    assert found[1].command is None
+
+
+def test_a_setting_to_leave_out_may_be_gone() -> None:
+    assert for_version([a_remedy("VLLM_USE_V1=1", without=True)], "0.21.0")[0].gone is None

@@ -6,7 +6,7 @@ Nothing of the log is stored here, and what is quoted from it is masked.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Required, TypedDict, Unpack
 
@@ -50,7 +50,7 @@ from app.knowledge.diagnosis.shapes import (
 )
 from app.knowledge.fix.state import fix_states, is_vllm
 from app.knowledge.launch import compose_all
-from app.knowledge.remedies import rank_remedies, remedies_of
+from app.knowledge.remedies import Remedy, for_version, rank_remedies, remedies_of
 from app.knowledge.stack.stack import stack_of_log, write_stack
 from app.knowledge.text.masking import masked_all
 from app.match.search.agreement import find_agreements
@@ -154,7 +154,7 @@ def diagnose_log(
         common = find_common(session, reading, text, matches, repo_ids, exclude=hidden)
         useful = [match for match in matches if match.band != "related"] or matches[:3]
         useful = useful if verdict != "unknown" else []
-        remedies = rank_remedies(r for match in useful for r in match.workarounds)
+        remedies = _usable(reading, (remedy for match in useful for remedy in match.workarounds))
         remedies_from: RemedySource = "matches"
         if verdict != "unknown":
             best = matches[0]
@@ -166,7 +166,7 @@ def diagnose_log(
                 others, remedies_from = remedies_of_others(
                     session, best.repo, (repo_id, best.number), frame, hidden
                 )
-                remedies = rank_remedies([*others, *remedies])
+                remedies = _usable(reading, [*others, *remedies])
     needs_steps = is_open or remedies_from == "same_frame" or not helps(remedies)
     matches = [
         match
@@ -227,6 +227,11 @@ def diagnose_log(
     took_ms = round((time.perf_counter() - began) * 1000, 1)
     answer = answer.model_copy(update={"issue_draft": draft, "took_ms": took_ms})
     return DiagnosedLog(answer, log_excerpt(reading, redacted.text), redacted.text)
+
+
+def _usable(reading: LogReading, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
+    """The remedies in the order in which the log's version of vLLM can try them."""
+    return for_version(rank_remedies(remedies), reading.surroundings.versions.get("vllm"))
 
 
 def _with_hints(reading: LogReading, version: str | None, gpu: str | None, model: str | None) -> LogReading:
@@ -304,7 +309,7 @@ def _as_matches(
                 score=score,
                 band=band,
                 why=why,
-                workarounds=remedies_of(own, repo=repo, url=issue.url) if own else (),
+                workarounds=for_version(remedies_of(own, repo=repo, url=issue.url), version) if own else (),
                 fix=fixes[issue.number],
                 regression=own.regression if own else None,
                 signature_id=own.signatures[0].id if own and own.signatures else None,

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.extract.reader import LogReading
 from app.knowledge.diagnosis.shapes import CommonCause, CommonError, CommonIssue, Match, RemedySource
-from app.knowledge.remedies import Remedy, rank_actions, rank_remedies, remedies_of
+from app.knowledge.remedies import Remedy, for_version, rank_actions, rank_remedies, remedies_of
 from app.knowledge.text.masking import masked, masked_all
 from app.match.search.common_error import find_holders
 from app.match.search.log_query import name_words
@@ -29,8 +29,8 @@ NEARBY_MAX = 5
 
 
 def helps(remedies: Iterable[Remedy]) -> bool:
-    """Whether one of these did not fail."""
-    return any(item.outcome != "fails" for item in remedies)
+    """Whether one of these did not fail, and can be done."""
+    return any(item.outcome != "fails" and item.gone is None for item in remedies)
 
 
 def remedies_of_others(
@@ -141,7 +141,9 @@ def find_common(
             text=text,
             issues=tuple(issues[:ISSUES_MAX]),
             causes=tuple(causes[:CAUSES_MAX]),
-            workarounds=tuple(action.best for action in actions[:WORKAROUNDS_MAX]),
+            workarounds=for_version(
+                (action.best for action in actions), reading.surroundings.versions.get("vllm")
+            )[:WORKAROUNDS_MAX],
             signature_id=next((key for key, _ in clusters.most_common(1)), None),
         )
     )
