@@ -87,7 +87,8 @@ def for_version(remedies: Iterable[Remedy], version: str | None) -> tuple[Remedy
 
 def gone_setting(words: str, version: str | None) -> str | None:
     """The first variable or flag in these words that a version of vLLM no longer has, if that is known."""
-    for written in _SETTING.findall(words):
+    for found in _SETTING.finditer(words):
+        written = found[0]
         name = written if written.isupper() else written.replace("_", "-").replace("--no-", "--")
         since = _gone_since().get(name)
         if since is not None and (is_same(since, version) or is_before(since, version)):
@@ -97,7 +98,9 @@ def gone_setting(words: str, version: str | None) -> str | None:
 
 @lru_cache(maxsize=1)
 def _gone_since() -> dict[str, str]:
-    data = tomllib.loads((files(__package__) / "gone_settings.toml").read_text(encoding="utf-8"))
+    data: dict[str, list[str]] = tomllib.loads(
+        (files(__package__) / "gone_settings.toml").read_text(encoding="utf-8")
+    )
     return {name: since for since, names in data.items() for name in names}
 
 

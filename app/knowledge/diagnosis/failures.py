@@ -20,6 +20,7 @@ from app.extract.reader import LogReading
 from app.extract.rules.patterns import pattern
 from app.extract.text.blocks import read_document
 from app.extract.text.document import IssueText
+from app.extract.versions import is_before
 from app.knowledge.diagnosis.error_text import CHOICES, message_lines
 from app.knowledge.diagnosis.quoted_advice import advice_data
 from app.knowledge.diagnosis.shapes import Failure, NextStep, RunOutcome
@@ -140,7 +141,7 @@ def next_steps(reading: LogReading, kinds: Sequence[FailureKind]) -> tuple[NextS
         error = f"{reading.errors.cause.message}\n{error}"
     found: list[NextStep] = []
     for row in rows():
-        step = _step_of(row, error) if holds(row, known) else None
+        step = _step_of(row, error, reading) if holds(row, known) else None
         if step is not None and len(found) < MAX_STEPS:
             found.append(step)
     return tuple(found)
@@ -153,9 +154,10 @@ def holds(row: dict[str, Any], known: frozenset[str]) -> bool:
     return all(known & set(condition.split("|")) for condition in row["when"])
 
 
-def _step_of(row: dict[str, Any], error: str) -> NextStep | None:
-    """The step, filled in from the error; None if its pattern is not found there."""
-    text, command = row["text"], row.get("command", "")
+def _step_of(row: dict[str, Any], error: str, reading: LogReading) -> NextStep | None:
+    """The step, filled in from log and error; None if its pattern is not found there."""
+    text = row["text"].replace("{unknown}", ", ".join(_unknown_of(reading).values()))
+    command = _command_for(row, reading.surroundings.versions.get("vllm"))
     if "pattern" in row:
         found = pattern(row["pattern"], ignore_case=True).search(error)
         if found is None:
@@ -169,9 +171,26 @@ def _step_of(row: dict[str, Any], error: str) -> NextStep | None:
     return NextStep(text=text, command=command)
 
 
+def _command_for(row: dict[str, Any], version: str | None) -> str:
+    """What to type in the log's version of vLLM."""
+    older = (one["command"] for one in row.get("older", ()) if is_before(version, one["before"]))
+    command: str = next(older, row.get("command", ""))
+    return command
+
+
+def _unknown_of(reading: LogReading) -> dict[str, str]:
+    """What of the environment the log does not show, by the name of the condition."""
+    around = reading.surroundings
+    parts = (
+        ("no_version", "version of vLLM", around.versions.get("vllm")),
+        ("no_gpu", "GPU", around.gpus),
+        ("no_model", "model", around.models),
+    )
+    return {condition: name for condition, name, value in parts if not value}
+
+
 def conditions_of(reading: LogReading, kinds: Sequence[FailureKind]) -> frozenset[str]:
     """The names of the conditions that hold of a log; `next_steps.toml` says what each means."""
-    around = reading.surroundings
     found: set[str] = set()
     if is_question(reading):
         found.add("question")
@@ -180,10 +199,8 @@ def conditions_of(reading: LogReading, kinds: Sequence[FailureKind]) -> frozense
             found.add("only_wrappers" if reading.errors.wrappers else "no_error")
         found |= {"refused", "not_started"} & {find_outcome(reading, kinds)}
     found |= {kind.id for kind in kinds}
-    missing = {"no_version": around.versions.get("vllm"), "no_gpu": around.gpus, "no_model": around.models}
-    found |= {name for name, value in missing.items() if not value}
-    if not all(missing.values()):
-        found.add("environment_missing")
+    if unknown := _unknown_of(reading):
+        found |= {*unknown, "environment_missing"}
     return frozenset(found)
 
 

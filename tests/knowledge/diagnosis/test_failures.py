@@ -320,3 +320,23 @@ def test_what_a_message_puts_into_a_command_is_no_command_itself() -> None:
     steps = steps_for("PermissionError: [Errno 13] Permission denied: '/a'; reboot; '")
 
     assert all("reboot" not in step.command for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("version", "command"),
+    [
+        ("0.10.1", "VLLM_ATTENTION_BACKEND=TRITON_ATTN_VLLM_V1 vllm serve YOUR_ARGS"),
+        ("0.32.0", "vllm serve YOUR_ARGS --attention-backend TRITON_ATTN"),
+    ],
+)
+def test_what_to_type_exists_in_the_log_s_version(version: str, command: str) -> None:
+    reading = read_log(
+        f"INFO vLLM API server version {version}\nRuntimeError: FlashInfer requires sm75 or higher"
+    )
+    assert command in [step.command for step in next_steps(reading, kinds_of(reading))]
+
+
+def test_what_the_log_does_not_show_is_asked_for() -> None:
+    reading = read_log("INFO vLLM API server version 0.10.1\nKeyError: 'x'")
+    texts = " ".join(step.text for step in next_steps(reading, kinds_of(reading)))
+    assert "Not told so far: GPU, model." in texts
