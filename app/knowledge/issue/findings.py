@@ -1,4 +1,4 @@
-"""What an issue's text states beside its facts: how much slower it is, on which cards a fix does not help.
+"""What an issue's text states beside its facts: figures of a slowdown, a fix for some cards only, a proposal.
 
 In: the text and its facts. Out: `Findings`, in the words of facts, each with the line that states it.
 """
@@ -6,6 +6,7 @@ In: the text and its facts. Out: `Findings`, in the words of facts, each with th
 from __future__ import annotations
 
 import re
+import textwrap
 from itertools import islice
 
 from pydantic import Field
@@ -17,6 +18,7 @@ from app.extract.rules.patterns import pattern
 
 MEASUREMENTS_MAX = 4
 LINES_MAX, LINE_CHARS_MAX = 2_000, 400
+PROPOSAL_CHARS = 300
 _LINE_END = re.compile(r"(?<=[.!?;])\s+|\n")
 _METRIC = pattern(
     r"(?i)\b(TTFT|TPOT|ITL|LAT|E2EL?|latency|throughput|acceptance (?:length|rate)|req(?:uests)?/s"
@@ -28,6 +30,11 @@ _CHANGE = pattern(
     r"|\b\d+(?:\.\d+)? ?[x×] (?:slower|lower|higher|worse|longer|faster|drop|slowdown|increase)\w*)"
     r"(?:[^\d%\n]{1,60}?(?:to|/|,) ?([+−-]\d+(?:\.\d+)? ?%))?"
 )
+_PROPOSED = pattern(
+    r"\b(?:Suggested|Proposed|Possible|Potential|Recommended) (?:[Ff]ix(?:es)?|[Ss]olutions?)\b"
+    r"(?: \([^()\n]{1,60}\))?[\s*:#]{1,8}([^\s*:#(][^\n]{20,})"
+)
+"""The heading of a proposal, also where the text lost its line breaks, and how it begins."""
 _RACK = re.compile(r"(?<=\d)NVL\d*\b")
 """How a rack is built, glued to the name of its card."""
 _A_FIX = pattern(r"(?i)\b(?:fix(?:es|ed)?|patch(?:ed)?|PR|commit)\b|#\d{3,6}")
@@ -58,10 +65,11 @@ class Findings(Frozen):
 
     measurements: tuple[Measurement, ...] = ()
     partial_fix: PartialFix | None = None
+    proposal: str | None = Field(None, description="how a fix that the report proposes begins; not proven")
 
 
 def find_findings(text: str, facts: Facts | None) -> Findings:
-    """What a report states of measurements, if it is slow, and of a fix that helps on some cards only."""
+    """What a report states of measurements, if it is slow, of a fix for some cards, and of a proposal."""
     if facts is None or not facts.is_failure:
         return Findings()
     lines = [line.strip() for line in islice(_LINE_END.split(text), LINES_MAX)]
@@ -71,7 +79,19 @@ def find_findings(text: str, facts: Facts | None) -> Findings:
     for line in lines if facts.failure_kind == "slowdown" else ():
         if figure := _measurement(line):
             measured.setdefault(figure.metric, figure)
-    return Findings(measurements=tuple(measured.values())[:MEASUREMENTS_MAX], partial_fix=partial)
+    return Findings(
+        measurements=tuple(measured.values())[:MEASUREMENTS_MAX],
+        partial_fix=partial,
+        proposal=_proposal(text),
+    )
+
+
+def _proposal(text: str) -> str | None:
+    found = _PROPOSED.search(text)
+    if found is None:
+        return None
+    words = re.split(r"\s#{2,6}\s|```", found[1].replace("**", ""), maxsplit=1)[0][: 2 * PROPOSAL_CHARS]
+    return textwrap.shorten(mask_secrets(words), PROPOSAL_CHARS, placeholder=" …").strip(" -:") or None
 
 
 def _measurement(line: str) -> Measurement | None:

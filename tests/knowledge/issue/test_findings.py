@@ -63,3 +63,22 @@ def test_a_fix_may_help_on_some_cards_only(
     found = find_findings(line, facts("crash")).partial_fix
     assert (found.fixed_on if found else ()) == fixed_on
     assert (found.not_on if found else ()) == not_on
+
+
+@pytest.mark.parametrize(
+    ("text", "proposal"),
+    [
+        (
+            "It hangs.\n### Suggested fix\nClose the socket before `join()` waits.\n### Logs\nno",
+            "Close the socket before `join()` waits.",
+        ),
+        (
+            "It hangs. **Proposed Fix:** Pass the device on to the loader: ```python x```",
+            "Pass the device on to the loader",
+        ),
+        ("The suggested fix did not help, it hangs all the same as before.", None),
+        ("### Suggested fix\nnone", None),
+    ],
+)
+def test_what_a_report_proposes_is_quoted(text: str, proposal: str | None) -> None:
+    assert find_findings(text, facts("hang")).proposal == proposal
