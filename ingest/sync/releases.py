@@ -25,14 +25,15 @@ from app.errors import GitHubError, InputError, RefusedError
 from app.knowledge.indexing.batches import Progress, save_release_table
 from app.starter.cards import REPO as TABLE_REPO
 from app.store.derived.weeks import DatedRelease, release_dates
-from app.store.github.fix_containment import (
+from app.store.github.releases import (
     NO_COMMIT,
     ContainmentAnswer,
     MergedFix,
     save_answers,
+    save_releases,
+    tags_of,
     unnamed_fixes,
 )
-from app.store.github.releases import save_releases, tags_of
 from app.store.github.sync_state import find_cursor, save_cursor
 from app.store.records import ReleaseRecord
 from ingest.github.client import Page

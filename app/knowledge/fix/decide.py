@@ -19,7 +19,7 @@ from functools import lru_cache
 
 from app.extract.versions import Version, is_before, ordered, sort_key
 from app.knowledge.fix.shapes import FixCase, FixStatement, FixTruth, FixView, ForYou, Held
-from app.store.github.fix_containment import History, Landed, PullHistory, ReleaseDay
+from app.store.github.releases import History, Landed, PullHistory, ReleaseDay
 
 
 def landing_of(history: History, pull: Landed, seen: frozenset[int] = frozenset()) -> Landed | None:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from app.extract.facts import Fix, PullRequestName
 from app.extract.versions import Version
-from app.store.github.fix_containment import History
+from app.store.github.releases import History
 
 ForYou = Literal["upgrade", "already_included", "not_fixed", "unknown"]
 Authority = Literal["maintainer", "card", "other"]

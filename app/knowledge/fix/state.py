@@ -18,9 +18,8 @@ from app.knowledge.fix.decide import decide, landing_of, not_comparable, seen_fr
 from app.knowledge.fix.shapes import Authority, Claim, FixCase, FixElsewhere, FixStatement, FixTruth, FixView
 from app.store.derived.links import find_repositories
 from app.store.derived.readings import duplicates_of, find_facts_without_evidence, links_to, words_on_fixes
-from app.store.github.fix_containment import History, Landed, find_history
 from app.store.github.issues import find_heads
-from app.store.github.releases import first_releases_of
+from app.store.github.releases import History, Landed, find_history, first_releases_of
 from app.store.records import IssueRecord
 
 DUPLICATES_DEEP = 3

@@ -21,7 +21,6 @@ from app.paths import cards_dir, release_table
 from app.starter.cards import REPO, Card, read_cards, read_release_table
 from app.store.derived.readings import stale_numbers
 from app.store.engine.connect import take_turn
-from app.store.github.fix_containment import REVERT, TABLE, ContainmentAnswer, has_table, save_answers
 from app.store.github.issues import (
     add_repository,
     count_issues,
@@ -30,6 +29,7 @@ from app.store.github.issues import (
     save_cards,
     save_issues,
 )
+from app.store.github.releases import REVERT, TABLE, ContainmentAnswer, has_table, save_answers
 from app.store.records import CARD, IssueRecord
 from app.store.session import Store
 

@@ -15,7 +15,7 @@ from sqlalchemy import JSON, Connection, DateTime, MetaData, Table, Text, cast, 
 from sqlalchemy.exc import DBAPIError
 
 from app.errors import SchemaError, StoreError
-from app.store.engine.bulk import empty_tables, insert_rows, restart_sequences
+from app.store.engine.connect import empty_tables, insert_rows, restart_sequences
 from app.store.engine.errors import explain
 from app.store.engine.sync_lock import sync_lock
 from app.store.schema import check_current, current_revision, migrate

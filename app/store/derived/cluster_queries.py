@@ -48,7 +48,7 @@ class ClusterFilter:
 
 @dataclass(frozen=True, slots=True)
 class ClusterCounts:
-    """What is counted of a cluster's reports; `since_closed` came after its canonical one was closed."""
+    """What is counted of a cluster's reports."""
 
     id: str
     canonical: int
@@ -60,7 +60,6 @@ class ClusterCounts:
     last_seen: datetime | None
     recent: int
     before: int
-    since_closed: int
 
 
 def _periods(session: Session, repo_id: int) -> dict[str, datetime] | None:
@@ -131,7 +130,7 @@ def count_clusters(session: Session, repo_id: int, ids: Sequence[str]) -> dict[s
         return {}
     query = f"""
         SELECT c.id, c.canonical, c.text, k.title, count(*), count(*) FILTER (WHERE i.state = 'open'),
-        min(i.created_at) AS first, max(i.created_at) AS last, {_LATELY}, {_CAME_LATER}
+        min(i.created_at) AS first, max(i.created_at) AS last, {_LATELY}
         {_MEMBERS} {_CANONICAL}
         WHERE m.repo_id = :repo_id AND m.cluster_id IN :ids AND i.gone_at IS NULL
         GROUP BY c.id, c.canonical, c.text, k.title

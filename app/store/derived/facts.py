@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sqlalchemy.orm import Session
 
 from app.extract.facts import Regression
-from app.store.engine.connect import is_sqlite, joined, sql_rows
+from app.store.engine.connect import joined, sql_rows
 from app.store.records import CARD
 
 Numbers = npt.NDArray[np.int64]
@@ -94,11 +94,7 @@ def numbers_by_reading(session: Session, repo_id: int) -> list[ReadingGroup]:
 
 def _joined(session: Session) -> str:
     """What gives the numbers of a group as one text: a tuple for each would cost ten times as much."""
-    return (
-        "group_concat(DISTINCT number)"
-        if is_sqlite(session.connection())
-        else "string_agg(DISTINCT number::text, ',')"
-    )
+    return joined(session, "DISTINCT number")
 
 
 def _numbers(text: str | None) -> Numbers:

@@ -11,8 +11,8 @@ import pytest
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.store.derived.readings import find_facts
-from app.store.github.fix_containment import find_history
 from app.store.github.issues import find_issues, numbers_of
+from app.store.github.releases import find_history
 from app.store.github.sync_state import last_runs
 from app.store.session import Store
 from ingest.github.client import GitHubClient

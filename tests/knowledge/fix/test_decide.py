@@ -11,7 +11,7 @@ import pytest
 from app.extract.facts import Fix
 from app.knowledge.fix.decide import decide, seen_from
 from app.knowledge.fix.shapes import Authority, Claim, FixCase, FixStatement, FixTruth, FixView
-from app.store.github.fix_containment import History, Landed, PullHistory, ReleaseDay
+from app.store.github.releases import History, Landed, PullHistory, ReleaseDay
 
 COMMIT = "73f48ce559b0455d3bbd8d1fc0e9b1ea3c4b1d2f"
 OTHER = "0c0ffee0c0ffee0c0ffee0c0ffee0c0ffee0c0ff"

@@ -11,9 +11,9 @@ from app.extract.facts import Facts, Fix
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.store.derived.readings import Reading, find_facts, save_readings
-from app.store.github.fix_containment import REVERT as REVERT_BY
-from app.store.github.fix_containment import TABLE as TABLE_OF
-from app.store.github.fix_containment import ContainmentAnswer, save_answers
+from app.store.github.releases import REVERT as REVERT_BY
+from app.store.github.releases import TABLE as TABLE_OF
+from app.store.github.releases import ContainmentAnswer, save_answers
 from app.store.records import CommentRecord, IssueRecord, LinkRecord, ReleaseRecord
 from app.store.session import Store
 from tests.knowledge.conftest import Keep

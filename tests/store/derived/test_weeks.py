@@ -21,9 +21,8 @@ from app.store.derived.weeks import (
     values_in_reports,
 )
 from app.store.github.comments import save_comments
-from app.store.github.fix_containment import ContainmentAnswer, save_answers
 from app.store.github.issues import add_repository, save_issues
-from app.store.github.releases import save_releases
+from app.store.github.releases import ContainmentAnswer, save_answers, save_releases
 from app.store.records import LinkRecord
 from app.store.session import Store
 from tests.samples import REPO, a_comment, a_pull, a_release, an_issue
