@@ -17,6 +17,7 @@ from app.extract.redaction.redact import mask_secrets
 from app.extract.remedies.sentences import cost_of
 from app.extract.versions import is_before, ordered
 from app.knowledge.fix.shapes import FixView
+from app.knowledge.issue.stored import IssueLine
 from app.knowledge.issue.votes import remedy_id
 from app.knowledge.remedies import RankedAction, SourcedRemedy, rank_actions
 from app.knowledge.version.issues import IssueWords, ListedFailure, StatedRemedy, StatedValue
@@ -39,14 +40,9 @@ class ClusterFix(FixView):
     also: tuple[str, ...] = Field((), description="where other members differ, a sentence each")
 
 
-class ClusterMember(Frozen):
+class ClusterMember(IssueLine):
     """A report of the failure and why it belongs here."""
 
-    repo: str
-    number: int
-    title: str
-    url: str
-    state: str
     state_reason: str | None
     created_at: datetime | None
     closed_at: datetime | None

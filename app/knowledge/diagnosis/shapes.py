@@ -65,14 +65,19 @@ class MatchLine(Frozen):
     role: LineRole = Field(description="the root error's line, its frame, a wrapper, or a line before it")
 
 
-class Match(Frozen):
-    """A stored issue that may be the same failure."""
+class CommonIssue(Frozen):
+    """An issue that holds the error's message."""
 
     number: int
     repo: str
     title: str
     url: str
     state: str
+
+
+class Match(CommonIssue):
+    """A stored issue that may be the same failure."""
+
     score: float = Field(ge=0, le=1, description="calibrated chance that it is the same failure")
     band: MatchBand
     why: Why
@@ -111,16 +116,6 @@ class Failure(Frozen):
 class IndexState(Frozen):
     issues: int
     as_of: datetime | None = None
-
-
-class CommonIssue(Frozen):
-    """An issue that holds the error's message."""
-
-    number: int
-    repo: str
-    title: str
-    url: str
-    state: str
 
 
 class CommonCause(Cause):

@@ -32,6 +32,7 @@ from app.extract.versions import check_version
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.knowledge.issue.facets import FACET_NAMES, YES, FacetName, IssueFacets, Mask
+from app.knowledge.issue.stored import IssueLine
 from app.knowledge.issue.trend import Trend, trends
 from app.knowledge.remedies import SourcedRemedy, remedies_of
 from app.knowledge.text.masking import listed_error, masked_all
@@ -137,14 +138,9 @@ class ListedRemedy(Frozen):
     outcome: Outcome
 
 
-class ListedIssue(Frozen):
+class ListedIssue(IssueLine):
     """An issue as lists show it."""
 
-    repo: str
-    number: int
-    title: str
-    url: str
-    state: str
     state_reason: str | None
     failure_kind: FailureKind
     labels: tuple[str, ...]

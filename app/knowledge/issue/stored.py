@@ -22,6 +22,16 @@ from app.store.github.issues import find_cards, get_issue
 from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord
 
 
+class IssueLine(Frozen):
+    """An issue as lists begin with it; the title is masked."""
+
+    repo: str
+    number: int
+    title: str
+    url: str
+    state: str
+
+
 class Quote(Frozen):
     """The words that say a thing; `text` stands so in its source, `…` where it was cut."""
 

@@ -22,6 +22,7 @@ from app.extract.versions import is_before, ordered, plain_version
 from app.knowledge.fix.decide import seen_from
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import is_vllm
+from app.knowledge.issue.stored import IssueLine
 from app.knowledge.labels import plural
 from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.stack.affects import NEAR_MINORS, Affects, Fit, fit, generation_of, judged, standing
@@ -64,14 +65,9 @@ _SEVERITY: dict[FailureKind, int] = {
 """Lost or wrong data first, then what stops a server, then what makes it slow."""
 
 
-class UpgradeLine(Frozen):
+class UpgradeLine(IssueLine):
     """One failure that an upgrade touches."""
 
-    repo: str
-    number: int
-    title: str
-    url: str
-    state: str
     opened_at: datetime | None
     failure_kind: FailureKind
     reports: int = Field(description="of the failure, this one among them")

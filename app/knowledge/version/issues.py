@@ -10,11 +10,11 @@ from typing import Any
 from pydantic import ConfigDict, Field, computed_field
 from sqlalchemy.orm import Session
 
-from app.extract.facts import FORMER, ErrorLine, Evidence, Facts, Frozen, Regression
+from app.extract.facts import FORMER, ErrorLine, Evidence, Facts, Regression
 from app.extract.redaction.redact import mask_secrets
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states, is_vllm
-from app.knowledge.issue.stored import QUOTES_MAX, Quote, Sources
+from app.knowledge.issue.stored import QUOTES_MAX, IssueLine, Quote, Sources
 from app.knowledge.remedies import Remedy, SourcedRemedy, remedies_of
 from app.knowledge.text.masking import listed_error, masked
 from app.store.derived.cluster_queries import cluster_sizes
@@ -39,16 +39,11 @@ class StatedRemedy(SourcedRemedy):
     quote: StatedValue
 
 
-class VersionIssue(Frozen):
+class VersionIssue(IssueLine):
     """An issue as lists by version tell it."""
 
     model_config = ConfigDict(extra="ignore")  # its former names are made, not read
 
-    repo: str
-    number: int
-    title: str
-    url: str
-    state: str
     state_reason: str | None
     created_at: datetime | None
     updated_at: datetime | None
