@@ -17,7 +17,7 @@ from app.extract.redaction.redact import mask_secrets
 from app.extract.remedies.sentences import cost_of
 from app.extract.versions import is_before, ordered
 from app.knowledge.fix.shapes import FixView
-from app.knowledge.issue.stored import IssueLine
+from app.knowledge.issue.stored import IssueHead
 from app.knowledge.issue.votes import remedy_id
 from app.knowledge.remedies import RankedAction, SourcedRemedy, rank_actions
 from app.knowledge.version.issues import IssueWords, ListedFailure, StatedRemedy, StatedValue
@@ -40,7 +40,7 @@ class ClusterFix(FixView):
     also: tuple[str, ...] = Field((), description="where other members differ, a sentence each")
 
 
-class ClusterMember(IssueLine):
+class ClusterMember(IssueHead):
     """A report of the failure and why it belongs here."""
 
     state_reason: str | None

@@ -23,7 +23,7 @@ from app.knowledge.cluster.timeline import ClosedButAlive, closed_but_alive
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.knowledge.iso_week import IsoWeek
-from app.knowledge.issue.stored import IssueLine
+from app.knowledge.issue.stored import IssueHead
 from app.knowledge.remedies import OUTCOME_RANK, Remedy, rank_remedies, remedies_of
 from app.knowledge.text.masking import listed_error
 from app.knowledge.version.issues import ListedFailure, load_failures
@@ -49,7 +49,7 @@ Fixing = Literal["released", "merged"]
 Place = Literal["issue", "comment"]
 
 
-class DigestIssue(IssueLine):
+class DigestIssue(IssueHead):
     """An issue as the digest's lists tell it; texts are masked."""
 
     model_config = ConfigDict(extra="ignore")  # its former names are made, not read

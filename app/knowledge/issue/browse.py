@@ -32,7 +32,7 @@ from app.extract.versions import check_version
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states
 from app.knowledge.issue.facets import FACET_NAMES, YES, FacetName, IssueFacets, Mask
-from app.knowledge.issue.stored import IssueLine
+from app.knowledge.issue.stored import IssueHead
 from app.knowledge.issue.trend import Trend, trends
 from app.knowledge.remedies import SourcedRemedy, remedies_of
 from app.knowledge.text.masking import listed_error, masked_all
@@ -138,7 +138,7 @@ class ListedRemedy(Frozen):
     outcome: Outcome
 
 
-class ListedIssue(IssueLine):
+class ListedIssue(IssueHead):
     """An issue as lists show it."""
 
     state_reason: str | None

@@ -22,7 +22,7 @@ from app.store.github.issues import find_cards, get_issue
 from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord
 
 
-class IssueLine(Frozen):
+class IssueHead(Frozen):
     """An issue as lists begin with it; the title is masked."""
 
     repo: str

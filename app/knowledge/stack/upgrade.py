@@ -22,7 +22,7 @@ from app.extract.versions import is_before, ordered, plain_version
 from app.knowledge.fix.decide import seen_from
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import is_vllm
-from app.knowledge.issue.stored import IssueLine
+from app.knowledge.issue.stored import IssueHead
 from app.knowledge.labels import plural
 from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.stack.affects import NEAR_MINORS, Affects, Fit, fit, generation_of, judged, standing
@@ -65,7 +65,7 @@ _SEVERITY: dict[FailureKind, int] = {
 """Lost or wrong data first, then what stops a server, then what makes it slow."""
 
 
-class UpgradeLine(IssueLine):
+class UpgradeLine(IssueHead):
     """One failure that an upgrade touches."""
 
     opened_at: datetime | None

@@ -14,7 +14,7 @@ from app.extract.facts import FORMER, ErrorLine, Evidence, Facts, Regression
 from app.extract.redaction.redact import mask_secrets
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states, is_vllm
-from app.knowledge.issue.stored import QUOTES_MAX, IssueLine, Quote, Sources
+from app.knowledge.issue.stored import QUOTES_MAX, IssueHead, Quote, Sources
 from app.knowledge.remedies import Remedy, SourcedRemedy, remedies_of
 from app.knowledge.text.masking import listed_error, masked
 from app.store.derived.cluster_queries import cluster_sizes
@@ -39,7 +39,7 @@ class StatedRemedy(SourcedRemedy):
     quote: StatedValue
 
 
-class VersionIssue(IssueLine):
+class VersionIssue(IssueHead):
     """An issue as lists by version tell it."""
 
     model_config = ConfigDict(extra="ignore")  # its former names are made, not read
