@@ -8,7 +8,7 @@ Nothing is kept of an issue but the examples, so that any number of issues can b
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from app.extract.redaction.redact import mask_secrets
 from app.knowledge.indexing.batches import AHEAD, BATCH, Progress, Report, quiet, stored_numbers
 from app.knowledge.indexing.derive import StoredReading, read_stored
 from app.knowledge.indexing.readers import reading_apart
+from app.knowledge.text.markdown import render_markdown
 from app.store.derived.readings import find_kept_readings
 from app.store.records import LinkRecord
 from app.store.session import Store
@@ -240,33 +241,5 @@ def _words(value: Any) -> str:
 
 def diffs_text(diffs: Mapping[str, ReadingDiff]) -> str:
     """All repositories as plain text, each with a table of its fields and the examples."""
-    return "\n\n".join("\n".join(_lines(repo, diff)) for repo, diff in diffs.items()) + "\n"
-
-
-def _lines(repo: str, diff: ReadingDiff) -> Iterator[str]:
-    stored = ", ".join(f"{rules} ({count:,})" for rules, count in diff.stored_rules.items())
-    yield f"{repo}: {diff.differing:,} of {diff.compared:,} issues and pull requests would be read otherwise"
-    yield f"rules stored: {stored or 'none'}; now: {diff.rules}"
-    if diff.never_read:
-        yield f"{diff.never_read:,} more were never read and are not compared"
-    head, columns = "issues with a value", ("before", "after", *SIGNS)
-    rows = [
-        (head, columns),
-        *((item.field, [f"{getattr(item, c):,}" for c in columns]) for item in diff.fields),
-    ]
-    width = max(len(name) for name, _ in rows)
-    for name, cells in rows if diff.fields else ():
-        yield f"{name:{width}}" + "".join(f"{cell:>9}" for cell in cells)
-    yield from _reader_lines(diff)
-    for item in diff.fields:
-        for example in item.examples:
-            values = " -> ".join(text for text in (example.before, example.after) if text)
-            yield f"{SIGNS[example.kind]} {item.field} #{example.number} {values}"
-
-
-def _reader_lines(diff: ReadingDiff) -> Iterator[str]:
-    for item in diff.reader:
-        yield f"rules and model differ on {item.field}: {item.issues:,} issues, {item.unsure:,} unsure"
-        yield from (f"  {example}" for example in item.examples)
-        if item.label_next:
-            yield "  label next: " + ", ".join(f"#{number}" for number in item.label_next)
+    columns = ("before", "after", *SIGNS)
+    return render_markdown("reading_diff.txt", diffs=diffs, columns=columns, signs=SIGNS)

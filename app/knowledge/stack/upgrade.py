@@ -29,7 +29,6 @@ from app.knowledge.stack.affects import NEAR_MINORS, Affects, Fit, fit, generati
 from app.knowledge.stack.cases import StoredCase, load_cases, with_runs
 from app.knowledge.stack.stack import Stack
 from app.knowledge.text.markdown import render_markdown
-from app.knowledge.text.quoting import inert
 from app.knowledge.version.issues import REPORTED
 from app.match.search.agreement import model_family
 from app.store.derived.cluster_queries import cluster_sizes
@@ -47,7 +46,6 @@ VERDICTS: dict[Verdict, str] = {
     "nothing_known": "Nothing known",
 }
 LISTS = ("fixed", "breaks", "still_open", "unsure")
-_TITLES = (("breaks", "BREAKS"), ("fixed", "FIXED"), ("still_open", "OPEN IN BOTH"), ("unsure", "NOT KNOWN"))
 LINES_MAX = 100
 TEXT_LINES_MAX = 15
 CANDIDATES_MAX = 12
@@ -169,22 +167,7 @@ def upgrade_markdown(found: Upgrade) -> str:
 
 def upgrade_text(found: Upgrade) -> str:
     """The answer for a terminal."""
-    lines = [f"vLLM {found.from_version} to {found.to_version}"]
-    lines[0] += f": {VERDICTS[found.verdict].upper()}" if found.verdict else ""
-    lines += [f"  {sentence}" for sentence in (*found.reasons, *found.unreported)]
-    for name, title in _TITLES:
-        listed: tuple[UpgradeLine, ...] = getattr(found, name)
-        lines += ["", f"{title} ({found.totals[name]})"]
-        for line in listed[:TEXT_LINES_MAX]:
-            lines += [f"  #{line.number} {inert(line.title)}", f"      {inert(line.reason)}"]
-            if line.remedy and name != "fixed":
-                leave = "leave out " if line.remedy.without else ""
-                lines.append(f"      helps: {leave}{inert(line.remedy.command or line.remedy.action)}")
-        if found.totals[name] > TEXT_LINES_MAX:
-            lines.append(f"  … {found.totals[name] - TEXT_LINES_MAX} more: --format json has them")
-    if found.newest_clean:
-        lines += ["", f"newest release without a known break for you: {found.newest_clean}"]
-    return "\n".join(lines)
+    return render_markdown("upgrade.txt", found=found, verdicts=VERDICTS, lines_max=TEXT_LINES_MAX).rstrip()
 
 
 def affecting(store: Store, repo: str, stack: Stack) -> tuple[UpgradeLine, ...]:

@@ -1,4 +1,4 @@
-"""Markdown out of the templates of `templates/*.md`.
+"""Markdown and plain text out of the templates of `templates/*.md` and `*.txt`.
 
 A template passes every foreign text through one of the filters `code`, `escape`, `fenced` and `quotation`;
 what it writes without one must be ours. The tables of `app.knowledge.labels` are there by their names.
@@ -23,6 +23,7 @@ def _environment() -> Environment:
             "code": quoting.code,
             "escape": quoting.escape,
             "fenced": lambda lines: "\n".join(quoting.fenced(lines)),
+            "inert": quoting.inert,
             "quotation": lambda text, source: "\n".join(quoting.quotation(text, source)),
             "count": labels.count,
             "plural": labels.plural,
@@ -34,5 +35,5 @@ def _environment() -> Environment:
 
 
 def render_markdown(template: str, **context: Any) -> str:
-    """The Markdown of a template of `templates/` for what it is to show; ends with one line end."""
+    """The Markdown, or text, of a template of `templates/` for what it is to show; ends with one line end."""
     return _environment().get_template(template).render(**context).rstrip() + "\n"
