@@ -263,8 +263,8 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder with the corpus and the evaluation, beside the checkout or where TRIAGE_SHARED says."""
-    told = os.environ.get("TRIAGE_SHARED")
-    path = Path(told) if told else Path(__file__).resolve().parents[2] / "shared"
+    found = os.environ.get("TRIAGE_SHARED")
+    path = Path(found) if found else Path(__file__).resolve().parents[2] / "shared"
     if not path.is_dir():
         pytest.skip(f"no shared folder at {path}; TRIAGE_SHARED names another place")
     return path

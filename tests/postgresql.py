@@ -89,8 +89,8 @@ class PostgreSQL:
                         return
                 except DBAPIError:
                     if process.poll() is not None or time.monotonic() > until:
-                        told = (self.folder / "log").read_text()[-500:]
-                        raise CannotStartError(f"PostgreSQL did not start: {told}") from None
+                        found = (self.folder / "log").read_text()[-500:]
+                        raise CannotStartError(f"PostgreSQL did not start: {found}") from None
                     time.sleep(0.05)
         finally:
             store.close()

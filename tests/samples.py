@@ -14,7 +14,7 @@ LATE = datetime(2026, 4, 9, 9, tzinfo=UTC)
 
 def an_issue(number: int, **fields: Any) -> IssueRecord:
     """An open issue as GitHub tells it."""
-    told: dict[str, Any] = {
+    found: dict[str, Any] = {
         "title": f"[Bug]: issue {number}",
         "body": "It fails.",
         "state": "open",
@@ -22,27 +22,33 @@ def an_issue(number: int, **fields: Any) -> IssueRecord:
         "updated_at": EARLY,
         "url": f"https://github.com/{REPO}/issues/{number}",
     }
-    told |= fields
-    told.setdefault(
-        "raw", {"number": number, "title": told["title"], "body": told["body"], "state": told["state"]}
+    found |= fields
+    found.setdefault(
+        "raw", {"number": number, "title": found["title"], "body": found["body"], "state": found["state"]}
     )
-    return IssueRecord(number=number, **told)
+    return IssueRecord(number=number, **found)
 
 
 def a_pull(number: int, **fields: Any) -> IssueRecord:
     """A pull request; merged where `merged_at` is given."""
-    told = {"title": f"Pull {number}", "body": "", "state": "closed" if fields.get("merged_at") else "open"}
-    return an_issue(number, **{**told, "is_pull_request": True, **fields})
+    found = {"title": f"Pull {number}", "body": "", "state": "closed" if fields.get("merged_at") else "open"}
+    return an_issue(number, **{**found, "is_pull_request": True, **fields})
 
 
 def a_comment(key: int, issue_number: int, body: str, **fields: Any) -> CommentRecord:
-    told: dict[str, Any] = {"author": "someone", "created_at": EARLY, "updated_at": EARLY, **fields}
-    return CommentRecord(key, issue_number, body, **told)
+    found: dict[str, Any] = {"author": "someone", "created_at": EARLY, "updated_at": EARLY, **fields}
+    return CommentRecord(key, issue_number, body, **found)
 
 
 def a_release(tag: str, *pulls: int, **fields: Any) -> ReleaseRecord:
-    told: dict[str, Any] = {"name": tag, "notes": "", "is_prerelease": False, "published_at": EARLY, **fields}
-    return ReleaseRecord(tag=tag, pulls=pulls, **told)
+    found: dict[str, Any] = {
+        "name": tag,
+        "notes": "",
+        "is_prerelease": False,
+        "published_at": EARLY,
+        **fields,
+    }
+    return ReleaseRecord(tag=tag, pulls=pulls, **found)
 
 
 # Three failures of our own, each as a server prints it on one machine and on another.
@@ -54,10 +60,10 @@ _SERVER = "(APIServer pid={pid}) "
 
 def a_traceback(last: str, *frames: str, site: str = SITE, line: int = 20) -> str:
     """A traceback of frames given as `path/in/site-packages.py:function`."""
-    told = [
+    found = [
         f'  File "{site}/{frame.split(":")[0]}", line {line}, in {frame.split(":")[1]}' for frame in frames
     ]
-    return "\n".join(["Traceback (most recent call last):", *told, last])
+    return "\n".join(["Traceback (most recent call last):", *found, last])
 
 
 def _server_log(error: str, pid: int, day: str, line: int, start: str = "") -> str:

@@ -28,15 +28,15 @@ async def answer(scope: dict[str, Any], receive: Any, send: Any) -> None:
     del receive
     if scope["path"] == "/slow":
         await asyncio.sleep(SLOW_S)
-    told = str(os.getpid()).encode()
+    found = str(os.getpid()).encode()
     await send(
         {
             "type": "http.response.start",
             "status": 200,
-            "headers": [(b"content-length", str(len(told)).encode())],
+            "headers": [(b"content-length", str(len(found)).encode())],
         }
     )
-    await send({"type": "http.response.body", "body": told})
+    await send({"type": "http.response.body", "body": found})
 
 
 async def fail(scope: dict[str, Any], receive: Any, send: Any) -> None:

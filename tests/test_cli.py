@@ -103,15 +103,17 @@ def test_without_a_database_a_reader_says_how_to_have_one_and_makes_none(
 def test_the_base_lies_in_the_platforms_folder_unless_the_working_folder_has_one(tmp_path: Path) -> None:
     here, data = tmp_path / "here", tmp_path / "data"
     here.mkdir()
-    told = {"XDG_DATA_HOME": str(data), "HOME": str(tmp_path)}
+    found = {"XDG_DATA_HOME": str(data), "HOME": str(tmp_path)}
     with patch.dict("tests.command.OURS", clear=True):
-        assert triage("migrate", folder=here, **told).returncode == 0
+        assert triage("migrate", folder=here, **found).returncode == 0
         assert [path.name for path in tmp_path.rglob("triage.db")] == ["triage.db"]
         assert (
-            triage("migrate", "--database", f"sqlite:///{here}/triage.db", folder=tmp_path, **told).returncode
+            triage(
+                "migrate", "--database", f"sqlite:///{here}/triage.db", folder=tmp_path, **found
+            ).returncode
             == 0
         )
-        answer = triage("status", folder=here, **told)
+        answer = triage("status", folder=here, **found)
     assert answer.returncode == 0
     assert "of this folder" in one_line(answer)
 
@@ -119,16 +121,16 @@ def test_the_base_lies_in_the_platforms_folder_unless_the_working_folder_has_one
 def test_a_variable_that_is_no_setting_is_named_with_the_nearest(tmp_path: Path) -> None:
     answer = triage("config", folder=tmp_path, TRIAGE_GITHUB_TOKE="x", TRIAGE_ADMIN_TOKEN="a-secret-word")
     assert "TRIAGE_GITHUB_TOKE is no setting; did you mean TRIAGE_GITHUB_TOKEN?" in one_line(answer)
-    said = answer.stdout.decode()
-    assert "TRIAGE_ADMIN_TOKEN=…  # environment" in said
-    assert "TRIAGE_KEEP_DAYS=30  # default" in said
-    assert "a-secret-word" not in said
+    output = answer.stdout.decode()
+    assert "TRIAGE_ADMIN_TOKEN=…  # environment" in output
+    assert "TRIAGE_KEEP_DAYS=30  # default" in output
+    assert "a-secret-word" not in output
 
 
 def test_help_is_short_has_groups_and_may_be_cut(tmp_path: Path) -> None:
-    told = triage("-h", folder=tmp_path, COLUMNS="50").stdout.decode()
-    assert max(map(len, told.splitlines())) <= 50
-    assert [line for line in told.splitlines() if line.endswith(":") and line[0] != " "] == [
+    found = triage("-h", folder=tmp_path, COLUMNS="50").stdout.decode()
+    assert max(map(len, found.splitlines())) <= 50
+    assert [line for line in found.splitlines() if line.endswith(":") and line[0] != " "] == [
         "Options:",
         "Answers:",
         "Server:",
@@ -323,25 +325,25 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, sub
 
 
 def test_up_serves_the_starter_set(started: tuple[str, subprocess.Popen[bytes], Path]) -> None:
-    address, _, said = started
+    address, _, output = started
     assert httpx.get(address + "/").status_code == 200
     answer = httpx.post(address + "/api/v1/diagnose", json={"log": LOG}).json()
     assert answer["index"]["issues"] >= 30
-    assert "starter set" in said.read_text()
+    assert "starter set" in output.read_text()
 
 
 @pytest.mark.long
 def test_up_says_that_github_was_not_reached(started: tuple[str, subprocess.Popen[bytes], Path]) -> None:
-    _, server, said = started
+    _, server, output = started
     for _ in range(200):
-        if "could not be reached" in said.read_text():
+        if "could not be reached" in output.read_text():
             break
         time.sleep(0.1)
-    assert "GitHub could not be reached" in said.read_text()
+    assert "GitHub could not be reached" in output.read_text()
     assert server.poll() is None
 
 
 def test_the_command_asks_a_running_server(started: tuple[str, subprocess.Popen[bytes], Path]) -> None:
-    address, _, said = started
-    answer = triage("diagnose", "-", "--url", address, folder=said.parent, given=LOG.encode())
+    address, _, output = started
+    answer = triage("diagnose", "-", "--url", address, folder=output.parent, given=LOG.encode())
     assert json.loads(answer.stdout)["index"]["issues"] >= 30

@@ -22,7 +22,9 @@ def test_an_empty_base_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_the_help_names_the_options(tmp_path: Path) -> None:
-    told = triage("bench", "diagnose", "--help", folder=tmp_path, COLUMNS="100", NO_COLOR="1").stdout.decode()
+    found = triage(
+        "bench", "diagnose", "--help", folder=tmp_path, COLUMNS="100", NO_COLOR="1"
+    ).stdout.decode()
 
-    assert "--json" in told
-    assert "--write" in told
+    assert "--json" in found
+    assert "--write" in found

@@ -47,10 +47,10 @@ def unit() -> str:
 def check_command(command: str) -> None:
     """That `triage …` has this command with these options; nothing is run."""
     name, *options = shlex.split(command)
-    told = triage(name, "--help", folder=ROOT)
-    assert told.returncode == 0, told.stderr
+    found = triage(name, "--help", folder=ROOT)
+    assert found.returncode == 0, found.stderr
     for option in options:
-        known = option in told.stdout.decode()
+        known = option in found.stdout.decode()
         assert not option.startswith("--") or known, f"triage {name} has no {option}"
 
 
@@ -113,10 +113,10 @@ def test_the_image_holds_what_the_build_needs_and_nothing_else() -> None:
 
 
 def test_the_container_runs_commands_that_there_are_on_a_python_that_is_supported() -> None:
-    told = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
-    (command,) = re.findall(r'^CMD \["triage", "(\w+)"\]$', told, re.MULTILINE)
+    found = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+    (command,) = re.findall(r'^CMD \["triage", "(\w+)"\]$', found, re.MULTILINE)
     check_command(command)
-    version = re.findall(r"^FROM python:([\d.]+)-slim@sha256:[0-9a-f]{64}$", told, re.MULTILINE)[0]
+    version = re.findall(r"^FROM python:([\d.]+)-slim@sha256:[0-9a-f]{64}$", found, re.MULTILINE)[0]
     assert f"Python :: {version}" in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
@@ -161,15 +161,15 @@ def test_prometheus_takes_the_alert_rules() -> None:
 
 @pytest.mark.parametrize("name", ["alerts.yml", "grafana.json"])
 def test_alerts_and_dashboard_ask_for_metrics_that_there_are(name: str, tmp_path: Path) -> None:
-    told = (DEPLOY / name).read_text(encoding="utf-8")
+    found = (DEPLOY / name).read_text(encoding="utf-8")
     if name.endswith(".json"):
-        panels = json.loads(told)["panels"]
+        panels = json.loads(found)["panels"]
         assert len({panel["id"] for panel in panels}) == len(panels)
     settings = starter_settings(tmp_path)
     with TestClient(create_app(settings)) as client:
         client.post("/api/v1/diagnose", json={"log": "ValueError: x"})
         served = client.get("/metrics").text
-    asked = set(re.findall(r"\btriage_\w+", told))
+    asked = set(re.findall(r"\btriage_\w+", found))
 
     assert len(asked) > 5
     served_names = {name.removesuffix("_bucket") for name in asked} & set(

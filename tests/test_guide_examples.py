@@ -55,8 +55,8 @@ def environment(folder: Path) -> dict[str, str]:
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m app.cli "$@"\n', encoding="utf-8")
     command.chmod(command.stat().st_mode | stat.S_IXUSR)
-    told = {name: value for name, value in os.environ.items() if not name.startswith("TRIAGE_")}
-    return {**told, "PATH": f"{command.parent}:{told['PATH']}", "PYTHONPATH": str(ROOT)}
+    found = {name: value for name, value in os.environ.items() if not name.startswith("TRIAGE_")}
+    return {**found, "PATH": f"{command.parent}:{found['PATH']}", "PYTHONPATH": str(ROOT)}
 
 
 def run(*command: str, folder: Path, environment: dict[str, str]) -> str:
@@ -72,30 +72,30 @@ def test_every_example_is_run_here() -> None:
 
 
 def test_the_python_example_names_the_issue(url: str, folder: Path, environment: dict[str, str]) -> None:
-    said = run(
+    output = run(
         sys.executable, "-c", EXAMPLES["python"].replace(SERVER, url), folder=folder, environment=environment
     )
 
-    assert said.startswith(("same ", "likely "))
-    assert f"works --enforce-eager https://github.com/{REPO}/issues/{CRASH_NUMBER}" in said
+    assert output.startswith(("same ", "likely "))
+    assert f"works --enforce-eager https://github.com/{REPO}/issues/{CRASH_NUMBER}" in output
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_the_curl_examples_answer(url: str, folder: Path, environment: dict[str, str]) -> None:
-    said = run("bash", "-ec", EXAMPLES["curl"].replace(SERVER, url), folder=folder, environment=environment)
+    output = run("bash", "-ec", EXAMPLES["curl"].replace(SERVER, url), folder=folder, environment=environment)
 
-    assert "`--enforce-eager`" in said
-    assert json.loads(said[said.index('{"items"') :])["items"][0]["number"] == CRASH_NUMBER
+    assert "`--enforce-eager`" in output
+    assert json.loads(output[output.index('{"items"') :])["items"][0]["number"] == CRASH_NUMBER
 
 
 def test_the_http_configuration_reaches_the_tools(url: str) -> None:
-    told = json.loads(EXAMPLES["mcp-http"].replace(SERVER, url))["mcpServers"]["vllm-triage"]
+    found = json.loads(EXAMPLES["mcp-http"].replace(SERVER, url))["mcpServers"]["vllm-triage"]
 
     async def listed() -> set[str]:
-        async with Client(told["url"]) as client:
+        async with Client(found["url"]) as client:
             return {tool.name for tool in (await client.list_tools()).tools}
 
-    assert told["type"] == "http"
+    assert found["type"] == "http"
     assert asyncio.run(listed()) == tools_of_the_table()
 
 
@@ -103,11 +103,11 @@ def test_the_http_configuration_reaches_the_tools(url: str) -> None:
 def test_the_stdio_configuration_starts_the_tools(
     url: str, folder: Path, environment: dict[str, str]
 ) -> None:
-    told = json.loads(EXAMPLES["mcp-stdio"])["mcpServers"]["vllm-triage"]
-    told["env"] = {**environment, **told["env"], "TRIAGE_DATABASE_URL": f"sqlite:///{folder}/triage.db"}
+    output = json.loads(EXAMPLES["mcp-stdio"])["mcpServers"]["vllm-triage"]
+    output["env"] = {**environment, **output["env"], "TRIAGE_DATABASE_URL": f"sqlite:///{folder}/triage.db"}
 
     async def found() -> int:
-        async with Client(stdio_client(StdioServerParameters(**told, cwd=str(folder)))) as client:
+        async with Client(stdio_client(StdioServerParameters(**output, cwd=str(folder)))) as client:
             answer = await client.call_tool("diagnose_log", {"log": CRASH})
             return int(answer.structured_content["matches"][0]["number"])
 
@@ -124,12 +124,12 @@ def test_the_function_definition_is_what_the_api_takes(url: str) -> None:
     schemas = httpx.get(f"{url}/openapi.json", timeout=60).json()["components"]["schemas"]
     taken = schemas["DiagnoseRequest"]
     assert function["parameters"]["required"] == taken["required"]
-    for name, told in function["parameters"]["properties"].items():
+    for name, found in function["parameters"]["properties"].items():
         kinds = {
             option.get("type")
             for option in taken["properties"][name].get("anyOf", [taken["properties"][name]])
         }
-        assert told["type"] in kinds
+        assert found["type"] in kinds
     arguments = {
         "log": CRASH,
         "vllm_version": "0.19.0",
@@ -151,12 +151,12 @@ class Tracker:
 
 @pytest.fixture
 def tracker() -> Iterator[Tracker]:
-    told = Tracker()
+    found = Tracker()
 
     class Desk(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            told.comments.append((self.path, self.headers["authorization"], body))
+            found.comments.append((self.path, self.headers["authorization"], body))
             self.send_response(201)
             self.send_header("content-length", "2")
             self.end_headers()
@@ -166,10 +166,10 @@ def tracker() -> Iterator[Tracker]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Desk) as server:
-        told.url = f"http://127.0.0.1:{server.server_port}"
+        found.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
-        yield told
+        yield found
         server.shutdown()
         thread.join()
 
@@ -254,12 +254,12 @@ def test_what_a_reporter_writes_does_not_reach_the_shell(
 
 
 def test_the_workflow_interpolates_nothing_into_a_script_and_may_do_little() -> None:
-    told = yaml.safe_load(EXAMPLES["workflow"])
-    ask, comment = told["jobs"]["ask"], told["jobs"]["comment"]
+    found = yaml.safe_load(EXAMPLES["workflow"])
+    ask, comment = found["jobs"]["ask"], found["jobs"]["comment"]
     steps = [*ask["steps"], *comment["steps"]]
 
-    assert told[True] == {"issues": {"types": ["opened"]}}  # YAML 1.1 reads `on` so
-    assert told["permissions"] == {}
+    assert found[True] == {"issues": {"types": ["opened"]}}  # YAML 1.1 reads `on` so
+    assert found["permissions"] == {}
     assert (ask["permissions"], comment["permissions"]) == ({}, {"issues": "write"})
     assert "github.token" not in str(ask)
     assert not [step["run"] for step in steps if "${{" in step.get("run", "")]

@@ -136,9 +136,9 @@ def test_the_first_traceback_is_told_with_what_is_chained_to_it_and_nothing_afte
     ],
 )
 def test_a_traceback_is_found_behind_prefixes(head: str) -> None:
-    told = a_traceback("KeyError: 'a'", "vllm/a.py:f").splitlines()
+    found = a_traceback("KeyError: 'a'", "vllm/a.py:f").splitlines()
 
-    assert first_traceback([head + line for line in told]) == told
+    assert first_traceback([head + line for line in found]) == found
 
 
 def test_dice_fall_alike_everywhere() -> None:

@@ -166,10 +166,10 @@ def test_reliability_counts_what_was_said_against_what_was_right(base: Store, pi
 
 
 def test_the_figures_name_no_host_and_no_path(ran: BenchRun) -> None:
-    told = figures_of(ran).machine
+    found = figures_of(ran).machine
 
-    assert "core" in told
-    assert "/" not in told
+    assert "core" in found
+    assert "/" not in found
 
 
 # The command
@@ -181,11 +181,11 @@ def test_the_table_goes_between_the_marks(
     monkeypatch.setattr(command, "load_pinned", lambda: pinned)
     page = tmp_path / "README.md"
     page.write_text(f"# Head\n{BEGIN}\nold\n{END}\nfoot\n", encoding="utf-8")
-    told = json.loads(bench_diagnose(base, REPO, report=lambda _: None, as_json=True, write=page))
+    found = json.loads(bench_diagnose(base, REPO, report=lambda _: None, as_json=True, write=page))
     text = page.read_text(encoding="utf-8")
 
-    assert told["cases"] == 3
-    assert told["recall"][0]["system"] == OURS
+    assert found["cases"] == 3
+    assert found["recall"][0]["system"] == OURS
     assert text.startswith(f"# Head\n{BEGIN}\n20")
     assert text.endswith(f"{END}\nfoot\n")
     assert "old\n" not in text

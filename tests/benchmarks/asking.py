@@ -79,16 +79,16 @@ def ask_in_turn(
     asked = product(range(ROUNDS), enumerate(queries), enumerate(stores.items()))
     for turn, (which, query), (at, (name, store)) in asked:
         meters[name].begin()
-        told = diagnose(store, query.text, repos=(repo,), limit=limit)
+        answer = diagnose(store, query.text, repos=(repo,), limit=limit)
         cost = meters[name].end()
         cpu[at, which, turn], database[at, which, turn] = cost.cpu_ms, cost.database_ms
         wall[at, which, turn] = cost.wall_ms
         if turn == 0:
-            first[name].append(told)
+            first[name].append(answer)
     gc.unfreeze()
     found = []
     for at, (name, store) in enumerate(stores.items()):
-        tops = tuple(tuple(number_of(match.number) for match in told.matches) for told in first[name])
+        tops = tuple(tuple(number_of(match.number) for match in answer.matches) for answer in first[name])
         right = sum(bool(top) and top[0] in query.right for top, query in zip(tops, queries, strict=True))
         costs = (np.median(part[at], axis=1) for part in (cpu, database, wall))
         issues = first[name][0].index.issues

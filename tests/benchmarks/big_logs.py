@@ -65,11 +65,11 @@ def base64(chars: int) -> str:
 def docker_json(chars: int) -> str:
     """The crash and requests as docker's json-file driver keeps them."""
     lines = (REQUEST * 20 + CRASH).splitlines(keepends=True)
-    told = "".join(
+    found = "".join(
         json.dumps({"log": line, "stream": "stderr", "time": "2026-04-01T12:00:00.123456789Z"}) + "\n"
         for line in lines
     )
-    return repeated(told)(chars)
+    return repeated(found)(chars)
 
 
 def nested(chars: int) -> str:
@@ -176,8 +176,8 @@ def measure() -> dict[str, float | str | None]:
 def in_a_process(content: bytes) -> dict[str, Any]:
     command = [sys.executable, "-m", "tests.benchmarks.big_logs", "--one"]
     done = subprocess.run(command, input=content, stdout=subprocess.PIPE, check=True)
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def main() -> None:
@@ -196,13 +196,13 @@ def main() -> None:
     print("| kind | MiB | CPU, s | memory, MiB | verdict |\n|---|---|---|---|---|", flush=True)
     for kind in asked.kinds or KINDS:
         content = body_of(kind, int(asked.mib * MIB))
-        told = in_a_process(content)
-        extra = "–" if told["extra_mib"] is None else f"{told['extra_mib']:.0f}"
+        found = in_a_process(content)
+        extra = "–" if found["extra_mib"] is None else f"{found['extra_mib']:.0f}"
         print(
-            f"| {kind} | {len(content) / MIB:.1f} | {told['cpu_s']:.2f} | {extra} | {told['verdict']} |",
+            f"| {kind} | {len(content) / MIB:.1f} | {found['cpu_s']:.2f} | {extra} | {found['verdict']} |",
             flush=True,
         )
-        if told["cpu_s"] > asked.limit_s:
+        if found["cpu_s"] > asked.limit_s:
             slow.append(kind)
     sys.exit(f"over {asked.limit_s} s: {', '.join(slow)}" if slow else 0)
 

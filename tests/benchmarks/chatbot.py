@@ -54,11 +54,11 @@ def tools(logs: list[str], numbers: list[int]) -> dict[str, Arguments]:
 
 def report(name: str, seconds: list[float], failed: int) -> None:
     times = sorted(seconds)
-    told = ", ".join(
+    found = ", ".join(
         f"{label} {1000 * times[int(share * (len(times) - 1))]:.0f} ms"
         for label, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("longest", 1.0))
     )
-    print(f"{name:26} {len(times)} calls, {failed} failed, {told}")
+    print(f"{name:26} {len(times)} calls, {failed} failed, {found}")
 
 
 def over_http(url: str, name: str, arguments: Arguments, calls: int) -> None:

@@ -50,8 +50,8 @@ def log_span(body: str) -> tuple[int, int] | None:
 def _is_log(text: str) -> bool:
     if len(text) > CHARS_MAX or text.count("\n") < LINES_MIN:
         return False
-    told = TRACEBACK in text or ('File "' in text and _ERROR_LINE.search(text) is not None)
-    return told and not _ENVIRONMENT.search(text)
+    found = TRACEBACK in text or ('File "' in text and _ERROR_LINE.search(text) is not None)
+    return found and not _ENVIRONMENT.search(text)
 
 
 def choose(

@@ -102,10 +102,10 @@ def main() -> None:
     parser.add_argument("--logs", type=int, default=100)
     parser.add_argument("--to")
     parser.add_argument("--beside")
-    told = parser.parse_args()
-    one = open_store(told.base)
-    with other_engine(one, told.to, told.beside) as other:
-        compare(one, other, told.repo, told.logs)
+    asked = parser.parse_args()
+    one = open_store(asked.base)
+    with other_engine(one, asked.to, asked.beside) as other:
+        compare(one, other, asked.repo, asked.logs)
     one.close()
 
 

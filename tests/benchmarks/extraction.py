@@ -102,8 +102,8 @@ def field_table(scorer: Any, sets: Sequence[LabelledSet]) -> Iterator[str]:
     yield "| field | " + " | ".join(f"{one.name} ({len(one.labels)})" for one in sets) + " |"
     yield "|---" * (len(sets) + 1) + "|"
     for field in FIELDS:
-        told = ("–" if score[field] is None else f"{score[field]:.3g}" for score in scores)
-        yield f"| `{field}` | " + " | ".join(told) + " |"
+        found = ("–" if score[field] is None else f"{score[field]:.3g}" for score in scores)
+        yield f"| `{field}` | " + " | ".join(found) + " |"
     errors = (calibration_error((item.confidence, item.is_right) for item in one.judged) for one in sets)
     yield "| calibration error | " + " | ".join(f"{error:.3f}" for error in errors) + " |"
 
@@ -230,12 +230,12 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--write", type=Path)
     asked = parser.parse_args()
-    told = report(asked.eval, asked.corpus)
-    print(told)
+    found = report(asked.eval, asked.corpus)
+    print(found)
     if asked.write is not None:
         text = asked.write.read_text(encoding="utf-8")
         head, _, rest = text.partition(BEGIN)
-        asked.write.write_text(f"{head}{BEGIN}\n{told}{END}{rest.partition(END)[2]}", encoding="utf-8")
+        asked.write.write_text(f"{head}{BEGIN}\n{found}{END}{rest.partition(END)[2]}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -105,10 +105,10 @@ def copy_rows(
         without: columns that stay empty.
     """
     names = [c.name for c in table.c if (table.name, c.name) != ("fact", "id") and c.name not in without]
-    told = [_copied(table.name, name) for name in names]
+    found = [_copied(table.name, name) for name in names]
     connection.execute(
         text(
-            f"INSERT INTO {table.name} ({', '.join(names)}) SELECT {', '.join(told)} FROM {table.name} "  # noqa: S608
+            f"INSERT INTO {table.name} ({', '.join(names)}) SELECT {', '.join(found)} FROM {table.name} "  # noqa: S608
             "WHERE repo_id = :repo AND number BETWEEN :low AND :high"
         ),
         asked,
@@ -178,10 +178,10 @@ def measure(store: Store, repo_id: int, size: int, issues: Sequence[IssueRecord]
     """Print what the issues cost at this size; the mean in CPU milliseconds."""
     for issue in issues[:5]:  # so that no first one pays for what all share
         cost_of(store, repo_id, issue)
-    told = [cost_of(store, repo_id, issue) for issue in issues]
-    whole = [1000 * item[0] for item in told]
-    read = [1000 * item[1] for item in told]
-    wall = sorted(1000 * item[2] for item in told)
+    found = [cost_of(store, repo_id, issue) for issue in issues]
+    whole = [1000 * item[0] for item in found]
+    read = [1000 * item[1] for item in found]
+    wall = sorted(1000 * item[2] for item in found)
     mean = statistics.mean(whole)
     print(
         f"{size:7} stored: {mean:.1f} ms of CPU an issue (median {statistics.median(whole):.1f}, most {max(whole):.1f}), "

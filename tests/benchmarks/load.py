@@ -304,8 +304,8 @@ async def measure(
 
 
 def name_of(url: str) -> str:
-    told = make_url(url)
-    return f"{told.get_backend_name()} {Path(told.database or '').stem}"
+    found = make_url(url)
+    return f"{found.get_backend_name()} {Path(found.database or '').stem}"
 
 
 def own_cpu_s() -> float:

@@ -109,5 +109,5 @@ class Meter:
     def _backend_s(self) -> float:
         if self._backend is None:
             return 0.0
-        told = Path(f"/proc/{self._backend}/schedstat").read_text(encoding="ascii")  # in nanoseconds
-        return int(told.split()[0]) / 1e9
+        found = Path(f"/proc/{self._backend}/schedstat").read_text(encoding="ascii")  # in nanoseconds
+        return int(found.split()[0]) / 1e9

@@ -283,8 +283,8 @@ def ask(base: Path, urls: Sequence[str]) -> None:
 
 
 def _name_of(url: str) -> str:
-    told = make_url(url)
-    return f"{told.get_backend_name()} {Path(told.database or '').stem}"
+    found = make_url(url)
+    return f"{found.get_backend_name()} {Path(found.database or '').stem}"
 
 
 def main() -> None:

@@ -77,7 +77,7 @@ def seen(open_browser: Opened) -> Iterator[Watched]:
 @pytest.fixture(scope="package")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where screenshots go: the folder in TRIAGE_SCREENSHOTS, else one of pytest's."""
-    told = os.environ.get("SCREENSHOTS")
-    folder = Path(told) if told else tmp_path_factory.mktemp("screenshots")
+    found = os.environ.get("SCREENSHOTS")
+    folder = Path(found) if found else tmp_path_factory.mktemp("screenshots")
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -40,10 +40,10 @@ def test_a_number_or_an_address_gives_the_report(folder: Path, name: str) -> Non
 
 
 def test_the_report_can_be_json(folder: Path) -> None:
-    told = json.loads(triage("report", "900", "--format", "json", folder=folder).stdout)
+    found = json.loads(triage("report", "900", "--format", "json", folder=folder).stdout)
 
-    assert (told["repo"], told["number"]) == (REPO, 900)
-    assert [edge["target"] for edge in told["graph"]["edges"]] == [f"{REPO}#850"]
+    assert (found["repo"], found["number"]) == (REPO, 900)
+    assert [edge["target"] for edge in found["graph"]["edges"]] == [f"{REPO}#850"]
 
 
 @pytest.mark.parametrize(

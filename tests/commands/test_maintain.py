@@ -31,9 +31,9 @@ Triage = Callable[..., Ended]
 
 
 def one_line(ended: Ended) -> str:
-    said = ended.stderr.strip()
-    assert "\n" not in said, said
-    return said
+    output = ended.stderr.strip()
+    assert "\n" not in output, output
+    return output
 
 
 @pytest.fixture
@@ -48,8 +48,8 @@ def triage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
         monkeypatch.setattr(sys, "argv", ["triage", *told])
         with pytest.raises(SystemExit) as ended:
             cli.main()
-        said = capsys.readouterr()
-        return Ended(int(ended.value.code or 0), said.out, said.err)
+        output = capsys.readouterr()
+        return Ended(int(ended.value.code or 0), output.out, output.err)
 
     return run
 

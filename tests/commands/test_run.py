@@ -118,19 +118,19 @@ def test_on_a_terminal_the_command_has_one_and_ctrl_c_reaches_it_once(tmp_path: 
         stderr=theirs,
     )
     os.close(theirs)
-    said = b""
+    output = b""
     try:
         while chunk := os.read(ours, 4096):
-            said += chunk
-            if said.endswith(b"0\r\n"):  # the terminal has no size
+            output += chunk
+            if output.endswith(b"0\r\n"):  # the terminal has no size
                 os.write(ours, b"\x03")
     except OSError:  # Linux tells the end of a terminal so
         pass
     os.close(ours)
 
     assert process.wait(60) == 3
-    assert b"True True" in said
-    assert b"interrupts 1\r\n" in said
+    assert b"True True" in output
+    assert b"interrupts 1\r\n" in output
 
 
 @pytest.mark.long

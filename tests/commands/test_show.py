@@ -25,9 +25,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_week_is_told_as_json(folder: Path) -> None:
-    told = json.loads(triage("digest", "--week", WEEK, "--format", "json", folder=folder).stdout)
+    found = json.loads(triage("digest", "--week", WEEK, "--format", "json", folder=folder).stdout)
 
-    assert (told["week"], told["failures"]) == (WEEK, 14)
+    assert (found["week"], found["failures"]) == (WEEK, 14)
 
 
 def test_the_newest_whole_week_is_told_as_markdown(folder: Path) -> None:

@@ -16,8 +16,8 @@ def an_issue(
     roles: tuple[str, ...] = (),
 ) -> Document:
     """An issue by "ada"; comments by others, `roles` their association from the first on."""
-    said = tuple(
+    output = tuple(
         CommentText(text, 100 + at, f"user{at}", roles[at] if at < len(roles) else "NONE")
         for at, text in enumerate(comments)
     )
-    return read_document(IssueText(NUMBER, title, body, labels=labels, user="ada", comments=said))
+    return read_document(IssueText(NUMBER, title, body, labels=labels, user="ada", comments=output))

@@ -68,11 +68,11 @@ def test_an_issue_whose_reading_failed_is_not_tried_again_and_again(store: Store
 
 def test_batches_are_stored_one_by_one_and_told(store: Store, derive: Any) -> None:
     put(store, *map(an_issue, range(1, 251)))
-    told: list[Progress] = []
-    result = derive_changed(store, REPO, [*range(250, 0, -1), 7, 7], told.append)
+    found: list[Progress] = []
+    result = derive_changed(store, REPO, [*range(250, 0, -1), 7, 7], found.append)
     assert result == DeriveResult(250, 0)
     assert [len(call) for call in derive.calls] == [100, 100, 50]
-    assert told == [Progress("facts", 100, 250), Progress("facts", 200, 250), Progress("facts", 250, 250)]
+    assert found == [Progress("facts", 100, 250), Progress("facts", 200, 250), Progress("facts", 250, 250)]
 
 
 def test_what_was_read_before_a_fault_stays_read(

@@ -248,11 +248,11 @@ def test_fields_nobody_knows_stay_in_the_raw_row(load: Any, store: Store) -> Non
 
 
 def test_progress_names_the_file(load: Any, store: Store) -> None:
-    told: list[Progress] = []
-    load(lines(*map(row, range(1, 451))), report=told.append)
-    assert [p.done for p in told if p.stage == "file"] == [200, 400, 450]
-    assert told[0].note.endswith("given.jsonl")
-    assert told[-1] == Progress("facts", 450, 450)
+    found: list[Progress] = []
+    load(lines(*map(row, range(1, 451))), report=found.append)
+    assert [p.done for p in found if p.stage == "file"] == [200, 400, 450]
+    assert found[0].note.endswith("given.jsonl")
+    assert found[-1] == Progress("facts", 450, 450)
 
 
 def test_faults_without_end_are_counted_and_not_all_kept(load: Any) -> None:

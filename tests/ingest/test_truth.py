@@ -258,8 +258,8 @@ def test_two_syncs_at_once_lose_no_row(empty_url: str, tmp_path: Path, simulate:
     command = [sys.executable, "-c", _SYNC, empty_url, simulator.url, REPO]
     place = Path(__file__).parents[2]
     both = [subprocess.Popen(command, cwd=place, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    told = [process.communicate(timeout=240)[1] for process in both]
-    assert [process.returncode for process in both] == [0, 0], told
+    found = [process.communicate(timeout=240)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], found
     simulator.delete("/_sim/faults")
     with GitHubClient(simulator.url, "any") as client:
         assert sync(store, client, REPO).complete

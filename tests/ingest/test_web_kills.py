@@ -179,8 +179,8 @@ def test_kills_of_servers_and_syncs_lose_no_row_and_no_request_of_the_others(
 
     asked, cut_off = sum(load.asked for load in loads), sum(load.cut_off for load in loads)
     kept = [address for load in loads for address in load.kept]
-    told = ", ".join(f"{runner.arguments[0]} {len(runner.deaths)}" for runner in runners)
-    print(f"kills: {told}; {asked} requests, {cut_off} cut off with their server; {len(kept)} logs kept")
+    answer = ", ".join(f"{runner.arguments[0]} {len(runner.deaths)}" for runner in runners)
+    print(f"kills: {answer}; {asked} requests, {cut_off} cut off with their server; {len(kept)} logs kept")
     assert [len(runner.deaths) for runner in runners] == [7, 7, 6]
     failures = [failure for load in loads for failure in load.failures]
     assert failures == [], _errors_in([server.log for server in servers])

@@ -80,13 +80,13 @@ def compare(base: Store, simulator: Simulator) -> None:
     """Every item that the tracker has is stored with its state, title and labels."""
     with base.reading() as session:
         repo_id = find_repository(session, REPO) or 0
-        for told in simulator.get("/_sim/truth")["issues"]:
-            found = find_issue(session, repo_id, told["number"])
-            assert found is not None, told["number"]
+        for answer in simulator.get("/_sim/truth")["issues"]:
+            found = find_issue(session, repo_id, answer["number"])
+            assert found is not None, answer["number"]
             assert (found.state, found.title, sorted(found.labels)) == (
-                told["state"],
-                told["title"],
-                sorted(told["labels"]),
+                answer["state"],
+                answer["title"],
+                sorted(answer["labels"]),
             )
 
 
@@ -108,11 +108,11 @@ def test_the_simulator_delivers_and_what_it_drops_the_next_sync_brings(
             "/_sim/upsert", {"issue": {"number": number, "title": f"Changed {number}", "state": "closed"}}
         )
     simulator.post("/_sim/upsert", {"issue": {"title": "A new one", "body": "It fails."}})
-    told = delivered(simulator, 13)
+    found = delivered(simulator, 13)
 
-    taken = [entry for entry in told if entry["status"] != "dropped"]
+    taken = [entry for entry in found if entry["status"] != "dropped"]
     assert {entry["status"] for entry in taken} == {202}
-    assert len(taken) < len(told)
+    assert len(taken) < len(found)
     titles = [stored(base, number).title for number in numbers]
     assert sum(title.startswith("Changed") for title in titles) >= 8
     assert not all(title.startswith("Changed") for title in titles)

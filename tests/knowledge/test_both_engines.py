@@ -34,8 +34,8 @@ Answer = tuple[str, tuple[int, ...]]
 
 def answers(store: Store, logs: Sequence[str]) -> list[Answer]:
     """Verdict and top numbers of each log."""
-    told = [diagnose(store, log, repos=(REPO,), limit=TOP) for log in logs]
-    return [(one.verdict, tuple(match.number for match in one.matches)) for one in told]
+    found = [diagnose(store, log, repos=(REPO,), limit=TOP) for log in logs]
+    return [(one.verdict, tuple(match.number for match in one.matches)) for one in found]
 
 
 def test_both_engines_answer_the_logs_of_the_cards_alike(
@@ -47,11 +47,11 @@ def test_both_engines_answer_the_logs_of_the_cards_alike(
         rewrite(card.log, card.number, "kubernetes") for card in read_cards(cards_dir())[::SHARE] if card.log
     ]
 
-    told = answers(sqlite_store, logs)
+    found = answers(sqlite_store, logs)
 
     assert len(logs) > 15
-    assert sum(bool(numbers) for _, numbers in told) > 0.9 * len(logs)
-    assert answers(postgresql_store, logs) == told
+    assert sum(bool(numbers) for _, numbers in found) > 0.9 * len(logs)
+    assert answers(postgresql_store, logs) == found
 
 
 def corpus_part(shared: Path) -> list[str]:

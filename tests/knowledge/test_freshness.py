@@ -89,8 +89,8 @@ def test_status_tells_runs_cursors_and_whether_a_sync_runs(store: Store) -> None
     assert idle.syncing is None
     assert (busy.syncing or "").startswith("process ")
     assert [(item.repo, item.requests, item.stored) for item in idle.runs] == [(REPO, 4, 7)]
-    told = idle.repositories[REPO].freshness.cursors["comments"]
-    assert told.position == {"since": "2026-01-01T00:00:00Z"}
+    found = idle.repositories[REPO].freshness.cursors["comments"]
+    assert found.position == {"since": "2026-01-01T00:00:00Z"}
     assert idle.repositories["acme/engine"].stored.issues == 0
 
 

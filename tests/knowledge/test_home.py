@@ -19,12 +19,12 @@ NOW = datetime(2026, 6, 3, 12, tzinfo=UTC)
 
 
 def a_failure(number: int, days_ago: float = 0, **fields: Any) -> Any:
-    told = {
+    found = {
         "title": f"[Bug]: {number}",
         "body": fenced("It works with `--quantization awq`.", marlin_log()),
         **fields,
     }
-    return an_issue(number, created_at=NOW - timedelta(days=days_ago), **told)
+    return an_issue(number, created_at=NOW - timedelta(days=days_ago), **found)
 
 
 def gather(store: Store, repo_id: int, **clusters: tuple[int, ...]) -> None:
@@ -124,12 +124,12 @@ def test_the_newest_release_tells_what_fails_in_it_and_what_it_fixed(store: Stor
         a_release("v0.22.0", 10, published_at=NOW - timedelta(days=5)),
         a_release("v0.21.0", published_at=NOW - timedelta(days=40)),
     )
-    told = home(store, REPO).release
+    found = home(store, REPO).release
 
-    assert told
-    assert (told.version, told.is_release) == ("0.22.0", True)
-    assert {1} <= {one.number for one in told.failing}
-    assert [(one.number, one.fix.pr) for one in told.fixed] == [(3, "#10")]
+    assert found
+    assert (found.version, found.is_release) == ("0.22.0", True)
+    assert {1} <= {one.number for one in found.failing}
+    assert [(one.number, one.fix.pr) for one in found.fixed] == [(3, "#10")]
 
 
 def test_without_a_release_the_newest_version_that_several_issues_name_stands_for_it(
@@ -140,10 +140,10 @@ def test_without_a_release_the_newest_version_that_several_issues_name_stands_fo
         *(a_failure(n, body=fenced("vLLM version: 0.22.0", marlin_log())) for n in range(1, 4)),
         a_failure(9, body=fenced("vLLM version: 0.99.0", marlin_log())),
     )
-    told = home(store, REPO).release
+    found = home(store, REPO).release
 
-    assert told
-    assert (told.version, told.is_release, told.failing_total, told.fixed) == ("0.22.0", False, 3, ())
+    assert found
+    assert (found.version, found.is_release, found.failing_total, found.fixed) == ("0.22.0", False, 3, ())
 
 
 def test_secrets_are_masked(store: Store, keep: Keep) -> None:

@@ -130,9 +130,13 @@ def test_an_action_that_failed_elsewhere_comes_later() -> None:
 
 
 def test_votes_and_reactions_count_for_the_telling_they_belong_to() -> None:
-    told = [a_remedy("a", number=1), a_remedy("b", number=2), a_remedy("c", number=3)]
+    answer = [a_remedy("a", number=1), a_remedy("b", number=2), a_remedy("c", number=3)]
 
-    assert [found.best.action for found in rank_actions(told, {(2, "b"): 3, (1, "a"): -2})] == ["b", "c", "a"]
+    assert [found.best.action for found in rank_actions(answer, {(2, "b"): 3, (1, "a"): -2})] == [
+        "b",
+        "c",
+        "a",
+    ]
 
 
 remedies = st.builds(

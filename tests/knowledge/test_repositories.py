@@ -184,10 +184,10 @@ def test_links_across_are_few_symmetric_and_survive_a_rebuild(
             return {
                 (repo, number, link.target_repo, link.target_number, link.score)
                 for repo in BOTH
-                for number, told in find_similar(
+                for number, found in find_similar(
                     session, find_repository(session, repo) or 0, repo, range(1000), across=True
                 ).items()
-                for link in told
+                for link in found
             }
 
     before = links()

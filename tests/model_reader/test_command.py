@@ -126,10 +126,10 @@ def test_metrics_count_replies_and_what_waits(tmp_path: Path) -> None:
         triage("read", "--limit", "2", folder=tmp_path, **settings_of(url, served))
         settings = Settings(database_url=url, repo=(REPO,), reader_url=served.url, _env_file=None)  # type: ignore[call-arg]
         with TestClient(create_app(settings)) as client:
-            shown = client.get("/metrics").text
-    assert f'triage_reader_replies{{outcome="complete",repo="{REPO}"}} 2.0' in shown
-    assert f'triage_reader_waiting{{repo="{REPO}"}} 1.0' in shown
-    assert "triage_reader_tokens_today 4200.0" in shown
+            page = client.get("/metrics").text
+    assert f'triage_reader_replies{{outcome="complete",repo="{REPO}"}} 2.0' in page
+    assert f'triage_reader_waiting{{repo="{REPO}"}} 1.0' in page
+    assert "triage_reader_tokens_today 4200.0" in page
 
 
 @pytest.mark.long

@@ -115,13 +115,13 @@ SCHEMAS = {
 
 
 def hostile(text: str = HOSTILE) -> Digest:
-    told = DIGEST.model_dump(mode="json")
-    told["repo"] = f"{'o' * 39}/{'n' * 100}"
-    told["headline"] = text
-    told["advice"] = [{**item, "action": text, "whom": text} for item in told["advice"] * 20]
-    told["clusters"] = [{**item, "title": text, "is_new": True} for item in told["clusters"] * 20]
-    told["fixed"] = [{**item, "title": text} for item in told["fixed"] * 20]
-    return Digest.model_validate(told)
+    found = DIGEST.model_dump(mode="json")
+    found["repo"] = f"{'o' * 39}/{'n' * 100}"
+    found["headline"] = text
+    found["advice"] = [{**item, "action": text, "whom": text} for item in found["advice"] * 20]
+    found["clusters"] = [{**item, "title": text, "is_new": True} for item in found["clusters"] * 20]
+    found["fixed"] = [{**item, "title": text} for item in found["fixed"] * 20]
+    return Digest.model_validate(found)
 
 
 # Signs that take several characters where they are escaped: "&lt;", "\\ud83d\\ude80".

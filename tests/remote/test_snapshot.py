@@ -101,13 +101,13 @@ def test_a_flipped_byte_or_a_newer_schema_changes_nothing(published: Path, tmp_p
     packed = bytearray((published / PACKED).read_bytes())
     packed[-100] ^= 1
     (bad / PACKED).write_bytes(packed)
-    told = (published / MANIFEST).read_text()
-    (bad / MANIFEST).write_text(told)
+    found = (published / MANIFEST).read_text()
+    (bad / MANIFEST).write_text(found)
     base = f"sqlite:///{tmp_path}/base/triage.db"
     with offered(bad) as (url, starts):
         with pytest.raises(StoreError, match="checksum"):
             restore_snapshot(url, base, no_report)
-        (bad / MANIFEST).write_text(re.sub(r'"schema_revision": "\d+', '"schema_revision": "2999', told))
+        (bad / MANIFEST).write_text(re.sub(r'"schema_revision": "\d+', '"schema_revision": "2999', found))
         with pytest.raises(SchemaError, match="newer version"):
             restore_snapshot(url, base, no_report)
 

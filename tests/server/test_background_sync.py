@@ -169,9 +169,9 @@ def test_a_sync_process_that_dies_is_told_by_every_page(
 
     round_apart(settings.model_copy(update={"database_url": url}), threading.Event())
 
-    told = overview(sqlite_store, REPOS[0]).last_run
-    assert told is not None
-    assert (told.outcome, told.was_cut_short) == ("failed", True)
+    found = overview(sqlite_store, REPOS[0]).last_run
+    assert found is not None
+    assert (found.outcome, found.was_cut_short) == ("failed", True)
 
 
 @pytest.fixture

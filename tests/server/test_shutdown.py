@@ -85,10 +85,10 @@ def test_a_log_that_is_being_sent_is_taken_and_answered(base: str, workers: int)
         time.sleep(0.5)  # it is about to stop
         connection.send(log[500:])
         answer = connection.getresponse()
-        told = answer.read().decode()
+        found = answer.read().decode()
         connection.close()
 
-        assert (answer.status, str(CRASH_NUMBER) in told) == (200, True)
+        assert (answer.status, str(CRASH_NUMBER) in found) == (200, True)
         assert process.wait(STOP_S) in ENDED
 
 

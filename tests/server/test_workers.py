@@ -29,10 +29,10 @@ def processes_of(session: int) -> set[int]:
     found = set()
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            told = path.read_text().rpartition(")")[2].split()
+            answer = path.read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        if told[3] == str(session) and told[0] != "Z":
+        if answer[3] == str(session) and answer[0] != "Z":
             found.add(int(path.parent.name))
     return found
 
@@ -89,19 +89,19 @@ def start(tmp_path: Path) -> Iterator[Start]:
                 stderr=log,
                 start_new_session=True,
             )
-        told = Served(process, port)
-        started.append(told)
+        found = Served(process, port)
+        started.append(found)
         if is_up:
             wait_until(
-                lambda: told.workers.update(told.answering()) or len(told.workers) == 2, "it did not start"
+                lambda: found.workers.update(found.answering()) or len(found.workers) == 2, "it did not start"
             )
-        return told
+        return found
 
     yield run
-    for told in started:
-        for left in processes_of(told.process.pid):
+    for found in started:
+        for left in processes_of(found.process.pid):
             os.kill(left, signal.SIGKILL)
-        told.process.wait()
+        found.process.wait()
 
 
 @pytest.fixture

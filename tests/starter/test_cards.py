@@ -200,9 +200,11 @@ def values_of(facts: Facts) -> set[tuple[str, str]]:
     found |= {("workarounds", item.action) for item in facts.workarounds}
     found |= {("related", str(number)) for number in facts.related}
     if facts.regression is not None:
-        told = facts.regression.model_dump(exclude_none=True).values()
+        answer = facts.regression.model_dump(exclude_none=True).values()
         found |= {
-            ("regression", one) for value in told for one in (value if isinstance(value, tuple) else (value,))
+            ("regression", one)
+            for value in answer
+            for one in (value if isinstance(value, tuple) else (value,))
         }
     return found
 

@@ -89,7 +89,7 @@ def test_migrate_goes_to_a_named_revision(empty: Store) -> None:
 
 def test_what_lists_filter_by_is_told_of_readings_that_are_there_already(empty: Store) -> None:
     migrate(empty)
-    told = {
+    found = {
         "failure_kind": "oom",
         "error": {"type": "E" * 200, "message": "m"},
         "workarounds": [{"outcome": "works"}],
@@ -98,7 +98,7 @@ def test_what_lists_filter_by_is_told_of_readings_that_are_there_already(empty: 
     with empty.unit_of_work() as session:
         repo_id = add_repository(session, "a/b")
         save_issues(session, repo_id, [an_issue(number) for number in (1, 2, 3)])
-        for number, facts in ((1, told), (2, vain), (3, None)):
+        for number, facts in ((1, found), (2, vain), (3, None)):
             row = {
                 "repo_id": repo_id,
                 "number": number,

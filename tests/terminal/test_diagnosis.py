@@ -99,15 +99,15 @@ def test_on_a_terminal_text_is_the_default_and_the_format_wins(tmp_path: Path) -
             command, cwd=tmp_path, env=environment, stdout=theirs, stderr=subprocess.DEVNULL
         ) as process:
             os.close(theirs)
-            said = b""
+            output = b""
             try:
                 while chunk := os.read(ours, 65536):
-                    said += chunk
+                    output += chunk
             except OSError:  # Linux tells the end of a terminal so
                 pass
             os.close(ours)
             assert process.wait(60) == 3
-        return said.decode().replace("\r\n", "\n")
+        return output.decode().replace("\r\n", "\n")
 
     assert "ROOT CAUSE" in on_a_terminal()
     assert json.loads(on_a_terminal("--format", "json"))["verdict"]

@@ -71,8 +71,8 @@ def test_a_terminal_gets_a_bar_with_the_same_figures(
         report(Progress("waiting", 3600, note=NOTE))
         report(Progress("waiting", 3600, note=NOTE))
         report(Progress("issues", 2100, 50_000))
-    shown = screen.getvalue() + capsys.readouterr().err
+    page = screen.getvalue() + capsys.readouterr().err
 
-    assert "2100/50000" in shown
-    assert "4,321 requests left" in shown
-    assert shown.count(NOTE) == 1
+    assert "2100/50000" in page
+    assert "4,321 requests left" in page
+    assert page.count(NOTE) == 1

@@ -24,22 +24,22 @@ def some_pairs() -> Pairs:
 def test_what_sets_the_same_apart_is_learned_and_nothing_speaks_against_its_sense() -> None:
     pairs = some_pairs()
     coefficients, _ = fit(pairs.table, pairs.labels, NO_STRANGERS)
-    told = dict(zip(PAIR_FEATURES, coefficients.tolist(), strict=True))
+    found = dict(zip(PAIR_FEATURES, coefficients.tolist(), strict=True))
 
-    assert told["claim"] > 0
-    assert told["words"] == 0
-    assert all(told[name] <= 0 for name in AGAINST)
-    assert all(told[name] >= 0 for name in PAIR_FEATURES if name not in AGAINST)
+    assert found["claim"] > 0
+    assert found["words"] == 0
+    assert all(found[name] <= 0 for name in AGAINST)
+    assert all(found[name] >= 0 for name in PAIR_FEATURES if name not in AGAINST)
 
 
 def test_figures_come_from_folds_that_were_not_learned_from() -> None:
     pairs = some_pairs()
     runs = held_out(pairs, NO_STRANGERS, repeats=2)
-    shown = figures(runs, np.where(pairs.sharing, runs, -np.inf), pairs.labels, (0.9, 0.5, 0.2))
+    page = figures(runs, np.where(pairs.sharing, runs, -np.inf), pairs.labels, (0.9, 0.5, 0.2))
 
     assert runs.shape == (2, SIZE)
-    assert shown["area"] > 0.7
-    assert shown["same_as_same"] <= shown["same_at_all"]
+    assert page["area"] > 0.7
+    assert page["same_as_same"] <= page["same_at_all"]
 
 
 def test_a_threshold_leaves_no_more_than_its_share_above_it() -> None:

@@ -198,8 +198,8 @@ _PART_HEADS = (
 
 
 def _multipart(parts: list[tuple[str, bytes]], end: str) -> bytes:
-    told = b"".join(f"--{BOUNDARY}\r\n{head}\r\n\r\n".encode() + body + b"\r\n" for head, body in parts)
-    return told + end.encode()
+    found = b"".join(f"--{BOUNDARY}\r\n{head}\r\n\r\n".encode() + body + b"\r\n" for head, body in parts)
+    return found + end.encode()
 
 
 MULTIPARTS = spoilt(

@@ -50,9 +50,9 @@ def url(store: Store) -> str:
     """The address of a base with two issues."""
     with store.unit_of_work() as session:
         save_issues(session, add_repository(session, REPO), [an_issue(1), an_issue(2)])
-    told = store.engine.url.render_as_string(hide_password=False)
+    found = store.engine.url.render_as_string(hide_password=False)
     store.close()
-    return told
+    return found
 
 
 def judge(client: TestClient) -> int:

@@ -349,11 +349,11 @@ def test_outside_of_code_no_address_is_made_a_link_by_a_tracker(place: str, atta
 @pytest.mark.parametrize("sample", [ISSUE, SEARCH, KNOWN, FIXED], ids=lambda sample: type(sample).__name__)
 def test_in_json_it_is_one_string(sample: BaseModel, attack: str) -> None:
     wanted = inert(INJECTIONS[attack])
-    told = inert_data(with_text(sample, INJECTIONS[attack]).model_dump(mode="json", exclude_none=True))
+    found = inert_data(with_text(sample, INJECTIONS[attack]).model_dump(mode="json", exclude_none=True))
 
     assert (
-        json.loads(dumps(told))
-        == told
+        json.loads(dumps(found))
+        == found
         == _lists(_replaced(sample.model_dump(mode="json", exclude_none=True), wanted))
     )
 

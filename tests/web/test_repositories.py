@@ -207,11 +207,11 @@ def test_related_issues_of_other_repositories_are_listed_with_their_names(client
 
 def test_the_report_shows_the_other_repository_and_leads_there(client: TestClient) -> None:
     source = page(client, "/report", url=f"{FLASH}#70")
-    told = client.get(f"/api/v1/repos/{FLASH}/issues/70/report").json()
+    found = client.get(f"/api/v1/repos/{FLASH}/issues/70/report").json()
 
     assert 'href="/issues/900"' in source
     assert f"https://github.com/{REPO}/issues/900" in source
-    assert {node["key"] for node in told["graph"]["nodes"]} >= {f"{FLASH}#70", f"{REPO}#900", f"{FLASH}#77"}
+    assert {node["key"] for node in found["graph"]["nodes"]} >= {f"{FLASH}#70", f"{REPO}#900", f"{FLASH}#77"}
 
 
 def test_a_fix_of_another_repository_is_shown_with_its_name(client: TestClient) -> None:
@@ -243,8 +243,8 @@ def test_a_vllm_version_is_not_compared_with_another_repository_s_releases(
 
 def test_the_diagnosis_of_a_vllm_crash_leads_to_the_flashinfer_issue(client: TestClient) -> None:
     log = CRASH + "\n"
-    told: dict[str, Any] = client.post("/api/v1/diagnose", json={"log": log, "vllm_version": "0.9.1"}).json()
-    theirs = next(match for match in told["matches"] if match["repo"] == FLASH)
+    found: dict[str, Any] = client.post("/api/v1/diagnose", json={"log": log, "vllm_version": "0.9.1"}).json()
+    theirs = next(match for match in found["matches"] if match["repo"] == FLASH)
     source = client.post("/diagnose", data={"log": log}).text
     markdown = client.post("/api/v1/diagnose", json={"log": log}, headers={"accept": "text/markdown"}).text
 
@@ -264,9 +264,9 @@ def test_a_vote_counts_for_the_issue_of_its_own_repository(client: TestClient) -
 
 
 def test_readiness_tells_of_every_repository(client: TestClient) -> None:
-    told = client.get("/readyz").json()["repositories"]
+    found = client.get("/readyz").json()["repositories"]
 
-    assert [one["repo"] for one in told] == [REPO, FLASH, ASCEND]
+    assert [one["repo"] for one in found] == [REPO, FLASH, ASCEND]
 
 
 def test_a_day_of_the_week_is_what_these_tests_take_it_for() -> None:

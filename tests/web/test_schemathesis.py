@@ -70,8 +70,8 @@ class Findings:
         from schemathesis.engine import events
 
         if isinstance(event, events.NonFatalError | events.FatalError):
-            told = getattr(event, "info", None) or getattr(event, "exception", None)
-            self.faults[("error", str(getattr(event, "label", "")), "")] = str(told)
+            found = getattr(event, "info", None) or getattr(event, "exception", None)
+            self.faults[("error", str(getattr(event, "label", "")), "")] = str(found)
         elif isinstance(event, events.ScenarioFinished):
             self.phases.add(event.phase.value)
             self.operations.add(str(event.label))
@@ -120,8 +120,8 @@ def ask(address: str, examples: int) -> Findings:
 
 
 def assert_clean(found: Findings) -> None:
-    told = "\n\n".join(f"{' | '.join(key)}\n{text}" for key, text in found.faults.items())
-    assert not found.faults, told
+    answer = "\n\n".join(f"{' | '.join(key)}\n{text}" for key, text in found.faults.items())
+    assert not found.faults, answer
     assert found.phases >= PHASES
     assert found.checks > 5000
 

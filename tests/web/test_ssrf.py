@@ -27,24 +27,24 @@ class Site:
 
 @contextmanager
 def site() -> Iterator[Site]:
-    told = Site()
+    found = Site()
 
     class Redirects(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            told.asked.append(self.path)
+            found.asked.append(self.path)
             self.send_response(302)
-            self.send_header("Location", told.location)
+            self.send_header("Location", found.location)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
         def log_message(self, *_: object) -> None: ...
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Redirects)
-    told.url = f"http://127.0.0.1:{server.server_port}"
+    found.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
-        yield told
+        yield found
     finally:
         server.shutdown()
         server.server_close()

@@ -113,11 +113,11 @@ def test_words_announced_as_an_error_are_one() -> None:
     block = "```\nthe sizes of both tensors do not fit\n```\n"
 
     announced = error("[Bug]: it stops", f"We met the following error:\n\n{block}")
-    shown = error("[Bug]: it stops", f"We run this:\n\n{block}")
+    page = error("[Bug]: it stops", f"We run this:\n\n{block}")
 
     assert announced is not None
     assert announced.message == "the sizes of both tensors do not fit"
-    assert shown is None
+    assert page is None
 
 
 def test_a_refusal_that_is_all_that_is_said_is_the_error() -> None:

@@ -166,9 +166,9 @@ def test_any_line_can_be_unwrapped(line: str) -> None:
 )
 def test_a_known_prefix_ends_where_it_ends_before_any_words(before: str, level: str, rest: str) -> None:
     line = before + level + rest
-    told = _PROCESS.match(line)
-    assert (told.end() if told else 0) == len(before)
-    told = _LEVEL.match(level + rest)
-    assert (told.end() if told else 0) == len(level)
+    found = _PROCESS.match(line)
+    assert (found.end() if found else 0) == len(before)
+    found = _LEVEL.match(level + rest)
+    assert (found.end() if found else 0) == len(level)
     alone, with_rest = unwrap(f"{before}{level}."), unwrap(line)
     assert with_rest[1:] == alone[1:]

@@ -415,10 +415,10 @@ PIECES = [
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_cause_wrappers_and_others_stand_on_lines_of_the_log(log: str) -> None:
     lines, chain = read_errors(log)
-    said = [(item.message, item.line) for item in (chain.cause, *chain.other) if item]
-    said += list(chain.wrappers)
+    output = [(item.message, item.line) for item in (chain.cause, *chain.other) if item]
+    output += list(chain.wrappers)
 
-    assert [text for text, line in said if text not in lines[line.number - 1].raw] == []
+    assert [text for text, line in output if text not in lines[line.number - 1].raw] == []
 
 
 @given(st.text(max_size=300))

@@ -56,8 +56,8 @@ def test_what_only_looks_like_a_mention_is_none(said: str) -> None:
 
 
 def test_other_repositories_are_named_in_full() -> None:
-    said = "See flashinfer-ai/flashinfer#2822 and https://github.com/pytorch/pytorch/issues/159674."
-    assert told(said) == ((), ("flashinfer-ai/flashinfer#2822", "pytorch/pytorch#159674"))
+    output = "See flashinfer-ai/flashinfer#2822 and https://github.com/pytorch/pytorch/issues/159674."
+    assert told(output) == ((), ("flashinfer-ai/flashinfer#2822", "pytorch/pytorch#159674"))
 
 
 def test_a_link_text_belongs_to_the_repository_it_points_to() -> None:

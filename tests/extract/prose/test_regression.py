@@ -133,8 +133,8 @@ def test_one_end_of_the_range_is_kept_alone(said: str, wanted: dict[str, Any]) -
 
 
 def test_a_version_glued_to_a_name_is_read_whole() -> None:
-    said = "It works on vllm0.12.0 image and it is broken on vllm0.13.0 since yesterday."
-    assert told(said) == {"last_working": "0.12.0", "first_failing": "0.13.0"}
+    output = "It works on vllm0.12.0 image and it is broken on vllm0.13.0 since yesterday."
+    assert told(output) == {"last_working": "0.12.0", "first_failing": "0.13.0"}
 
 
 @pytest.mark.parametrize("said", ["It worked in 0.47.1 and fails in 0.49.1.", "From 11.2 to 13.0 it broke."])

@@ -298,11 +298,11 @@ def shows_what_must_be_masked(shape: str) -> bool:
 
 
 def test_nearly_every_made_shape_is_masked() -> None:
-    shown = [shape for shape in MUST_MASK if shows_what_must_be_masked(shape)]
-    print(*shown, sep="\n")
+    page = [shape for shape in MUST_MASK if shows_what_must_be_masked(shape)]
+    print(*page, sep="\n")
 
     assert len(MUST_MASK) == 300
-    assert len(shown) <= 0.03 * len(MUST_MASK), shown
+    assert len(page) <= 0.03 * len(MUST_MASK), page
 
 
 def test_nearly_no_ordinary_line_is_touched() -> None:

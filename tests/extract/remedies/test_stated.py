@@ -49,10 +49,10 @@ def _commands(body: str) -> list[str | None]:
 
 
 def test_of_two_changes_of_which_one_is_removed_the_other_is_left_out_too() -> None:
-    said = "Either removing `--enable-prefix-caching` or `--kv-cache-dtype fp8` solves the problem."
-    assert _commands(said)
-    assert not any(_commands(said))
-    assert all(without or "emoving" in action for action, _, without in _of(said))
+    output = "Either removing `--enable-prefix-caching` or `--kv-cache-dtype fp8` solves the problem."
+    assert _commands(output)
+    assert not any(_commands(output))
+    assert all(without or "emoving" in action for action, _, without in _of(output))
 
 
 def test_what_works_in_another_version_is_not_handed_over_to_be_typed() -> None:
@@ -61,8 +61,10 @@ def test_what_works_in_another_version_is_not_handed_over_to_be_typed() -> None:
 
 
 def test_what_it_fails_with_is_never_handed_over_as_the_cure() -> None:
-    said = "The error occurs when using export VLLM_USE_V1=1, but it does not occur when using VLLM_USE_V1=0."
-    assert set(_commands(said)) <= {None, "export VLLM_USE_V1=0"}
+    output = (
+        "The error occurs when using export VLLM_USE_V1=1, but it does not occur when using VLLM_USE_V1=0."
+    )
+    assert set(_commands(output)) <= {None, "export VLLM_USE_V1=0"}
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,8 @@ def test_a_remedy_that_helped_is_read(said: str, action: str) -> None:
 
 
 def test_of_two_remedies_told_as_a_choice_both_are_read() -> None:
-    said = "Running with `--disable-custom-all-reduce` or setting NCCL_P2P_DISABLE=1 resolves the issue."
-    assert told(said) == [("--disable-custom-all-reduce", "works"), ("NCCL_P2P_DISABLE=1", "works")]
+    output = "Running with `--disable-custom-all-reduce` or setting NCCL_P2P_DISABLE=1 resolves the issue."
+    assert told(output) == [("--disable-custom-all-reduce", "works"), ("NCCL_P2P_DISABLE=1", "works")]
 
 
 def test_a_request_tells_only_its_writers_own_way_out() -> None:
@@ -200,8 +200,8 @@ def test_a_solution_counts_only_where_it_is_said_to_be_solved() -> None:
 
 
 def test_of_an_attempt_s_words_the_later_failure_in_another_set_up_is_no_denial() -> None:
-    said = "Using TP=2 works fine, but when trying to mix two kinds of cards, it fails."
-    assert [outcome for _, outcome in told(said)] == ["partial"]
+    output = "Using TP=2 works fine, but when trying to mix two kinds of cards, it fails."
+    assert [outcome for _, outcome in told(output)] == ["partial"]
 
 
 def test_confidence_is_the_chance_of_being_right() -> None:

@@ -132,10 +132,10 @@ def test_an_empty_repository_is_complete(store: Store, github: Any, derive: Any)
 
 def test_progress_is_told_for_every_stage(store: Store, github: Any, derive: Any) -> None:
     fill(github, 130, 20)
-    told: list[Progress] = []
-    run(store, github, derive, report=told.append)
-    assert [p.stage for p in told] == ["releases", "issues", "issues", "comments", "facts", "facts"]
-    assert (told[-1].done, told[-1].total) == (130, 130)
+    found: list[Progress] = []
+    run(store, github, derive, report=found.append)
+    assert [p.stage for p in found] == ["releases", "issues", "issues", "comments", "facts", "facts"]
+    assert (found[-1].done, found[-1].total) == (130, 130)
 
 
 def test_the_run_is_noted_with_its_figures(store: Store, github: Any, derive: Any) -> None:
@@ -340,11 +340,11 @@ def test_before_a_long_wait_what_is_stored_is_read(store: Store, github: Any, de
         return None
 
     github.before = limit
-    told: list[Progress] = []
-    result = run(store, github, derive, report=told.append)
+    found: list[Progress] = []
+    result = run(store, github, derive, report=found.append)
     assert result.complete
     assert read_before_wait[0] >= 190
-    (waiting,) = [p for p in told if p.stage == "waiting"]
+    (waiting,) = [p for p in found if p.stage == "waiting"]
     assert waiting.done == 90
     assert "secondary" in waiting.note
     assert sorted(derive.numbers) == list(range(1, 351))

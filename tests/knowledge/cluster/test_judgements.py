@@ -98,12 +98,12 @@ def test_no_rebuild_breaks_a_judgement(kept_store: Store, steps: list[tuple[str,
     with kept_store.unit_of_work() as session:
         repo_id = add_repository(session, repo)
         save_issues(session, repo_id, [an_issue(number) for number in NUMBERS])
-    said: dict[tuple[int, int], object] = {}
+    output: dict[tuple[int, int], object] = {}
     in_force: dict[tuple[int, int], Judgement] = {}
     for what, on, verdict in steps:
-        _step(kept_store, repo, repo_id, what, on, verdict, said, in_force)
+        _step(kept_store, repo, repo_id, what, on, verdict, output, in_force)
         with kept_store.reading() as session:
-            assert judged_pairs(session, repo_id, NUMBERS) == said
+            assert judged_pairs(session, repo_id, NUMBERS) == output
     listed = {(one.a, one.b): one for one in judgements(kept_store, repo)}
     assert listed == in_force
 

@@ -73,8 +73,8 @@ def rows(store: Store, tables: Sequence[str] = TABLES) -> list[list[Any]]:
     with store.engine.connect() as connection:
         for name in tables:
             table = metadata.tables[name]
-            told = connection.execute(select(table).order_by(table.c.repo_id, table.c[KEYS[name]]))
-            found.append([tuple(row) for row in told])
+            answer = connection.execute(select(table).order_by(table.c.repo_id, table.c[KEYS[name]]))
+            found.append([tuple(row) for row in answer])
     return found
 
 
@@ -109,11 +109,11 @@ def test_a_cluster_has_the_id_and_text_of_the_signature_of_its_canonical_issue(
     store: Store, keep: Keep
 ) -> None:
     keep(crash(900), crash(901, comments=12))
-    told = cluster(store, 900)
+    found = cluster(store, 900)
 
-    assert told.canonical == 901
-    assert told.text.startswith("ValueError | the rotary table ends before position <n>")
-    assert told.id == signature_id(told.text)
+    assert found.canonical == 901
+    assert found.text.startswith("ValueError | the rotary table ends before position <n>")
+    assert found.id == signature_id(found.text)
 
 
 def test_of_two_clusters_with_one_signature_the_one_with_its_first_issue_has_its_id(
@@ -272,21 +272,21 @@ STEPS = st.one_of(
 
 
 def take(store: Store, step: tuple[str, Any], judged: list[int]) -> None:
-    kind, told = step
+    kind, found = step
     if kind == "keep":
-        issues = dict(told)
+        issues = dict(found)
         with store.unit_of_work() as session:
             repo_id = add_repository(session, REPO)
             save_issues(session, repo_id, [crash(number, *texts) for number, texts in issues.items()])
             derive_issues(session, repo_id, REPO, sorted(issues))
     elif kind == "judge":
-        a, b, verdict = told
+        a, b, verdict = found
         with store.reading() as session:
             known = cluster_of(session, find_repository(session, REPO) or 0, [a, b])
         if a != b and len(known) == 2:
             judged.append(judge(store, REPO, a, b, verdict)[0].id)
-    elif told < len(judged):
-        undo(store, (REPO,), judged[told])
+    elif found < len(judged):
+        undo(store, (REPO,), judged[found])
 
 
 @contextmanager

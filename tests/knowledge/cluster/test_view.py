@@ -397,12 +397,12 @@ def test_the_narrowest_range_that_reports_agree_on_is_told(store: Store) -> None
 
 
 def test_who_tells_another_range_disagrees(store: Store) -> None:
-    told = Regression(last_working="0.8.5", first_failing="0.9.1")
-    spans(store, told, told, Regression(last_working="0.6.0", first_failing="0.7.0"))
+    found = Regression(last_working="0.8.5", first_failing="0.9.1")
+    spans(store, found, found, Regression(last_working="0.6.0", first_failing="0.7.0"))
     detail = view_cluster(store, REPO, ONE)
     (against,) = detail.disagreements
 
-    assert detail.regression == told
+    assert detail.regression == found
     assert against.number == 3
     assert against.reason == "says that it fails in 0.7.0, where others say that it worked"
 

@@ -93,10 +93,10 @@ def test_the_cause_is_shown_however_many_wrappers_there_are(sqlite_store: Store)
         f"(EngineCore_DP0 pid=9) ERROR 03-14 09:26:54 [x.py:1] Worker proc VllmWorker-{at} died unexpectedly"
         for at in range(12)
     ]
-    shown = lines_of(sqlite_store, "\n".join([*words, a_traceback("ValueError: no", "vllm/a.py:b")]))
+    page = lines_of(sqlite_store, "\n".join([*words, a_traceback("ValueError: no", "vllm/a.py:b")]))
 
-    assert [line.role for line in shown].count("error") == 1
-    assert len(shown) <= MAX_LINES
+    assert [line.role for line in page].count("error") == 1
+    assert len(page) <= MAX_LINES
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -118,10 +118,10 @@ def test_the_cause_is_shown_however_many_wrappers_there_are(sqlite_store: Store)
 )
 def test_any_log_s_excerpt_is_short_and_in_order(sqlite_store: Store, lines: list[str], between: str) -> None:
     log = between.join([*lines, "end"])
-    shown = [line.number for line in lines_of(sqlite_store, log)]
+    page = [line.number for line in lines_of(sqlite_store, log)]
 
-    assert shown == sorted(set(shown))
-    assert len(shown) <= MAX_LINES
+    assert page == sorted(set(page))
+    assert len(page) <= MAX_LINES
 
 
 @pytest.mark.parametrize(
@@ -254,12 +254,12 @@ def test_an_unknown_number_has_no_lines(store: Store, keep: Keep) -> None:
 def test_what_only_a_card_tells_is_quoted_from_the_card_s_log(store: Store) -> None:
     put_cards(store)
     with store.reading() as session:
-        told = {
+        found = {
             card.number: (card.log.splitlines(), issue_excerpt(session, 1, card.number))
             for card in read_cards(cards_dir())
         }
-    shown = {number: lines for number, (_, lines) in told.items() if lines}
+    page = {number: lines for number, (_, lines) in found.items() if lines}
 
-    assert len(shown) > len(told) // 2
-    for number, lines in shown.items():
-        assert [line for line in lines if line.text.strip("…") not in told[number][0][line.number - 1]] == []
+    assert len(page) > len(found) // 2
+    for number, lines in page.items():
+        assert [line for line in lines if line.text.strip("…") not in found[number][0][line.number - 1]] == []

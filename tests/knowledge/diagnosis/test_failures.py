@@ -225,9 +225,9 @@ def test_a_command_names_only_variables_and_flags_that_there_are(row: dict[str, 
     ],
 )
 def test_conditions_are_told_from_the_log(log: str, wanted: set[str]) -> None:
-    told = conditions_in(log)
+    found = conditions_in(log)
 
-    assert (told if wanted & MISSING else told - MISSING) - {"not_started"} == wanted
+    assert (found if wanted & MISSING else found - MISSING) - {"not_started"} == wanted
 
 
 @pytest.mark.parametrize(

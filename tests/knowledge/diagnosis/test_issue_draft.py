@@ -44,7 +44,7 @@ def test_it_has_the_form_s_headings_in_order(sqlite_store: Store) -> None:
 def test_what_the_log_tells_of_the_run_is_filled_in(sqlite_store: Store) -> None:
     text = draft(sqlite_store, START + marlin_log())
 
-    for said in (
+    for output in (
         "- vLLM version: `0.9.1`",
         "- GPU: `H100`",
         "- Model: `Qwen/Qwen3-8B`",
@@ -53,7 +53,7 @@ def test_what_the_log_tells_of_the_run_is_filled_in(sqlite_store: Store) -> None
         "'gpu_memory_utilization': 0.95",
         "- Not in the log: PyTorch, GPU driver; run `vllm collect-env`",
     ):
-        assert said in text
+        assert output in text
 
 
 def test_what_the_log_does_not_tell_is_named(sqlite_store: Store) -> None:

@@ -84,7 +84,7 @@ def a_diagnosis(text: str = "a thing", **more: Any) -> Diagnosis:
             MatchLine(number=13, text=f"x {text}", role="error"),
         ),
     )
-    told: dict[str, Any] = {
+    found: dict[str, Any] = {
         "verdict": "same",
         "root_cause": RootCause(type=text, message=text, frame=text, process=text, line=3, quote=text),
         "environment": LogEnvironment(),
@@ -95,7 +95,7 @@ def a_diagnosis(text: str = "a thing", **more: Any) -> Diagnosis:
         "next_steps": (NextStep(text="Run it once more", command="vllm serve"),),
         "index": IndexState(issues=15818, as_of=datetime(2026, 6, 3, 6, tzinfo=UTC)),
     }
-    return Diagnosis(**{**told, **more})
+    return Diagnosis(**{**found, **more})
 
 
 def words(text: str) -> str:

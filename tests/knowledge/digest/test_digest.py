@@ -46,7 +46,7 @@ class Sql:
 
     def rows(self, query: str, *, back: int = 0, weeks: int = 1, **values: Any) -> list[Any]:
         begin = self.week.shifted(-back)
-        told = {
+        found = {
             "repo": self.repo_id,
             "start": self._moment(begin.start),
             "end": self._moment(begin.shifted(weeks).start),
@@ -54,7 +54,7 @@ class Sql:
         for sign in ("[reports]", "[opened]", "[issues]"):
             query = query.replace(sign, PARTS[sign])
         with self.store.engine.connect() as connection:
-            return list(connection.execute(text(query), told | values).all())
+            return list(connection.execute(text(query), found | values).all())
 
     def _moment(self, moment: Any) -> Any:
         return (
@@ -158,11 +158,11 @@ def check_unremedied(digest: Digest, sql: Sql, clusters: dict[str, list[int]]) -
 
 
 def check_changes(digest: Digest, sql: Sql, reports: list[int]) -> None:
-    told = "SELECT DISTINCT number FROM fact WHERE repo_id = :repo AND number IN ([reports]) AND field = :field AND value <> ''"
+    found = "SELECT DISTINCT number FROM fact WHERE repo_id = :repo AND number IN ([reports]) AND field = :field AND value <> ''"
     range_told = {
         number
         for name in ("first_failing", "last_working", "culprit")
-        for number in sql.numbers(told, field=f"regression.{name}")
+        for number in sql.numbers(found, field=f"regression.{name}")
     }
     assert {one.number for group in digest.regressions for one in group.items} >= range_told
     for item in digest.remedies:
@@ -325,13 +325,13 @@ def test_the_same_week_and_data_give_the_same_bytes(store: Store, repo_id: int) 
 
 
 def test_both_engines_give_the_same_bytes(sqlite_store: Store, postgresql_store: Store) -> None:
-    told = []
+    found = []
     for opened in (sqlite_store, postgresql_store):
         put_week(opened)
         digest = make_digest(opened, REPO, IsoWeek.parse(WEEK))
-        told.append((digest.model_dump_json(), digest_markdown(digest), feed_entries(opened, REPO)))
+        found.append((digest.model_dump_json(), digest_markdown(digest), feed_entries(opened, REPO)))
 
-    assert told[0] == told[1]
+    assert found[0] == found[1]
 
 
 def test_a_week_without_issues_is_told_as_empty(store: Store, repo_id: int) -> None:
@@ -410,14 +410,14 @@ def test_the_feed_tells_weeks_new_failures_and_fixes_by_the_time_of_the_data(
 
     assert [one.updated for one in entries] == sorted((one.updated for one in entries), reverse=True)
     assert len({one.key for one in entries}) == len(entries)
-    told = {one.key: one for one in entries}
-    assert told["digest/2026-W15"].title == "Week 2026-W15: 14 new failures among 15 new issues"
-    assert told["digest/2026-W15"].updated == MONDAY + timedelta(weeks=1)
-    assert "digest/2026-W16" not in told
-    assert told[f"cluster/{PAIR}"].summary == "2 reports so far: #220, #221."
-    assert f"cluster/{OLD_ONE}" not in told
-    assert told[f"growing/2026-W15/{GROWING}"].path == f"/signatures/{GROWING}"
-    assert told["fixed/300/0.9.1"].summary.startswith("Fixed in 0.9.1 by #400.")
+    found = {one.key: one for one in entries}
+    assert found["digest/2026-W15"].title == "Week 2026-W15: 14 new failures among 15 new issues"
+    assert found["digest/2026-W15"].updated == MONDAY + timedelta(weeks=1)
+    assert "digest/2026-W16" not in found
+    assert found[f"cluster/{PAIR}"].summary == "2 reports so far: #220, #221."
+    assert f"cluster/{OLD_ONE}" not in found
+    assert found[f"growing/2026-W15/{GROWING}"].path == f"/signatures/{GROWING}"
+    assert found["fixed/300/0.9.1"].summary.startswith("Fixed in 0.9.1 by #400.")
     assert {one.kind for one in entries} == {"digest", "cluster", "growing", "fixed"}
 
 

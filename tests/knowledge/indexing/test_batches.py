@@ -131,9 +131,9 @@ def test_a_rule_that_throws_now_takes_all_values(
         raise RecursionError
 
     other_rules(monkeypatch, fail)
-    told = differing(diff_all(store, REPO, quiet))
+    found = differing(diff_all(store, REPO, quiet))
 
-    assert (told["fault"], told["gpus"]) == ((1, 0, 0), (0, 1, 0))
+    assert (found["fault"], found["gpus"]) == ((1, 0, 0), (0, 1, 0))
 
 
 def test_the_links_of_a_pull_request_are_compared(store: Store, keep: Keep) -> None:
@@ -150,9 +150,9 @@ def test_facts_that_older_rules_left_in_another_shape_are_compared(store: Store,
     with store.unit_of_work() as session:
         reading = metadata.tables["reading"]
         session.connection().execute(reading.update().values(facts={"number": 1, "accelerator": "A100"}))
-    told = differing(diff_all(store, REPO, quiet))
+    found = differing(diff_all(store, REPO, quiet))
 
-    assert (told["accelerator"], told["gpus"]) == ((0, 1, 0), (1, 0, 0))
+    assert (found["accelerator"], found["gpus"]) == ((0, 1, 0), (1, 0, 0))
 
 
 def test_issues_that_were_never_read_are_only_counted(store: Store, keep: Keep) -> None:
@@ -169,10 +169,10 @@ def test_the_comparison_goes_in_batches_and_tells_how_far_it_is(
 ) -> None:
     monkeypatch.setattr("app.knowledge.indexing.diff.BATCH", 2)
     keep(*(an_issue(number) for number in (1, 2, 3)), a_pull(4), an_issue(5))
-    told: list[Progress] = []
+    found: list[Progress] = []
 
-    assert diff_all(store, REPO, told.append).compared == 5
-    assert [(step.done, step.total) for step in told] == [(2, 5), (4, 5), (5, 5)]
+    assert diff_all(store, REPO, found.append).compared == 5
+    assert [(step.done, step.total) for step in found] == [(2, 5), (4, 5), (5, 5)]
 
 
 def test_the_comparison_writes_nothing(store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -235,10 +235,10 @@ def test_a_card_s_words_still_find_it_after_a_real_sync(started: Store) -> None:
 def test_all_are_read_again_in_batches(store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.knowledge.indexing.batches.BATCH", 2)
     keep(*(an_issue(number) for number in (1, 2, 3)), a_pull(4))
-    told = []
+    found = []
 
-    assert rederive_all(store, REPO, told.append) == DeriveResult(4, 0)
-    assert [(step.done, step.total) for step in told] == [(2, 4), (4, 4)]
+    assert rederive_all(store, REPO, found.append) == DeriveResult(4, 0)
+    assert [(step.done, step.total) for step in found] == [(2, 4), (4, 4)]
 
 
 def test_links_that_no_text_says_outlive_reading_again(store: Store, keep: Keep) -> None:
@@ -283,7 +283,7 @@ def links(store: Store) -> Links:
 
 
 def ends(found: Links) -> set[tuple[int, int, float | None]]:
-    return {(number, link.target_number, link.score) for number, told in found.items() for link in told}
+    return {(number, link.target_number, link.score) for number, answer in found.items() for link in answer}
 
 
 def test_two_reports_of_one_crash_are_linked_at_both_ends_alike(store: Store, keep: Keep) -> None:
@@ -340,7 +340,7 @@ def test_no_issue_has_more_links_than_a_reader_can_use_and_all_stay_symmetric(
         keep(*(crash(number) for number in range(start, start + 10)))
     found = ends(links(store))
 
-    assert max(len(told) for told in links(store).values()) <= SIMILAR_MAX
+    assert max(len(answer) for answer in links(store).values()) <= SIMILAR_MAX
     assert {(two, one, score) for one, two, score in found} == found
 
 
@@ -350,7 +350,7 @@ def test_links_that_are_no_more_than_related_are_few(
     monkeypatch.setattr(linking, "RELATED_MAX", 0)
     keep(crash(900), crash(901))
 
-    assert all((link.score or 0) > 0.5 for told in links(store).values() for link in told)
+    assert all((link.score or 0) > 0.5 for found in links(store).values() for link in found)
 
 
 def test_reading_everything_again_under_the_same_rules_changes_no_link(store: Store, keep: Keep) -> None:

@@ -195,11 +195,11 @@ def test_what_stands_behind_the_number_goes_nowhere(rest: str) -> None:
 )
 @example("https://github.com/vllm-project/vllm/issues/7")
 def test_every_text_is_an_issue_of_ours_or_a_refusal_without_its_words(text: str) -> None:
-    said, found = "", IssueAddress(REPO, 1)
+    output, found = "", IssueAddress(REPO, 1)
     try:
         found = parse_issue_address(text, REPOS)
     except AddressError as error:
-        said = error.message
-    assert "evil" not in said
+        output = error.message
+    assert "evil" not in output
     assert found.repo in REPOS
     assert 0 < found.number <= NUMBER_MAX

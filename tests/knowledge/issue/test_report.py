@@ -322,7 +322,7 @@ def an_answer(text: str = "", **more: object) -> IssueAnswer:
             ),
         ),
     )
-    told = {
+    found = {
         "repo": REPO,
         "number": 7,
         "url": f"https://github.com/{REPO}/issues/7",
@@ -343,13 +343,13 @@ def an_answer(text: str = "", **more: object) -> IssueAnswer:
         "facts": facts,
         "fix": FixView(state="not_fixed", reason=text or "Open."),
     }
-    return IssueAnswer.model_validate({**told, **more})
+    return IssueAnswer.model_validate({**found, **more})
 
 
 def test_it_tells_state_fix_remedies_error_cause_facts_and_its_own_text_in_this_order() -> None:
-    told = issue_markdown(an_answer())
+    found = issue_markdown(an_answer())
 
-    headings = [line for line in told.splitlines() if line.startswith("#")]
+    headings = [line for line in found.splitlines() if line.startswith("#")]
     assert headings == [
         "# vllm-project/vllm#7",
         "## Fix state",
@@ -360,15 +360,15 @@ def test_it_tells_state_fix_remedies_error_cause_facts_and_its_own_text_in_this_
         "## Read from these words",
         "## Its own text",
     ]
-    assert NOTICE in told
-    assert "- `--enforce-eager`: works, reported by the reporter" in told
-    assert "(a guess)" in told
+    assert NOTICE in found
+    assert "- `--enforce-eager`: works, reported by the reporter" in found
+    assert "(a guess)" in found
 
 
 def test_an_issue_that_nobody_read_has_its_text_and_fix_only() -> None:
-    told = issue_markdown(an_answer(facts=None))
+    found = issue_markdown(an_answer(facts=None))
 
-    assert [line for line in told.splitlines() if line.startswith("## ")] == [
+    assert [line for line in found.splitlines() if line.startswith("## ")] == [
         "## Fix state",
         "## Its own text",
     ]

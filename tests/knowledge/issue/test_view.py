@@ -39,12 +39,12 @@ def test_pull_requests_have_state_and_release(store: Store, keep: Keep) -> None:
         a_release("v0.9.2", 1010),
     )
     graph = _graph(store)
-    told = {graph.other_end(edge).number: (edge.kind, graph.other_end(edge).state) for edge in graph.edges}
+    found = {graph.other_end(edge).number: (edge.kind, graph.other_end(edge).state) for edge in graph.edges}
 
     assert graph.nodes[0].number == 1
-    assert told[11] == ("fixes", "open")
-    assert told[1010][1] == "merged"
-    assert told[2002] == ("mentions", "open")
+    assert found[11] == ("fixes", "open")
+    assert found[1010][1] == "merged"
+    assert found[2002] == ("mentions", "open")
     assert next(node for node in graph.nodes if node.number == 1010).released_in == "0.9.2"
 
 
@@ -120,12 +120,12 @@ def test_quotes_equal_their_spans_in_what_is_shown(store: Store, keep: Keep) -> 
     )
     keep(an_issue(1, title=f"[Bug]: ValueError: {HUB} fails", body=body))
     view = view_issue(store, REPO, 1)
-    shown = {"title": view.title, "body": view.body}
+    page = {"title": view.title, "body": view.body}
 
     assert view.facts is not None
     assert view.facts.evidence != ()
     assert [
-        item for item in view.facts.evidence if shown[item.source][item.start : item.end] != item.quote
+        item for item in view.facts.evidence if page[item.source][item.start : item.end] != item.quote
     ] == []
 
 
@@ -139,10 +139,10 @@ def test_no_secret_is_shown_in_any_field(store: Store, keep: Keep) -> None:
         an_issue(1, title=f"[Bug]: {HUB}", body=body),
         a_comment(5, 1, f"`export HF_TOKEN={HUB}` works for me."),
     )
-    told = view_issue(store, REPO, 1).model_dump_json()
+    found = view_issue(store, REPO, 1).model_dump_json()
 
-    assert (HUB in told, KEY in told) == (False, False)
-    assert BLOCK * len(HUB) in told
+    assert (HUB in found, KEY in found) == (False, False)
+    assert BLOCK * len(HUB) in found
 
 
 def test_the_fix_is_seen_from_a_version(store: Store, keep: Keep) -> None:

@@ -35,10 +35,10 @@ def test_every_signal_is_counted_from_the_start(store: Store) -> None:
 def test_a_visitor_has_one_vote_for_each_signal(store: Store) -> None:
     vote(store, REPO, 1, "works", 1, client=ANNA)
     vote(store, REPO, 1, "works", 1, client=ANNA)
-    told = vote(store, REPO, 1, "works", -1, client=BERT)
+    found = vote(store, REPO, 1, "works", -1, client=BERT)
 
-    assert told.votes["works"] == VoteCount(up=1, down=1)
-    assert told.yours == {"works": -1}
+    assert found.votes["works"] == VoteCount(up=1, down=1)
+    assert found.yours == {"works": -1}
     assert vote(store, REPO, 1, "works", 0, client=ANNA).votes["works"] == VoteCount(up=0, down=1)
 
 

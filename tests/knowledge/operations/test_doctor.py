@@ -98,9 +98,9 @@ def test_each_harm_is_found_and_told_with_its_remedy(full: Store, harm: str, thi
     run(full, f"UPDATE alembic_version SET version_num = '{newest}'")  # noqa: S608
 
     assert not found.is_sound
-    told = [finding for finding in found.findings if finding.thing == thing and finding.level == "fault"]
-    assert any(fault in finding.fault for finding in told), found
-    assert all(finding.do for finding in told)
+    answer = [finding for finding in found.findings if finding.thing == thing and finding.level == "fault"]
+    assert any(fault in finding.fault for finding in answer), found
+    assert all(finding.do for finding in answer)
 
 
 @pytest.mark.parametrize(

@@ -223,9 +223,9 @@ def test_where_rules_and_model_differ_is_kept_and_shown(store: Store) -> None:
     with store.reading() as session:
         kept = session.connection().execute(text("SELECT differing FROM model_reply")).scalars().all()
     assert all("failure_kind" in str(row) for row in kept)
-    shown = diffs_text({REPO: diff_all(store, REPO)})
-    assert "rules and model differ on failure_kind: 8 issues" in shown
-    assert "rules: exception | model: hang" in shown
+    page = diffs_text({REPO: diff_all(store, REPO)})
+    assert "rules and model differ on failure_kind: 8 issues" in page
+    assert "rules: exception | model: hang" in page
 
 
 def test_a_text_that_is_taken_down_takes_its_replies_along(store: Store) -> None:

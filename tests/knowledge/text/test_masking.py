@@ -35,7 +35,7 @@ def test_a_secret_in_one_of_many_answers_is_masked_as_if_it_stood_alone(shape: s
     line, _ = SHAPES[shape](random.Random(shape))
     alone = masked(Note(title=line)).title
 
-    shown = masked_all([PLAIN, Note(title="x", lines=("before", line), told={"after": line}), PLAIN])
+    page = masked_all([PLAIN, Note(title="x", lines=("before", line), told={"after": line}), PLAIN])
 
-    assert [shown[0], shown[2]] == [PLAIN, PLAIN]
-    assert (shown[1].lines, shown[1].told["after"]) == (("before", alone), alone)
+    assert [page[0], page[2]] == [PLAIN, PLAIN]
+    assert (page[1].lines, page[1].told["after"]) == (("before", alone), alone)

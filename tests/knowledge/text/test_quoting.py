@@ -27,16 +27,16 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_no_budget_from_200_to_20000_is_exceeded(text: str) -> None:
     for max_chars in [*range(200, 2000, 131), *range(2000, 20_001, 1111)]:
-        told = cut_markdown(text, max_chars)
-        assert len(told) <= max_chars
-        assert told.endswith("\n")
-        assert_closed(told)
+        found = cut_markdown(text, max_chars)
+        assert len(found) <= max_chars
+        assert found.endswith("\n")
+        assert_closed(found)
         if len(text) > max_chars:
-            left = re.search(r"\(([\d,]+) more characters were left out\.\)\n$", told)
+            left = re.search(r"\(([\d,]+) more characters were left out\.\)\n$", found)
             assert left
             assert int(left[1].replace(",", "")) > 0
         else:
-            assert told == text
+            assert found == text
 
 
 def test_a_heading_without_what_it_heads_is_left_out() -> None:
@@ -47,9 +47,9 @@ def test_a_heading_without_what_it_heads_is_left_out() -> None:
 
 
 def test_entries_stay_whole() -> None:
-    told = cut_markdown(TEXTS["diagnosis"], 2000)
+    found = cut_markdown(TEXTS["diagnosis"], 2000)
 
-    entries = [line for line in told.splitlines() if line.startswith("- ")]
+    entries = [line for line in found.splitlines() if line.startswith("- ")]
     assert entries
     assert set(entries) <= set(TEXTS["diagnosis"].splitlines())
 
@@ -66,11 +66,11 @@ def test_foreign_text_stays_inert_wherever_it_is_cut(foreign: list[str], max_cha
         ]
         lines += [*part, ""]
 
-    told = cut_markdown("\n".join(lines), max_chars)
+    found = cut_markdown("\n".join(lines), max_chars)
 
-    assert len(told) <= max_chars
-    assert_closed(told)
-    tokens = MarkdownIt("commonmark").parse(told)
+    assert len(found) <= max_chars
+    assert_closed(found)
+    tokens = MarkdownIt("commonmark").parse(found)
     kinds = {token.type for token in tokens} | {
         child.type for token in tokens for child in token.children or ()
     }

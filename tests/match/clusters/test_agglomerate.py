@@ -324,7 +324,7 @@ def test_remedies_fix_log_and_talk_count_as_evidence() -> None:
     empty = Facts(number=1)
     works = Workaround(action="--enforce-eager", kind="flag", outcome="works", confirmed_by=2)
     fails = Workaround(action="reboot", kind="other", outcome="fails")
-    told = [
+    found = [
         empty,
         empty.model_copy(update={"workarounds": (works,)}),
         empty.model_copy(update={"workarounds": (fails,)}),
@@ -332,7 +332,7 @@ def test_remedies_fix_log_and_talk_count_as_evidence() -> None:
         empty.model_copy(update={"error": ErrorFact(type="ValueError", message="x", frame="a.py:f")}),
     ]
 
-    assert [evidence_points(facts, 0, 0) for facts in told] == [0, 10, 0, 8, 4]
+    assert [evidence_points(facts, 0, 0) for facts in found] == [0, 10, 0, 8, 4]
     assert evidence_points(empty, 8, 3) == 7
     assert evidence_points(empty, 10_000, 10_000) == evidence_points(empty, 20, 10)
 

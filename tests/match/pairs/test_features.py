@@ -34,8 +34,8 @@ DAY = datetime(2026, 4, 8, tzinfo=UTC)
 def a_view(title: str = "", text: str = "", *, error: str = "", **facts: object) -> PairFeatures:
     kind, _, message = error.partition(": ")
     facts = {"is_failure": True, **facts}
-    told = Facts(number=1, error=ErrorFact(type=kind, message=message) if error else None, **facts)  # type: ignore[arg-type]
-    return build_features(title, text, told, DAY)
+    found = Facts(number=1, error=ErrorFact(type=kind, message=message) if error else None, **facts)  # type: ignore[arg-type]
+    return build_features(title, text, found, DAY)
 
 
 def bags_of(view: PairFeatures) -> dict[str, tuple[list[int], list[float]]]:

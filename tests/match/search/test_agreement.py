@@ -107,9 +107,9 @@ def test_model_families_are_compared(theirs: str, wanted: float) -> None:
 
 @pytest.mark.parametrize(("theirs", "wanted"), [("0.11.0", 1.0), ("0.8.2", 0.0), ("1.0.0", -0.9)])
 def test_a_version_further_away_agrees_less(theirs: str, wanted: float) -> None:
-    told = agreement_of(read_log(LOG), some_facts(versions={"vllm": theirs}), TITLE).version
+    found = agreement_of(read_log(LOG), some_facts(versions={"vllm": theirs}), TITLE).version
 
-    assert told == pytest.approx(wanted, abs=0.06)
+    assert found == pytest.approx(wanted, abs=0.06)
 
 
 @pytest.mark.parametrize("version", ["main", "nightly", ""])

@@ -39,17 +39,17 @@ def test_a_full_base_is_weighed_by_itself_alone() -> None:
 
 
 def test_in_a_small_base_a_common_word_is_common_and_a_rare_one_rare() -> None:
-    told = counts(1, 80)
+    found = counts(1, 80)
 
-    assert told[COMMON] > 1_000
-    assert told[RARE] == 1
+    assert found[COMMON] > 1_000
+    assert found[RARE] == 1
 
 
 def test_the_share_of_the_background_falls_as_the_base_grows() -> None:
-    told = [counts(1, size)[COMMON] for size in (0, 5_000, 10_000, ISSUES)]
+    found = [counts(1, size)[COMMON] for size in (0, 5_000, 10_000, ISSUES)]
 
-    assert told == sorted(told, reverse=True)
-    assert told[-1] == 1
+    assert found == sorted(found, reverse=True)
+    assert found[-1] == 1
 
 
 def test_a_small_base_counts_as_one_of_usual_size() -> None:

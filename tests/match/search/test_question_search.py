@@ -22,7 +22,7 @@ def keep(store: Store, issues: dict[int, tuple[str, str]], *gpus: str, repo: str
         repo_id = add_repository(session, repo)
         save_issues(session, repo_id, [an_issue(number) for number in issues])
         index_terms(
-            session, repo_id, {number: hash_terms(terms(*told, *gpus)) for number, told in issues.items()}
+            session, repo_id, {number: hash_terms(terms(*found, *gpus)) for number, found in issues.items()}
         )
     return repo_id
 

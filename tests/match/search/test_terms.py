@@ -63,9 +63,9 @@ def test_texts_that_mean_the_same_share_the_meaning(question: str, title: str, m
 
 
 def test_facts_are_told_by_name() -> None:
-    told = heading("slow since 0.12.1", "H100", version="0.13.0", kind="slowdown")
+    found = heading("slow since 0.12.1", "H100", version="0.13.0", kind="slowdown")
 
-    assert told.facts == ("gpu:H100", "architecture:Hopper", "vllm:0.12", "vllm:0.13", "kind:slowdown")
+    assert found.facts == ("gpu:H100", "architecture:Hopper", "vllm:0.12", "vllm:0.13", "kind:slowdown")
 
 
 def test_no_failure_is_no_fact() -> None:

@@ -21,8 +21,8 @@ from tests.store.conftest import RAW, contents, fill
 
 @pytest.fixture(params=[("sqlite", "postgresql"), ("postgresql", "sqlite")], ids="-to-".join)
 def direction(request: pytest.FixtureRequest) -> tuple[str, str]:
-    told: tuple[str, str] = request.param
-    return told
+    found: tuple[str, str] = request.param
+    return found
 
 
 @pytest.fixture

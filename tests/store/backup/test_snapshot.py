@@ -71,10 +71,10 @@ def test_more_than_the_manifest_says_is_not_unpacked(published: Path) -> None:
 def test_a_manifest_that_cannot_be_used_is_refused(
     published: Path, changed: dict[str, str], error: type[StoreError], said: str
 ) -> None:
-    told = json.loads((published / MANIFEST).read_text()) | changed
+    found = json.loads((published / MANIFEST).read_text()) | changed
 
     with pytest.raises(error, match=said):
-        read_manifest(json.dumps(told).encode())
+        read_manifest(json.dumps(found).encode())
 
 
 def test_a_name_of_a_file_is_taken(tmp_path: Path) -> None:

@@ -93,8 +93,8 @@ def test_votes_and_thumbs_are_summed(store: Store, stored: int) -> None:
         for visitor, value in (("a", 1), ("b", 1), ("c", -1)):
             save_vote(session, stored, 1, "works", visitor, value)
         save_vote(session, stored, 2, "common", "a", 1)
-        told = {"reactions": {"+1": 4, "-1": 1}}
-        save_comments(session, stored, [a_comment(7, 1, "x", raw=told), a_comment(8, 1, "y")])
+        found = {"reactions": {"+1": 4, "-1": 1}}
+        save_comments(session, stored, [a_comment(7, 1, "x", raw=found), a_comment(8, 1, "y")])
     with store.reading() as session:
         assert sum_votes(session, stored, [1, 2], "works") == {1: 1}
         assert sum_thumbs(session, stored, [7, 8, 9]) == {7: 3}

@@ -47,7 +47,7 @@ def a_quote(field: str, value: str, start: int = 0) -> Evidence:
 
 
 def some_facts(number: int = 1, **fields) -> Facts:
-    told = {
+    found = {
         "is_failure": True,
         "failure_kind": "exception",
         "gpus": ("H100",),
@@ -59,7 +59,7 @@ def some_facts(number: int = 1, **fields) -> Facts:
         "signatures": (ROOT, OTHER),
         "evidence": (a_quote("versions.vllm", "0.9.0", 9), a_quote("gpus", "H100", 2)),
     }
-    return Facts(number=number, **{**told, **fields})
+    return Facts(number=number, **{**found, **fields})
 
 
 @pytest.fixture

@@ -40,8 +40,8 @@ def repo_id(store: Store) -> int:
 
 
 def failing(number: int, *evidence: Evidence, **facts: object) -> Reading:
-    told = {"is_failure": True, "failure_kind": "crash", "evidence": evidence, **facts}
-    return Reading(number, Facts(number=number, **told))  # type: ignore[arg-type]
+    found = {"is_failure": True, "failure_kind": "crash", "evidence": evidence, **facts}
+    return Reading(number, Facts(number=number, **found))  # type: ignore[arg-type]
 
 
 def saying(field: str, value: str, source: str = "body") -> Evidence:

@@ -337,8 +337,8 @@ def test_a_release_without_a_date_is_not_the_newest(store: Store) -> None:
 
 
 def read(session: Session, number: int, *, error: bool = True) -> None:
-    told = ErrorFact(type="ValueError", message="no") if error else None
-    facts = Facts(number=number, is_failure=error, failure_kind="exception" if error else "none", error=told)
+    found = ErrorFact(type="ValueError", message="no") if error else None
+    facts = Facts(number=number, is_failure=error, failure_kind="exception" if error else "none", error=found)
     save_readings(session, 1, [Reading(number, facts)], rules_version="1")
 
 

@@ -94,13 +94,13 @@ def test_a_gone_comment_is_kept_and_its_issue_is_to_be_read_again(store: Store, 
 
 
 def test_links_that_github_tells_outlive_a_reading(store: Store, repo_id: int) -> None:
-    told = LinkRecord("acme/other", 3, "transferred_to", "GitHub redirects there")
+    found = LinkRecord("acme/other", 3, "transferred_to", "GitHub redirects there")
     with store.unit_of_work() as session:
         save_issues(session, repo_id, [an_issue(1)])
-        save_links(session, repo_id, 1, [told, told], kind=told.kind)
-        save_links(session, repo_id, 1, [told], kind=told.kind)
+        save_links(session, repo_id, 1, [found, found], kind=found.kind)
+        save_links(session, repo_id, 1, [found], kind=found.kind)
         save_readings(session, repo_id, [Reading(1, None)], rules_version="r")
-        assert links_from(session, repo_id, 1) == [told]
+        assert links_from(session, repo_id, 1) == [found]
 
 
 def test_a_run_that_never_ended_is_closed_by_the_next_and_opened_by_its_own_word(

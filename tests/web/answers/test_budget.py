@@ -66,16 +66,16 @@ ANSWERS = [
 def test_no_budget_from_200_to_20000_is_exceeded(answer: dict[str, Any], shape: CutOrder) -> None:
     before = json.dumps(answer)
     for max_chars in [*range(200, 2000, 61), *range(2000, 20_001, 997), 20_000]:
-        told = fit(answer, shape, max_chars)
-        sent = dumps(told)
+        found = fit(answer, shape, max_chars)
+        sent = dumps(found)
         assert len(sent) <= max_chars
-        assert json.loads(sent) == told
-        assert set(shape.keeps) <= set(told)
+        assert json.loads(sent) == found
+        assert set(shape.keeps) <= set(found)
         if len(dumps(answer)) > max_chars:
-            assert told[TRUNCATED], max_chars
-            assert all(left > 0 for left in told[TRUNCATED].values())
+            assert found[TRUNCATED], max_chars
+            assert all(left > 0 for left in found[TRUNCATED].values())
         else:
-            assert told == answer
+            assert found == answer
     assert json.dumps(answer) == before
 
 
@@ -93,40 +93,40 @@ def test_a_larger_budget_never_tells_fewer_matches() -> None:
 
 
 def test_what_was_left_out_is_counted() -> None:
-    told = fit(LONG, DIAGNOSIS, 6000)
+    found = fit(LONG, DIAGNOSIS, 6000)
 
-    assert told[TRUNCATED]["issue_draft"] == len(LONG["issue_draft"])
-    assert told[TRUNCATED]["matches"] + len(told["matches"]) == len(LONG["matches"])
-    assert told["matches"] == [
-        {**match, "excerpt": [], "workarounds": [], "regression": told["matches"][at]["regression"]}
-        for at, match in enumerate(LONG["matches"][: len(told["matches"])])
+    assert found[TRUNCATED]["issue_draft"] == len(LONG["issue_draft"])
+    assert found[TRUNCATED]["matches"] + len(found["matches"]) == len(LONG["matches"])
+    assert found["matches"] == [
+        {**match, "excerpt": [], "workarounds": [], "regression": found["matches"][at]["regression"]}
+        for at, match in enumerate(LONG["matches"][: len(found["matches"])])
     ]
 
 
 def test_whole_fields_are_counted_when_they_go() -> None:
-    told = fit(LONG, DIAGNOSIS, 200)
+    found = fit(LONG, DIAGNOSIS, 200)
 
-    assert told["verdict"] == "same"
-    assert told[TRUNCATED]["*"] + len(told) - 1 == len(LONG)
+    assert found["verdict"] == "same"
+    assert found[TRUNCATED]["*"] + len(found) - 1 == len(LONG)
 
 
 def test_a_text_is_cut_at_the_end_of_a_line_and_spans_stay_true() -> None:
-    told = fit(LONG_ISSUE, ISSUE, 9000)
+    found = fit(LONG_ISSUE, ISSUE, 9000)
 
-    assert LONG_ISSUE["body"].startswith(told["body"])
-    assert told["body"].endswith("✓")
-    assert told[TRUNCATED]["body"] == len(LONG_ISSUE["body"]) - len(told["body"])
+    assert LONG_ISSUE["body"].startswith(found["body"])
+    assert found["body"].endswith("✓")
+    assert found[TRUNCATED]["body"] == len(LONG_ISSUE["body"]) - len(found["body"])
 
 
 def test_a_shortened_list_goes_on_where_it_was_cut() -> None:
     items = [{"number": number, "title": "x" * 50} for number in range(100)]
     whole = {"items": items, "next_cursor": "after-100", "total": 300}
 
-    told = fit(whole, LIST, 1000, cursor_at=lambda at: f"after-{at}")
+    found = fit(whole, LIST, 1000, cursor_at=lambda at: f"after-{at}")
 
-    assert told["next_cursor"] == f"after-{len(told['items'])}"
-    assert told[TRUNCATED] == {"items": 100 - len(told["items"])}
-    assert len(dumps(told)) <= 1000
+    assert found["next_cursor"] == f"after-{len(found['items'])}"
+    assert found[TRUNCATED] == {"items": 100 - len(found["items"])}
+    assert len(dumps(found)) <= 1000
     assert fit(whole, LIST, 100_000, cursor_at=lambda at: f"after-{at}") == whole
 
 
@@ -154,10 +154,10 @@ def test_a_list_whose_first_entry_is_too_long_says_so() -> None:
     ],
 )
 def test_a_text_is_cut_between_words(text: str, limit: int, cut: str) -> None:
-    told = cut_text(text, limit)
+    found = cut_text(text, limit)
 
-    assert told == cut
-    assert len(told) <= limit or text == told
+    assert found == cut
+    assert len(found) <= limit or text == found
 
 
 VALUES = st.recursive(
@@ -202,32 +202,32 @@ MADE_SHAPE = CutOrder(
 
 @given(answer=MADE, max_chars=st.integers(MIN_CHARS, 3000))
 def test_any_answer_fits_any_budget(answer: dict[str, Any], max_chars: int) -> None:
-    told = fit(answer, MADE_SHAPE, max_chars)
+    found = fit(answer, MADE_SHAPE, max_chars)
 
-    sent = dumps(told)
+    sent = dumps(found)
     assert len(sent) <= max_chars
-    assert json.loads(sent) == told
-    assert told["verdict"] == answer["verdict"]
+    assert json.loads(sent) == found
+    assert found["verdict"] == answer["verdict"]
     whole = len(dumps(answer)) <= max_chars
-    assert (TRUNCATED in told) is not whole
-    gone = [name for name in answer if name not in told]
-    assert told.get(TRUNCATED, {}).get("*", 0) == len(gone)
-    if "matches" in told:
-        numbers = [match["number"] for match in told["matches"]]
+    assert (TRUNCATED in found) is not whole
+    gone = [name for name in answer if name not in found]
+    assert found.get(TRUNCATED, {}).get("*", 0) == len(gone)
+    if "matches" in found:
+        numbers = [match["number"] for match in found["matches"]]
         assert numbers == [match["number"] for match in answer["matches"]][: len(numbers)]
-        left = told.get(TRUNCATED, {}).get("matches", 0)
+        left = found.get(TRUNCATED, {}).get("matches", 0)
         assert len(numbers) + left == len(answer["matches"])
-    if "body" in told:
-        assert answer["body"].startswith(told["body"])
-        assert len(told["body"]) + told.get(TRUNCATED, {}).get("body", 0) == len(answer["body"])
+    if "body" in found:
+        assert answer["body"].startswith(found["body"])
+        assert len(found["body"]) + found.get(TRUNCATED, {}).get("body", 0) == len(answer["body"])
 
 
 def test_of_an_unknown_failure_the_cause_the_steps_and_the_draft_outlive_weak_matches() -> None:
     whole = UNKNOWN.model_copy(update={"matches": MATCHES * 4, "issue_draft": "### What happened\n" * 30})
     data = whole.model_dump(mode="json")
     room = len(dumps(data)) - len(dumps(data["matches"])) + 200
-    told = fit(data, order_of("Diagnosis", data), room)
+    found = fit(data, order_of("Diagnosis", data), room)
 
-    assert len(told["matches"]) < 2
+    assert len(found["matches"]) < 2
     for name in ("root_cause", "next_steps", "issue_draft"):
-        assert told[name] == data[name]
+        assert found[name] == data[name]

@@ -41,7 +41,7 @@ def schema() -> dict[str, Any]:
 
 
 def operations(schema: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    return [(path, method, told) for path, item in schema["paths"].items() for method, told in item.items()]
+    return [(path, method, found) for path, item in schema["paths"].items() for method, found in item.items()]
 
 
 def validator(schema: dict[str, Any], part: dict[str, Any]) -> Any:
@@ -55,7 +55,7 @@ def test_it_is_openapi_3_1_and_names_what_all_routes_share(schema: dict[str, Any
 
 
 def test_operation_ids_are_stable_and_unique(schema: dict[str, Any]) -> None:
-    ids = [told["operationId"] for _, _, told in operations(schema)]
+    ids = [found["operationId"] for _, _, found in operations(schema)]
 
     assert len(ids) == len(set(ids))
     assert set(ids) >= STABLE
@@ -63,25 +63,25 @@ def test_operation_ids_are_stable_and_unique(schema: dict[str, Any]) -> None:
 
 def test_every_operation_says_what_it_does_and_what_it_may_answer(schema: dict[str, Any]) -> None:
     tags = {tag["name"] for tag in schema["tags"]}
-    for path, method, told in operations(schema):
-        name = told["operationId"]
-        assert told["summary"], name
-        assert told["description"], f"{name}: its endpoint has no docstring"
-        assert set(told["tags"]) <= tags, name
+    for path, method, found in operations(schema):
+        name = found["operationId"]
+        assert found["summary"], name
+        assert found["description"], f"{name}: its endpoint has no docstring"
+        assert set(found["tags"]) <= tags, name
         if path.startswith("/api/"):
-            assert {"422", "503", "429"} <= set(told["responses"]), name
+            assert {"422", "503", "429"} <= set(found["responses"]), name
         if path.startswith("/api/") and method == "get":
-            assert "304" in told["responses"], name
-        if "requestBody" in told:
-            assert {"400", "413", "415"} <= set(told["responses"]), name
+            assert "304" in found["responses"], name
+        if "requestBody" in found:
+            assert {"400", "413", "415"} <= set(found["responses"]), name
 
 
 def test_every_request_and_answer_has_an_example_that_is_valid(schema: dict[str, Any]) -> None:
-    for _, _, told in operations(schema):
-        bodies = [("request", told["requestBody"])] if "requestBody" in told else []
-        for where, part in [*bodies, *told["responses"].items()]:
+    for _, _, found in operations(schema):
+        bodies = [("request", found["requestBody"])] if "requestBody" in found else []
+        for where, part in [*bodies, *found["responses"].items()]:
             for media_type, media in part.get("content", {}).items():
-                place = f"{told['operationId']} {where} {media_type}"
+                place = f"{found['operationId']} {where} {media_type}"
                 values = [item["value"] for item in media.get("examples", {}).values()]
                 assert values, (
                     f"{place} has no example: put one into app/web/answers/examples/answers/<Schema>.json, "
@@ -96,8 +96,8 @@ def test_every_request_and_answer_has_an_example_that_is_valid(schema: dict[str,
 
 
 def test_parameters_have_examples_that_are_valid(schema: dict[str, Any]) -> None:
-    for _, _, told in operations(schema):
-        for parameter in told.get("parameters", ()):
+    for _, _, found in operations(schema):
+        for parameter in found.get("parameters", ()):
             part = parameter["schema"]
             values = part.get("examples", []) + ([parameter["example"]] if "example" in parameter else [])
             assert all(validator(schema, part).is_valid(value) for value in values), parameter
@@ -126,10 +126,10 @@ def test_a_shortened_answer_is_valid_at_every_budget(
     check = validator(schema, {"anyOf": [{"$ref": f"#/components/schemas/{name}"}, short]})
     says_so = validator(schema, {"$ref": "#/components/schemas/ShortAnswer"})
     for max_chars in [*range(200, 3000, 61), *range(3000, 20_001, 997)]:
-        told = fit(whole, ORDERS[name], max_chars)
-        assert len(dumps(told)) <= max_chars
-        assert check.is_valid(told), (max_chars, told)
-        assert told == whole or says_so.is_valid(told)
+        found = fit(whole, ORDERS[name], max_chars)
+        assert len(dumps(found)) <= max_chars
+        assert check.is_valid(found), (max_chars, found)
+        assert found == whole or says_so.is_valid(found)
 
 
 def test_it_is_served(client: TestClient) -> None:

@@ -118,12 +118,12 @@ def test_the_official_client_calls_every_tool_over_http(url: str, mode: str) -> 
 def test_the_official_client_calls_every_tool_over_stdio(folder: Path, settings: Settings) -> None:
     async def run() -> tuple[dict[str, CallToolResult], str]:
         async with Client(stdio_client(stdio(folder))) as client:
-            told = await all_tools(client)
+            found = await all_tools(client)
             read = await client.read_resource(f"vllm-triage://issues/{CRASH_NUMBER}")
-            return told, read.contents[0].text
+            return found, read.contents[0].text
 
-    told, report = asyncio.run(run())
-    check(told)
+    found, report = asyncio.run(run())
+    check(found)
     assert "## Remedies" in report
 
 
@@ -148,8 +148,8 @@ def test_another_maker_s_client_calls_every_tool(url: str, folder: Path) -> None
     for transport in (url, over_stdio):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
-            told = asyncio.run(run(transport))
-        assert told["diagnose_log"]["matches"][0]["number"] == CRASH_NUMBER
+            found = asyncio.run(run(transport))
+        assert found["diagnose_log"]["matches"][0]["number"] == CRASH_NUMBER
 
 
 @pytest.mark.long
@@ -157,12 +157,12 @@ def test_stdout_carries_the_protocol_only(folder: Path, settings: Settings) -> N
     """Also when the base must be migrated first and a tool is refused."""
 
     async def run() -> tuple[bytes, bytes]:
-        told = stdio(folder)
+        found = stdio(folder)
         process = await asyncio.create_subprocess_exec(
-            told.command,
-            *told.args,
-            env=told.env,
-            cwd=told.cwd,
+            found.command,
+            *found.args,
+            env=found.env,
+            cwd=found.cwd,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -186,16 +186,16 @@ def test_stdout_carries_the_protocol_only(folder: Path, settings: Settings) -> N
         assert process.stdout
         process.stdin.write("".join(json.dumps(call) + "\n" for call in calls).encode() + b"no json\n")
         await process.stdin.drain()
-        said = b""
-        while b'"id":2' not in said:
-            said += await asyncio.wait_for(process.stdout.readline(), 60)
+        output = b""
+        while b'"id":2' not in output:
+            output += await asyncio.wait_for(process.stdout.readline(), 60)
         process.stdin.close()
         rest, errors = await asyncio.wait_for(process.communicate(), 30)
         assert process.returncode == 0
-        return said + rest, errors
+        return output + rest, errors
 
-    said, errors = asyncio.run(run())
-    messages = [json.loads(line) for line in said.splitlines()]
+    output, errors = asyncio.run(run())
+    messages = [json.loads(line) for line in output.splitlines()]
     assert all(message["jsonrpc"] == "2.0" for message in messages)
     assert b"Traceback" not in errors
 
@@ -214,13 +214,13 @@ def test_a_hundred_calls_at_once(url: str) -> None:
 
 def size(answer: CallToolResult) -> int:
     """Characters of an answer as it is sent."""
-    told = {
+    found = {
         "content": [{"type": "text", "text": answer.content[0].text}],
         "structuredContent": answer.structured_content,
         "isError": answer.is_error,
         "resultType": "complete",
     }
-    return len(dumps(told))
+    return len(dumps(found))
 
 
 @pytest.mark.parametrize("max_chars", [MIN_ANSWER_CHARS, 250, 333, 500, 800, 1200, 2000, 3500, 6000, 20_000])

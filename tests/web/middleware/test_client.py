@@ -21,13 +21,13 @@ def scope(peer: str | None, *headers: tuple[str, str]) -> dict[str, Any]:
 
 
 def seen(peer: str | None, *headers: tuple[str, str], trusted: Any = TRUSTED) -> tuple[str, str]:
-    told: list[tuple[str, str]] = []
+    found: list[tuple[str, str]] = []
 
     async def app(inner: Any, _receive: Any, _send: Any) -> None:
-        told.append((client_of(inner), inner["scheme"]))
+        found.append((client_of(inner), inner["scheme"]))
 
     asyncio.run(ForwardedClient(app, trusted)(scope(peer, *headers), None, None))  # type: ignore[arg-type]
-    return told[0]
+    return found[0]
 
 
 FORWARDED = "X-Forwarded-For"

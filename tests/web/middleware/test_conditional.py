@@ -46,9 +46,9 @@ def test_another_answer_has_another_tag(client: TestClient, room: Room) -> None:
 
 
 def test_json_and_markdown_have_tags_of_their_own(client: TestClient) -> None:
-    told = client.get(ISSUE_ROUTE), client.get(ISSUE_ROUTE, headers={"accept": "text/markdown"})
+    found = client.get(ISSUE_ROUTE), client.get(ISSUE_ROUTE, headers={"accept": "text/markdown"})
 
-    assert told[0].headers["etag"] != told[1].headers["etag"]
+    assert found[0].headers["etag"] != found[1].headers["etag"]
 
 
 def test_the_tag_is_the_same_with_and_without_compression(client: TestClient) -> None:

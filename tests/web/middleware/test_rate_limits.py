@@ -45,10 +45,10 @@ class Asker:
     def __call__(
         self, path: str = "/api/v1/issues", method: str = "GET", peer: str = PEER, **headers: str
     ) -> tuple[int, dict[str, str]]:
-        told: list[Any] = []
+        found: list[Any] = []
 
         async def send(message: Any) -> None:
-            told.append(message)
+            found.append(message)
 
         raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
         scope = {
@@ -63,7 +63,7 @@ class Asker:
             "root_path": "",
         }
         asyncio.run(self._limits(scope, None, send))  # type: ignore[arg-type]
-        return told[0]["status"], {name.decode(): value.decode() for name, value in told[0]["headers"]}
+        return found[0]["status"], {name.decode(): value.decode() for name, value in found[0]["headers"]}
 
 
 class Clock:
@@ -139,10 +139,10 @@ def test_clients_are_counted_apart_and_an_ipv6_network_is_one() -> None:
 def test_health_pages_deliveries_and_preflights_are_not_counted(path: str, method: str) -> None:
     ask = Asker("1/minute")
 
-    told = [ask(path, method) for _ in range(3)]
+    found = [ask(path, method) for _ in range(3)]
 
-    assert [status for status, _ in told] == [200] * 3
-    assert "ratelimit" not in told[0][1]
+    assert [status for status, _ in found] == [200] * 3
+    assert "ratelimit" not in found[0][1]
 
 
 @pytest.mark.parametrize(
@@ -182,10 +182,10 @@ def test_a_date_that_jumps_locks_nobody_out() -> None:
 def test_a_key_has_a_rate_of_its_own_wherever_it_is_used(header: dict[str, str]) -> None:
     ask = Asker("1/minute")
 
-    told = [ask(peer=f"203.0.113.{at}", **header) for at in range(6)]
+    found = [ask(peer=f"203.0.113.{at}", **header) for at in range(6)]
 
-    assert [status for status, _ in told] == [200] * 5 + [429]
-    assert told[0][1]["ratelimit-policy"] == '"api-key";q=5;w=60'
+    assert [status for status, _ in found] == [200] * 5 + [429]
+    assert found[0][1]["ratelimit-policy"] == '"api-key";q=5;w=60'
 
 
 def test_a_key_without_limit_is_not_counted() -> None:

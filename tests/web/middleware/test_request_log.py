@@ -18,9 +18,9 @@ def test_an_answer_carries_the_id_under_which_it_is_logged(client: TestClient) -
 
 
 def test_an_id_that_is_no_plain_word_is_replaced(client: TestClient) -> None:
-    told = client.get("/healthz", headers={"X-Request-ID": "a b\tc"}).headers["x-request-id"]
-    assert len(told) == 32
-    assert told.isalnum()
+    found = client.get("/healthz", headers={"X-Request-ID": "a b\tc"}).headers["x-request-id"]
+    assert len(found) == 32
+    assert found.isalnum()
 
 
 def test_probes_that_succeed_are_not_logged(client: TestClient) -> None:

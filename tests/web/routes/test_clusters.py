@@ -92,16 +92,16 @@ def test_the_list_is_narrowed(client: TestClient, query: dict[str, Any], found: 
 
 @pytest.mark.usefixtures("stored")
 def test_a_cluster_is_told_whole(client: TestClient) -> None:
-    told = client.get(f"{JSON}/{ONE}").json()
+    found = client.get(f"{JSON}/{ONE}").json()
 
-    assert (told["id"], told["repo"], told["size"], told["canonical"]) == (ONE, REPO, 29, 1)
-    assert told["members"][0] | {"role": "canonical", "number": 1} == told["members"][0]
-    assert told["workarounds"][0]["quote"]["text"] == BODY
-    assert told["regression"]["first_failing"] == "0.9.0"
-    assert told["gpus"][0]["architecture"] == "Hopper"
-    assert told["not_merged"][0]["id"] == TWO
-    assert told["closed_but_alive"]["reports_since"] == 28
-    assert {"first_seen", "last_seen", "versions", "fix", "text", "timeline"} <= told.keys()
+    assert (found["id"], found["repo"], found["size"], found["canonical"]) == (ONE, REPO, 29, 1)
+    assert found["members"][0] | {"role": "canonical", "number": 1} == found["members"][0]
+    assert found["workarounds"][0]["quote"]["text"] == BODY
+    assert found["regression"]["first_failing"] == "0.9.0"
+    assert found["gpus"][0]["architecture"] == "Hopper"
+    assert found["not_merged"][0]["id"] == TWO
+    assert found["closed_but_alive"]["reports_since"] == 28
+    assert {"first_seen", "last_seen", "versions", "fix", "text", "timeline"} <= found.keys()
 
 
 @pytest.mark.usefixtures("stored")

@@ -352,10 +352,10 @@ def test_a_form_keeps_with_a_tick_and_only_its_answer_tells_the_delete_link(
 
 def test_plain_text_and_markdown_keep_too(client: TestClient) -> None:
     headers = {"content-type": "text/plain", "accept": "text/markdown"}
-    told = client.post("/api/v1/diagnose?keep=1", content=LOG_KEPT, headers=headers).text
+    found = client.post("/api/v1/diagnose?keep=1", content=LOG_KEPT, headers=headers).text
 
     assert re.search(
-        r"Kept until \d{4}-\d\d-\d\d: /d/[0-9a-f]{32}\. To delete it: /d/[0-9a-f]{32}/delete/", told
+        r"Kept until \d{4}-\d\d-\d\d: /d/[0-9a-f]{32}\. To delete it: /d/[0-9a-f]{32}/delete/", found
     )
 
 

@@ -104,9 +104,9 @@ def test_the_same_data_gives_the_same_bytes(client: TestClient, path: str) -> No
 def test_the_page_is_markdown_for_who_asks_for_it(client: TestClient) -> None:
     asked = client.get(PAGE, headers={"accept": "text/markdown"})
     named = client.get(f"{PAGE}.md")
-    told = client.get(f"/api/v1{PAGE}", headers={"accept": "text/markdown"})
+    found = client.get(f"/api/v1{PAGE}", headers={"accept": "text/markdown"})
 
-    assert asked.text == named.text == told.text
+    assert asked.text == named.text == found.text
     assert asked.headers["content-type"].startswith("text/markdown")
     assert "| New issues | 15 | 3 |" in named.text
 
@@ -271,14 +271,14 @@ HOSTILE = "<script>alert('x')</script> ]]> &amp; &#x0; \x00\x08\x1b[31m \ud800 \
 
 
 def an_entry(key: str = "digest/2026-W15", **more: object) -> FeedEntry:
-    told = {
+    found = {
         "title": "Week",
         "summary": "Words.",
         "path": f"/{key}",
         "updated": MOMENT,
         **more,
     }
-    return FeedEntry(key=key, **told)  # type: ignore[arg-type]
+    return FeedEntry(key=key, **found)  # type: ignore[arg-type]
 
 
 def named(element: ElementTree.Element, name: str) -> list[ElementTree.Element]:
@@ -308,9 +308,9 @@ def check_atom(document: bytes) -> ElementTree.Element:
         assert "alternate" in [link.get("rel") for link in named(entry, "link")]
         assert len(named(entry, "summary")) == 1
         assert list(named(entry, "summary")[0]) == []
-    told = [(named(entry, "id")[0].text, named(entry, "updated")[0].text) for entry in entries]
-    assert len(told) == len(set(told))
-    assert len({key for key, _ in told}) == len(told)
+    found = [(named(entry, "id")[0].text, named(entry, "updated")[0].text) for entry in entries]
+    assert len(found) == len(set(found))
+    assert len({key for key, _ in found}) == len(found)
     return root
 
 

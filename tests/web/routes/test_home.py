@@ -489,7 +489,7 @@ def test_foreign_text_of_a_log_is_escaped_everywhere(client: TestClient, room: R
 
 def test_foreign_text_of_an_issue_is_escaped_everywhere(client: TestClient, room: Room) -> None:
     assert ISSUE.facts
-    said = Evidence(
+    output = Evidence(
         field="gpus", value="H100", quote=HOSTILE, source="comment:9", start=0, end=9, rule="r", confidence=1
     )
     room.issue = ISSUE.model_copy(
@@ -499,7 +499,7 @@ def test_foreign_text_of_an_issue_is_escaped_everywhere(client: TestClient, room
             "labels": (HOSTILE,),
             "author": HOSTILE,
             "facts": ISSUE.facts.model_copy(
-                update={"summary": HOSTILE, "gpus": (HOSTILE,), "evidence": (*ISSUE.facts.evidence, said)}
+                update={"summary": HOSTILE, "gpus": (HOSTILE,), "evidence": (*ISSUE.facts.evidence, output)}
             ),
         }
     )

@@ -36,9 +36,9 @@ def admin(settings: Settings, store: Store) -> Iterator[TestClient]:
 
 def problem(answer: Any) -> dict[str, Any]:
     assert answer.headers["content-type"] == "application/problem+json"
-    told: dict[str, Any] = answer.json()
-    assert {"type", "title", "status", "detail"} <= told.keys()
-    return told
+    found: dict[str, Any] = answer.json()
+    assert {"type", "title", "status", "detail"} <= found.keys()
+    return found
 
 
 def test_a_judgement_is_made_listed_and_undone(admin: TestClient) -> None:

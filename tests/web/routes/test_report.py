@@ -224,8 +224,8 @@ def test_a_json_route_without_a_report_answers_a_problem(desk: TestClient, numbe
 
 
 def test_a_report_of_many_relations_is_a_page_of_bearable_weight(desk: TestClient, store: Store) -> None:
-    said = " ".join(f"#{number}" for number in range(1000, 1000 + 2 * EDGES_LISTED))
-    put(store, an_issue(950, body=f"These may belong to it: {said}\n"))
+    output = " ".join(f"#{number}" for number in range(1000, 1000 + 2 * EDGES_LISTED))
+    put(store, an_issue(950, body=f"These may belong to it: {output}\n"))
     page = desk.get("/report?url=950").text
 
     assert checked(page).text.count("stated in the issue's text") == EDGES_LISTED

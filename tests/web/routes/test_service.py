@@ -90,9 +90,9 @@ def test_ready_with_the_current_schema_tells_the_freshness(client: TestClient, s
 
     assert (answer["as_of"], answer["age_s"], answer["is_stale"]) == ("2026-06-03T06:00:00Z", 7200, False)
     assert answer["is_syncing"] is True
-    (told,) = answer["repositories"]
-    assert (told["repo"], told["last_run"]["outcome"]) == (REPO, "failed")
-    assert told["cursors"]["issues"]["position"] == {"since": "2026-06-03T05:59:00Z"}
+    (found,) = answer["repositories"]
+    assert (found["repo"], found["last_run"]["outcome"]) == (REPO, "failed")
+    assert found["cursors"]["issues"]["position"] == {"since": "2026-06-03T05:59:00Z"}
     assert "could not be reached" not in json.dumps(answer)
 
 
@@ -185,7 +185,10 @@ def test_the_index_names_every_route(client: TestClient) -> None:
     routes = set(client.get("/api/v1").json()["routes"].values())
     described = client.get("/openapi.json").json()["paths"]
     listed = {
-        f"{m.upper()} {path}" for path, told in described.items() for m in told if path.startswith("/api/v1/")
+        f"{m.upper()} {path}"
+        for path, found in described.items()
+        for m in found
+        if path.startswith("/api/v1/")
     }
 
     assert routes == listed

@@ -117,14 +117,14 @@ def test_the_page_is_whole_and_escapes_what_issues_say(client: TestClient, query
 def test_the_page_of_a_version_tells_range_remedy_fix_and_words(client: TestClient) -> None:
     text = Page(client.get("/regressions?version=0.9.0").text).text
 
-    for told in (
+    for found in (
         "Began in 0.9.0",
         "works in 0.8.5, fails in 0.9.0",
         "--moe-backend triton",
         "Not fixed",
         LINE,
     ):
-        assert told in text
+        assert found in text
 
 
 @pytest.mark.usefixtures("stored")

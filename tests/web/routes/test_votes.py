@@ -63,8 +63,8 @@ def vote(
 
 
 def counts(client: TestClient, signal: str = "works", path: str = "/api/v1/issues/1") -> tuple[int, int]:
-    told = client.get(path).json()["votes"][signal]
-    return told["up"], told["down"]
+    found = client.get(path).json()["votes"][signal]
+    return found["up"], found["down"]
 
 
 def test_a_vote_is_counted_and_told(client: TestClient) -> None:

@@ -76,15 +76,15 @@ def send(
     **headers: str | None,
 ) -> Any:
     body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-    told: dict[str, str | None] = {
+    found: dict[str, str | None] = {
         "content-type": "application/json",
         "x-github-event": event,
         "x-github-delivery": key,
         "x-hub-signature-256": sign(body),
     }
-    told |= {name.replace("_", "-"): value for name, value in headers.items()}
+    found |= {name.replace("_", "-"): value for name, value in headers.items()}
     return client.post(
-        "/webhooks/github", content=body, headers={k: v for k, v in told.items() if v is not None}
+        "/webhooks/github", content=body, headers={k: v for k, v in found.items() if v is not None}
     )
 
 
@@ -213,11 +213,11 @@ def test_a_database_that_refuses_is_503_so_that_it_can_be_sent_again(
 ) -> None:
     post_room.failure = StoreError("the database refused: disk full at 10.1.2.3")
     detail = assert_refused(send(desk, key="lost"), 503, post_room)
-    said = capsys.readouterr()
+    output = capsys.readouterr()
 
     assert "10.1.2.3" not in detail
-    assert "delivery_failed" in said.out + said.err
-    assert "lost" in said.out + said.err
+    assert "delivery_failed" in output.out + output.err
+    assert "lost" in output.out + output.err
 
 
 def test_a_busy_archive_does_not_delay_the_answer_or_lose_the_delivery(
@@ -284,12 +284,12 @@ def test_the_secret_is_never_shown(
 ) -> None:
     send(desk)
     send(desk, x_hub_signature_256=sign(b"x"))
-    said = capsys.readouterr()
-    shown = (
-        said.out
-        + said.err
+    output = capsys.readouterr()
+    page = (
+        output.out
+        + output.err
         + repr(Settings(webhook_secret=SECRET, _env_file=None))
         + str(desk.app.state.settings)
     )  # type: ignore[call-arg,attr-defined]
 
-    assert SECRET not in shown
+    assert SECRET not in page

@@ -86,9 +86,9 @@ def test_a_share_is_told_in_whole_percent(part: float, told: str) -> None:
 
 
 def test_a_range_of_versions_is_told_in_one_line() -> None:
-    told = Regression(
+    found = Regression(
         last_working="v0.8.5", first_failing="0.9.0", still_failing=("0.9.1", "0.10.0"), culprit="#7"
     )
 
-    assert range_words(told) == "works in 0.8.5, fails in 0.9.0, still in 0.9.1, 0.10.0, since #7"
+    assert range_words(found) == "works in 0.8.5, fails in 0.9.0, still in 0.9.1, 0.10.0, since #7"
     assert range_words(Regression()) == ""
