@@ -38,6 +38,9 @@ REPO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 PUBLIC_HOST = re.compile(r"(?:[a-z0-9][a-z0-9.-]{0,252}|\[[0-9a-f:.]{2,45}\])(?::[0-9]{1,5})?")
 """A name or address as the Host header has it, with or without a port."""
 
+ROOT_PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,99}){1,9}")
+"""What a proxy may put before our paths."""
+
 RATE = re.compile(r"([1-9][0-9]{0,6})/(second|minute|hour|day)")
 """Requests in a span of time, such as `120/minute`."""
 NO_LIMIT = "off"
@@ -109,6 +112,13 @@ def _host_names(names: tuple[str, ...]) -> tuple[str, ...]:
     if not all(map(PUBLIC_HOST.fullmatch, hosts)):
         raise ValueError("must be host names such as triage.example.org, comma-separated, without scheme")
     return hosts
+
+
+def _root_path(path: str) -> str:
+    found = path.strip().rstrip("/")
+    if found and not ROOT_PATH.fullmatch(found):
+        raise ValueError("must be a path such as /triage, without the host")
+    return found
 
 
 def _networks(parts: tuple[str, ...]) -> tuple[str, ...]:
@@ -221,6 +231,9 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", min_length=1, max_length=253, description="address to listen on")
     port: int = Field(8000, ge=1, le=65535, description="port to listen on")
     workers: int = Field(1, ge=1, le=64, description="processes that answer")
+    root_path: Annotated[str, AfterValidator(_root_path)] = Field(
+        "", description="where below its host the service is reached, such as /triage"
+    )
     sync_every: Annotated[str | None, AfterValidator(_duration)] = Field(
         None, description="how often to sync beside serving, such as 15m; without it not at all"
     )

@@ -32,6 +32,7 @@ from app.web.middleware.body_limits import LimitReceiving
 from app.web.middleware.client import ForwardedClient
 from app.web.middleware.conditional import ConditionalReads
 from app.web.middleware.origins import CrossOrigin
+from app.web.middleware.prefix import UnderPrefix
 from app.web.middleware.rate_limits import LimitRequests
 from app.web.middleware.request_log import WatchRequests
 from app.web.middleware.turns import TakeTurns
@@ -122,6 +123,7 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
+        servers=[{"url": settings.root_path}] if settings.root_path else None,
     )
     app.state.settings = settings
     app.state.metrics = metrics.Metrics(shared_metrics_folder())
@@ -148,6 +150,8 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
     app.add_middleware(SecurityHeaders)
     app.add_middleware(ForwardedClient, trusted=settings.trusted_proxies)
     app.add_middleware(WatchRequests, metrics=app.state.metrics)
+    if settings.root_path:
+        app.add_middleware(UnderPrefix, prefix=settings.root_path)
 
 
 @contextmanager

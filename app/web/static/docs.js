@@ -2,7 +2,7 @@
 "use strict";
 
 window.SwaggerUIBundle({
-  url: "/openapi.json",
+  url: "openapi.json",
   dom_id: "#docs",
   deepLinking: true,
   validatorUrl: null,

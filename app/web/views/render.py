@@ -13,6 +13,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 from markupsafe import Markup, escape
+from starlette.types import Receive, Scope, Send
 
 from app.knowledge import labels
 from app.knowledge.diagnosis.excerpts import marked_pieces
@@ -25,6 +26,7 @@ from app.web.views import filters as words
 from app.web.views.charts import shade
 
 _PLAIN = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]{1,260}/[A-Za-z0-9._~/-]{0,200}")
+_FROM_ROOT = re.compile(rb' (href|src|action)="/(?!/)')
 LOCAL = "http://localhost:8000/"
 _ASSETS = ("style.css", "app.js", "docs.css", "docs.js", "icon.svg")
 
@@ -61,11 +63,22 @@ def _asset_addresses() -> dict[str, str]:
     return addresses
 
 
+class Page(HTMLResponse):
+    """A page; where the service stands under a prefix, so do the addresses that it has from the root."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with the page."""
+        if prefix := scope.get("app_root_path"):
+            self.body = _FROM_ROOT.sub(rb' \1="%b/' % prefix.encode(), bytes(self.body))
+            self.headers["content-length"] = str(len(self.body))
+        await super().__call__(scope, receive, send)
+
+
 def render_page(
     template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **context: Any
-) -> HTMLResponse:
-    """A page out of a template of `templates/` and what it is to show."""
-    return HTMLResponse(render_text(template, **context), status, headers=headers)
+) -> Page:
+    """A page out of a template of `templates/` and what it is to show, to be sent once."""
+    return Page(render_text(template, **context), status, headers=headers)
 
 
 def render_text(template: str, **context: Any) -> str:
