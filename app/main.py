@@ -121,6 +121,7 @@ def create_app(
         title="vLLM Triage",
         version=__version__,
         lifespan=lifespan,
+        openapi_url=None,  # `app.web.routes.service` answers there
         docs_url=None,
         redoc_url=None,
         servers=[{"url": settings.root_path}] if settings.root_path else None,
