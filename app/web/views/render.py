@@ -63,7 +63,7 @@ def _asset_addresses() -> dict[str, str]:
     return addresses
 
 
-class Page(HTMLResponse):
+class RootedPage(HTMLResponse):
     """A page; where the service stands under a prefix, so do the addresses that it has from the root."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,9 +76,9 @@ class Page(HTMLResponse):
 
 def render_page(
     template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **context: Any
-) -> Page:
+) -> RootedPage:
     """A page out of a template of `templates/` and what it is to show, to be sent once."""
-    return Page(render_text(template, **context), status, headers=headers)
+    return RootedPage(render_text(template, **context), status, headers=headers)
 
 
 def render_text(template: str, **context: Any) -> str:
