@@ -1,10 +1,12 @@
-"""A base of the starter cards, made once in each test process: reading the cards takes more than a second."""
+"""A base of the starter cards, made once in a run of all tests: reading the cards takes some seconds."""
 
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 
@@ -13,17 +15,43 @@ from app.store.backup.copy import copy_base
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 
+WAIT_S = 120.0
+"""For a worker of pytest-xdist that makes the base; then each makes one of its own."""
+
 
 @cache
 def starter_file() -> Path:
     """A migrated SQLite file with the starter cards in it; to be copied, not to be changed."""
+    folder = _folder()
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if run is None:
+        return _make(folder)
+    shared = Path(tempfile.gettempdir()) / f"triage-cards-{run}"
+    try:
+        shared.mkdir()
+    except FileExistsError:
+        made, until = shared / "triage.db", time.monotonic() + WAIT_S
+        while not made.exists() and time.monotonic() < until:
+            time.sleep(0.1)
+        # The other worker may end before this one.
+        return Path(shutil.copy(made, folder)) if made.exists() else _make(folder)
+    atexit.register(shutil.rmtree, shared, ignore_errors=True)
+    return _make(shared)
+
+
+def _folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="triage-cards-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    store = open_store(f"sqlite:///{folder}/triage.db")
+    return folder
+
+
+def _make(folder: Path) -> Path:
+    draft = folder / "draft.db"
+    store = open_store(f"sqlite:///{draft}")
     migrate(store)
     load_starter_set(store)
     store.close()
-    return folder / "triage.db"
+    return draft.rename(folder / "triage.db")
 
 
 def put_cards(store: Store) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -414,11 +416,15 @@ HOME = Home(
 
 def answer_instead(monkeypatch: pytest.MonkeyPatch, function: Any, other: Any) -> None:
     """Put another function in a function's place, in every module of `app.web` that imports it."""
-    for module_name, module in sys.modules.copy().items():
-        if module_name.startswith("app.web."):
-            for name, value in tuple(vars(module).items()):
-                if value is function:
-                    monkeypatch.setattr(module, name, other)
+    for module, name in _importers_of(function):
+        monkeypatch.setattr(module, name, other)
+
+
+@cache
+def _importers_of(function: Any) -> list[tuple[ModuleType, str]]:
+    """The modules of `app.web` that import it, all of which `app.main` has loaded, and under which name."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("app.web.")]
+    return [(module, name) for module in modules for name, value in vars(module).items() if value is function]
 
 
 @dataclass
