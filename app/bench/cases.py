@@ -35,6 +35,8 @@ class RealLog(Frozen):
     """Issues that report this failure, as far as is known; empty where nobody did."""
     unseen: bool = False
     """No rule and no weight was chosen by it."""
+    note: str = ""
+    """Why a label differs from the first reader's."""
     log: str
 
 

@@ -9,13 +9,14 @@ right and wrong candidates), then the chance (logistic regression over the first
 lowest thresholds at which, on folds that were not learned from, the first matches inside the band are right
 in 97 ("same") and 60 ("likely") of 100 and few false ones get into it. What is claimed is decided by queries
 of weight 1 alone, the logs as users send them; others only help to learn. All queries of a group (of
-one issue, where none is named) are in one fold, and nothing is learned from another with the same answer:
-logs of several releases show one failure, and a failure that was learned from is no unseen one.
+one issue, where none is named) are in one fold and count as one, and nothing is learned from another with the
+same answer: logs of several releases show one failure, and a failure that was learned from is no unseen one.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -49,13 +50,14 @@ from app.train.inputs import make_parser, read_rows, write_json
 
 SAME_PRECISION = 0.97
 LIKELY_PRECISION = 0.60
-SAME_FALSE, LIKELY_FALSE = 0.005, 0.015
-"""Shares of the answers of `FULL` weight that may be falsely `same`, and falsely one of the two. Some of them
-are right though nobody noted it, so none would be too strict."""
+SAME_FALSE, LIKELY_FALSE = 0.005, 0.007
+"""Shares of the failures of `FULL` weight that may be falsely `same`, and falsely one of the two: a third of
+what logs that nothing was learned from may show. Some of them are right though nobody noted it, so none would
+be too strict."""
 FULL = 1.0
 """The weight of a whole log, or a paste, as a user sends it."""
 BAND_LEAST = 10
-"""A band's precision is not judged on fewer queries."""
+"""A band's precision is not judged on fewer failures."""
 RELATED_FALSE = 0.08
 """The same for an answer that is not `unknown`."""
 FLOOR = 0.001
@@ -89,8 +91,9 @@ class LabelledQuery:
 
 @dataclass(frozen=True, slots=True)
 class FirstMatch:
-    """A query's first match, judged by weights that were not learned from it."""
+    """A query's first match, judged by weights that were not learned from it; `group` names its failure."""
 
+    group: str
     chance: float
     is_right: bool
     is_known: bool
@@ -144,8 +147,8 @@ def learn_order(examples: Iterable[LabelledQuery]) -> tuple[float, ...]:
     spread = table.std(axis=0) + 1e-9
     model = LogisticRegression(fit_intercept=False, C=ORDER_C, max_iter=2000)
     both = np.vstack([table, -table]) / spread
-    model.fit(both, [1] * len(table) + [0] * len(table), sample_weight=[*weights, *weights])
-    return tuple(np.maximum(model.coef_[0] / spread, 0.0).round(4).tolist())
+    _fit_for(model, both, [1] * len(table) + [0] * len(table), [*weights, *weights])
+    return tuple((model.coef_[0] / spread).round(4).tolist())
 
 
 def learn_chance(examples: Sequence[LabelledQuery], weights: RankWeights) -> tuple[tuple[float, ...], float]:
@@ -160,15 +163,22 @@ def learn_chance(examples: Sequence[LabelledQuery], weights: RankWeights) -> tup
     table = np.array(rows) * signs
     mean, spread = table.mean(axis=0), table.std(axis=0) + 1e-9
     model = LogisticRegression(C=CHANCE_C, max_iter=5000)
-    used = np.ones(len(FEATURES), dtype=bool)
-    while True:  # what a few logs teach the wrong way round is left out, the most wrong first
-        model.fit((table - mean) / spread * used, labels, sample_weight=importance)
-        if model.coef_[0].min() >= 0:
-            break
-        used[model.coef_[0].argmin()] = False
+    _fit_for(model, (table - mean) / spread, labels, importance)
     coefficients = model.coef_[0] / spread
     intercept = float(model.intercept_[0] - (coefficients * mean).sum())
     return tuple((coefficients * signs).round(5).tolist()), round(intercept, 5)
+
+
+def _fit_for(
+    model: LogisticRegression, table: np.ndarray, labels: Sequence[int], importance: Sequence[float]
+) -> None:
+    """Fit so that each column counts for a match: what a few logs teach the wrong way round is left out."""
+    used = np.ones(table.shape[1], dtype=bool)
+    while True:
+        model.fit(table * used, labels, sample_weight=importance)
+        if model.coef_[0].min() >= 0:
+            return
+        used[model.coef_[0].argmin()] = False
 
 
 def _rows(example: LabelledQuery, weights: RankWeights) -> Iterable[tuple[tuple[float, ...], bool]]:
@@ -215,17 +225,19 @@ def first_matches(examples: Sequence[LabelledQuery]) -> list[FirstMatch]:
             is_right = best is not None and best.candidate.key in example.right
             chance = best.probability if best else 0.0
             weak = best is not None and _is_weak(example, best.candidate)
-            found.append(FirstMatch(chance, is_right, example.is_known, example.weight, weak))
+            found.append(FirstMatch(example.group, chance, is_right, example.is_known, example.weight, weak))
     return found
 
 
 def threshold(firsts: Sequence[FirstMatch], precision: float, below: float = 1.1) -> float:
-    """The lowest chance from which on, up to `below`, so many first matches are right."""
+    """The lowest chance from which on, up to `below`, so many first matches, by weight, are right."""
     ordered = sorted((item for item in firsts if item.chance < below), key=lambda item: -item.chance)
-    right, best = 0, below
-    for count, item in enumerate(ordered, 1):
-        right += item.is_right
-        if count >= BAND_LEAST and right / count >= precision:
+    seen = right = 0.0
+    best = below
+    for item in ordered:
+        seen += item.weight
+        right += item.weight * item.is_right
+        if seen >= BAND_LEAST and right / seen >= precision:
             best = item.chance
     return round(best, 4)
 
@@ -244,7 +256,11 @@ def above_all_but(firsts: Sequence[FirstMatch], share: float) -> float:
 def bands(firsts: Sequence[FirstMatch]) -> dict[str, float]:
     """Where each band begins."""
     full = [item for item in firsts if item.weight >= FULL]
-    firm = [replace(item, chance=0.0) if item.is_weak else item for item in full]
+    rows = Counter(item.group for item in full)
+    firm = [
+        replace(item, weight=1 / rows[item.group], chance=0.0 if item.is_weak else item.chance)
+        for item in full
+    ]
     same = max(threshold(firm, SAME_PRECISION), above_all_but(firm, SAME_FALSE))
     likely = max(threshold(firm, LIKELY_PRECISION, same), above_all_but(firm, LIKELY_FALSE))
     related = min(likely, above_all_but(firsts, RELATED_FALSE))

@@ -4,7 +4,7 @@
 
 FOLDER holds the logs, whole and as printed, and `gold.jsonl` with a line for each: `id` (the vLLM version, `-`, a
 name of the failure), `file`, `vllm_version`, `error` (the message that names the cause), `also_ok` (other messages
-that do) and `expected` (numbers of issues that report it). Of a failure that several releases were made to have,
+that do), `expected` (numbers of issues that report it) and `note` (why a second reader changed them). Of a failure that several releases were made to have,
 `--releases` of them are taken, drawn by the id. A log that names the machine it was made on is left out and counted.
 Add logs to FOLDER and pack it again: rows of a file are not edited.
 """
@@ -45,6 +45,7 @@ def _a_log(folder: Path, row: dict[str, Any], unseen: bool) -> RealLog:
         also_ok=tuple(map(str, row.get("also_ok") or ())),
         expected=tuple(row["expected"]),
         unseen=unseen,
+        note=row.get("note", ""),
         log=text,
     )
 

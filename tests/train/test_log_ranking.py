@@ -45,7 +45,7 @@ EXAMPLES = [an_example(at, is_known=at % 2 == 0) for at in range(40)]
 
 
 def firsts_of(*told: tuple[float, bool, bool]) -> list[FirstMatch]:
-    return [FirstMatch(*item) for item in told]
+    return [FirstMatch(str(at), *item) for at, item in enumerate(told)]
 
 
 def test_what_is_learned_puts_the_right_candidate_first() -> None:
@@ -91,10 +91,21 @@ def test_a_band_lets_no_more_unknown_logs_in_than_it_may() -> None:
 
 
 def test_a_false_match_counts_by_its_weight() -> None:
-    heavy, *light = (FirstMatch(0.9 - at / 10, False, False, 1.0 if at else 50.0) for at in range(5))
+    heavy, *light = (FirstMatch(str(at), 0.9 - at / 10, False, False, 1.0 if at else 50.0) for at in range(5))
 
     assert above_all_but([heavy, *light], 0.5) > heavy.chance
     assert above_all_but(light, 0.5) < light[0].chance
+
+
+def test_logs_of_one_failure_count_as_one() -> None:
+    right = [FirstMatch(str(at), 0.9 - at / 1000, True, True) for at in range(200)]
+    wrong = [FirstMatch("wrong", 0.95, False, True)] * 20
+
+    assert bands([*right, *wrong])["likely_from"] < 0.9
+    assert (
+        bands([*right, *(replace(item, group=f"w{at}") for at, item in enumerate(wrong))])["likely_from"]
+        > 0.9
+    )
 
 
 def test_bands_are_in_order() -> None:

@@ -36,6 +36,8 @@ _TESTED = re.compile(r"\btest_\w|\btests?/|\bCI\b|\bflaky", re.IGNORECASE)
 """In the title of an issue that reports a test, not a server."""
 _TEST_RUN = re.compile(r"\bpytest\b|\btests/|\btest_\w+\.py")
 _WORD = re.compile(r"[a-z]+")
+_CALLED = re.compile(r"\w+\(\)")
+"""The function that a message is about."""
 _MODELS = load("models")
 _GLUED = frozenset(_MODELS["glued"])
 _LINE = re.compile(
@@ -53,9 +55,9 @@ class Agreement:
     """What agrees. `signature` is 1 or 0: two that differ tell nothing, an issue may hold several.
 
     `message`: of the log's root cause and the issue's, by their words: an issue may hold a log's message and
-    be about another error. `names` is -1 where the two are alike and name other things. `frame`: where
-    both were raised. `version` falls from 1 (the same minor version) towards -1 with the distance. `test` is
-    -1 for an issue that reports a run of vLLM's own tests, which the log is none of.
+    be about another error. `names` is -1 where the two are alike and name other things, or other functions.
+    `frame`: where both were raised. `version` falls from 1 (the same minor version) towards -1 with the
+    distance. `test` is -1 for an issue that reports a run of vLLM's own tests, which the log is none of.
     """
 
     signature: float = 0.0
@@ -147,14 +149,19 @@ def _messages(reading: LogReading, facts: Facts) -> float:
 
 
 def _name_others(reading: LogReading, facts: Facts) -> bool:
-    """Whether both messages name what they are about, and no error of the issue names what the log does."""
+    """Whether the messages are about other things or functions, and no error of the issue names the log's."""
     cause = reading.errors.cause or reading.errors.apparent
-    if cause is None or facts.error is None:
-        return False
-    mine, theirs = names_in(cause.message), names_in(facts.error.message)
-    if not mine or not theirs or mine & theirs:
+    if cause is None or facts.error is None or not facts.error.message:
         return False
     texts = [signature.text.lower() for signature in facts.signatures]
+    called, theirs = (
+        set(_CALLED.findall(message.lower())) for message in (cause.message, facts.error.message)
+    )
+    if called != theirs and not any(name in text for name in called for text in texts):
+        return True
+    mine, others = names_in(cause.message), names_in(facts.error.message)
+    if not mine or not others or mine & others:
+        return False
     return not any(name in text for name in mine for text in texts)
 
 

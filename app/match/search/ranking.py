@@ -30,6 +30,7 @@ AGREEMENT_FEATURES = (
     "near_version",
     "same_message",
     "same_frame",
+    "no_foreign_test",
 )
 """What the facts of the log and of an issue say beside the words."""
 
@@ -73,6 +74,8 @@ HALF = 0.5
 """Who holds less of a message, words that no issue holds included, holds another one."""
 EVIDENCE_NATS = 60.0
 """A message that tells so much is evidence enough wherever an issue holds it."""
+BESIDE_NATS = 40.0
+"""What a log tells beside a message that unlike faults share, at least, if an issue shall be `likely`."""
 BACKED_FROM = 0.4
 """The share of title, code, frames or the whole log from which on a mentioned message is backed."""
 CHANCE_STEP = 0.0001
@@ -163,6 +166,7 @@ def order_features(candidate: Candidate, agreement: Agreement = UNKNOWN) -> tupl
         agreement.version,
         agreement.message,
         agreement.frame,
+        agreement.test,
     )
 
 
@@ -204,9 +208,10 @@ def _above_most(share: float) -> float:
 
 
 def order_candidates(candidates: Iterable[Candidate], weights: RankWeights | None = None) -> list[Candidate]:
-    """Candidates by what they share of the query, best first; equals by their keys."""
+    """Candidates by what they share of the query, best first; of equals the newest first."""
     used = weights or load_weights()
-    return sorted(candidates, key=lambda item: (-weighted(order_features(item), used.order), item.key))
+    newest = sorted(candidates, key=lambda item: (item.key[0], -item.key[1]))
+    return sorted(newest, key=lambda item: -weighted(order_features(item), used.order))
 
 
 def rank_candidates(
@@ -250,14 +255,15 @@ def rank_candidates(
 def is_weak(candidate: Candidate, agreement: Agreement, *, is_common: bool) -> bool:
     """Whether a candidate is never `likely`: one kind of evidence claims nothing.
 
-    Of a message that unlike faults share most of the log must be shared too. One that is about another thing
-    there is another failure, and so is one of which hardly half is held. Any other is short of evidence if
-    the issue only mentions it.
+    Of a message that unlike faults share most of the log must be shared too, and the log must hold more than
+    the message. One that is about another thing there is another failure, and so is one of which hardly half
+    is held. Any other is short of evidence if the issue only mentions it.
     """
     if agreement.names < 0:
         return True
     if is_common:
-        return candidate.share < MOST
+        beside = sum(candidate.scores[part] for part in ("chain", "frames", "near", "context"))
+        return candidate.share < MOST or beside < BESIDE_NATS
     if candidate.shares["cause"] < HALF:
         return True
     return agreement.message <= 0 and agreement.signature <= 0 and not _is_backed(candidate)

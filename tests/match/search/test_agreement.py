@@ -89,6 +89,35 @@ def test_one_message_about_another_thing_is_noted(
     assert found.names == wanted
 
 
+@pytest.mark.parametrize(
+    ("theirs", "others", "wanted"),
+    [
+        ("chat() got an unexpected keyword argument 'top_k'", (), -1),
+        ("generate() got an unexpected keyword argument 'top_k'", (), 0),
+        (
+            "chat() got an unexpected keyword argument 'top_k'",
+            ("TypeError | generate() got an unexpected",),
+            0,
+        ),
+        ("got an unexpected keyword argument 'top_k'", (), -1),
+        ("", (), 0),
+    ],
+    ids=["another", "the same", "an error beside", "none", "no message"],
+)
+def test_a_call_that_another_function_refuses_is_another_failure(
+    theirs: str, others: tuple[str, ...], wanted: float
+) -> None:
+    reading = read_log(
+        "Traceback (most recent call last):\nTypeError: generate() got an unexpected keyword argument 'top_k'"
+    )
+    error = {"type": "TypeError", "message": theirs, "frame": None, "wrappers": (), "other": ()}
+    signatures = [{"id": f"s1-{at}", "text": text, "role": "root"} for at, text in enumerate(others)]
+
+    found = agreement_of(reading, some_facts(error=error, signatures=signatures), TITLE)
+
+    assert found.names == wanted
+
+
 def test_signatures_of_wrappers_do_not_count() -> None:
     reading = read_log(LOG)
     wrapped = [Signature(id=item.id, text=item.text, role="wrapper") for item in reading.signatures]

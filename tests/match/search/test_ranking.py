@@ -106,11 +106,11 @@ def test_the_ranking_is_a_weighted_sum_of_known_shares() -> None:
     assert weighted(order_features(full), weights) == pytest.approx(98765432.1)
 
 
-def test_of_equals_the_lower_number_comes_first() -> None:
+def test_of_equals_the_newest_comes_first() -> None:
     assert [item.key[1] for item in order_candidates([a_candidate(3), a_candidate(1), a_candidate(2)])] == [
-        1,
-        2,
         3,
+        2,
+        1,
     ]
 
 
@@ -124,9 +124,9 @@ def test_of_candidates_alike_in_words_the_one_whose_facts_agree_comes_first(name
 
 
 def test_facts_move_no_candidate_up_among_the_first() -> None:
-    items = [a_candidate(number, 9.0) for number in range(1, REFINED + 1)] + [a_candidate(99, 1.0)]
+    items = [a_candidate(number, 9.0) for number in range(1, REFINED + 1)] + [a_candidate(0, 1.0)]
 
-    assert ranked(items, PLAIN, n99=Agreement(1.0, 1.0, 1.0, 1.0, 1.0))[-1].candidate.key[1] == 99
+    assert ranked(items, PLAIN, n0=Agreement(1.0, 1.0, 1.0, 1.0, 1.0))[-1].candidate.key[1] == 0
 
 
 def test_a_message_that_unlike_faults_share_is_no_reason_to_be_sure() -> None:
@@ -143,6 +143,19 @@ def test_a_message_that_unlike_faults_share_claims_nothing_unless_most_of_the_lo
     share: float, wanted: str
 ) -> None:
     assert ranked([a_candidate(1, 200.0, share)], PLAIN, is_common=True)[0].band == wanted
+
+
+def test_a_log_that_holds_nothing_but_such_a_message_claims_nothing() -> None:
+    bare = a_candidate(1, 200.0, 1.0)
+    alone = replace(bare, scores={**dict.fromkeys(PARTS, 0.0), "cause": 20.0})
+
+    assert [ranked([item], PLAIN, is_common=True)[0].band for item in (bare, alone)] == ["same", "related"]
+
+
+def test_an_issue_about_a_test_run_stands_behind_one_about_a_server() -> None:
+    items = [a_candidate(1), a_candidate(2)]
+
+    assert [item.candidate.key[1] for item in ranked(items, PLAIN, n2=Agreement(test=-1.0))] == [1, 2]
 
 
 def test_the_same_message_about_another_thing_is_no_claim() -> None:
