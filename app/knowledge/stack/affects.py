@@ -8,7 +8,7 @@ report that names no model may still be of one, so a failure that says nothing o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
@@ -36,6 +36,8 @@ _VARIANT = re.compile(
     r"(?i)\b(VL|omni|coder|next|embedding|reranker|audio|math|vision|scout|maverick|distill|ocr|asr|flash|air|"
     r"speciale|guard|nano|super|ultra|thinking|E[24]B)\b|(?<=\d)(V)\b"
 )
+_GENERATION = re.compile(r"(?i)(?<![\d.])(\d{1,2}(?:\.\d{1,2})?)(?![\d.]|b\b|bit)")
+_SIZE = re.compile(r"(?i)\d+(?:\.\d+)?B\b")
 _EXPERTS = re.compile(r"(?i)\bA\d+(?:\.\d)?B\b")
 _PLATFORMS = {
     "NVIDIA": r"(?i)\b(?:cuda|nvidia|nvcc|cublas|cudnn)",
@@ -48,6 +50,12 @@ _PLATFORMS = {
 }
 _WORKSTATION = pattern(r"(?i)RTX|GeForce|^A(?:2|10|10G|16|40)$")
 _OPTION = pattern(r"--[a-z][a-z_-]+[a-z]")
+_PARSER = pattern(
+    r"\b([A-Z][A-Za-z0-9]*?)(?:Reasoning|Tool(?:Call)?)Parser\b|\b(\w+?)_(?:tool|reasoning)_parser\b"
+)
+"""A parser's class or module, in a title."""
+_PARSERS = ("tool-call-parser", "reasoning-parser")
+_LOADING = pattern(r"\bload_weights\b")
 _EDGE = pattern(r"(?i)GB10|Thor|Spark|Jetson|Orin")
 _LABELS = {"rocm": "AMD", "cpu": "CPU", "tpu": "TPU", "intel-gpu": "Intel", "aws-neuron": "Neuron"}
 _BUILDS = {"+cpu": "CPU", "+rocm": "AMD", "+xpu": "Intel", "+tpu": "TPU", ".empty": "another platform"}
@@ -232,16 +240,18 @@ def fit(stack: Stack, case: FailureCase) -> Fit:
 
 def _signs(stack: Stack, case: FailureCase) -> Iterator[Fit]:
     """What each part of a report says of a stack."""
-    for read in (_platform, _titled_architecture, _titled_options):
+    for read in (_platform, _titled_architecture, _titled_options, _titled_parser, _checkpoint):
         if sign := read(stack, case):
             yield sign
     features = features_of(case.title, case.labels)
     yield from (_feature(stack, row) for row in features)
-    if sign := _model(stack, case):
-        yield sign
     is_of_hardware = _is_of_hardware(case, features)
-    last = _gpu(stack, case, is_of_hardware), _weights(stack, case) if is_of_hardware else None
-    yield from filter(None, last)
+    if sign := _model(stack, case, is_of_hardware):
+        yield sign
+    if sign := _gpu(stack, case, is_of_hardware):
+        yield sign
+    if is_of_hardware and (sign := _weights(stack, case)):
+        yield sign
 
 
 def fit_of_run(stack: Stack, case: FailureCase, text: str) -> Fit | None:
@@ -293,6 +303,40 @@ def _titled_options(stack: Stack, case: FailureCase) -> Fit | None:
     return Fit("no", f"it needs {named[0]}, which yours has not")
 
 
+def _titled_parser(stack: Stack, case: FailureCase) -> Fit | None:
+    """A title that names a parser, which is not the stack's."""
+    found = _PARSER.search(case.title)
+    if found is None:
+        return None
+    name = found[1] or found[2]
+    if stack.options is None:
+        return Fit("unknown", f"it is of the parser {name}: your arguments are not known")
+    mine = [_plain_name(stack.options[option]) for option in _PARSERS if option in stack.options]
+    if any(_plain_name(name) in one or one in _plain_name(name) for one in mine if one):
+        return Fit("yes", f"of the parser {name}, as yours")
+    return Fit("no", f"its title names the parser {name}, which yours has not")
+
+
+def _plain_name(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def _checkpoint(stack: Stack, case: FailureCase) -> Fit | None:
+    """A failure to load weights, which depends on the checkpoint itself and not on its kind of model."""
+    error = case.facts.error
+    if not _LOADING.search(f"{case.title} {error.line if error else ''} {error.frame if error else ''}"):
+        return None
+    names = case.facts.models
+    if not stack.model or any(_last_part(name) == _last_part(stack.model) for name in names):
+        return None
+    seen = f"it was seen with {names[0]}" if names else "it names no checkpoint"
+    return Fit("unknown", f"{seen}, and what fails to load depends on the checkpoint")
+
+
+def _last_part(model: str) -> str:
+    return model.rstrip("/").rpartition("/")[2].lower()
+
+
 def _titled_architecture(stack: Stack, case: FailureCase) -> Fit | None:
     """A title that names another architecture than the stack's."""
     mine = generation_of(stack.gpu) if stack.gpu else None
@@ -318,7 +362,7 @@ def _feature(stack: Stack, row: dict[str, Any]) -> Fit:
     return Fit("yes", f"of {name}, as yours", STRONG if is_sign else 0)
 
 
-def _model(stack: Stack, case: FailureCase) -> Fit | None:
+def _model(stack: Stack, case: FailureCase, is_of_hardware: bool) -> Fit | None:
     """The model that the title names, or that was run, against the stack's."""
     others = families_named(case.title)
     if stack.model and others and stack.family not in others:
@@ -331,10 +375,20 @@ def _model(stack: Stack, case: FailureCase) -> Fit | None:
     alike = [name for name in names if model_family(name) == stack.family]
     same = [name for name in alike if _is_same_line(name, stack.model)]
     if same:
-        return Fit("yes", f"with {same[0]}", STRONG if titled else MODEL)
+        return _of_same_line(stack.model, same, is_titled=bool(titled), is_of_hardware=is_of_hardware)
     if titled:
         return Fit("no", f"its title names {titled[0]}; yours is {stack.model}")
     return Fit("unknown", f"it is reported with {names[0]}, not with {stack.family or stack.model}", 0)
+
+
+def _of_same_line(mine: str, names: Sequence[str], *, is_titled: bool, is_of_hardware: bool) -> Fit:
+    """What it says that a failure was seen with these models, which are of one line with the stack's."""
+    same = next((name for name in names if _is_same_generation(name, mine)), None)
+    if same is None:
+        return Fit("unknown", f"it is reported with {names[0]}, of another generation than yours")
+    if is_of_hardware and not _SIZE.search(same):  # which kernels run depends on the size
+        return Fit("yes", f"with {same}", CARD)
+    return Fit("yes", f"with {same}", STRONG if is_titled else MODEL)
 
 
 def _is_same_line(one: str, other: str) -> bool:
@@ -346,6 +400,12 @@ def _is_same_line(one: str, other: str) -> bool:
     if _variants(one) != _variants(other):
         return False
     return bool(_EXPERTS.search(one)) == bool(_EXPERTS.search(other)) or "-" not in one
+
+
+def _is_same_generation(one: str, other: str) -> bool:
+    """Whether the numbers behind the names of two models agree, where both have one."""
+    found = [match[1] for name in (one, other) if (match := _GENERATION.search(_last_part(name)))]
+    return len({*found}) < 2
 
 
 def _variants(name: str) -> frozenset[str]:

@@ -176,6 +176,39 @@ def test_both_questions_make_the_answer() -> None:
     assert affects(mine(), case("LoRA fails", version="0.20.0", truth=FIXED)).state == "not"
 
 
+@pytest.mark.parametrize(
+    ("args", "answer"),
+    [
+        ("--reasoning-parser qwen3", "yes"),
+        ("--reasoning-parser deepseek_r1", "no"),
+        ("--tensor-parallel-size 4", "no"),
+        ("", "unknown"),
+    ],
+)
+def test_a_parser_that_the_title_names_must_be_the_stack_s(args: str, answer: str) -> None:
+    stack = mine(f"0.21.0~H100~Qwen/Qwen3-30B-A3B{'~' * bool(args)}{args}")
+    assert (
+        fit(stack, case("Qwen3ReasoningParser leaks a tag", models=("Qwen/Qwen3-30B-A3B",))).answer == answer
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "answer"), [("Qwen/Qwen3-30B-A3B", "yes"), ("someone/Qwen3-30B-A3B-packed", "unknown")]
+)
+def test_what_fails_to_load_depends_on_the_checkpoint(model: str, answer: str) -> None:
+    given = case("load_weights of Qwen3-30B-A3B fails", models=(model,), titled_models=(model,))
+    assert fit(mine(), given).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("theirs", "answer"),
+    [("org/Small-3.1-24B", "yes"), ("org/Small-4-24B", "unknown"), ("org/Small-24B", "yes")],
+)
+def test_a_model_of_another_generation_is_another(theirs: str, answer: str) -> None:
+    stack = mine("0.21.0~H100~org/Small-3.1-24B-Instruct~--tensor-parallel-size 4")
+    assert fit(stack, case(models=(theirs,), titled_models=(theirs,))).answer == answer
+
+
 def test_torch_compile_needs_a_stack_that_compiles() -> None:
     given = case("torch.compile fails with Qwen3-30B-A3B", titled_models=("Qwen3-30B-A3B",))
     assert fit(mine(), given).answer == "yes"
