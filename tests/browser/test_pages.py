@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,7 +83,8 @@ def test_a_page_is_whole_light_still_quiet_and_open_to_all(
     seen.assert_still(SHIFT_MAX)
     if kind not in DOCS:
         assert seen.weight() <= WEIGHT_MAX_BYTES
-    seen.page.screenshot(path=pictures / f"{kind}-{name}.png", full_page=True)
+    if "SCREENSHOTS" in os.environ:  # nobody looks at them otherwise
+        seen.page.screenshot(path=pictures / f"{kind}-{name}.png", full_page=True)
     open_all(seen)
     assert kind in LAID_OUT_BY_MAIL_PROGRAMS or seen.overhang() <= 0, (
         "what was folded up is wider than the window"

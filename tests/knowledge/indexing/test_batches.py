@@ -250,7 +250,7 @@ def test_many_that_read_the_same_issues_at_once_do_not_collide(store: Store, kee
     def sync() -> None:
         """The issues swap their logs again and again, so that the terms' frequencies go up and down."""
         start.wait(10)
-        for turn in range(1, 9):
+        for turn in range(1, 5):
             now = datetime.now(UTC)
             rows = [
                 an_issue(n, body=fenced("See.", logs[(n + turn) % 2]), updated_at=now) for n in range(1, 13)
@@ -262,7 +262,7 @@ def test_many_that_read_the_same_issues_at_once_do_not_collide(store: Store, kee
 
     def again() -> None:
         start.wait(10)
-        for _ in range(8):
+        for _ in range(4):
             rederive_all(store, REPO, quiet)
 
     with beside(sync), beside(again), beside(again):

@@ -100,6 +100,7 @@ def test_other_processes_read_what_one_does(base: Store, apart: Any, monkeypatch
     assert active_children() == []
 
 
+@pytest.mark.long
 def test_what_a_process_that_died_was_to_read_is_read_here(
     base: Store, apart: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
