@@ -41,12 +41,20 @@ _SAYS_NOTHING = pattern(
     r"|division (?:or modulo )?by zero"
 )
 """Messages that tell that something failed; what did, another line tells, or only the frame."""
+_ONLY_LACKS = re.compile(r"^…? ?(?:object )?has no attribute …?$")
 _WORD = re.compile(r"[A-Za-z_]{2,}")
 _SYMPTOMS = {"hang": "Hangs", "slowdown": "Is slow"}
 _WHERE = frozenset({"a container", "the V1 engine", "Windows", "a build", "MIG", "several nodes"})
 """Conditions that say where it ran, and little of what failed."""
 _WRONG = frozenset({"tool calls", "reasoning", "prefix caching", "LoRA", "FP8", "FP4", "GPTQ", "AWQ"})
 """Conditions with which a wrong output is one failure more often than not; with the others it is any."""
+_OUTPUT = pattern(
+    r"(?i)output|accura|garb|gibber|result|respon|answer|incorrect|corrupt|token|stream|pars|content|\bnans?\b|!!"
+    r"|repeat|repetit|differ|inconsisten|quality|precision|mismatch|nonsense|empty|generat|ignore|leak|random"
+    r"|degrad|score|lm_?eval|think>|duplicat|truncat|return|stop|argument|schema|json|call|format|输出|乱码|结果|重复|异常"
+)
+"""In a title: that it is what comes out which is wrong."""
+_ASKS = pattern(r"(?i)^(?:\[[^\]]{1,30}\]:? {0,2})?how (?:to|do|can)\b")
 _AT_START = {"hang": "Hangs at the start", "slowdown": "Starts slowly"}
 _DOCKER_IMAGE = re.compile(r"(?i)\bdocker[ -]images?\b")
 _START = pattern(
@@ -92,6 +100,8 @@ def family_of_error(error: ErrorFact | None) -> str | None:
     if kind is not None and not kind.is_topic and not kind.parts:
         return _capital(kind.name)
     shape = _shape(message, keeps_names=kind is None)
+    if _ONLY_LACKS.search(shape):  # what lacks what is all that it says
+        shape = _shape(message, keeps_names=True)
     is_common = kind is None and bool(load_rule_set("common_errors").meeting(message))
     family = None
     if not is_common and len(_WORD.findall(shape)) >= WORDS_MIN - bool(kind):
@@ -105,7 +115,7 @@ def family_of_error(error: ErrorFact | None) -> str | None:
 
 
 def _family_of_symptom(facts: Facts, title: str) -> str | None:
-    if facts.error is not None:
+    if facts.error is not None or _ASKS.search(title):
         return None
     if facts.failure_kind == "oom":
         kind = next((kind for kind in failure_kinds() if kind.asked and kind.asked.search(title)), None)
@@ -114,7 +124,7 @@ def _family_of_symptom(facts: Facts, title: str) -> str | None:
     named = [rule.extra.get("name") for rule in load_rule_set("conditions").meeting(title)]
     symptoms = _AT_START if facts.failure_kind in _AT_START and _START.search(title) else _SYMPTOMS
     if facts.failure_kind == "wrong_output":
-        name = next((name for name in named if name in _WRONG), None)
+        name = next((name for name in named if name in _WRONG), None) if _OUTPUT.search(title) else None
         return f"Gives wrong output with {name}" if name else None
     if facts.failure_kind not in symptoms:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.extract.facts import ErrorFact, Facts
+from app.extract.facts import ErrorFact, Facts, FailureKind
 from app.knowledge.cluster.families import families, family_of, family_of_error
 from app.knowledge.indexing.derive import derive_issues
 from app.store.github.issues import add_repository, save_issues
@@ -98,3 +98,22 @@ def test_families_are_counted_and_found_by_an_error(store: Store) -> None:
 
     assert (page.items[0].text, page.items[0].reports) == ("GPU out of memory", 2)
     assert (page.reports, page.failures) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("title", "kind", "family"),
+    [
+        ("[Bug]: LoRA gives garbled output", "wrong_output", "Gives wrong output with LoRA"),
+        ("[Bug]: A relative path does not work for a LoRA adapter", "wrong_output", None),
+        ("[Usage]: How to run MoE models on two nodes?", "hang", None),
+    ],
+)
+def test_a_symptom_is_a_family_where_the_title_states_it(
+    title: str, kind: FailureKind, family: str | None
+) -> None:
+    assert family_of(Facts(number=1, is_failure=True, failure_kind=kind), title) == family
+
+
+def test_where_all_a_message_says_is_what_lacks_what_both_names_stay() -> None:
+    message = "'ImageChatRequest' object has no attribute 'mm_processor_kwargs'"
+    assert "mm_processor_kwargs" in (family_of_error(ErrorFact(type="AttributeError", message=message)) or "")
