@@ -43,7 +43,7 @@ class CommandPart(Frozen):
 class ComposedCommand(Frozen):
     """The command that was run with one change in it."""
 
-    change: str = Field(description="the change alone, as the remedy says it")
+    change: str = Field(description="the change alone, as the remedy or step says it")
     line: str = Field(description="the whole command, to be typed as it stands")
     parts: tuple[CommandPart, ...] = Field(
         description="the same in parts: joined without those that are `removed` they are the line"
@@ -90,15 +90,14 @@ def compose(launch: Launch, change: str, *, without: bool = False) -> ComposedCo
         change: an option, an assignment of a variable, or an installation, which is put in front.
         without: the option or variable is to be left out instead.
     """
-    change, pieces = change.strip().strip("`"), launch.pieces
-    alone = _OWN_COMMAND.sub("", change).strip()
+    change, pieces = alone(change), launch.pieces
     is_container = any(piece.text in _CONTAINERS for piece in pieces[:3])
     if _INSTALL.match(change):
         is_place = launch.program == "shell" and not is_container and not without
         parts = [CommandPart(text=f"{change} &&", change="added"), *_kept(pieces)]
         return _composed(launch, change, parts) if is_place else None
-    assigned = _ASSIGNED.fullmatch(alone)
-    wanted = [Piece(alone.removeprefix("export "), assigned[1])] if assigned else list(cut_command(alone))
+    assigned = _ASSIGNED.fullmatch(change)
+    wanted = [Piece(change.removeprefix("export "), assigned[1])] if assigned else list(cut_command(change))
     is_python = launch.program == "python"
     if not wanted or not all(piece.name for piece in wanted) or (is_python and assigned):
         return None
@@ -112,6 +111,11 @@ def compose(launch: Launch, change: str, *, without: bool = False) -> ComposedCo
     costs = [cost for piece in wanted if (cost := _cost(piece, present))]
     parts = _placed(pieces, wanted, touched, is_variable=assigned is not None, is_container=is_container)
     return _composed(launch, change, parts, costs=costs)
+
+
+def alone(change: str) -> str:
+    """A change as it is in a `ComposedCommand`: without the command that a step writes around it."""
+    return _OWN_COMMAND.sub("", change.strip().strip("`")).strip()
 
 
 def bare(name: str) -> str:
