@@ -35,6 +35,7 @@ from app.extract.statements.candidates import find_spans, may_state
 from app.extract.statements.features import (
     Surroundings,
     candidate_features,
+    mention_features,
     sentence_features,
     surroundings_of,
 )
@@ -213,16 +214,19 @@ def _role_examples(
     tokens = tokenise(sentence.text)
     words, hints = title_words(around.title), role_hints(document, sentence)
     shared = tuple(rows_of(sentence_features(sentence.text, tokens, around)))
-    for mention in mentions_in(sentence):
-        start, end = mention.start, mention.end
-        span = covering(tokens, start, end)
-        if span is None:
-            continue
+    mentions = [(m.start, m.end) for m in mentions_in(sentence)]
+    places = [(place, span) for place in mentions if (span := covering(tokens, *place))]
+    spans = [span for _, span in places]
+    for index, ((start, end), span) in enumerate(places):
         role = ""
         for left, right, said in label.get("versions", ()):
             if left - sentence.start < end and start < right - sentence.start:
                 role = said
-        rows = tuple(rows_of(candidate_features(sentence.text, tokens, span, words, hints)))
+        features = (
+            *candidate_features(sentence.text, tokens, span, words, hints),
+            *mention_features(tokens, spans, index, around),
+        )
+        rows = tuple(rows_of(features))
         yield Labelled(
             number,
             _use_of(label),

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from app.extract.lists import load
+from app.extract.rules.patterns import pattern
 from app.extract.statements.candidates import BAD, GOOD, LINKS, NEGATIONS, TRIES, VERBS
 from app.extract.statements.tokens import NAMED, Token, tokenise
 from app.extract.text.document import Document
 from app.extract.text.sentences import Sentence
+from app.extract.versions import is_before, is_same
 
 WINDOW_TOKENS = 8
 MAX_CUE_DISTANCE = 12
@@ -27,9 +30,16 @@ MOSTLY = 0.6
 NEAR_CHARS = 12
 MID_CHARS = 45
 
+_DUMPED = pattern(
+    r"(?i)vllm (?:api server |engine )?version[ :*`|(=]*v?(\d+\.\d+[\w.+]*)|LLM engine \(v?(\d+\.\d+[\w.+]*)"
+)
+_IN_TITLE = pattern(r"\bv?(0\.\d+(?:\.\d+)*(?:\.?(?:post|rc|dev)\d+)*)")
 _FUNCTION_WORDS: frozenset[str] = frozenset(load("statements")["function_words"])
 _BREAKING = frozenset(",;.:")
 _CONTRASTS = frozenset(["but", "however", "while", "and"])
+_CLAUSE_ENDS = frozenset(",;.")
+_CLAUSE_SIGNS = _CLAUSE_ENDS | frozenset("*•|")
+_NUMBER = pattern(r"\d+(?:\.\d+)+(?:[.+-]?[A-Za-z0-9_]+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,8 @@ class Surroundings:
     previous: str = ""
     next: str = ""
     speaker: str = "reporter"
+    reported: str = ""
+    """The version that the issue is about, as its environment or title has it."""
 
 
 def surroundings_of(document: Document, sentences: Sequence[Sentence], at: int) -> Surroundings:
@@ -62,8 +74,22 @@ def surroundings_of(document: Document, sentences: Sequence[Sentence], at: int) 
 
     speaker = document.speaker.get(sentence.source, "reporter")
     return Surroundings(
-        document.issue.title, sentence.heading[:80], text_at(at - 1), text_at(at + 1), speaker
+        document.issue.title,
+        sentence.heading[:80],
+        text_at(at - 1),
+        text_at(at + 1),
+        speaker,
+        _reported_version(document),
     )
+
+
+@lru_cache(maxsize=2)
+def _reported_version(document: Document) -> str:
+    """The version in an environment dump or a log's first lines, else in the title; "" if there is none."""
+    for text, rule in ((document.sources["body"], _DUMPED), (document.issue.title, _IN_TITLE)):
+        if match := rule.search(text):
+            return next(str(group) for group in match.groups() if group)
+    return ""
 
 
 def sentence_features(text: str, tokens: Sequence[Token], around: Surroundings) -> Iterator[str]:
@@ -143,6 +169,73 @@ def candidate_features(
     yield from _hint_features(
         tokens[start].start, tokens[end - 1].end, len(text), hints, _shape(tokens[start])
     )
+
+
+def mention_features(
+    tokens: Sequence[Token], spans: Sequence[tuple[int, int]], index: int, around: Surroundings
+) -> Iterator[str]:
+    """What a mention of a version or change is beside the other ones, and what its own clause holds.
+
+    Args:
+        spans: the tokens of all mentions of the sentence, in reading order.
+        index: which of them is meant.
+    """
+    start, end = spans[index]
+    own = _version_of(tokens[start:end])
+    others = [_version_of(tokens[a:b]) for at, (a, b) in enumerate(spans) if at != index]
+    age = _age(own, around.reported)
+    low = any(is_before(own, other) for other in others)
+    high = any(is_before(other, own) for other in others)
+    rank = f"{'l' if low else ''}{'h' if high else ''}" or ("same" if others else "only")
+    place = "first" if index == 0 else "last" if index == len(spans) - 1 else "inner"
+    yield f"m.age={age}"
+    yield f"m.rank={rank}"
+    yield f"m.age={age}|{rank}"
+    yield f"m.place={place}{min(len(spans), 4)}"
+    yield f"m.rank={rank}|{place}"
+    left, right = _clause_around(tokens, start, end)
+    before = [token.kind for token in tokens[left:start]]
+    behind = [token.kind for token in tokens[end:right]]
+    for side, kinds in (("l", before), ("r", behind)):
+        for kind in set(kinds):
+            yield f"m.{side}={kind}"
+        for one, other in pairwise(kinds):
+            yield f"m.{side}b={one}_{other}"
+    clause = {*before, *behind}
+    for kind in clause:
+        yield f"m.c={kind}"
+        yield f"m.c={kind}|{age}"
+    denied = any(token.low in NEGATIONS for token in (*tokens[left:start], *tokens[end:right]))
+    cues = f"m.clause={bool(clause & GOOD):d}{bool(clause & BAD):d}{denied:d}"
+    yield from (cues, f"{cues}|{rank}", f"{cues}|{age}")
+
+
+def _clause_around(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int]:
+    """The clause that a span stands in: up to a sign or a word of contrast on both sides."""
+    while start > 0 and not _is_edge(tokens[start - 1], _CLAUSE_SIGNS):
+        start -= 1
+    while end < len(tokens) and not _is_edge(tokens[end], _CLAUSE_ENDS):
+        end += 1
+    return start, end
+
+
+def _is_edge(token: Token, signs: frozenset[str]) -> bool:
+    return token.text in signs or token.low in _CONTRASTS
+
+
+def _version_of(tokens: Sequence[Token]) -> str:
+    """The version that tokens hold, without what stands around it."""
+    match = _NUMBER.search(" ".join(token.text for token in tokens))
+    return match.group(0) if match else ""
+
+
+def _age(version: str, reported: str) -> str:
+    """A version against the one that the issue is about."""
+    if not version or not reported:
+        return "unknown"
+    if is_same(version, reported):
+        return "same"
+    return "older" if is_before(version, reported) else "newer" if is_before(reported, version) else "other"
 
 
 def _cue_features(tokens: Sequence[Token], kinds: Sequence[str], start: int, end: int) -> Iterator[str]:

@@ -24,6 +24,7 @@ from app.extract.statements.features import (
     Hint,
     Surroundings,
     candidate_features,
+    mention_features,
     sentence_features,
 )
 from app.extract.statements.tokens import Token, tokenise
@@ -165,11 +166,14 @@ def read_roles(
     shared = used.table[rows_of(sentence_features(text, tokens, around))].sum(axis=0) + used.bias
     words = title_words(around.title)
     found: list[Statement] = []
-    for start, end in mentions:
-        span = covering(tokens, start, end)
-        if span is None:
-            continue
-        rows = rows_of(candidate_features(text, tokens, span, words, hints))
+    places = [(place, span) for place in mentions if (span := covering(tokens, *place))]
+    spans = [span for _, span in places]
+    for index, ((start, end), span) in enumerate(places):
+        features = (
+            *candidate_features(text, tokens, span, words, hints),
+            *mention_features(tokens, spans, index, around),
+        )
+        rows = rows_of(features)
         sums = used.table[rows].sum(axis=0) + shared
         label, chance = likeliest_role(sums)
         found.append(Statement(start, end, label, round(used.calibrated(chance), 2)))

@@ -103,6 +103,8 @@ def _quoted(inside: str) -> str:
         return "ENV"
     if _VERSION.search(inside):
         return "VERSION"
+    if _COMMIT.search(inside) and not inside.isalpha():
+        return "COMMIT"
     return "SETTING" if "=" in inside else "CODE"
 
 

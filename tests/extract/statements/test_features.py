@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from app.extract.statements.features import (
     Hint,
     Surroundings,
     candidate_features,
+    mention_features,
     sentence_features,
     surroundings_of,
 )
@@ -49,6 +52,31 @@ def test_the_surroundings_are_neighbours_title_and_speaker() -> None:
     assert around.next.startswith("The log")
     assert around.speaker == "reporter"
     assert "tag=bug" in set(sentence_features(TEXT, tokenise(TEXT), around))
+
+
+def test_a_mention_is_compared_with_the_reported_version_and_the_other_mentions() -> None:
+    text = "0.8.4 starts, but 0.8.5 hangs"
+    tokens = tokenise(text)
+    spans = [(at, at + 1) for at, token in enumerate(tokens) if token.kind == "VERSION"]
+    around = Surroundings("", reported="0.8.5")
+    old, new = (set(mention_features(tokens, spans, index, around)) for index in (0, 1))
+    assert {"m.age=older", "m.rank=l", "m.r=start"} <= old
+    assert {"m.age=same", "m.rank=h", "m.r=hang"} <= new
+    assert not {"m.r=hang", "m.c=hang"} & old
+
+
+@pytest.mark.parametrize(
+    ("title", "body", "reported"),
+    [
+        ("[Bug]: hang", "vLLM Version: 0.9.2\n\nIt hangs.", "0.9.2"),
+        ("[Bug]: 0.9.1 hangs", "It hangs.", "0.9.1"),
+        ("[Bug]: hang", "It hangs.", ""),
+    ],
+)
+def test_the_reported_version_is_the_environments_or_the_titles(title: str, body: str, reported: str) -> None:
+    document = read_document(IssueText(1, title, body))
+    sentences = read_sentences(document)
+    assert surroundings_of(document, sentences, len(sentences) - 1).reported == reported
 
 
 def test_a_question_is_marked() -> None:

@@ -27,6 +27,7 @@ from app.extract.statements.tokens import MAX_TOKENS, tokenise
         ("`0.6.3`", "VERSION"),
         ("#12345", "ISSUE"),
         ("2c4f59afc3d5", "COMMIT"),
+        ("`2c4f59afc3d5`", "COMMIT"),
         ("A100", "CHIP"),
         ("fp8", "fp8"),
         ("https://example.org/a_b", "URL"),
