@@ -12,17 +12,14 @@ from datetime import datetime, timedelta
 from sqlalchemy.orm import Session
 
 from app.extract.facts import Frozen
-from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import Version, is_same, ordered
-from app.knowledge.cluster.timeline import WEEKS_BEFORE, growths
+from app.knowledge.cluster.timeline import WEEKS_BEFORE, cluster_fields, growths
 from app.knowledge.digest.week import DigestIssue, FixNews, fixed_in, issue_fields, whole_week
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.version.issues import load_failures
 from app.knowledge.version.regressions import basis_of, standing_of
-from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.facts import (
     find_estimated_dates,
-    find_titles,
     known_values,
     numbers_by_value,
     numbers_with,
@@ -116,20 +113,11 @@ def _trending(
     )
     ids = [key for key, count in lately.items() if key and count >= REPORTS_MIN]
     ids = sorted(ids, key=lambda key: (key not in growing, -lately[key], -this_week[key], key))[:TRENDING]
-    records, members = find_clusters(session, repo_id, ids), members_of(session, repo_id, ids)
-    titles = find_titles(session, repo_id, [record.canonical for record in records.values()])
     return tuple(
         TrendingCluster(
-            id=key,
-            text=mask_secrets(record.text),
-            canonical=record.canonical,
-            title=mask_secrets(titles.get(record.canonical, "")),
-            size=len(members.get(key, ())),
-            lately=lately[key],
-            this_week=this_week[key],
-            is_growing=key in growing,
+            id=key, **known, lately=lately[key], this_week=this_week[key], is_growing=key in growing
         )
-        for key, record in records.items()
+        for key, known in cluster_fields(session, repo_id, ids).items()
     )
 
 

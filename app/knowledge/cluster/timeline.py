@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 from sqlalchemy.orm import Session
@@ -23,8 +23,8 @@ from app.knowledge.iso_week import IsoWeek
 from app.knowledge.statistics import benjamini_hochberg, poisson_tail
 from app.knowledge.version.issues import ListedFailure
 from app.store.derived.clusters import find_clusters, members_of
+from app.store.derived.facts import find_titles
 from app.store.derived.weeks import Opened
-from app.store.github.issues import find_heads
 
 Period = Literal["week", "month", "quarter", "year"]
 
@@ -216,18 +216,20 @@ def growths(opened: Iterable[Opened], week: IsoWeek) -> list[Growth]:
 
 def describe_growing(session: Session, repo_id: int, growing: Sequence[Growth]) -> tuple[GrowingCluster, ...]:
     """These clusters with their texts, titles and sizes; one that is stored no more is left out."""
-    ids = [one.id for one in growing]
+    known = cluster_fields(session, repo_id, [one.id for one in growing])
+    return tuple(GrowingCluster.based_on(one, **known[one.id]) for one in growing if one.id in known)
+
+
+def cluster_fields(session: Session, repo_id: int, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What lists say of these clusters, by the id asked for: text and title masked, and how many reports."""
     records, members = find_clusters(session, repo_id, ids), members_of(session, repo_id, ids)
-    heads = find_heads(session, repo_id, sorted({record.canonical for record in records.values()}))
-    titles = {head.number: mask_secrets(head.title) for head in heads}
-    return tuple(
-        GrowingCluster.based_on(
-            one,
-            text=mask_secrets(record.text),
-            canonical=record.canonical,
-            title=titles.get(record.canonical, ""),
-            size=len(members.get(record.id, ())),
-        )
-        for one in growing
-        if (record := records.get(one.id)) is not None
-    )
+    titles = find_titles(session, repo_id, [record.canonical for record in records.values()])
+    return {
+        key: {
+            "text": mask_secrets(record.text),
+            "canonical": record.canonical,
+            "title": mask_secrets(titles.get(record.canonical, "")),
+            "size": len(members.get(record.id, ())),
+        }
+        for key, record in records.items()
+    }
