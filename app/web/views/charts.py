@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,18 +10,18 @@ SHADES = 5
 MAP_WIDTH, MAP_HEIGHT = 960, 300
 CHAR_PX = 6.6
 """About how wide a character is at 12 pixels."""
-LABEL_HEIGHT = 18
+LINE_HEIGHT = 15
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A rectangle of a map; `label` is as much of its name as fits."""
+    """A rectangle of a map; `label` is as much of its name as fits, in lines."""
 
     x: float
     y: float
     width: float
     height: float
-    label: str
+    label: tuple[str, ...]
 
 
 def shade(value: int, most: int) -> int:
@@ -66,7 +67,10 @@ def _worst(row: Sequence[float], side: float) -> float:
 
 
 def _tile(x: float, y: float, width: float, height: float, name: str) -> Tile:
-    room = int((width - 10) / CHAR_PX)
-    label = name if len(name) <= room else f"{name[: room - 1]}…"
-    visible_label = label if room > 4 and height > LABEL_HEIGHT else ""
+    room, lines = int((width - 10) / CHAR_PX), int(height / LINE_HEIGHT) - 1  # one is left for the number
+    wrapped = textwrap.wrap(
+        name, max(room, 5), max_lines=max(1, lines), placeholder="…", break_long_words=False
+    )
+    label = [line if len(line) <= room else f"{line[: room - 1]}…" for line in wrapped] if room > 4 else []
+    visible_label = tuple(label) if height > LINE_HEIGHT else ()
     return Tile(round(x, 1), round(y, 1), round(width, 1), round(height, 1), visible_label)

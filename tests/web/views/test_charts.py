@@ -25,7 +25,10 @@ def test_tiles_fill_the_map_by_value_and_lie_apart(values: list[int]) -> None:
 def test_a_name_is_cut_to_its_tile() -> None:
     (first, *_, last) = tiles(["a name that is rather long for a tile"] * 40, [1] * 40)
 
-    assert all(len(tile.label) * 6 <= tile.width for tile in (first, last))
+    assert first.label
+    assert last.label
+    assert all(len(line) * 6 <= tile.width for tile in (first, last) for line in tile.label)
+    assert all(len(tile.label) * 15 <= tile.height for tile in (first, last))
 
 
 def test_shades_rise_from_none_to_the_most() -> None:
