@@ -72,7 +72,24 @@ def find_stated(document: Document, sentences: Sequence[Sentence], at: int) -> t
     kept = (item for item in (_kept(sentence, item, stated) for item in apart) if item)
     least = MIN_LONG_CHANCE if len(sentence.text) > LONG_SENTENCE_CHARS else MIN_CHANCE
     believed = (item for item in (*kept, *stated) if item.chance >= least or item.outcome == "fails")
-    return tuple(_without(sentence, item) for item in believed)
+    return tuple(_without(sentence, _whole(sentence, item)) for item in believed)
+
+
+def _whole(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
+    """A remedy with both backticks of its code; what begins anew behind the closing one is no part of it."""
+    if not _is_in(sentence, item) or item.action.count("`") % 2 == 0:
+        return item
+    text, start, end = sentence.text, item.start - sentence.start, item.end - sentence.start
+    if text.count("`", 0, start) % 2:
+        closing = text.index("`", start)
+        if text.startswith("`", start - 1) and not text[closing + 1 : end].lstrip()[:1].isupper():
+            start -= 1
+        else:
+            end = closing
+    elif text.startswith("`", end):
+        end += 1
+    action = text[start:end]
+    return replace(item, action=action, start=sentence.start + start, end=sentence.start + end)
 
 
 def _without(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:

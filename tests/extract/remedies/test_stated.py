@@ -76,3 +76,17 @@ def test_what_it_fails_with_is_never_handed_over_as_the_cure() -> None:
 )
 def test_what_works_only_without_a_thing_says_to_leave_it_out(said: str, thing: str) -> None:
     assert _of(said) == [(thing, "works", True)]
+
+
+@pytest.mark.parametrize(
+    ("body", "action"),
+    [
+        ("It works fine after reducing `max_model_len`.", "reducing `max_model_len`"),
+        ("I downgraded to `v0.5.3` and it works fine.", "`v0.5.3`"),
+    ],
+)
+def test_an_action_holds_both_backticks_of_its_code(body: str, action: str) -> None:
+    [(found, outcome, _)] = _of(body)
+    assert found.endswith(action)
+    assert found.count("`") % 2 == 0
+    assert outcome == "works"
