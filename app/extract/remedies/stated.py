@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from app.extract.facts import Outcome
+from app.extract.lists import load
 from app.extract.remedies.changes import find_names, grammar, kind_of, split_clauses, trimmed
 from app.extract.remedies.cues import find_cues, find_denial, is_wish
 from app.extract.remedies.sentences import RemedyStatement, is_readable, read_remedies
 from app.extract.remedies.typed import command_of, is_left_out
 from app.extract.rules.patterns import pattern
-from app.extract.statements.candidates import LINKS
+from app.extract.statements.candidates import BAD, GOOD, LINKS, NEGATIONS
 from app.extract.statements.features import Hint, surroundings_of
 from app.extract.statements.model import Statement, read_statements
 from app.extract.statements.tokens import tokenise
@@ -42,6 +43,8 @@ PLAIN_CHANCE = 0.95
 
 STATED = "workaround.stated"
 _HALVES = frozenset(["and", "or", "from", "to", "as", "than", "for", "of", "we", "i"])
+_LACKING = ("without the ", "without ")
+_VAGUE: frozenset[str] = frozenset(load("statements")["vague"])
 _LEADS = (LINKS | {"also", "just"}) - {"without", "instead", "from", "to", "as", "than"}
 """Words that lead to a change and are no part of it."""
 
@@ -72,7 +75,7 @@ def find_stated(document: Document, sentences: Sequence[Sentence], at: int) -> t
     kept = (item for item in (_kept(sentence, item, stated) for item in apart) if item)
     least = MIN_LONG_CHANCE if len(sentence.text) > LONG_SENTENCE_CHARS else MIN_CHANCE
     believed = (item for item in (*kept, *stated) if item.chance >= least or item.outcome == "fails")
-    return tuple(_without(sentence, _whole(sentence, item)) for item in believed)
+    return tuple(_needed(sentence, _without(sentence, _whole(sentence, item))) for item in believed)
 
 
 def _whole(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
@@ -90,6 +93,24 @@ def _whole(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
         end += 1
     action = text[start:end]
     return replace(item, action=action, start=sentence.start + start, end=sentence.start + end)
+
+
+def _needed(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
+    """What it only fails without is the remedy: of "it hangs without --x" never "without --x"."""
+    if item.outcome == "fails" or not _is_in(sentence, item) or not _only_fails(sentence):
+        return item
+    lead = next((word for word in _LACKING if item.action.lower().startswith(word)), "")
+    if not lead and not sentence.low[: item.start - sentence.start].endswith(_LACKING):
+        return item
+    return replace(item, action=item.action[len(lead) :], start=item.start + len(lead), without=False)
+
+
+def _only_fails(sentence: Sentence) -> bool:
+    """Whether a sentence names a failure and neither a success nor a denial."""
+    tokens = tokenise(sentence.text)
+    kinds = {token.kind for token in tokens} - _VAGUE
+    is_denied = any(token.low in NEGATIONS - {"without"} for token in tokens)
+    return bool(kinds & BAD) and not kinds & GOOD and not is_denied
 
 
 def _without(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:

@@ -90,3 +90,11 @@ def test_an_action_holds_both_backticks_of_its_code(body: str, action: str) -> N
     assert found.endswith(action)
     assert found.count("`") % 2 == 0
     assert outcome == "works"
+
+
+def test_what_it_fails_without_is_the_remedy() -> None:
+    output = (
+        "[bug/perf] The server hangs an hour in weight loading without --safetensors-load-strategy prefetch."
+    )
+    assert not any("ithout" in action for action, outcome, _ in _of(output) if outcome != "fails")
+    assert any("ithout" in action for action, _, _ in _of("Without streaming it works fine."))
