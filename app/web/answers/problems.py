@@ -79,12 +79,21 @@ def _on_validation_error(request: Request, error: RequestValidationError) -> Res
     return answer_problem(request, 422, f"{detail}.", kind=kind, faults=faults)
 
 
+_OBJECT = "must be an object with the fields that /docs describes"
+_WORDS = {
+    "model_attributes_type": _OBJECT,
+    "model_type": _OBJECT,
+    "string_pattern_mismatch": "has another form; /docs shows an example",
+}
+"""Faults by their kind, where the library's own words are about Python or a pattern."""
+
+
 def field_faults(errors: Sequence[Any]) -> list[FieldFault]:
     """Which fields are at fault and why, without what was sent. Only names of ours are repeated."""
     return [
         FieldFault(
             field=".".join(str(part) for part in fault["loc"] if part not in {"body", "query", "path"}),
-            fault=str(fault["msg"]).removeprefix("Value error, "),
+            fault=_WORDS.get(fault["type"]) or str(fault["msg"]).removeprefix("Value error, "),
         )
         for fault in errors[:20]
     ]

@@ -33,6 +33,14 @@ def test_json_routes_fail_with_problem_json(client: TestClient, method: str, pat
     assert {"type", "title", "status", "detail"} <= set(answer.json())
 
 
+def test_a_body_of_another_shape_is_refused_in_words_of_the_interface(client: TestClient) -> None:
+    batch = client.post("/api/v1/diagnose/batch", json={"logs": ["RuntimeError: it broke"]})
+    changes = client.get("/api/v1/changes", params={"since": "yesterday"})
+
+    assert batch.json()["detail"] == "logs.0: must be an object with the fields that /docs describes."
+    assert changes.json()["detail"] == "since: has another form; /docs shows an example."
+
+
 @over_rows(
     ("method", "path", "status"),
     [
