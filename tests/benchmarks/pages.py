@@ -43,13 +43,18 @@ LISTS = (
     "/issues?q=out+of+memory&gpu=H100&state=open",
     "/issues?q=error",
     "/issues?arch=Hopper&sort=newest",
+    "/issues?sort=comments",
     "/issues?has_regression=true",
     "/issues?vllm_version=0.19.0",
     "/signatures",
     "/signatures?q=out+of+memory",
+    "/families",
     "/regressions",
     "/regressions?version=0.19.0",
     "/regressions?version=0.8.5",
+    "/upgrade?from=0.19.0&to=0.21.0",
+    "/upgrade?from=0.19.0&to=0.21.0&stack=0.19.0~H200~Qwen/Qwen3.5-35B-A3B-FP8~--tensor-parallel-size+4+--enable-auto-tool-choice",
+    "/stack?stack=0.19.0~H200~Qwen/Qwen3.5-35B-A3B-FP8~--tensor-parallel-size+4+--enable-auto-tool-choice",
     "/digest/archive",
     "/report",
     "/feed.atom",
@@ -57,7 +62,7 @@ LISTS = (
 HEAVIEST = {
     "biggest signature": "SELECT '/signatures/' || cluster_id FROM cluster_member GROUP BY cluster_id ORDER BY count(*) DESC LIMIT 3",
     "longest texts": "SELECT '/issues/' || number FROM issue WHERE body IS NOT NULL ORDER BY length(body) DESC LIMIT 4",
-    "most told of": "SELECT '/issues/' || number FROM issue ORDER BY comments DESC LIMIT 3",
+    "most commented": "SELECT '/issues/' || number FROM issue ORDER BY comments DESC LIMIT 3",
     "most linked": "SELECT '/report?url=' || link.number FROM link JOIN issue USING (repo_id, number) WHERE NOT is_pull_request"
     " GROUP BY link.number ORDER BY count(*) DESC LIMIT 3",
 }
