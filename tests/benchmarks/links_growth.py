@@ -108,7 +108,7 @@ def copy_rows(
     found = [_copied(table.name, name) for name in names]
     connection.execute(
         text(
-            f"INSERT INTO {table.name} ({', '.join(names)}) SELECT {', '.join(found)} FROM {table.name} "  # noqa: S608
+            f"INSERT INTO {table.name} ({', '.join(names)}) SELECT {', '.join(found)} FROM {table.name} "
             "WHERE repo_id = :repo AND number BETWEEN :low AND :high"
         ),
         asked,

@@ -72,7 +72,7 @@ def read_index(connection: Connection, repo_id: int) -> Index:
         "SELECT id, df, channel, text FROM term WHERE df > 0 ORDER BY id"
     ).all()
     ids = np.array([row[0] for row in terms], dtype=np.int64)
-    asked = f"SELECT term_id, number FROM posting WHERE repo_id = {int(repo_id)} AND number < {OFFSET}"  # noqa: S608
+    asked = f"SELECT term_id, number FROM posting WHERE repo_id = {int(repo_id)} AND number < {OFFSET}"
     rows = np.array(connection.exec_driver_sql(asked).cursor.fetchall(), dtype=np.int64)
     return Index(
         ids,
@@ -179,7 +179,7 @@ def _add_postings(
         some = order[start : start + ROWS]
         _many(
             connection,
-            f"INSERT INTO posting (term_id, repo_id, number) VALUES (?, {int(repo_id)}, ?)",  # noqa: S608
+            f"INSERT INTO posting (term_id, repo_id, number) VALUES (?, {int(repo_id)}, ?)",
             zip(terms[some].tolist(), numbers[some].tolist(), strict=True),
         )
 

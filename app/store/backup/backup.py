@@ -112,7 +112,7 @@ def check_backup(path: Path) -> dict[str, int]:
         if "alembic_version" not in names:
             raise StoreError(f"{path} was not made by `triage backup`")
         return {
-            name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]  # noqa: S608
+            name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]
             for name in sorted(names - NOT_COPIED)
         }
 

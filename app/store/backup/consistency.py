@@ -17,14 +17,14 @@ TERMS = 400
 AGAIN = "`triage reextract` derives it again"
 LATER = "the next `triage sync` does it, or `triage reextract` now"
 
-_TERMS = f"(SELECT id, df FROM term WHERE id > 0 ORDER BY id LIMIT {TERMS}) AS term"  # noqa: S608
+_TERMS = f"(SELECT id, df FROM term WHERE id > 0 ORDER BY id LIMIT {TERMS}) AS term"
 _WRONG_COUNT = f"""
     SELECT count(*) FROM {_TERMS} WHERE df <> (SELECT count(*) FROM posting WHERE term_id = term.id)
-"""  # noqa: S608
+"""
 _NO_ISSUE = f"""
     SELECT count(*) FROM {_TERMS} JOIN posting p ON p.term_id = term.id
     WHERE NOT EXISTS (SELECT 1 FROM issue WHERE issue.repo_id = p.repo_id AND issue.number = p.number)
-"""  # noqa: S608
+"""
 _NO_CLUSTER = """
     SELECT count(*) FROM cluster_member m WHERE NOT EXISTS (
         SELECT 1 FROM cluster WHERE cluster.repo_id = m.repo_id AND cluster.id = m.cluster_id)

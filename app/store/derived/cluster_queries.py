@@ -94,13 +94,13 @@ def list_clusters(
         holding = " AND ".join(f"lower(c.text || ' ' || k.title) LIKE :{name} ESCAPE '/'" for name in words)
         conditions.append(f"""m.cluster_id IN (
             SELECT c.id FROM cluster c JOIN issue k ON k.repo_id = c.repo_id AND k.number = c.canonical
-            WHERE c.repo_id = :repo_id AND {holding})""")  # noqa: S608
+            WHERE c.repo_id = :repo_id AND {holding})""")
     query = f"""
         SELECT m.cluster_id, count(*) OVER () AS total, count(*) AS size, max(i.created_at) AS last, {_LATELY}
         {_MEMBERS} {_CANONICAL if chosen.alive else ""} WHERE {" AND ".join(conditions)}
         GROUP BY m.cluster_id {"HAVING " + " AND ".join(having) if having else ""}
     """
-    query = f"SELECT cluster_id, total FROM ({query}) AS listed ORDER BY {_ORDERS[chosen.sort]}, cluster_id"  # noqa: S608
+    query = f"SELECT cluster_id, total FROM ({query}) AS listed ORDER BY {_ORDERS[chosen.sort]}, cluster_id"
     bound: dict[str, Any] = {
         "repo_id": repo_id,
         **({"least": least} if least > 1 else {}),
@@ -235,7 +235,7 @@ def clusters_holding(session: Session, repo_id: int, signature_id: str) -> list[
                 SELECT cluster_id FROM cluster_member WHERE repo_id = :repo_id AND number IN (
                     SELECT number FROM {table} WHERE repo_id = :repo_id AND signature_id = :signature_id))
             GROUP BY cluster_id ORDER BY count(*) DESC, cluster_id
-        """  # noqa: S608
+        """
         if rows := sql_rows(session, query, repo_id=repo_id, signature_id=signature_id):
             return [key for (key,) in rows]
     return []

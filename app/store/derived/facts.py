@@ -30,26 +30,26 @@ def numbers_by_state(session: Session, repo_id: int, *, since: datetime | None =
     """All issues by their states, or those opened at or after a time."""
     later = "" if since is None else "AND created_at >= :since"
     bound: dict[str, Any] = {} if since is None else {"since": since}
-    query = f"SELECT state, {_joined(session)} FROM issue WHERE {_LISTED} {later} GROUP BY state"  # noqa: S608
+    query = f"SELECT state, {_joined(session)} FROM issue WHERE {_LISTED} {later} GROUP BY state"
     return {state: _numbers(text) for state, text in sql_rows(session, query, repo_id=repo_id, **bound)}
 
 
 def numbers_updated(session: Session, repo_id: int, since: datetime) -> Numbers:
     """The issues that changed at or after a time."""
-    query = f"SELECT {_joined(session)} FROM issue WHERE {_LISTED} AND updated_at >= :since"  # noqa: S608
+    query = f"SELECT {_joined(session)} FROM issue WHERE {_LISTED} AND updated_at >= :since"
     return _numbers(sql_rows(session, query, repo_id=repo_id, since=since)[0][0])
 
 
 def numbers_by(session: Session, repo_id: int, column: OrderColumn) -> Numbers:
     """All issues and pull requests with a value, those with the most or the latest first."""
-    query = f"SELECT number FROM issue WHERE repo_id = :repo_id AND {column} IS NOT NULL"  # noqa: S608
+    query = f"SELECT number FROM issue WHERE repo_id = :repo_id AND {column} IS NOT NULL"
     rows = sql_rows(session, f"{query} ORDER BY {column} DESC, number DESC", repo_id=repo_id)
     return np.fromiter((number for (number,) in rows), np.int64, len(rows))
 
 
 def numbers_labelled(session: Session, repo_id: int, label: str) -> Numbers:
     """The issues that carry a label, whatever its case."""
-    query = f"SELECT CAST(labels AS text), {_joined(session)} FROM issue WHERE {_LISTED} GROUP BY 1"  # noqa: S608
+    query = f"SELECT CAST(labels AS text), {_joined(session)} FROM issue WHERE {_LISTED} GROUP BY 1"
     wanted = label.casefold()
     rows = sql_rows(session, query, repo_id=repo_id)
     parts = [_numbers(text) for labels, text in rows if wanted in map(str.casefold, json.loads(labels))]
@@ -64,7 +64,7 @@ def numbers_by_value(
     query = f"""
         SELECT value_key, {_joined(session)} FROM fact
         WHERE field = :field AND repo_id = :repo_id GROUP BY value_key
-    """  # noqa: S608
+    """
     for field in fields:
         for key, text in sql_rows(session, query, repo_id=repo_id, field=field):
             yield field, key, _numbers(text)
@@ -87,7 +87,7 @@ def numbers_by_reading(session: Session, repo_id: int) -> list[ReadingGroup]:
     query = f"""
         SELECT failure_kind, error_type, has_remedy, {joined(session, "number")} FROM reading
         WHERE repo_id = :repo_id GROUP BY failure_kind, error_type, has_remedy
-    """  # noqa: S608
+    """
     rows = sql_rows(session, query, repo_id=repo_id)
     return [ReadingGroup(kind, error, bool(remedy), _numbers(text)) for kind, error, remedy, text in rows]
 

@@ -252,7 +252,7 @@ def stale_numbers(
         WHERE i.repo_id = :repo_id {"AND i.number IN :among" if among is not None else ""}
         AND (r.number IS NULL OR r.rules_version <> :rules)
         ORDER BY i.number
-    """  # noqa: S608
+    """
     bound: dict[str, Any] = {} if among is None else {"among": list(among)}
     rows = sql_rows(session, query, repo_id=repo_id, rules=rules_version, **bound)
     return [number for (number,) in rows]

@@ -158,7 +158,7 @@ def find_frequencies(session: Session, term_ids: Sequence[int]) -> dict[int, int
     """In how many issues each term stands; a term never seen is left out."""
     # In one row: for each further one the driver gives Python's lock away, and waits for it among threads.
     columns = f"{joined(session, 'id')}, {joined(session, 'df')}"
-    rows = sql_rows(session, f"SELECT {columns} FROM term WHERE df > 0 AND id IN :ids", ids=list(term_ids))  # noqa: S608
+    rows = sql_rows(session, f"SELECT {columns} FROM term WHERE df > 0 AND id IN :ids", ids=list(term_ids))
     ids, counts = (_numbers(packed or "") for packed in rows[0]) if rows else (_NONE, _NONE)
     return dict(zip(ids.tolist(), counts.tolist(), strict=True))
 
@@ -180,7 +180,7 @@ def find_postings(session: Session, term_ids: Sequence[int]) -> np.ndarray:
     query = f"""
         SELECT term_id, repo_id, {joined(session, "number")} FROM posting WHERE term_id IN :ids
         GROUP BY term_id, repo_id ORDER BY term_id
-    """  # noqa: S608
+    """
     rows = sql_rows(session, query, ids=list(term_ids))
     heads = np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2)
     counts = [row[2].count(",") + 1 for row in rows]

@@ -78,7 +78,7 @@ def opened_between(session: Session, repo_id: int, start: datetime, end: datetim
         LEFT JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number
         LEFT JOIN cluster_member m ON m.repo_id = i.repo_id AND m.number = i.number
         WHERE {_OPENED} ORDER BY i.number
-    """  # noqa: S608
+    """
     rows = sql_rows(session, query, times=("created_at",), repo_id=repo_id, start=start, end=end)
     return [Opened(*row) for row in rows]
 
@@ -91,7 +91,7 @@ def opened_by_day(session: Session, repo_id: int) -> list[OpenedDay]:
         SELECT {day}, count(*), count(*) FILTER (WHERE r.failure_kind <> '{NO_FAILURE}') FROM issue i
         LEFT JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number
         WHERE {_LISTED} AND i.created_at IS NOT NULL GROUP BY 1
-    """  # noqa: S608
+    """
     rows = sql_rows(session, query, repo_id=repo_id)
     return [OpenedDay(date.fromisoformat(text), issues, failures) for text, issues, failures in rows]
 
@@ -101,7 +101,7 @@ def opened_span(session: Session, repo_id: int) -> OpenedSpan:
     query = f"""
         SELECT min(i.created_at) AS first, max(i.created_at) AS last, count(*) - count(i.created_at)
         FROM issue i WHERE {_LISTED}
-    """  # noqa: S608
+    """
     return OpenedSpan(*sql_rows(session, query, times=("first", "last"), repo_id=repo_id)[0])
 
 
@@ -109,7 +109,7 @@ def nearest_opened(session: Session, repo_id: int, moment: datetime, *, before: 
     """When the last issue before a moment was opened; without `before` the first at or after it."""
     extreme, side = ("max", "<") if before else ("min", ">=")
     query = (
-        f"SELECT {extreme}(i.created_at) AS at FROM issue i WHERE {_LISTED} AND i.created_at {side} :moment"  # noqa: S608
+        f"SELECT {extreme}(i.created_at) AS at FROM issue i WHERE {_LISTED} AND i.created_at {side} :moment"
     )
     found: datetime | None = sql_rows(session, query, times=("at",), repo_id=repo_id, moment=moment)[0][0]
     return found
@@ -176,7 +176,7 @@ def remedies_between(session: Session, repo_id: int, start: datetime, end: datet
         AND f.source = 'comment:' || CAST(c.id AS text)
         WHERE f.field = 'workarounds' AND f.repo_id = :repo_id AND c.gone_at IS NULL
         AND c.created_at >= :start AND c.created_at < :end
-    """  # noqa: S608
+    """
     rows = sql_rows(session, query, times=("created_at",), repo_id=repo_id, start=start, end=end)
     return sorted(RemedySource(*row) for row in rows)
 
@@ -190,5 +190,5 @@ def values_in_reports(
         JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number
         JOIN fact f ON f.repo_id = i.repo_id AND f.number = i.number
         WHERE {_OPENED} AND r.failure_kind <> '{NO_FAILURE}' AND f.field IN :fields
-    """  # noqa: S608
+    """
     return sorted(sql_rows(session, query, repo_id=repo_id, start=start, end=end, fields=list(fields)))

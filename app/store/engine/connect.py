@@ -258,7 +258,7 @@ def sql_rows(session: Session, query: str, *, times: Sequence[str] = (), **value
     ]
     for name, value in values.items():
         if isinstance(value, list) and is_sqlite(connection):
-            query = query.replace(f"IN :{name}", f"IN (SELECT value FROM json_each(:{name}))")  # noqa: S608
+            query = query.replace(f"IN :{name}", f"IN (SELECT value FROM json_each(:{name}))")
             values[name] = json.dumps(value, default=int)
         elif isinstance(value, list):
             query = query.replace(f"IN :{name}", f"= ANY(:{name})")
@@ -370,7 +370,7 @@ def insert_rows(
     if is_sqlite(connection):
         places = ", ".join("?" for _ in columns)
         values = [tuple(map(_sqlite_value, row)) for row in rows]
-        connection.exec_driver_sql(f'INSERT INTO "{table}" ({names}) VALUES ({places})', values)  # noqa: S608
+        connection.exec_driver_sql(f'INSERT INTO "{table}" ({names}) VALUES ({places})', values)
         return
     cursor: Any = connection.connection.cursor()
     try:
@@ -393,7 +393,7 @@ def restart_sequences(connection: Connection, tables: Iterable[str]) -> None:
         return
     for table in {*tables} & set(connection.execute(text(_TABLES_WITH_ID)).scalars()):
         sequence = f"pg_get_serial_sequence('\"{table}\"', 'id')"
-        statement = f'SELECT setval({sequence}, coalesce(max(id), 1), max(id) IS NOT NULL) FROM "{table}"'  # noqa: S608
+        statement = f'SELECT setval({sequence}, coalesce(max(id), 1), max(id) IS NOT NULL) FROM "{table}"'
         connection.execute(text(statement))
 
 
@@ -401,7 +401,7 @@ def empty_tables(connection: Connection, names: Sequence[str]) -> None:
     """Delete all rows of these tables, of which none points at one that comes before it."""
     if is_sqlite(connection):
         for name in names:
-            connection.exec_driver_sql(f'DELETE FROM "{name}"')  # noqa: S608
+            connection.exec_driver_sql(f'DELETE FROM "{name}"')
         return
     listed = ", ".join(f'"{name}"' for name in names)
     connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_WAIT_S}s'"))

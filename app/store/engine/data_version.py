@@ -25,7 +25,7 @@ from app.store.tables import SECRET
 Kind = Literal["content", "votes"]
 """What comes from GitHub, judgements included; and what visitors vote, which few answers depend on."""
 _NAME = "data of kind "
-_QUERY = f"SELECT name, value FROM secret WHERE name LIKE '{_NAME}%' ORDER BY name"  # noqa: S608
+_QUERY = f"SELECT name, value FROM secret WHERE name LIKE '{_NAME}%' ORDER BY name"
 
 
 def note_change(session: Session, kind: Kind) -> None:

@@ -73,13 +73,13 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 def forget(store: Store) -> None:
     with store.unit_of_work() as session:
         for table in TABLES:
-            session.connection().execute(text(f"DELETE FROM {table}"))  # noqa: S608
+            session.connection().execute(text(f"DELETE FROM {table}"))
 
 
 def rows(store: Store) -> dict[str, list[str]]:
     with store.reading() as session:
         return {
-            table: sorted(map(repr, session.connection().execute(text(f"SELECT * FROM {table}"))))  # noqa: S608
+            table: sorted(map(repr, session.connection().execute(text(f"SELECT * FROM {table}"))))
             for table in TABLES
         }
 

@@ -95,7 +95,7 @@ def test_each_harm_is_found_and_told_with_its_remedy(full: Store, harm: str, thi
         )
     run(full, harm)
     found = examine(settings_of(full))
-    run(full, f"UPDATE alembic_version SET version_num = '{newest}'")  # noqa: S608
+    run(full, f"UPDATE alembic_version SET version_num = '{newest}'")
 
     assert not found.is_sound
     answer = [finding for finding in found.findings if finding.thing == thing and finding.level == "fault"]

@@ -230,7 +230,7 @@ def test_both_engines_rank_alike(
     for store in (sqlite_store, postgresql_store):
         with store.unit_of_work() as session:
             for table in ("posting", "term", "profile"):
-                session.connection().execute(text(f"DELETE FROM {table}"))  # noqa: S608
+                session.connection().execute(text(f"DELETE FROM {table}"))
             put(session, stored)
         with store.reading() as session:
             answers.append(candidates_of(session, query))

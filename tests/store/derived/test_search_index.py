@@ -48,7 +48,7 @@ def index(store: Store, batch: Mapping[int, Terms]) -> None:
 def unindex(store: Store) -> None:
     with store.unit_of_work() as session:
         for table in ("posting", "term", "profile"):
-            session.connection().execute(text(f"DELETE FROM {table}"))  # noqa: S608
+            session.connection().execute(text(f"DELETE FROM {table}"))
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
