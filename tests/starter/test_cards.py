@@ -75,7 +75,7 @@ def on_another_machine(log: str) -> str:
 # Finding
 
 
-NOT_TOLD = frozenset({10478, 21640, 36237, 38916})
+NOT_TOLD = frozenset({10478, 21640, 26525, 36237, 38916})
 """Known to be wrong: logs of a death, a slowdown or an error that many faults share, with few lines beside it,
 are found first but not called likely, even word for word."""
 
