@@ -69,7 +69,7 @@ def main() -> int:
         lifespan="on" if fails else "off",
         timeout_graceful_shutdown=10,
     )
-    server = workers.Workers(config, [config.bind_socket()])
+    server = workers.Workers(config, [workers.bind(config)])
     server.run()
     return 0 if server.was_signalled else 9
 

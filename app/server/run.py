@@ -22,7 +22,7 @@ from app.main import create_app, threads_beside
 from app.server.background_sync import Background, background_sync, reading_apart, round_apart
 from app.server.connections import BACKLOG, TimedProtocol, raise_file_limit
 from app.server.port import check_port
-from app.server.workers import Workers, end_on_hangup, end_with_parent
+from app.server.workers import Workers, bind, end_on_hangup, end_with_parent
 from app.store.schema import check_current
 from app.store.session import open_store
 from app.terminal.events import announce, log_libraries, set_up_logging
@@ -98,7 +98,7 @@ def _serve_by_workers(options: dict[str, Any], background: Background | None) ->
     config = uvicorn.Config(
         "app.server.run:worker_app", factory=True, timeout_worker_healthcheck=WORKER_TIMEOUT_S, **options
     )
-    workers = Workers(config, [config.bind_socket()])
+    workers = Workers(config, [bind(config)])
     with (
         tempfile.TemporaryDirectory(prefix="triage-metrics-") as folder,
         threads_beside(background=background),

@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from socket import SO_REUSEADDR, SOL_SOCKET, socket
+from socket import IPPROTO_TCP, SO_REUSEADDR, SOL_SOCKET, TCP_NODELAY, create_connection, socket
 
 import httpx
 import pytest
+from uvicorn import Config
 
+from app.server.workers import bind
 from tests.loopback import free_port, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -235,3 +237,10 @@ def test_a_frozen_worker_holds_up_no_end(start: Start, first: int | None) -> Non
 
     assert served.process.wait(20) == 0
     wait_until(served.is_gone, "a worker stays")
+
+
+def test_the_body_of_an_answer_does_not_wait_for_the_clients_acknowledgement_of_its_head() -> None:
+    with closing(bind(Config("none", port=0))) as listening:
+        listening.listen()
+        with create_connection(listening.getsockname()), closing(listening.accept()[0]) as accepted:
+            assert accepted.getsockopt(IPPROTO_TCP, TCP_NODELAY)
