@@ -30,7 +30,7 @@ END_TIMEOUT_S = 12.0
 def bind(config: Config) -> socket.socket:
     """Open the socket that all workers listen on, at the host and port of `config`; answers leave it at once.
 
-    asyncio would see to that only where the protocol is named when the socket is made, which uvicorn does not:
+    asyncio sees to that only where the protocol is named when the socket is made, which uvicorn does not:
     the body of an answer then waits 40 ms for a client that delays to acknowledge its head.
     """
     listening = config.bind_socket()
