@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 
 from app.extract.facts import Facts
 from app.extract.log.messages import ONLY_WRAPPER
+from app.extract.log.signature import mask
 from app.extract.reader import LogReading
 from app.extract.redaction.redact import mask_secrets
 from app.knowledge.diagnosis.shapes import Why
@@ -168,8 +169,16 @@ def _differing_words(mine: str, theirs: str) -> list[tuple[str, str]]:
     return [
         (" ".join(ours[a:b]), " ".join(others[c:d]))
         for tag, a, b, c, d in compared.get_opcodes()
-        if tag == "replace" and b - a <= DIFFERENCE_WORDS_MAX and d - c <= DIFFERENCE_WORDS_MAX
+        if tag == "replace"
+        and b - a <= DIFFERENCE_WORDS_MAX
+        and d - c <= DIFFERENCE_WORDS_MAX
+        and not _differ_by_place(" ".join(ours[a:b]), " ".join(others[c:d]))
     ]
+
+
+def _differ_by_place(ours: str, theirs: str) -> bool:
+    """Whether the two name one thing of different machines or processes: `VllmWorker-0` and `VllmWorker-3`."""
+    return mask(ours) == mask(theirs) and not ours.replace(".", "").isdigit()
 
 
 def _differs(ours: str, theirs: str) -> str:

@@ -339,4 +339,4 @@ def test_what_to_type_exists_in_the_log_s_version(version: str, command: str) ->
 def test_what_the_log_does_not_show_is_asked_for() -> None:
     reading = read_log("INFO vLLM API server version 0.10.1\nKeyError: 'x'")
     texts = " ".join(step.text for step in next_steps(reading, kinds_of(reading)))
-    assert "Not told so far: GPU, model." in texts
+    assert "Missing so far: GPU, model." in texts
