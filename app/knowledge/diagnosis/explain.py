@@ -177,7 +177,7 @@ def _differing_words(mine: str, theirs: str) -> list[tuple[str, str]]:
 
 
 def _differ_by_place(ours: str, theirs: str) -> bool:
-    """Whether the two name one thing of different machines or processes: `VllmWorker-0` and `VllmWorker-3`."""
+    """Whether both name the same kind of process, device or place: `VllmWorker-0` and `VllmWorker-3`."""
     return mask(ours) == mask(theirs) and not ours.replace(".", "").isdigit()
 
 
