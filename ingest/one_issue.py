@@ -144,7 +144,7 @@ def fetch_issue(store: Store, client: GitHubClient, repo: str, number: int) -> b
 
 
 def ask_issue(client: GitHubClient, repo: str, number: int) -> NumberAnswer:
-    """Ask for one issue, and tell a transferred one from one in a renamed repository.
+    """Ask for one issue, and tell a transferred one apart from one in a renamed repository.
 
     Raises:
         GitHubError: GitHub refused, could not be reached or answered another issue.

@@ -28,7 +28,7 @@ def current_settings() -> Settings:
 
 
 def database_of(settings: Settings) -> str:
-    """The address of a base that exists, as far as can be told without opening it.
+    """The address of a base that exists, as far as can be known without opening it.
 
     Raises:
         ConfigError: there is no such file.

@@ -101,7 +101,7 @@ class _OneDiagnosis:
             self.once("a fatal error, and no end")
 
     def once(self, why: str) -> None:
-        """Answer, unless that was done; what goes wrong is told by the process that answers."""
+        """Answer, unless that was done; what goes wrong is reported by the process that answers."""
         if self._is_given or not self._tail.total:
             return
         self._is_given = True

@@ -10,7 +10,7 @@ Vocabulary
     error       one exception, native fault or error line of a log, with the process that printed it.
     wrapper     an error that only reports another one: "Engine core initialization failed", "see the
                 stack trace above", whatever was raised `from` another error.
-    death       a process ended, and another one tells; the cause where no earlier error is told.
+    death       a process ended, and another one reports it; the cause where no earlier error is printed.
     course      what a log shows of the run behind an error: it went on, only a request failed, it was
                 already asked to stop. An error that was survived is no cause.
     root cause  what is left when every wrapper is taken off, in the innermost process that reports an

@@ -97,7 +97,7 @@ class ErrorLine(Frozen):
 
     type: str | None
     message: str
-    frame: str | None = Field(None, description="innermost telling place, file.py:function")
+    frame: str | None = Field(None, description="innermost distinctive place, file.py:function")
 
     @property
     def line(self) -> str:

@@ -201,7 +201,7 @@ def _by_key(evidence: Iterable[Evidence]) -> dict[str, tuple[str, ...]]:
 def _issue_errors(document: Document) -> CauseChain:
     """The errors of the body's logs; without them of the title, the prose, then of the comments.
 
-    Where none of them tells one, what the log has left of it is `apparent`.
+    Where none of them names one, what the log has left of it is `apparent`.
     """
     logged = title_first(_logged(document, "body"), document.issue.title)
     title = title_error(document.issue.title)
@@ -227,7 +227,7 @@ def _issue_errors(document: Document) -> CauseChain:
 
 
 def _is_about(titled: ErrorRecord | None, cause: ErrorRecord) -> bool:
-    """Whether a title tells an error in full and the text only mentions another one beside it."""
+    """Whether a title states an error in full and the text only mentions another one beside it."""
     if titled is None or titled.type is None or not titled.message or cause.frames or cause.native:
         return False
     return cause.line.level == "" and cause.rule == "traceback.inline" and not _same_words(titled, cause)

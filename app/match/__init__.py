@@ -3,11 +3,11 @@
 Vocabulary
     term       something a text is found by: a word, a pair of neighbouring words, a frame `file:function`,
                a whole signature. A term is a channel and a text; its id is a hash of both.
-    channel    the kind of a term, for the kinds tell differently much: TEXT (words of the whole text), ERROR
+    channel    the kind of a term, as the kinds weigh differently much: TEXT (words of the whole text), ERROR
                (masked words of error lines), FRAME, SIGNATURE, and HEADING (title and facts of an issue).
     posting    one row of the index: this term stands in this issue.
     profile    all terms of one issue with their counts, packed into one row.
-    df         in how many issues a term stands. What a term tells is its idf, in nats: the rarer, the more.
+    df         in how many issues a term stands. What a term weighs is its idf, in nats: the rarer, the more.
     candidate  an issue that shares enough rare terms with the query to be looked at closely.
     part       of a log's query: its cause, the errors around it, frames, the lines near, the rest. A term
                belongs to one part only, and each part is bounded, so that a paste's length does not matter.
@@ -23,7 +23,7 @@ Vocabulary
 The steps from a log to its matches (`search/`)
     1. `log_query.py`   the terms of the log, part by part; lines that healthy servers print are left out.
     2. `bm25.py`        how rare each term is (a small base borrows the counts of a full one), and which
-                        issues hold the terms that tell most.
+                        issues hold the heaviest terms.
     3. `log_search.py`  fifty candidates with their scores and shares of each part. A question in words goes
                         to `question_search.py` instead, where titles and facts count; the words of the
                         search box to `word_search.py`, which asks for issues that hold all of them.
@@ -33,7 +33,7 @@ The steps from a log to its matches (`search/`)
     What the search costs is bounded by the postings it may read, not by the number of stored issues.
 
 The steps from a new issue to its cluster (`pairs/`, then `clusters/`)
-    1. `pairs/candidates.py`      stored issues that share the telling terms of the issue.
+    1. `pairs/candidates.py`      stored issues that share the distinctive terms of the issue.
     2. `pairs/features.py`        what an issue is compared by: weighted words, conditions, backends, date.
     3. `pairs/score.py`           the chance of each pair, by the weights of `pair_weights.json`; the best
                                   pairs become links. A pair has one score, whatever else is stored.

@@ -153,7 +153,7 @@ class ModelServer:
             raise ReaderError(f"{self.name} does not answer: {error}") from None
 
     def _once(self, path: str, body: dict[str, Any] | None) -> tuple[int, dict[str, Any]]:
-        """One request: status and JSON; a status that no other try helps is told by its number."""
+        """One request: status and JSON; a status that no other try helps is reported as its number."""
         try:
             request = self._http.build_request("POST" if body else "GET", path, json=body)
             reply = self._http.send(request, stream=True)

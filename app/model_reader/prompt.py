@@ -32,7 +32,7 @@ LINE_CHARS = 300
 NOISE_CHARS = 400
 """A longer line may hold more than what it begins with."""
 OUTPUT_LINES, OUTPUT_HEAD, OUTPUT_TAIL = 24, 5, 11
-"""A longer run of output keeps its beginning, its end, and between them the lines that tell of errors."""
+"""A longer run of output keeps its beginning, its end, and between them the lines that report errors."""
 
 _LIST = load("model_reader")
 _FENCE = pattern(r"^[ \t>]*(?:```|~~~)")
@@ -40,7 +40,7 @@ _BLANK = pattern(r"(\n[ \t\r]*\n)")
 _NOISE = pattern("|".join(_LIST["noise"]["lines"]))
 _KEPT = pattern("|".join(_LIST["noise"]["but"]), ignore_case=True)
 _OUTPUT = pattern(_LIST["output"]["line"])
-_TELLING = pattern(_LIST["telling"]["line"])
+_REPORTING = pattern(_LIST["reporting"]["line"])
 _HIDDEN = pattern(_LIST["hidden"]["text"])
 _SIGN = re.compile(r"[^\n]")
 _UNUSUAL = re.compile(r"[^ -~\n\t\r]")
@@ -217,10 +217,10 @@ def _cut_output(lines: list[_Shown]) -> list[_Shown]:
     if len(lines) <= OUTPUT_LINES:
         return lines
     middle = lines[OUTPUT_HEAD:-OUTPUT_TAIL]
-    telling = [item for item in middle if item[0] >= 0 and _TELLING.search(item[2])]
+    reporting = [item for item in middle if item[0] >= 0 and _REPORTING.search(item[2])]
     spare = OUTPUT_LINES - OUTPUT_HEAD - OUTPUT_TAIL
     note = _note("lines of output were left out")
-    return [*lines[:OUTPUT_HEAD], note, *telling[:spare], note, *lines[-OUTPUT_TAIL:]]
+    return [*lines[:OUTPUT_HEAD], note, *reporting[:spare], note, *lines[-OUTPUT_TAIL:]]
 
 
 def _room(parts: Sequence[_Part], chars_max: int) -> int:

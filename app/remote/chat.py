@@ -49,11 +49,11 @@ class Section:
 
 
 def post_digest(digest: Digest, url: str, *, transport: httpx.BaseTransport | None = None) -> Service:
-    """Post a digest to a webhook; which service it is is told by its host.
+    """Post a digest to a webhook; its host decides which service it is.
 
     Raises:
         ConfigError: no http(s) address.
-        ServerError: it does not answer, or refuses. The address, which is a secret, is not told.
+        ServerError: it does not answer, or refuses. The address, which is a secret, is not named.
     """
     host = urlsplit(url).hostname
     if not url.startswith(("https://", "http://")) or not host:

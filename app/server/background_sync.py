@@ -114,7 +114,7 @@ def round_apart(settings: Settings, stop: threading.Event) -> None:
     """One round in a process of its own, of low priority: reading issues must not slow down answers.
 
     It is out of reach of signals to the server's group, and ends when its standard input does: the server
-    stops it, or is dead. One that fails is noted in the base, so that all pages and `/readyz` tell it.
+    stops it, or is dead. One that fails is noted in the base, so that all pages and `/readyz` show it.
     """
     if code := _run_apart([sys.executable, "-m", "app.server.background_sync"], stop):
         _note_death(settings, code)

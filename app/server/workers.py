@@ -24,7 +24,7 @@ from uvicorn.supervisors.multiprocess import Process
 from app.terminal.events import announce
 
 END_TIMEOUT_S = 12.0
-"""For a worker that was told to end; longer than it takes to answer what it was asked."""
+"""For a worker that was asked to end; longer than it takes to answer what it was asked."""
 
 
 def bind(config: Config) -> socket.socket:

@@ -1,4 +1,4 @@
-"""Starter cards: one TOML file each, told in our own words, with the issue's number and address.
+"""Starter cards: one TOML file each, in our own words, with the issue's number and address.
 
 In: `app/starter/cards/<number>-<slug>.toml`. Out: frozen `Card`s, checked. A card says what a person
 would want at three in the morning; its facts carry the source "card" and a quote out of the file.
@@ -19,7 +19,7 @@ The file's keys:
     summary = "..."                     # our own words, at most 300 characters
     related = [36286]                   # issues and pull requests
 
-    # The telling lines as vLLM prints them (prefixes, frames, wrapper lines), at most 40 lines.
+    # The decisive lines as vLLM prints them (prefixes, frames, wrapper lines), at most 40 lines.
     log = '''
     ...
     '''

@@ -26,7 +26,7 @@ def pair_of(one: int, two: int) -> Pair:
 
 @dataclass(frozen=True, slots=True)
 class IssueRecord:
-    """An issue or pull request. `origin` is "github", or "card" while only a card tells of it."""
+    """An issue or pull request. `origin` is "github", or "card" while only a card describes it."""
 
     number: int
     title: str

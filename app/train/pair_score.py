@@ -86,7 +86,7 @@ class Pairs:
 
 
 def learn_words(store: Store, repo: str) -> dict[str, Any]:
-    """How much each word tells, from all stored issues."""
+    """How much each word weighs, from all stored issues."""
     grams, words, names, messages = (Counter[str]() for _ in range(4))
     total = 0
     for issue, facts in _issues(store, repo):

@@ -1,4 +1,4 @@
-"""Sentences of our own that tell of changes, versions and outcomes, in ways that real labels hold few of.
+"""Sentences of our own about changes, versions and outcomes, in ways that real labels hold few of.
 
 In: the frames and words of `labels/phrasings.toml`. Out: issues of one such sentence among real neighbours,
 with the label of what it states. They are learned from with a small weight and never measured.

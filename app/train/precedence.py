@@ -44,7 +44,7 @@ FIELDS = {
     "versions": "versions.vllm",
     "workarounds": "workarounds",
 }
-"""Field, and how the evidence begins that is judged. No labels tell of causes."""
+"""Field, and how the evidence begins that is judged. No labels name causes."""
 _OPEN = {"error": "root_error", "versions": "vllm_version", "backends": "backends"}
 """How a label calls a field on which careful readers differ."""
 

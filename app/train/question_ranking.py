@@ -65,7 +65,7 @@ def asked_rows(files: Sequence[Path], *, held_out: bool = False) -> list[dict[st
 
 
 Scores = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Of the candidates of a question what their words tell, how near they are in meaning, which are right."""
+"""Of the candidates of a question what their words weigh, how near they are in meaning, which are right."""
 
 
 def scores_of(store: Store, rows: Sequence[dict[str, Any]], embed: Embed) -> list[Scores]:

@@ -30,7 +30,7 @@ from app.train.inputs import make_parser, write_json
 TITLES_LEAST = 5
 """A word of fewer titles has no company to be known by."""
 COMMON_SHARE = 0.25
-"""A word of more texts tells nothing of a title."""
+"""A word of more texts says nothing of a title."""
 MET_LEAST = 2
 DIMENSIONS = 150
 NEAR_LEAST = 0.45

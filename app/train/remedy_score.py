@@ -45,7 +45,7 @@ comments refute, and what was in vain elsewhere, is taken out."""
 
 LABELS = Path(__file__).parent / "labels" / "remedies.jsonl"
 OWN_SENTENCES = LABELS.with_name("said.jsonl")
-"""Sentences of our own that teach the ways of telling that few issues use; they measure nothing."""
+"""Sentences of our own that teach the phrasings that few issues use; they measure nothing."""
 
 OWN = grammar("own")
 HELPS = ("works", "partial")
@@ -151,7 +151,7 @@ def best_of(examples: Sequence[Example], weights: RemedyWeights) -> list[tuple[f
 
 
 def scores(judged: Sequence[tuple[float, bool]], threshold: float, total: int) -> tuple[float, float, float]:
-    """Precision, recall and F1 of telling all from a threshold on; `total` clauses hold a remedy."""
+    """Precision, recall and F1 of taking all from a threshold on; `total` clauses hold a remedy."""
     likely = [right for chance, right in judged if chance >= threshold]
     precision, recall = sum(likely) / max(1, len(likely)), sum(likely) / max(1, total)
     return precision, recall, 2 * precision * recall / max(1e-9, precision + recall)

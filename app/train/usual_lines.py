@@ -22,7 +22,7 @@ LIST = Path(__file__).parents[1] / "extract" / "lists" / "usual_lines.txt"
 
 
 def shapes_in(log: str) -> set[str]:
-    """The shapes of a log's lines that are telling enough."""
+    """The shapes of a log's lines that are distinctive enough."""
     lines = read_numbered(informative_lines(log))
     shapes = {shape_of(line.text) for line in lines if line.level not in LOUD and 'File "' not in line.text}
     return {shape for shape in shapes if sum(word != "#" for word in shape.split()) >= LEAST_WORDS}

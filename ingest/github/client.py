@@ -27,7 +27,7 @@ BODY_LIMIT_BYTES = 64 * 1024 * 1024
 ATTEMPTS = 9
 """With waits of 0.1 s doubled up to 20 s: about half a minute of trouble is outlasted."""
 FIRST_ATTEMPTS = 3
-"""Before GitHub ever answered: a machine without a network should be told soon."""
+"""Before GitHub ever answered: a machine without a network should learn it soon."""
 MAX_WAIT_S = 3_700.0
 """Longest wait for limits in one request: a primary window is an hour."""
 TIMEOUT = httpx.Timeout(30.0, connect=8.0)

@@ -92,7 +92,7 @@ class Origin:
 
     def _remember_move(self, old: str, new: str) -> None:
         # A renamed repository redirects each of its old paths; from now on the new one is asked. A path that
-        # ends in a number may also be one issue's that was transferred, so it tells nothing of the rest.
+        # ends in a number may also be one issue's that was transferred, so it says nothing of the rest.
         old, new = old.removeprefix(self._path), new.removeprefix(self._path)
         parts = old.split("/")
         if parts[1:2] == ["repos"] and len(parts) >= 4 and not parts[-1].isdigit():

@@ -62,7 +62,7 @@ def _page(given: str, place: str) -> str:
 
 
 def comment_record(given: Any) -> CommentRecord:
-    """A comment, from a row of `/issues/comments`; its issue is told by `issue_url`.
+    """A comment, from a row of `/issues/comments`; its issue is named by `issue_url`.
 
     Raises:
         InputError: names the field that is missing or odd.

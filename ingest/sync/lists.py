@@ -231,7 +231,7 @@ def _walk_down(run: SyncRun, source: List, cursor: Cursor) -> None:
         nonlocal cursor
         if is_cut:
             return
-        # The first page tells since when changes are to be asked.
+        # The first page says since when changes are to be asked.
         newest = max(filter(None, map(updated_of, page.items)), default=None)
         since = cursor.since or (format_time(newest) if newest else None)
         cursor = replace(cursor, since=since, next=page.next_url, done=page.next_url is None)

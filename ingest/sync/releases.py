@@ -179,7 +179,7 @@ def _merge_commit(run: SyncRun, number: int) -> str | None:
 
 
 def _compare(run: SyncRun, tag: str, commit: str, number: int) -> bool | None:
-    """Whether a tag holds a commit, or that pull request picked; None where GitHub does not tell."""
+    """Whether a tag holds a commit, or that pull request picked; None where GitHub does not say."""
     name = quote(tag, safe="")
     # The second page is short: only the first carries the changed files.
     status = _between(run, name, commit, {"per_page": 1, "page": 2}).get("status")

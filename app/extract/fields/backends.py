@@ -40,7 +40,7 @@ _TAGGED = frozenset(["engine", "platform"])
 """What also the title of a wish may state: the others it only names as what is wanted."""
 
 MAX_HITS = 40
-"""A log repeats its lines; the first hits of a rule tell all it has to tell."""
+"""A log repeats its lines; the first hits of a rule are all it has to say."""
 
 ORDER: dict[str, tuple[str, ...]] = {
     "attention": ("log", "setting", "path", "title", "prose"),

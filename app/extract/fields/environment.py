@@ -42,7 +42,7 @@ class Environment:
     """What a dump states. Values that only say "not known" are left out. Compared by identity.
 
     `entries` maps the dump's own labels, `packages` the package names (lower case) to their versions;
-    `gpus` holds one entry per GPU line; `is_indexed` tells that those lines count the machine's GPUs
+    `gpus` holds one entry per GPU line; `is_indexed`: those lines count the machine's GPUs
     (`GPU 0: …`), which ROCm's do not.
     """
 

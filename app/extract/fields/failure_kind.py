@@ -37,7 +37,7 @@ _REPORTS = ("[bug", "[ci fail", "[ci-fail", "[ci] fail", "[ci/fail")
 _REQUEST_LABELS = frozenset(["feature request", "rfc", "new-model", "documentation", "new model"])
 _TRACEBACK = "Traceback (most recent call last)"
 _FAILS = ("fail", "not work", "error", "crash", "broken")
-"""Words with which the title of a request tells that something printed is the failure."""
+"""Words with which the title of a request says that something printed is the failure."""
 _BUG_SECTION = "describe the bug"
 _SERVER_CODE = "/vllm/"
 MAX_TRACE_CHARS = 2_500
@@ -117,7 +117,7 @@ def _is_question(title: str) -> bool:
 
 
 def _only_proposes(title: str) -> bool:
-    """Whether a title under the performance tag asks or proposes, instead of telling what is slow."""
+    """Whether a title under the performance tag asks or proposes, instead of saying what is slow."""
     low = title.lower()
     return (
         _is_question(title) or low.rstrip().endswith(("?", "？")) or any(word in low for word in _PROPOSALS)
@@ -141,7 +141,7 @@ def _shows_failure(document: Document, error_type: str | None, error_message: st
 
 
 def _fills_bug_form(document: Document) -> bool:
-    """Whether the bug form was taken, and its own section tells that something fails."""
+    """Whether the bug form was taken, and its own section says that something fails."""
     rules = load_rule_set("kind", "steps", "text")
     bug_sentences = (
         s for s in islice(read_sentences(document), MAX_SENTENCES) if _BUG_SECTION in s.heading.lower()

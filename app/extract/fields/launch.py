@@ -77,7 +77,7 @@ class Launch:
 
 
 def read_launch(log: str, vllm_version: str | None = None) -> Launch | None:
-    """The command that started what printed this log; None if the log does not tell it.
+    """The command that started what printed this log; None if the log does not show it.
 
     Args:
         log: secrets in it are masked already; where they stand the command has `OPEN`.

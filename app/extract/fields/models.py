@@ -1,7 +1,7 @@
 """Which models are being served when it fails.
 
 In: a `Document` and its settings. Out: evidence of field `models`, one per model, named as written
-(`org/name`, or the last telling part of a path).
+(`org/name`, or the last distinctive part of a path).
 
 A command or a `LLM(model=…)` is believed before the log's dump of its configuration, and both before
 names in the title or in prose, which also mention models that work. Draft models of speculative decoding
@@ -104,9 +104,9 @@ def find_models(document: Document, settings: Sequence[Setting]) -> tuple[Eviden
     served = {s.value for s in settings if s.name == "served-model-name" and "/" not in s.value}
     for rule, origins in _ORIGINS:
         chosen = list(_from_settings(settings, origins, served if origins == ("keyword",) else set()))
-        if any(not is_draft and _is_telling(name) for name, _, is_draft in chosen):
-            telling = [item for item in chosen if item[2] or "/" in item[0] or _is_telling(item[0])]
-            return _cite(document, _failing(document, telling), rule)
+        if any(not is_draft and _is_distinctive(name) for name, _, is_draft in chosen):
+            distinctive = [item for item in chosen if item[2] or "/" in item[0] or _is_distinctive(item[0])]
+            return _cite(document, _failing(document, distinctive), rule)
         weak += [(name, span) for name, span, _ in chosen]
     by_name = list(_served_names(settings))
     if is_wish(document):
@@ -139,7 +139,7 @@ def _failing(document: Document, chosen: Sequence[_Chosen]) -> list[_Named]:
     return [(name, span) for name, span, _ in chosen]
 
 
-def _is_telling(name: str) -> bool:
+def _is_distinctive(name: str) -> bool:
     return any(char.isdigit() for char in name)
 
 
@@ -297,7 +297,7 @@ def _cite(document: Document, named: Iterable[_Named], rule: str) -> tuple[Evide
 def name_in(value: str) -> tuple[str, int] | None:
     """The name a value of `--model` gives, and where in the value it begins; None if it names nothing.
 
-    `org/name` stays; of a path the last telling component is taken; of a Hugging Face cache its
+    `org/name` stays; of a path the last distinctive component is taken; of a Hugging Face cache its
     `models--org--name` part.
     """
     bare = value.rstrip("/").rstrip("\\")
@@ -364,7 +364,7 @@ def is_model(name: str) -> bool:
 
 
 def has_size(name: str) -> bool:
-    """Whether a name tells one model from its family: by a size, or because it is an id."""
+    """Whether a name tells one model apart from its family: by a size, or because it is an id."""
     return "/" in name or bool(_SIZE.search(name))
 
 

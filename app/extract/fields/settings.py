@@ -3,7 +3,7 @@
 In: a `Document`. Out: `Setting`s in reading order, their names in one form (`--tensor_parallel_size`,
 `-tp` and `tensor_parallel_size=` are all `tensor-parallel-size`), each with the span of its value.
 
-`origin` tells what the setting proves: `Namespace(...)` and `with config:` print every setting there is,
+`origin` says what the setting proves: `Namespace(...)` and `with config:` print every setting there is,
 so what stands there was in force but nobody need have chosen it.
 """
 
@@ -164,7 +164,7 @@ def _flags(text: str) -> Iterator[_Found]:
 def _flag_value(text: str, at: int, *, is_item: bool = False) -> tuple[int, int] | None:
     """The value after a flag's name: behind `=`, white space, a continued line, or the next list item.
 
-    `is_item` tells that the flag itself is an item of a YAML list, so that the next item is its value.
+    `is_item`: the flag itself is an item of a YAML list, so that the next item is its value.
     """
     if at < len(text) and text[at] == "=":
         return _token(text, at + 1)

@@ -348,7 +348,7 @@ def _is_foreign(text: str, start: int) -> bool:
 
 
 def _is_statement(places: Places, span: Span) -> bool:
-    """Whether somebody tells the version of his environment there, rather than a program of something."""
+    """Whether somebody names the version of his environment there, rather than a program of something."""
     block = places.block_at(span[0], span[1])
     if block is None or block.kind in ("prose", "heading"):
         return True

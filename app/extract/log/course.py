@@ -1,7 +1,7 @@
 """The course of a run: which of a log's errors it survived, and what became of it.
 
 In: a log's lines. Out: a `Course`, which knows for each error whether the program went on behind it, whether
-only a request got it, or whether it came when the program was already told to stop. The marks are rules of
+only a request got it, or whether it came when the program was already asked to stop. The marks are rules of
 `lists/course.toml`.
 """
 
@@ -30,9 +30,9 @@ went on behind it. stopping: the program was already asked to stop."""
 
 REQUEST_ERRORS = frozenset({"BadRequestError", "NotFoundError", "UnprocessableEntityError"})
 REFUSED = "course.answered"
-"""The rule of a refused request of which only the server's access log tells."""
+"""The rule of a refused request that only the server's access log shows."""
 DEATH = "death"
-"""The rule of a process's death, which is the cause where no error of its own is told."""
+"""The rule of a process's death, which is the cause where the process prints no error of its own."""
 QUIET = frozenset({"INFO", "DEBUG", "WARNING", "WARN"})
 _TURNS = frozenset({"ready", "stopping"})
 _REFUSED = frozenset({"answered", "failed"})
@@ -86,7 +86,7 @@ class Course:
         return done and not any(mark.role == "end" and mark.number > number for mark in self._marks)
 
     def fate_of_line(self, line: LogLine) -> Fate:
-        """What followed a line that tells a failure."""
+        """What followed a line that reports a failure."""
         if self._is_stopping(line):
             return "stopping"
         at = bisect_right(self._numbers, line.number)
@@ -101,7 +101,7 @@ class Course:
         return self._behind(line, at)
 
     def _behind(self, line: LogLine, at: int) -> Fate:
-        """What the marks behind a line tell of it."""
+        """What the marks behind a line say of it."""
         after = self._marks[at:]
         end = next((mark.number for mark in after if mark.role == "end"), None)
         inner = "Worker" in line.process or "EngineCore" in line.process or line.process.startswith("rank")
@@ -127,7 +127,7 @@ class Course:
         return any("HTTP/" in mark.text for mark in before)
 
     def refusal(self, lines: Sequence[LogLine]) -> ErrorRecord | None:
-        """The first request that was refused, as the access log tells it."""
+        """The first request that was refused, as the access log states it."""
         refused = {mark.number for mark in self._marks if mark.role in _REFUSED}
         found = (line for line in lines if line.number in refused and not self._is_stopping(line))
         line = next(found, None)

@@ -144,7 +144,7 @@ def stack_frame(text: str) -> Frame | None:
 
 
 def is_plumbing(frame: Frame, *, raised: bool = False) -> bool:
-    """Whether a frame stands in every traceback of its kind and tells nothing.
+    """Whether a frame stands in every traceback of its kind and says nothing.
 
     Args:
         raised: it is the innermost one: the error was raised there, whatever the function's name is.
@@ -162,7 +162,7 @@ def is_plumbing(frame: Frame, *, raised: bool = False) -> bool:
 
 @lru_cache(maxsize=1)
 def _plumbing() -> tuple[Any, frozenset[str]]:
-    """What stands in the places that tell nothing as one pattern, and the functions that tell nothing."""
+    """What stands in the places that say nothing as one pattern, and the functions that say nothing."""
     names = load("plumbing")
     return pattern("|".join(escape(part) for part in names["paths"])), frozenset(names["functions"])
 

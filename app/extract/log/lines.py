@@ -104,7 +104,7 @@ def read_numbered(lines: Iterable[tuple[int, Line]]) -> Iterator[LogLine]:
 
 
 def unwrap(line: str) -> tuple[str, str, str]:
-    """What a line says, the process that printed it ("" if not told), its level ("" if none)."""
+    """What a line says, the process that printed it ("" if unknown), its level ("" if none)."""
     text = line
     if "[" in text and "m" in text and ("\x1b" in text or "[0" in text or "[1" in text or "[3" in text):
         text = _COLOUR.sub("", text)

@@ -1,6 +1,6 @@
 """Errors without their wrapping.
 
-In: `ErrorRecord`s and log lines. Out: causes (short class, own words, innermost telling place), from
+In: `ErrorRecord`s and log lines. Out: causes (short class, own words, innermost distinctive place), from
 which what torch, NCCL and the compiler append is taken off; and the lines that only report another error
 (`lists/wrappers.toml`), with the inner error where such a line quotes it.
 """
@@ -29,9 +29,9 @@ MIN_SENTENCE_CHARS = 24
 """A shorter first sentence ("CUDA out of memory.") needs its second to be distinctive."""
 MIN_CLAUSE_CHARS = 60
 MAX_MESSAGE_CHARS = 160
-"""A longer message is told up to its last clause within this length."""
+"""A longer message is kept up to its last clause within this length."""
 MAX_COMMAND_CHARS = 160
-"""A failed command is told by its beginning; a build's runs to thousands of letters."""
+"""A failed command is cut to its beginning; a build's runs to thousands of letters."""
 
 _CUDA = pattern(r"^(?:\[[^\]]{1,60}\] ?)?(CUDA|HIP|NCCL) [Ee]rror(?: in)?: ?(?:\S{1,200}:\d+, )?(.{3,300})")
 _TRAILER = pattern(
@@ -61,7 +61,7 @@ _TYPED = pattern(r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception)): (\S.{0,400})")
 MAX_WRAPPER_CHARS = 2_000
 MAX_HANDLER_CHARS = 300
 MAX_PLAIN_CHARS = 120
-"""A longer wrapper line is told by its first sentence."""
+"""A longer wrapper line is cut to its first sentence."""
 _REPR = pattern(r"^['\"]?(\w+(?:Error|Exception))\(['\"]?(.{3,300})")
 _LOUD = frozenset({"ERROR", "CRITICAL"})
 _FAILS = ("error", "exception", "fail", "can't", "cannot", "unable", "died")
@@ -76,7 +76,7 @@ _AFTERWORDS = (
 
 
 def as_cause(record: ErrorRecord) -> ErrorRecord:
-    """An error with a short type and its innermost telling place, without what torch appends to all."""
+    """An error with a short type and its innermost distinctive place, without what torch appends to all."""
     kind = (record.type or "").rsplit(".", 1)[-1] or None
     message, place = record.message, record.frame
     inner = _TYPED.match(message) if kind in COMPILER_ERRORS else None
@@ -113,7 +113,7 @@ def called_from(cause: ErrorRecord, other: ErrorRecord) -> ErrorRecord:
 
 
 def first_sentence(message: str) -> str:
-    """A message without its advice and dumps: the first sentence, if it is long enough to tell."""
+    """A message without its advice and dumps: the first sentence, if it is long enough to mean something."""
     for found in _SENTENCE.finditer(message):
         mark = found.group()
         end = found.start() + min(mark.find(sign) for sign in (". ", "! ", "? ") if sign in mark) + 1
@@ -231,7 +231,7 @@ def wrapper_lines(
 
 
 def wrapper_message(rule: Rule, text: str) -> str:
-    """A wrapper's words: only those of its rule if these are a `part` of a line that tells other things."""
+    """A wrapper's words: only those of its rule if these are a `part` of a line that says other things."""
     if rule.extra.get("part"):
         hit = rule.pattern.search(text)
         return str(hit.group()) if hit else text

@@ -1,4 +1,4 @@
-"""What is gathered of one process while its lines are read: frames, the chain, errors told so far.
+"""What is gathered of one process while its lines are read: frames, the chain, errors found so far.
 
 In: frames and errors as they are met. Out: `ErrorRecord`s, completed by what stands below them: the message
 on the next line, the stack of a fault, the end of a traceback that was cut.
@@ -25,14 +25,14 @@ _PYDANTIC = pattern(
 _INVALID = pattern(r"\d validation errors? for \S{1,80}$")
 """What pydantic prints above the reason."""
 _ANNOUNCING = ("message:", "error:", "errors:", "traceback):", "reason:", "because:")
-"""Messages that only announce the next line; any other that ends in a colon is told in full."""
+"""Messages that only announce the next line; any other that ends in a colon is kept in full."""
 _ANSWER = pattern(r"^\s*['\"](?:message|detail)['\"]: ?(?:'([^']{6,300})'|\"([^\"]{6,300})\")")
 _MESSAGE_BELOW = frozenset({"native.cmake", "native.rust"})
 """The rules of lines whose words stand on the next one."""
 MIN_WORDS = 3
 MAX_BLANK_LINES = 3
 _MAX_ANSWER_LINES = 6
-"""How far below its opening bracket a server's printed answer tells its message."""
+"""How far below its opening bracket a server's printed answer states its message."""
 MAX_REASON_LINES = 40
 """How far below an error of validation its first reason stands."""
 MAX_GAP = 4
@@ -41,7 +41,7 @@ _OUTERMOST = frozenset({"<module>", "_bootstrap", "_run_module_as_main"})
 _MAX_STACK_LINES = 60
 """How far below a fault its stack may begin."""
 _MAX_FAULTS = 8
-"""How many lines may tell the fault that a stack belongs to."""
+"""How many lines may name the fault that a stack belongs to."""
 
 
 @dataclass(frozen=True, slots=True)

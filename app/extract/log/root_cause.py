@@ -2,7 +2,7 @@
 
 In: `ErrorRecord`s in the order of the log. Out: `CauseChain` with cause, wrappers and other distinct errors.
 An error is a wrapper by rule (`lists/wrappers.toml`), or because it was raised `from` another. Among
-the rest the cause is sought in the innermost process that tells one (worker before engine core
+the rest the cause is sought in the innermost process that printed one (worker before engine core
 before API server before client), there the first. Where nothing but wrappers is left, the deepest of
 them is `apparent`: the best that is known, never what a signature is made of.
 """
@@ -108,7 +108,7 @@ def find_cause(
     wrappers = sorted((*parts.wrappers, *repeated), key=lambda item: item[1].number)
     unique = {text: (text, line) for text, line in wrappers}
     place = next((decisive_frame(record.frames) for record in errors if record.rule == CUT), None)
-    # what announces a traceback that was cut tells nothing of its error; a build's last words still do
+    # what announces a traceback that was cut says nothing of its error; a build's last words still do
     plain = [item for item in unique.values() if not place or _is_rule(item[0], "hollow")]
     apparent = None
     if rank == DOUBTFUL and parts.deaths:
@@ -250,7 +250,7 @@ def read_errors(log: str) -> tuple[tuple[LogLine, ...], CauseChain]:
 
 
 def title_first(errors: CauseChain, title: str) -> CauseChain:
-    """The same errors, that one first which the title tells in its own words."""
+    """The same errors, that one first which the title states in its own words."""
     if errors.cause is None or not errors.other or _is_named_in(title, errors.cause):
         return errors
     backed = [item for item in errors.other if item.frames or item.native]
@@ -276,7 +276,7 @@ def _apparent(
     lines: Sequence[LogLine],
     course: Course,
 ) -> ErrorRecord | None:
-    """What stands for the cause where only wrappers tell: a death, the innermost exception, a plain line."""
+    """The cause where only wrappers are printed: a death, the innermost exception, a plain line."""
     if parts.deaths:
         return min(parts.deaths, key=lambda item: (item.weak, item.line.number))
     outer = [record for record in parts.outer if course.fate(record) == "open"]
@@ -314,7 +314,7 @@ def _is_rule(text: str, kind: str) -> bool:
 
 
 def _is_news(text: str) -> bool:
-    """Whether a line logged as an error tells one: words, no code, no frame, no list."""
+    """Whether a line logged as an error states one: words, no code, no frame, no list."""
     begins = text[:1].isupper() or text[:1] == "["
     return len(text) > 12 and " " in text and begins and text.rstrip()[-1:] not in ":,({[="
 
@@ -381,7 +381,7 @@ def _met_vllm(errors: Sequence[ErrorRecord], position: int) -> bool:
 
 
 def _with_outer_place(cause: ErrorRecord, errors: Sequence[ErrorRecord], position: int) -> ErrorRecord:
-    """An error raised inside a library alone takes the place from which vLLM called it, if that is told."""
+    """An error raised inside a library alone takes the place from which vLLM called it, if that is known."""
     if cause.native or not cause.frames or not all(is_plumbing(frame) for frame in cause.frames):
         return cause
     for record in errors[position + 1 : position + MAX_CHAIN]:

@@ -1,4 +1,4 @@
-"""The telling lines of a very long log: where it begins and ends, and what stands around its errors.
+"""The distinctive lines of a very long log: where it begins and ends, and what stands around its errors.
 
 A server's log may hold 100,000 lines of requests around one crash. One linear pass finds the marks of
 errors; only the lines near them are read any further. Line numbers stay those of the whole log.
@@ -19,7 +19,7 @@ from app.extract.text.document import Line
 LONG_LOG_CHARS = 1 << 20
 """A shorter log is read whole."""
 EDGE_LINES = 400
-"""Read at the beginning, where a server tells its settings, and at the end."""
+"""Read at the beginning, where a server states its settings, and at the end."""
 STRONG_MARKS = 60
 """Of the places where an error surely begins, the first so many are read, and the last of the final part."""
 BEFORE_LINES, AFTER_LINES = 4, 120

@@ -53,7 +53,7 @@ _TEST = pattern(r"(?:^|[\s/])([\w.-]{1,100}\.py)::(?:[A-Z]\w{0,80}::)*(\w{1,160}
 _CALLS = ("The above exception was the direct cause", "During handling of the above exception")
 _STACKS = ("Stack (most recent call first)", "Current thread 0x", "At:")
 CODE = 2
-"""How weak an error is that only its code tells."""
+"""How weak an error is of which only the code is printed."""
 
 
 def may_hold_errors(text: str) -> bool:
@@ -194,7 +194,7 @@ def _read_code(stream: Stream, line: LogLine) -> None:
 
 
 def _is_stated_above(stream: Stream, line: LogLine) -> bool:
-    """Whether the line above has told the failed assertion in its author's words."""
+    """Whether the line above has stated the failed assertion in its author's words."""
     return bool(stream.records) and stream.records[-1].line.number == line.number - 1
 
 

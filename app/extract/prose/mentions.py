@@ -1,7 +1,7 @@
 """Issues and pull requests that an issue's people mention.
 
 In: a `Document`. Out: numbers of the same repository, `owner/name#n` of others, and the quotes; the quote's
-rule names the relation that the words around tell (`related.duplicate`, `.same`, `.similar`, `.culprit`,
+rule names the relation that the words around state (`related.duplicate`, `.same`, `.similar`, `.culprit`,
 `.fix`, or `.mention`). Only what people say is looked at: a `#4` in a log is a frame or a build step.
 """
 

@@ -26,7 +26,7 @@ from app.extract.text.version_mentions import VersionMention, names_other, versi
 from app.extract.versions import is_before, is_same, newest, oldest, ordered, sort_key
 
 MAX_SENTENCES = 300
-"""Sentences that name versions or changes and are read; nobody tells a regression in more."""
+"""Sentences that name versions or changes and are read; nobody needs more to report a regression."""
 
 MAX_VERSIONS = 16
 MAX_MENTIONS = 16
@@ -93,8 +93,8 @@ def find_regression(document: Document) -> tuple[Regression | None, tuple[Eviden
         return None, ()
     claims: _Claims = defaultdict(list)
     sentences = read_sentences(document)
-    telling = (at for at, s in enumerate(sentences) if not s.is_proposal and _MENTION.search(s.text))
-    for at in islice(telling, MAX_SENTENCES):
+    mentioning = (at for at, s in enumerate(sentences) if not s.is_proposal and _MENTION.search(s.text))
+    for at in islice(mentioning, MAX_SENTENCES):
         _read_roles(document, sentences, at, claims)
     _read_title(document, claims)
     return _assemble(claims)

@@ -1,6 +1,6 @@
 """Why it fails, as people say it, and the commands with which it does.
 
-In: a `Document`. Out: causes, told as fact or as a guess; commands that fail and that work.
+In: a `Document`. Out: causes, stated as fact or as a guess; commands that fail and that work.
 """
 
 from __future__ import annotations

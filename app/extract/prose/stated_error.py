@@ -144,7 +144,7 @@ def _is_message(text: str) -> bool:
 
 
 def find_served_error(document: Document) -> ErrorRecord | None:
-    """All that a log tells may be the server's answer to a request: the last resort."""
+    """All that a log holds may be the server's answer to a request: the last resort."""
     for text in document.sources.values():
         found = _SERVED.search(text) if '"POST ' in text or "500 Internal" in text else None
         if found is not None:

@@ -269,7 +269,7 @@ def _candidate(
         gap, between = change.start - span[1], clause.low[span[1] : change.start]
     optional = {
         "between:not": grammar("not").search(between),
-        "told:fully": grammar("fully").search(clause.text[span[0] : span[1]]),
+        "stated:fully": grammar("fully").search(clause.text[span[0] : span[1]]),
         "opens:contrast": grammar("opens_contrast").search(sentence.text),
         "ends:shown": grammar("ends_shown").search(sentence.text),
     }

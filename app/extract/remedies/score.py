@@ -74,9 +74,9 @@ def features_of(candidate: CandidateRemedy) -> tuple[str, ...]:
         found.append("long")
     shape, link = (name for name in candidate.features if name.startswith(("shape:", "link:")))
     known = {*candidate.features, *found}
-    pairs = [f"{shape}+{name}" for name in ("told:fully", "in:plain") if name in known]
+    pairs = [f"{shape}+{name}" for name in ("stated:fully", "in:plain") if name in known]
     if "in:choice" in known:
-        partners = ("told:fully", "after:failure", "around:failure")
+        partners = ("stated:fully", "after:failure", "around:failure")
         pairs += [f"choice+{name}" for name in partners if name in known]
     return (*candidate.features, *found, *pairs, f"{shape}+{link}")
 

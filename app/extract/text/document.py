@@ -76,7 +76,7 @@ class Document:
 
     Compared by identity, so that readers can cache what they found in one.
     `sources` maps "title", "body", "comment:<id>" to the untouched text; `speaker` maps a source to
-    "reporter", "maintainer" or "other"; `is_flattened` tells that the body's line breaks were lost.
+    "reporter", "maintainer" or "other"; `is_flattened`: the body's line breaks were lost.
     """
 
     issue: IssueText

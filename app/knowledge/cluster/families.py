@@ -40,7 +40,7 @@ _SAYS_NOTHING = pattern(
     r"(?i)encountered an issue|finished unexpectedly|core initialization failed"
     r"|division (?:or modulo )?by zero"
 )
-"""Messages that tell that something failed; what did, another line tells, or only the frame."""
+"""Messages that say that something failed; what did, another line says, or only the frame."""
 _ONLY_LACKS = re.compile(r"^…? ?(?:object )?has no attribute …?$")
 _WORD = re.compile(r"[A-Za-z_]{2,}")
 _SYMPTOMS = {"hang": "Hangs", "slowdown": "Is slow"}

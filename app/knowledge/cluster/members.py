@@ -64,7 +64,7 @@ class DuplicateChain(Frozen):
 
 
 class ClusterRemedy(SourcedRemedy):
-    """An action merged over the reports that tell it; the fields are those of the best telling."""
+    """An action merged over the reports that name it; the fields are those of the best of them."""
 
     quote: StatedValue
     told_in: tuple[int, ...] = Field(description="numbers of the issues that report it, the best first")
@@ -230,7 +230,7 @@ NAMED_MAX = 5
 
 
 def cluster_fix(canonical: int, reports: Sequence[ListedFailure]) -> ClusterFix | None:
-    """The fix merged over the reports, named with the issue that tells it; None without reports.
+    """The fix merged over the reports, named with the issue that states it; None without reports.
 
     Between two that know as much the canonical issue's counts, then the newer one's.
     """

@@ -58,7 +58,7 @@ from app.store.session import Store
 
 
 class ClusterSummary(Frozen):
-    """A cluster as lists tell it."""
+    """A cluster as a row of a list."""
 
     model_config = ConfigDict(extra="ignore")  # its former names are made, not read
 
@@ -165,7 +165,7 @@ def clusters(
             return ClusterPage(items=_summaries(session, repo_id, repo, found), total=len(found))
         words = "".join(char if char.isprintable() else " " for char in q).split()
         chosen = ClusterFilter(tuple(words[:WORDS_MAX]), min_size, alive, sort, family)
-        if alive:  # the archive tells which may be; the fix and the versions decide
+        if alive:  # the archive says which may be; the fix and the versions decide
             found, _ = list_clusters(session, repo_id, chosen, limit=ALIVE_MAX)
             items = [item for item in _summaries(session, repo_id, repo, found) if item.is_alive]
             return ClusterPage(items=tuple(items[after : after + limit]), total=len(items))

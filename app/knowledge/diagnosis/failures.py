@@ -62,7 +62,7 @@ def name_failure(kinds: tuple[FailureKind, ...]) -> Failure | None:
 
 
 def find_outcome(reading: LogReading, kinds: Sequence[FailureKind]) -> RunOutcome:
-    """What became of the program; a server that never came up is told from one that stopped."""
+    """What became of the program; a server that never came up is told apart from one that stopped."""
     cause = reading.errors.cause or reading.errors.apparent
     scene = kinds[0].scene if kinds else ""
     if reading.outcome != "stopped" or cause is None:
@@ -130,7 +130,7 @@ def kinds_of(reading: LogReading) -> tuple[FailureKind, ...]:
 
 
 def next_steps(reading: LogReading, kinds: Sequence[FailureKind]) -> tuple[NextStep, ...]:
-    """Steps that fit what the log says and what it lacks, the most telling first.
+    """Steps that fit what the log says and what it lacks, the most specific first.
 
     Args:
         kinds: see `kinds_of`.

@@ -175,7 +175,7 @@ class Diagnosis(Frozen):
     next_steps: tuple[NextStep, ...] = ()
     composed: tuple[ComposedCommand, ...] = Field(
         (),
-        description="the command that was run, as the log tells it, with a remedy's or a step's change in it",
+        description="the command that was run, as in the log, with a remedy's or a step's change in it",
     )
     stack: str = Field(
         "", description="version, GPU, model and arguments of the run, as `stack=` of lists takes them"

@@ -94,7 +94,7 @@ class AreaCount(ValueCount):
 
 
 class DataState(Frozen):
-    """What the stored data can tell of the week."""
+    """What the stored data holds of the week."""
 
     until: datetime | None = Field(description="up to when there is data: newest whole sync or newest issue")
     is_over: bool = Field(description="the data covers the whole week")
@@ -268,7 +268,7 @@ def count_weeks(days: Iterable[OpenedDay], weeks: Iterable[IsoWeek]) -> tuple[We
 
 
 def _counts(session: Session, repo_id: int, loaded: WeekIssues, covered: int) -> dict[str, Any]:
-    """The fields of a digest that tell in how many of the week's reports each value stands."""
+    """The fields of a digest that say in how many of the week's reports each value stands."""
     week = loaded.week
     begin = week.shifted(-WEEKS_BEFORE).start
     found = [

@@ -50,7 +50,7 @@ Place = Literal["issue", "comment"]
 
 
 class DigestIssue(IssueHead):
-    """An issue as the digest's lists tell it; texts are masked."""
+    """An issue as a row of the digest's lists; texts are masked."""
 
     model_config = ConfigDict(extra="ignore")  # its former names are made, not read
 
@@ -67,7 +67,7 @@ class DigestIssue(IssueHead):
 
 
 class WeekReport(Frozen):
-    """A failure that was opened in the week, as the list of all of them tells it."""
+    """A failure that was opened in the week, as a row of the list of all of them."""
 
     number: int
     title: str
@@ -97,7 +97,7 @@ class ClusterNews(Frozen):
 
 
 class RegressionNews(DigestIssue):
-    """A failure of the week that tells since when it fails."""
+    """A failure of the week that says since when it fails."""
 
     regression: Regression
 
@@ -119,7 +119,7 @@ class FixNews(DigestIssue):
 
 
 class RemedyNews(Frozen):
-    """A remedy that was told in the week."""
+    """A remedy that was posted in the week."""
 
     remedy: Remedy
     title: str

@@ -304,7 +304,7 @@ def seen_from(truth: FixTruth, vllm_version: str | None) -> FixView:
 
 
 def not_comparable(view: FixView, repo: str) -> FixView:
-    """The fix as a version of another repository sees it: the releases of `repo` tell nothing of that one."""
+    """The fix as a version of another repository sees it: the releases of `repo` say nothing of that one."""
     if view.state not in {"fixed", "merged_unreleased"}:
         return view.model_copy(update={"for_you": "unknown" if view.state == "unknown" else "not_fixed"})
     reason = f"{view.reason} Your version is not one of {repo}."

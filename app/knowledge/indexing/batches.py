@@ -179,7 +179,7 @@ def save_release_table(session: Session, repo_id: int) -> None:
 
 
 def _record(card: Card) -> IssueRecord:
-    """A card as an issue of which GitHub has not told yet."""
+    """A card as an issue that GitHub has not sent yet."""
     created = datetime.combine(card.created, time(), UTC)
     return IssueRecord(
         number=card.number,

@@ -28,7 +28,7 @@ from app.store.session import Store
 
 
 class GitHubFacts(Frozen):
-    """What GitHub tells of an issue; `body` is masked for display."""
+    """What GitHub says of an issue; `body` is masked for display."""
 
     repo: str
     number: int

@@ -261,7 +261,7 @@ def fit_of_run(stack: Stack, case: FailureCase, text: str) -> Fit | None:
 
 
 def _is_of_hardware(case: FailureCase, features: tuple[dict[str, Any], ...]) -> bool:
-    """Whether a failure may depend on the card that runs it, as most do that no plain exception tells."""
+    """Whether a failure may depend on the card that runs it, as most do that no plain exception names."""
     error = case.facts.error
     if any(row.get("is_software") for row in features):
         return False

@@ -1,7 +1,7 @@
-"""A stack: version, GPU, model, arguments; as it stands in an address and as a log tells it.
+"""A stack: version, GPU, model, arguments; as it stands in an address and in a log.
 
 In an address the four are parted by `~`, in any order, and none is needed:
-`0.21.0~H100~Qwen/Qwen3-8B~--tensor-parallel-size 4`. What a part is, its form tells; where it does not,
+`0.21.0~H100~Qwen/Qwen3-8B~--tensor-parallel-size 4`. What a part is, its form shows; where it does not,
 `gpu:`, `model:`, `vllm:` or `args:` stands in front.
 """
 
@@ -138,7 +138,7 @@ def write_stack(stack: Stack | None) -> str:
 
 
 def stack_of_log(surroundings: Facts, launch: Launch | None) -> Stack | None:
-    """The stack that a log tells, without names of this machine: a model's folder loses its path."""
+    """The stack that a log shows, without names of this machine: a model's folder loses its path."""
     models = [name for name in surroundings.models if "█" not in name]
     model = models[0].rstrip("/").rpartition("/")[2] if models and models[0][0] in "/.~" else None
     args = None
@@ -159,7 +159,7 @@ def stack_of_log(surroundings: Facts, launch: Launch | None) -> Stack | None:
 
 
 def read_stack(log: str) -> Stack | None:
-    """The stack of a log; None where it tells nothing of it."""
+    """The stack of a log; None where it says nothing of it."""
     reading = read_log(log)
     version = reading.surroundings.versions.get("vllm")
     return stack_of_log(reading.surroundings, read_launch(redact(log, private=True).text, version))

@@ -1,7 +1,7 @@
 """What an upgrade from one version to another brings and breaks: for a stack, or for all failures.
 
 For a stack each failure is asked twice, for the version it leaves and the one it goes to; see `affects`.
-Without one only the versions decide. A failure with several reports is one line, told by the weightiest.
+Without one only the versions decide. A failure with several reports is one line, that of the weightiest.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 In: words of an issue, a pull request or a log. Out: Markdown of which no sign of theirs is markup: no link,
 image, heading, comment, mention or end of a fence. Signs that are not seen (terminal sequences, control,
-zero-width, direction and tag characters) are taken out: they tell a program what no person reads.
+zero-width, direction and tag characters) are taken out: they say to a program what no person reads.
 """
 
 from __future__ import annotations

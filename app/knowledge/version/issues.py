@@ -34,13 +34,13 @@ class StatedValue(Quote):
 
 
 class StatedRemedy(SourcedRemedy):
-    """A remedy with the words that tell it."""
+    """A remedy with the words that state it."""
 
     quote: StatedValue
 
 
 class VersionIssue(IssueHead):
-    """An issue as lists by version tell it."""
+    """An issue as a row of lists by version."""
 
     model_config = ConfigDict(extra="ignore")  # its former names are made, not read
 

@@ -79,7 +79,7 @@ class KnownIssue(VersionIssue):
 
 
 class RegressionItem(VersionIssue):
-    """A failure that was not there before, as its own issue tells it.
+    """A failure that was not there before, as its own issue states it.
 
     `place`: where the version asked for lies in its range; `told` without a version.
     """

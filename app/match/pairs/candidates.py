@@ -1,4 +1,4 @@
-"""Which stored issues are worth weighing against an issue: those that share its telling terms.
+"""Which stored issues are worth weighing against an issue: those that share its distinctive terms.
 
 In: the terms chosen of an issue's title and texts. Out: issues of its repository, most promising first; and
 those of other repositories that share words of its error. `TERMS` and `POSTINGS_MAX` bound the cost, not
@@ -23,7 +23,7 @@ from app.store.derived.search_index import Key, find_frequencies, find_postings,
 
 NEIGHBOURS = 80
 NEIGHBOURS_ACROSS = 20
-"""Of other repositories: these share an error, which is rare; words of prose tell nothing there."""
+"""Of other repositories: these share an error, which is rare; words of prose carry no weight there."""
 ERROR_CHANNELS = frozenset({ERROR, FRAME, SIGNATURE})
 POSTINGS_MAX = 1_500
 """Rows read; so many hold the right one of nearly all judged pairs that any number holds."""
@@ -31,9 +31,9 @@ TERMS = {TEXT: 50, ERROR: 40, FRAME: 20, SIGNATURE: 4}
 """How many of a channel's terms are asked for; besides, all of the title's."""
 SEED_WEIGHT = {TEXT: 0.5, ERROR: 1.0, FRAME: 0.7, SIGNATURE: 1.5}
 TITLE_WEIGHT = 1.0
-"""A word of the title tells more than one of the text."""
+"""A word of the title weighs more than one of the text."""
 YARDSTICK = 16_000
-"""The size of corpus against which rarity is told: to count the stored one grows with it."""
+"""The size of corpus against which rarity is measured: to count the stored one grows with it."""
 ALONE = 1
 """A term of one issue is its own."""
 
@@ -91,7 +91,7 @@ def find_neighbours(session: Session, repo_id: int, issues: Mapping[int, Seeds])
 
 
 def choose_seeds(title: str, terms: Terms) -> Seeds:
-    """The title's terms, and of each channel those that tell most by the learned weights.
+    """The title's terms, and of each channel the heaviest by the learned weights.
 
     Args:
         title: of the issue.

@@ -49,7 +49,7 @@ MIN_STEM_CHARS = 4
 MIN_SPECIFIC_NORM = 17.0
 """A lighter error message or title does not name one failure: "invalid argument"."""
 MIN_SUBJECT_WEIGHT = 5.0
-"""Names of code in more issues than one of 150 ("LoRA") do not tell what an error is about."""
+"""Names of code in more issues than one of 150 ("LoRA") are too common to mark an error."""
 
 # By `re`, whose list of all words takes a tenth of the time; these patterns never go back in a text.
 _WORD = re.compile(r"[a-z][a-z0-9_]{1,59}|!!!+|[\u4e00-\u9fff]+")
@@ -133,7 +133,7 @@ class PackedFeatures:
 
 @dataclass(frozen=True, slots=True)
 class WordWeights:
-    """How much a word tells, for each kind of bag; a word that is not listed is rare and tells `top`."""
+    """How much a word weighs, for each kind of bag; a word that is not listed is rare and weighs `top`."""
 
     grams: Mapping[str, float]
     words: Mapping[str, float]

@@ -57,7 +57,7 @@ FAR_DAYS = 365
 UNKNOWN_DAYS = 90
 """What lies between two issues of which one has no date."""
 COMMON_FROM = 2.0
-"""From how common a message on (ln of the number of issues) its likeness tells less."""
+"""From how common a message on (ln of the number of issues) its likeness weighs less."""
 MAX_UNMET = 3
 SHARED_LEAST = 0.4
 """How much messages, texts and names must share, added up, before a pair can be in a band: to be of one week
@@ -220,7 +220,7 @@ def text_features(one: Bags, others: Sequence[Bags]) -> np.ndarray:
     weights = np.concatenate([other.weights for other in others])
     starts = np.cumsum([0, *(len(other.ids) for other in others[:-1])])
     ends = (np.array([other.ends for other in others]) + starts[:, None]).ravel()
-    # Nearly all terms of the others are not shared: most of them are told by 16 bits of their hashes.
+    # Nearly all terms of the others are not shared: most of them are recognised by 16 bits of their hashes.
     is_met = np.zeros(1 << 16, dtype=bool)
     is_met[one.ids.astype(np.uint16)] = True
     hits = np.flatnonzero(is_met[ids.astype(np.uint16)])

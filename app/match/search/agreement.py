@@ -1,7 +1,7 @@
 """How far a log's surroundings and signature agree with a stored issue's.
 
 In: a log's reading and an issue's facts. Out: an `Agreement`, of numbers from -1 (they differ) over 0 (one of
-the two does not tell) to 1 (they agree).
+the two is unknown) to 1 (they agree).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _MINOR = re.compile(r"v?(\d{1,4})\.(\d{1,4})")
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What agrees. `signature` is 1 or 0: two that differ tell nothing, an issue may hold several.
+    """What agrees. `signature` is 1 or 0: two that differ say nothing, an issue may hold several.
 
     `message`: of the log's root cause and the issue's, by their words: an issue may hold a log's message and
     be about another error. `names` is -1 where the two are alike and name other things, or other functions.

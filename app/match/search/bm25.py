@@ -1,4 +1,4 @@
-"""BM25 over the search index (Robertson and Zaragoza 2009): what terms tell, which postings are read, scores.
+"""BM25 over the search index (Robertson and Zaragoza 2009): weights of terms, postings to read, scores.
 
 A small base takes every word for rare, and so a line that hundreds of servers print for the mark of one
 failure. So the counts of a full corpus stand in for the issues that are missing: all of them in an empty
@@ -59,7 +59,7 @@ class Query:
     """The terms of a query, as arrays in the order of their ids.
 
     Attributes:
-        weights: what each term tells, in nats.
+        weights: what each term weighs, in nats.
         texts: each term as it is shown.
         held: how many stored issues hold it.
         dfs: the same with the background's count for missing issues.
@@ -190,7 +190,7 @@ def weigh(
 
 
 def information(dfs: np.ndarray, issues: float) -> np.ndarray:
-    """What terms tell that so many of `issues` issues hold, in nats (the idf of BM25); nothing if more do."""
+    """The weight of terms that so many of `issues` issues hold, in nats (idf of BM25); 0 if more do."""
     nats: np.ndarray = np.log(1 + (issues - np.minimum(dfs, issues) + 0.5) / (dfs + 0.5))
     return np.where(dfs <= issues, nats, 0.0)
 
@@ -216,11 +216,11 @@ def heaviest_holders(
     repo_ids: Sequence[int] | None = None,
     exclude: Collection[Key | int] = frozenset(),
 ) -> list[Key]:
-    """The issues of these postings whose terms tell most in sum, equals by their keys.
+    """The issues of these postings whose terms weigh most in sum, equals by their keys.
 
     Args:
         rows: term, repository and number, in the order of the terms, as `find_postings` gives them.
-        ids: all terms, sorted; `gains` is what each of them tells.
+        ids: all terms, sorted; `gains` is what each of them weighs.
         limit: how many.
         repo_ids: of these repositories only.
         exclude: issues that are left out, or numbers, whatever their repository.
@@ -238,7 +238,7 @@ def heaviest_holders(
 def gains_of_holders(
     rows: np.ndarray, ids: np.ndarray, gains: np.ndarray, *, least: float
 ) -> dict[Key, float]:
-    """What the terms that each issue holds tell in sum, of the issues where that is not below `least`.
+    """What the terms that each issue holds weigh in sum, of the issues where that is not below `least`.
 
     Args:
         rows, ids, gains: as for `heaviest_holders`.

@@ -1,6 +1,6 @@
 """Which stored issues hold an error's message, whatever else they report: a known kind of error.
 
-In: the message of a log's cause. Out: the issues whose text holds most of what it tells. What the message is
+In: the message of a log's cause. Out: the issues whose text holds most of it. What the message is
 about (a name in quotes, an option) is left out, unless the name alone says what is wrong, or too little is
 found; and so are words of a language or a system that name no kind of failure by themselves. Thresholds are
 set on whole real logs (`tests/benchmarks/common_errors.py`).

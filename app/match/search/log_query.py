@@ -1,6 +1,6 @@
 """What a pasted log asks the index, part by part.
 
-In: the reading of a log. Out: terms, each in the most telling part that it stands in. The parts are kept
+In: the reading of a log. Out: terms, each in the most distinctive part that it stands in. The parts are kept
 apart because they are worth differently much, and because each is bounded: the length of a paste, the noise
 of its start and the frames that every failing server prints change nothing in what the cause is found by.
 """

@@ -18,7 +18,7 @@ from app.match.search.terms import TEXT
 from app.store.derived.search_index import Key, Profile, find_postings, find_profiles
 
 FIELD = Field(k1=1.2, b=0.5)
-"""Of every part; short reports tell as much as long ones."""
+"""Of every part; short reports weigh as much as long ones."""
 POSTINGS_MAX = 3_000
 """Rows read to find candidates."""
 CANDIDATES = 50
@@ -110,7 +110,7 @@ def _parts_of(asked: LogQuery, query: Query) -> np.ndarray:
 
 
 def _affordable(known: Query, gains: np.ndarray) -> list[int]:
-    """The terms that tell most, as many as the budget of postings allows; one at least."""
+    """The heaviest terms, as many as the budget of postings allows; one at least."""
     order = np.argsort(-gains, kind="stable")
     within = np.cumsum(known.held[order]) <= POSTINGS_MAX
     within[0] = True

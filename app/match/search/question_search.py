@@ -3,7 +3,7 @@
 In: a question and its heading. Out: candidates with what they share of it. Each word of the question may be
 met by itself, by another form of it, or less so by a word that stands for the same. Titles count most: a
 title says what an issue is about, while its body holds all words of a machine. Both are ranked by BM25 and
-summed, each field with a weight and a length of its own; facts that agree add what they tell. An issue that
+summed, each field with a weight and a length of its own; facts that agree add what they weigh. An issue that
 meets few of the words is worth less than the sum. With a vector of the question, those of the candidates gain
 that are nearer in meaning than most. The figures were chosen on the benchmark's questions that are not held
 out, and on titles of issues that people call the same. Which words are forms of each other, and which
@@ -41,7 +41,7 @@ POSTINGS_MAX = {HEADING: 8_000, TEXT: 4_000}
 """Rows read to find candidates, of each channel."""
 CANDIDATES = 250
 LEAST_WHOLE = 40.0
-"""Nats that a heading is taken to tell at least: a word or two cover little, wherever they are found."""
+"""Nats that a heading is taken to weigh at least: a word or two cover little, wherever they are found."""
 WORDS_MAX = 60
 """Words of a question that are looked up; a longer text is no question."""
 SHARED_MAX = 12
@@ -179,10 +179,10 @@ def find_ways(text: str, heading: Heading) -> Ways:
 
 
 def _as_parts(query: Query, ways: Ways) -> tuple[Query, np.ndarray, np.ndarray]:
-    """The query with no word telling more than the one it stands for.
+    """The query with no word weighing more than the one it stands for.
 
     Returns:
-        The query, the part of each of its terms, and what each part tells in a heading.
+        The query, the part of each of its terms, and what each part weighs in a heading.
     """
     by_id = {term_id(*term): way for term, way in ways.terms.items()}
     found = [by_id[key] for key in query.ids.tolist()]
@@ -192,7 +192,7 @@ def _as_parts(query: Query, ways: Ways) -> tuple[Query, np.ndarray, np.ndarray]:
     most = np.full((2, ways.parts), np.inf)
     is_own = np.array([way.is_own for way in found])
     information = query.weights / factors
-    # Of several forms the most common one says what all of them tell.
+    # Of several forms the most common one says what all of them mean.
     np.minimum.at(most, (in_heading.astype(int)[is_own], parts[is_own]), information[is_own])
     weights = np.minimum(information, most[in_heading.astype(int), parts]) * factors
     own = np.where(np.isinf(most[1]), 0.0, most[1])
@@ -200,7 +200,7 @@ def _as_parts(query: Query, ways: Ways) -> tuple[Query, np.ndarray, np.ndarray]:
 
 
 def _heaviest_first(known: Query, channel: int) -> list[int]:
-    """The ids of a channel's terms, those that tell most first."""
+    """The ids of a channel's terms, the heaviest first."""
     of = known.channels == channel
     ids: list[int] = known.ids[of][np.argsort(-known.weights[of], kind="stable")].tolist()
     return ids

@@ -54,9 +54,9 @@ FEATURES = (
     "other_names",
     "foreign_test",
 )
-"""What the chance is told by. `specific`: the cause's message is none that unlike faults share, `common`:
+"""The inputs of the chance. `specific`: the cause's message is none that unlike faults share, `common`:
 it is; `cause`: the share of its words; `long`: the share above `MOST` of those words that any issue holds,
-times what the shared ones tell; `share`: of all that the log asks for, `everything`: the same above `MOST`;
+times what the shared ones weigh; `share`: of all that the log asks for, `everything`: the same above `MOST`;
 `lead`: how far the first is ahead of the next; `other_names`: the share of the message's names that the issue
 lacks; `foreign_test`: it reports a test. Few, since more of them fit the logs that were learned from better
 and all others worse."""
@@ -68,20 +68,20 @@ MOST = 0.7
 ENOUGH = 0.6
 """The share of a message, words that no issue holds included, from which on the known words count in full."""
 LONG_NATS = 100.0
-"""What a message tells that is long and rare; one that tells more counts as `MOST_LENGTH` of it at most."""
+"""The information of a message that is long and rare; one with more counts as `MOST_LENGTH` of it at most."""
 MOST_LENGTH = 1.2
 HALF = 0.5
 """Who holds less of a message, words that no issue holds included, holds another one."""
 EVIDENCE_NATS = 60.0
-"""A message that tells so much is evidence enough wherever an issue holds it."""
+"""A message of so much weight is evidence enough wherever an issue holds it."""
 BESIDE_NATS = 40.0
-"""What a log tells beside a message that unlike faults share, at least, if an issue shall be `likely`."""
+"""What a log must hold beside a message that unlike faults share, at least, if an issue shall be `likely`."""
 BACKED_FROM = 0.4
 """The share of title, code, frames or the whole log from which on a mentioned message is backed."""
 CHANCE_STEP = 0.0001
 """How far below a band a chance is held that may not reach it."""
 LEAD_SCALE = 4.0
-"""A lead counts as ln(1 + `LEAD_SCALE` * lead): the first steps tell the most."""
+"""A lead counts as ln(1 + `LEAD_SCALE` * lead): the first steps weigh the most."""
 
 PROSE_FEATURES = ("score", "heading_share", "lead")
 """The same for a question without a log: all that is shared, the share of the question's heading that is, and
@@ -297,7 +297,7 @@ def prose_features(ranked: Sequence[Candidate], position: int) -> tuple[float, .
 
 
 def _words(candidate: Candidate) -> float:
-    """What the words of a question tell for a candidate."""
+    """What the words of a question weigh for a candidate."""
     return sum(value for name, value in candidate.scores.items() if name != MEANING)
 
 

@@ -1,6 +1,6 @@
 """What an issue is called and where it happens, as terms by which a question in words finds it.
 
-In: an issue's title and facts, or a question and what it tells. Out: terms of the channel `HEADING`: the
+In: an issue's title and facts, or a question and what it states. Out: terms of the channel `HEADING`: the
 stems of the words (Snowball's English stemmer, M. F. Porter), numbers and versions as they stand, what the
 words mean (rules of `conditions` and `symptoms`, so that "TTFT" meets "time to first token"), and facts as
 `name:value`. A title is short and written to be found; the text below it holds all words of a machine.
@@ -8,7 +8,7 @@ words mean (rules of `conditions` and `symptoms`, so that "TTFT" meets "time to 
 Which terms a failure is found by: of a stored issue and of a pasted log alike.
 
 In: the lines of a text and the errors in it. Out: `{(channel, term): count}`. Four channels, because they
-tell differently much: the words of the whole text, the masked words of the error lines, the frames, and
+weigh differently much: the words of the whole text, the masked words of the error lines, the frames, and
 whole signatures.
 """
 
@@ -79,7 +79,7 @@ def read_heading(text: str, *, gpus: Sequence[str], version: str | None, kind: s
     Args:
         text: the title, or the question.
         gpus: canonical names of the accelerators in use.
-        version: vLLM's, as far as it is told beside the text.
+        version: vLLM's, as far as it is given beside the text.
         kind: the kind of failure.
     """
     cut = text[:MAX_CHARS]
@@ -172,7 +172,7 @@ def error_terms(cause: ErrorRecord) -> Iterable[str]:
 
 
 def frame_terms(cause: ErrorRecord) -> Iterable[str]:
-    """The telling frames as file:function, alone and in pairs of neighbours."""
+    """The distinctive frames as file:function, alone and in pairs of neighbours."""
     places = [frame.place for frame in cause.frames if not is_plumbing(frame)]
     if not places and cause.frame:
         places = [cause.frame]

@@ -1,6 +1,6 @@
-"""Which stored issues hold the words somebody types: all of them, ranked by how much they tell there.
+"""Which stored issues hold the words somebody types: all of them, ranked by how much they weigh there.
 
-In: a few words. Out: the issues that hold every telling one, each with a score. A word that stands in most
+In: a few words. Out: those that hold every distinctive one, each with a score. A word that stands in most
 issues narrows nothing; one that stands in none is reported, not searched by. Where few enough are found they
 are ranked by BM25; words of the error line, neighbouring words and those of the title count most.
 """
@@ -45,7 +45,7 @@ class FoundByWords:
 
 
 def search_words(session: Session, repo_id: int, text: str) -> FoundByWords:
-    """The issues of a repository that hold all the telling words of a text."""
+    """The issues of a repository that hold all the distinctive words of a text."""
     words = tuple(dict.fromkeys(words_of(text)))[:WORDS_MAX]
     size = count_indexed(session)
     frequencies = find_frequencies(session, [term_id(TEXT, word) for word in words])

@@ -64,7 +64,7 @@ class PullHistory:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All that tells which release holds a fix."""
+    """All that says which release holds a fix."""
 
     releases: tuple[ReleaseDay, ...] = ()
     pulls: Mapping[int, PullHistory] = field(default_factory=dict)

@@ -45,7 +45,7 @@ def install(app: FastAPI) -> None:
 
 
 def problem_of(error: TriageError) -> Problem:
-    """An error of ours as it is told to the caller."""
+    """An error of ours as it is sent to the caller."""
     kind = _TYPE_PREFIX + re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__.removesuffix("Error")).lower()
     detail = error.message
     if isinstance(error, StoreError) and not isinstance(error, SchemaError):

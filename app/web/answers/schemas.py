@@ -66,7 +66,7 @@ class DiagnoseBatch(BaseModel):
 
 
 class IssueDocument(Facts, GitHubFacts):
-    """One issue as the JSON routes tell it: GitHub's facts, and ours beside them.
+    """One issue as the JSON routes answer it: GitHub's facts, and ours beside them.
 
     `read` is false while no rule has read it, or none could; our fields are empty then.
     """

@@ -18,7 +18,7 @@ from app.web.deps import ServicesDep
 router = api_router("issues")
 
 SETTLED_S = 30.0
-"""What is younger is told later: a sync that began before may still commit something older."""
+"""What is younger is sent later: a sync that began before may still commit something older."""
 _BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
 _CURSOR = "^[0-9]{1,17}-[0-9]{1,10}$"
 _MICROSECOND = timedelta(microseconds=1)

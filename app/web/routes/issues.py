@@ -104,7 +104,7 @@ def list_issues(
 ) -> Response:
     """List issues that pass all filters; a value that stands nowhere finds nothing.
 
-    With `q` those that hold all its telling words, by relevance, else the newest first. With `facets=true`
+    With `q` those with all its distinctive words, by relevance, else the newest first. With `facets=true`
     the most frequent values of each filter are counted beside all other filters.
     """
     repo, stack = known_repo(services, asked.repo), parse_stack(asked.stack)

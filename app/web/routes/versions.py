@@ -102,7 +102,7 @@ def get_regressions(
     version: VersionQuery = None,
     limit: Limit = 50,
 ) -> Response:
-    """List failures that were not there before, as their own issues tell it, with the range of versions.
+    """List failures that were not there before, as their own issues state it, with the range of versions.
 
     Without a version the newest first; with one those that began in it, then by their place. A
     `culprit_guesses` entry is a guess: nobody said so.

@@ -24,7 +24,7 @@ _ICONS: dict[Mood, str] = {"good": "ok", "culprit": "cause", "bad": "bad", "you"
 
 @dataclass(frozen=True, slots=True)
 class Station:
-    """One place on the line; `field` names the fact that tells of it, for its evidence."""
+    """One place on the line; `field` names the fact that it comes from, for its evidence."""
 
     mood: Mood
     word: str

@@ -193,7 +193,9 @@ def test_alike_messages_show_the_words_in_which_they_differ() -> None:
         ("no room for 2048 tokens", "no room for 4096 tokens", ("your message has “2048”; theirs “4096”",)),
     ],
 )
-def test_numbers_of_processes_are_no_difference_but_values_are(ours: str, theirs: str, differs: tuple[str, ...]) -> None:
+def test_numbers_of_processes_are_no_difference_but_values_are(
+    ours: str, theirs: str, differs: tuple[str, ...]
+) -> None:
     stored = Facts(number=7, error=ErrorFact(type="RuntimeError", message=theirs))
 
     assert explain(read_log(f"RuntimeError: {ours}"), stored, a_candidate()).differs == differs
