@@ -71,6 +71,8 @@ def headline(
     known = _verdict(verdict, matches, has_failure=bool(failure), is_question=is_question, repo=repo)
     if reports and verdict == "unknown":
         known = f"A common error: {reports:,} reports share it; none is known to be this very failure."
+        if reports == 1:
+            known = "A known error: one report holds it, which is not known to be this very failure."
     if stored < FEW_ISSUES and verdict in {"unknown", "related"}:
         known = f"Only {stored} issues are stored here. {known}"
     if not failure:

@@ -17,7 +17,6 @@ from app.knowledge.diagnosis.shapes import CommonCause, CommonError, CommonIssue
 from app.knowledge.remedies import Remedy, for_version, rank_actions, rank_remedies, remedies_of
 from app.knowledge.text.masking import masked, masked_all
 from app.match.search.common_error import find_holders
-from app.match.search.log_query import name_words
 from app.match.search.terms import FRAME
 from app.store.derived.clusters import cluster_of, find_members, members_of
 from app.store.derived.readings import find_facts_without_evidence
@@ -101,8 +100,7 @@ def find_common(
     cause = reading.errors.cause or reading.errors.apparent
     if cause is None or not text:
         return None
-    names = name_words(cause.message)
-    found = find_holders(session, cause.message, names, list(repos), exclude=exclude)
+    found = find_holders(session, cause.message, list(repos), exclude=exclude)
     places = {(match.repo, match.number): at for at, match in enumerate(matches)}
 
     def order(key: Key) -> tuple[float, int, int]:

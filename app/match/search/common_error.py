@@ -1,60 +1,77 @@
 """Which stored issues hold an error's message, whatever else they report: a known kind of error.
 
-In: the message of a log's cause. Out: the issues whose text holds most of it. What the message is
-about (a name in quotes, an option) is left out, unless the name alone says what is wrong, or too little is
-found; and so are words of a language or a system that name no kind of failure by themselves. Thresholds are
-set on whole real logs (`tests/benchmarks/common_errors.py`).
+In: the message of a log's cause. Out: the issues of which one passage holds most of it. The index
+finds issues by their words, and these may stand anywhere; so the text of each is read, and the words count
+only where they stand together and are not merely spoken of. What the message is about (a name in quotes, an
+option) is left out, unless the name alone says what is wrong: then it must stand there as it is. Words of a
+language or a system name no kind of failure by themselves. Thresholds are set on whole real logs
+(`tests/benchmarks/common_errors.py`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from sqlalchemy.orm import Session
 
+from app.extract.log.course import is_mention
 from app.extract.rules.rules import load_rule_set
-from app.match.search.bm25 import affordable, gains_of_holders, weigh
-from app.match.search.log_query import own_words
-from app.match.search.terms import TEXT
-from app.store.derived.search_index import Key, find_postings
+from app.match.search.bm25 import Query, affordable, gains_of_holders, weigh
+from app.match.search.log_query import name_words, own_words
+from app.match.search.terms import TEXT, grams_of
+from app.store.derived.search_index import Key, find_postings, numbers_by_repository
+from app.store.github.issues import find_texts
 
 SHARE_MIN = 0.65
-"""The share of the message's information that an issue holds at least."""
-NATS_MIN, WORDS_MIN = 15.0, 3
+"""The share of the message's information that a passage holds at least."""
+NATS_MIN, WORDS_MIN = 8.0, 3
 """A shorter or more common message names no kind of error."""
-OPENING_SHARE_MIN, OPENING_NATS_MIN = 0.9, 20.0
+OPENING_SHARE_MIN, OPENING_NATS_MIN = 0.9, 12.0
 """The same for the message's opening alone: what follows a colon is often one machine's."""
-NAMED_SHARE_MIN = 0.8
+NAMED_SHARE_MIN = 0.7
 """The same for the message with the names in it."""
 REPORTS_MIN = 2
+"""So many reports are a kind; of a name that says all that is wrong one is enough."""
+NAMES_MAX = 4
+"""Of options that a command does not know so many are looked for."""
 POSTINGS_MAX = 30_000
+READ_MAX = 200
+"""Issues whose text is read, those that hold most of the words first."""
+PLACES_MAX = 12
+"""Passages of one text that are looked at."""
+PASSAGE_CHARS = 60
+"""A passage is so much longer than the message on either side."""
 _NAMES_KIND = "common.system"
 """Of the messages that unlike faults share those that still name one failure: a taken port, a full disk."""
-_OPENING = re.compile(r": |\. |; ")
+_ERRNO = "common.errno"
+_OPENING = re.compile(r": |\. |; | \(")
+_OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]+")
+_FIRST_NAME = re.compile(r"[\w.-]{3,}")
 _NAMELESS = frozenset(
     f"common.{name}"
-    for name in (
-        "attribute",
-        "conversion",
-        "errno",
-        "http",
-        "index",
-        "key",
-        "module",
-        "parser",
-        "signature",
-        "tensor",
-        "validation",
-    )
+    for name in ("attribute", "conversion", "http", "index", "key", "module", "parser", "signature", "tensor")
 )
+_VALIDATION = "common.validation"
+
+
+@dataclass(frozen=True, slots=True)
+class _Wording:
+    """What of a message is looked for: its words but for `left_out`, and `name` as it stands."""
+
+    text: str
+    share: float
+    nats: float
+    left_out: frozenset[str] = frozenset()
+    name: str = ""
+    reports: int = REPORTS_MIN
 
 
 def find_holders(
     session: Session,
     message: str,
-    names: Collection[str],
     repo_ids: Sequence[int],
     *,
     exclude: Collection[Key] = frozenset(),
@@ -62,30 +79,53 @@ def find_holders(
     """The issues that hold a message, each with the share that it holds; empty where too few do.
 
     Args:
-        names: words by which the message says what it is about.
         exclude: issues that are no answer.
     """
-    met = {rule.id for rule in load_rule_set("common_errors").meeting(message)}
-    if _NAMES_KIND not in met and met & _NAMELESS:
-        return {}
-    opening, *rest = _OPENING.split(message, maxsplit=1)
-    unnamed = [(message, names, SHARE_MIN, NATS_MIN)]
-    if rest:
-        unnamed.append((opening, names, OPENING_SHARE_MIN, OPENING_NATS_MIN))
-    if load_rule_set("named_errors").meeting(message):
-        unnamed = []
-    for text, left_out, share, nats in (*unnamed, (message, (), NAMED_SHARE_MIN, NATS_MIN)):
-        found = _holding(session, text, left_out, share, nats)
-        kept = {key: held for key, held in found.items() if key[0] in repo_ids and key not in exclude}
-        if len(kept) >= REPORTS_MIN:
-            return kept
+    for wording in _wordings(message):
+        found = _holding(session, wording, repo_ids, exclude)
+        if len(found) >= wording.reports:
+            return found
     return {}
 
 
+def _wordings(message: str) -> Iterator[_Wording]:
+    """How a message may stand in a report, the strictest reading of it first."""
+    rules = load_rule_set("common_errors")
+    met = {rule.id for rule in rules.meeting(message)}
+    named = next(iter(load_rule_set("named_errors").meeting(message)), None)
+    match = named.pattern.search(message) if named else None
+    if match is not None:
+        rest = message[match.end() :]
+        names = _OPTION.findall(rest) or _FIRST_NAME.findall(rest)[:1]
+        for name in (found.strip(".").lower() for found in names[:NAMES_MAX]):
+            text = f"{match.group()} {name}"
+            if not (met | {rule.id for rule in rules.meeting(text)}) & _NAMELESS:
+                yield _Wording(text, SHARE_MIN, NATS_MIN, name=name, reports=1)
+        return
+    if _NAMES_KIND not in met:
+        if met & (_NAMELESS | {_VALIDATION}):
+            return
+        message = _without_system_words(message)
+    left_out = frozenset(name_words(message))
+    yield _Wording(message, SHARE_MIN, NATS_MIN, left_out)
+    opening, *rest_of_it = _OPENING.split(message, maxsplit=1)
+    if rest_of_it:
+        yield _Wording(opening, OPENING_SHARE_MIN, OPENING_NATS_MIN, left_out)
+    yield _Wording(message, NAMED_SHARE_MIN, NATS_MIN)
+
+
+def _without_system_words(message: str) -> str:
+    """What a message tells before the system's words, which are its end or all of it."""
+    rule = next(rule for rule in load_rule_set("common_errors").rules if rule.id == _ERRNO)
+    match = rule.pattern.search(message)
+    return message[: match.start()] if match is not None else message
+
+
 def _holding(
-    session: Session, text: str, names: Collection[str], share_min: float, nats_min: float
+    session: Session, wording: _Wording, repo_ids: Sequence[int], exclude: Collection[Key]
 ) -> dict[Key, float]:
-    terms = [term for term in own_words(text) if not set(names) & set(term.split())]
+    """The issues of which one passage holds the wording."""
+    terms = [term for term in own_words(wording.text) if not wording.left_out & set(term.split())]
     if len({term for term in terms if " " not in term}) < WORDS_MIN:
         return {}
     query = weigh(session, {(TEXT, term): (1.0, term) for term in terms})
@@ -93,9 +133,50 @@ def _holding(
     rarest = known.ids[np.argsort(known.held, kind="stable")].tolist()
     read = affordable(rarest, query.frequencies(), POSTINGS_MAX)
     whole = float(query.weights[query.held == 0].sum() + known.weights[np.isin(known.ids, read)].sum())
-    if whole < nats_min:
+    if whole < wording.nats:
         return {}
     held = gains_of_holders(
-        find_postings(session, read), known.ids, known.weights, least=round(share_min * whole, 6)
+        find_postings(session, read), known.ids, known.weights, least=round(wording.share * whole, 6)
     )
-    return {key: nats / whole for key, nats in held.items()}
+    promising = [key for key in held if key[0] in repo_ids and key not in exclude]
+    promising.sort(key=lambda key: (-held[key], -key[1]))
+    weights = dict(zip(query.texts, query.weights.tolist(), strict=True))
+    anchor = _rarest_word(known)
+    found: dict[Key, float] = {}
+    for repo_id, numbers in numbers_by_repository(promising[:READ_MAX]).items():
+        for number, text in find_texts(session, repo_id, numbers).items():
+            share = _share_of_passage(text.lower(), wording, anchor, weights)
+            if share >= wording.share:
+                found[repo_id, number] = share
+    return found
+
+
+def _rarest_word(known: Query) -> str:
+    """The word, no pair, that fewest issues hold."""
+    held = {
+        text: count for text, count in zip(known.texts, known.held.tolist(), strict=True) if " " not in text
+    }
+    return min(held, key=lambda text: (held[text], text), default="")
+
+
+def _share_of_passage(text: str, wording: _Wording, anchor: str, weights: Mapping[str, float]) -> float:
+    """The most that one passage of a text, in small letters, holds of the wording's information."""
+    if not anchor:
+        return 0.0
+    whole = sum(weights.values())
+    name = re.compile(rf"(?<![\w.-]){re.escape(wording.name)}(?![\w-]|\.\w)") if wording.name else None
+    around = len(wording.text) + PASSAGE_CHARS
+    best, at = 0.0, text.find(anchor)
+    for _ in range(PLACES_MAX):
+        if at < 0 or best == whole:
+            break
+        passage = text[max(0, at - around) : at + around]
+        if not _is_spoken_of(text[max(0, at - around) : at]) and (name is None or name.search(passage)):
+            best = max(best, sum(weights.get(term, 0.0) for term in set(grams_of([passage]))))
+        at = text.find(anchor, at + around)
+    return best / whole
+
+
+def _is_spoken_of(before: str) -> bool:
+    """Whether advice or a warning only names the error, of which the last words may be in quotes."""
+    return is_mention(before) or is_mention(before.rpartition("`")[0])

@@ -189,6 +189,19 @@ def find_heads(session: Session, repo_id: int, numbers: Sequence[int]) -> list[I
     return _records(session, _HEADS, repo_id, numbers)
 
 
+def find_texts(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, str]:
+    """Title, body and card of these issues, as one text each; none of pull requests and of what is gone."""
+    cards = find_cards(session, repo_id, numbers)
+    columns = (_ISSUE.title, _ISSUE.body, _ISSUE.is_pull_request, _ISSUE.gone_at)
+    return {
+        number: "\n".join((title, body, cards.get(number, "")))
+        for number, title, body, is_pull, gone_at in rows_with(
+            session, repo_id, _ISSUE.number, numbers, *columns
+        )
+        if not is_pull and gone_at is None
+    }
+
+
 def _records(session: Session, query: Select[Any], repo_id: int, numbers: Sequence[int]) -> list[IssueRecord]:
     if not numbers:
         return []

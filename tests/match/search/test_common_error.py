@@ -14,6 +14,8 @@ from tests.samples import REPO, a_traceback, an_issue
 
 MESSAGE = "No spare shelf left for the pigeon blocks. Try raising the loft share."
 UNKNOWN_ARGUMENT = "TypeError: PigeonLoft.__init__() got an unexpected keyword argument '{}'"
+SCATTERED = "Falcon crane dropped eleven cargo crates"
+MISSING = "libpigeon_loft.so: cannot open shared carrier object"
 TEXTS = {
     11: a_traceback(f"ValueError: {MESSAGE}", "vllm/sparrow.py:run"),
     12: a_traceback(f"ValueError: {MESSAGE}", "vllm/starling.py:run"),
@@ -21,6 +23,15 @@ TEXTS = {
     14: "It hangs.",
     15: a_traceback(UNKNOWN_ARGUMENT.format("sparrow_length"), "vllm/loft.py:run"),
     16: a_traceback(UNKNOWN_ARGUMENT.format("sparrow_length"), "vllm/loft.py:run"),
+    17: "The gantry of loft seven lost its pigeon ballast.\n"
+    + "This can cause errors like `OSError: [Errno 24] Too few perches open in loft`.\n",
+    18: "The gantry of loft seven lost its pigeon ballast.\n"
+    + "This may lead to `Too few perches open in loft`.\n",
+    19: a_traceback(f"ImportError: {MISSING}: No such file or directory", "vllm/loft.py:load"),
+    20: a_traceback(f"ImportError: {MISSING}: No such file or directory", "vllm/loft.py:load"),
+    22: ("\n" + "Nothing else was seen. " * 12).join(SCATTERED.split()),
+    23: ("\n" + "Nothing else was seen. " * 12).join(SCATTERED.split()),
+    21: "loft.py: error: unrecognized arguments: --perch-count 2",
 }
 
 
@@ -28,22 +39,18 @@ TEXTS = {
 def base(store: Store) -> Store:
     with store.unit_of_work() as session:
         repo_id = add_repository(session, REPO)
-        save_issues(session, repo_id, [an_issue(number) for number in TEXTS])
+        save_issues(session, repo_id, [an_issue(number, body=text) for number, text in TEXTS.items()])
         for number, text in TEXTS.items():
             lines, errors = read_errors(text)
             index_terms(session, repo_id, {number: hash_terms(terms_of(line_texts(lines), errors))})
     return store
 
 
-def holders(
-    store: Store, message: str, names: tuple[str, ...] = (), hidden: tuple[int, ...] = ()
-) -> list[int]:
+def holders(store: Store, message: str, hidden: tuple[int, ...] = ()) -> list[int]:
     with store.reading() as session:
         repo_id = find_repository(session, REPO) or 0
         excluded = frozenset((repo_id, number) for number in hidden)
-        return sorted(
-            number for _, number in find_holders(session, message, names, [repo_id], exclude=excluded)
-        )
+        return sorted(number for _, number in find_holders(session, message, [repo_id], exclude=excluded))
 
 
 def test_the_issues_that_hold_most_of_a_message_are_found(base: Store) -> None:
@@ -52,20 +59,34 @@ def test_the_issues_that_hold_most_of_a_message_are_found(base: Store) -> None:
 
 
 def test_what_the_message_is_about_does_not_count(base: Store) -> None:
-    message = "No spare shelf left for the pigeon blocks of zeppelin hangar"
+    assert holders(base, "No spare shelf left for the pigeon blocks of `zeppelin_hangar`") == [11, 12]
 
-    assert holders(base, message, names=("zeppelin", "hangar")) == [11, 12]
+
+def test_words_that_stand_apart_are_no_message(base: Store) -> None:
+    assert holders(base, "The gantry of loft seven lost its pigeon ballast") == [17, 18]
+    assert holders(base, SCATTERED) == []
+
+
+def test_a_warning_that_only_speaks_of_an_error_is_no_report(base: Store) -> None:
+    assert holders(base, "Too few perches open in loft") == []
 
 
 def test_where_only_the_name_says_what_is_wrong_it_counts(base: Store) -> None:
-    other, same = UNKNOWN_ARGUMENT.format("finch_length"), UNKNOWN_ARGUMENT.format("sparrow_length")
-
-    assert holders(base, other, names=("finch", "finch_length")) == []
-    assert holders(base, same, names=("sparrow", "sparrow_length")) == [15, 16]
+    assert holders(base, UNKNOWN_ARGUMENT.format("finch_length")) == []
+    assert holders(base, UNKNOWN_ARGUMENT.format("sparrow")) == []
+    assert holders(base, UNKNOWN_ARGUMENT.format("sparrow_length")) == [15, 16]
+    assert holders(base, UNKNOWN_ARGUMENT.format("sparrow_length"), hidden=(15,)) == [16]
+    assert holders(base, "loft.py: error: unrecognized arguments: --loft-size 4 --perch-count 2") == [21]
 
 
 def test_one_report_is_no_common_error(base: Store) -> None:
     assert holders(base, MESSAGE, hidden=(12,)) == []
+
+
+def test_what_stands_before_the_systems_words_is_the_message(base: Store) -> None:
+    message = "libpigeon_loft.so: cannot open shared carrier object"
+
+    assert holders(base, f"{message}: No such file or directory") == [19, 20]
 
 
 @pytest.mark.parametrize(
