@@ -24,9 +24,9 @@ TEXTS = {
     15: a_traceback(UNKNOWN_ARGUMENT.format("sparrow_length"), "vllm/loft.py:run"),
     16: a_traceback(UNKNOWN_ARGUMENT.format("sparrow_length"), "vllm/loft.py:run"),
     17: "The gantry of loft seven lost its pigeon ballast.\n"
-    + "This can cause errors like `OSError: [Errno 24] Too few perches open in loft`.\n",
+    "This can cause errors like `OSError: [Errno 24] Too few perches open in loft`.\n",
     18: "The gantry of loft seven lost its pigeon ballast.\n"
-    + "This may lead to `Too few perches open in loft`.\n",
+    "This may lead to `Too few perches open in loft`.\n",
     19: a_traceback(f"ImportError: {MISSING}: No such file or directory", "vllm/loft.py:load"),
     20: a_traceback(f"ImportError: {MISSING}: No such file or directory", "vllm/loft.py:load"),
     22: ("\n" + "Nothing else was seen. " * 12).join(SCATTERED.split()),
