@@ -28,6 +28,21 @@ def test_case_and_lines_count_as_asked() -> None:
     assert pattern("^b").search("a\nb") is None
 
 
+@pytest.mark.parametrize("text", ["ab 12, b 3", "äb 12, b 3, é", "", " "])
+@pytest.mark.parametrize("source", [r"(?P<word>\w+) (\d+)?", "", "b*", r"(x)|(\d)$"])
+@pytest.mark.parametrize("part", [(), (1,), (3, 7), (7, 3), (-2, 99)])
+def test_the_same_is_found_as_by_the_library(source: str, text: str, part: tuple[int, ...]) -> None:
+    ours, theirs = pattern(source), re2.compile(source)
+
+    for find in ("search", "match", "fullmatch"):
+        found, wanted = getattr(ours, find)(text, *part), getattr(theirs, find)(text, *part)
+        assert (found and (found.span(), found.groups())) == (wanted and (wanted.span(), wanted.groups()))
+    for found, wanted in zip(ours.finditer(text, *part), theirs.finditer(text, *part), strict=True):
+        assert (found.span(), found.groupdict()) == (wanted.span(), wanted.groupdict())
+        assert (found.string, found.pos, found.endpos) == (wanted.string, wanted.pos, wanted.endpos)
+    assert ours.sub("<\\g<0>>", text) == theirs.sub("<\\g<0>>", text)
+
+
 def test_what_cannot_be_read_in_linear_time_is_refused() -> None:
     with pytest.raises(re2.error):
         pattern(r"(a)\1").search("aa")
