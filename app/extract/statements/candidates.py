@@ -72,10 +72,13 @@ def _is_word(token: Token) -> bool:
 
 
 def _is_fit(tokens: Sequence[Token], start: int, end: int) -> bool:
+    """Whether tokens can name a change: "not occur with X" tells an outcome, "not using X" a change."""
     if not 1 <= end - start <= MAX_SPAN_TOKENS:
         return False
-    only = tokens[start]
-    return end - start > 1 or not (only.low in LINKS or only.low in _BREAKS or len(only.text) == 1)
+    first = tokens[start]
+    if end - start == 1:
+        return not (first.low in LINKS or first.low in _BREAKS or len(first.text) == 1)
+    return not (first.low in NEGATIONS and tokens[start + 1].kind in BAD)
 
 
 def _may_start(tokens: Sequence[Token], at: int) -> bool:

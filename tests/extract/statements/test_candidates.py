@@ -30,6 +30,12 @@ def test_a_change_is_among_the_spans(sentence: str, change: str) -> None:
     assert change in _texts(sentence)
 
 
+def test_an_outcome_that_is_denied_begins_no_change() -> None:
+    found = _texts("It does not occur with --enforce-eager, and not using LoRA helps")
+    assert {"--enforce-eager", "not using LoRA"} <= found
+    assert not any(text.startswith("not occur") for text in found)
+
+
 def test_a_sentence_without_any_outcome_states_nothing() -> None:
     assert may_state(tokenise("With --enforce-eager it runs fine."))
     assert not may_state(tokenise("The log of --enforce-eager is below"))
