@@ -16,7 +16,7 @@ from app.errors import SchemaError, StoreError
 from app.extract.facts import Frozen
 from app.extract.reader import RULES_VERSION
 from app.knowledge.freshness import STALE_AFTER, freshness
-from app.knowledge.operations.reader_overview import examine_embeddings, examine_reader
+from app.knowledge.operations.reader_overview import examine_models
 from app.store.backup.consistency import LATER, check_base, check_repository
 from app.store.derived.readings import stale_numbers
 from app.store.engine.health import (
@@ -69,8 +69,7 @@ def _findings(settings: Settings, looked: list[str]) -> Iterator[Finding]:
             yield from _about_store(settings, store, looked)
     except StoreError as error:
         yield a_fault("database", error.message, "until then nothing can be read")
-    yield from examine_reader(settings, looked)
-    yield from examine_embeddings(settings, looked)
+    yield from examine_models(settings, looked)
 
 
 def _about_store(settings: Settings, store: Store, looked: list[str]) -> Iterator[Finding]:

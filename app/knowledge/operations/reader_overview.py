@@ -5,7 +5,7 @@ For the first no server is asked; for the second each is tried with a text of ou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from app.config import Settings
 from app.errors import ReaderError
@@ -71,37 +71,33 @@ _SAMPLE = IssueText(
 """A report of our own, to try a server with."""
 
 
-def examine_embeddings(settings: Settings, looked: list[str]) -> Iterator[Finding]:
-    """What is wrong with the configured server of vectors; nothing where none is configured."""
-    if settings.embeddings_url is None:
-        return
+def examine_models(settings: Settings, looked: list[str]) -> Iterator[Finding]:
+    """What is wrong with the configured servers of models; nothing of one that is not configured."""
+    servers = (
+        ("TRIAGE_READER_URL", settings.reader_url, _examine_reader),
+        ("TRIAGE_EMBEDDINGS_URL", settings.embeddings_url, _examine_embeddings),
+    )
+    for variable, url, examine in servers:
+        try:
+            yield from examine(settings, looked) if url is not None else ()
+        except ReaderError as error:
+            do = "start the server, or unset it: nothing else needs it"
+            yield a_fault(variable, error.message, do)
+
+
+def _examine_embeddings(settings: Settings, looked: list[str]) -> Iterable[Finding]:
     looked.append("embeddings: their server makes a vector")
-    try:
-        with embedder(settings, attempts=1) as client:
-            model = client.served_model()
-            size = len(client.embed(model, [_SAMPLE.title])[0])
-    except ReaderError as error:
-        yield a_fault(
-            "TRIAGE_EMBEDDINGS_URL", error.message, "start the server, or unset it: nothing else needs it"
-        )
-        return
-    looked[-1] += f": {model.identity}, {size} values"
+    with embedder(settings, attempts=1) as client:
+        model = client.served_model()
+        looked[-1] += f": {model.identity}, {len(client.embed(model, [_SAMPLE.title])[0])} values"
+    return ()
 
 
-def examine_reader(settings: Settings, looked: list[str]) -> Iterator[Finding]:
-    """What is wrong with the configured server; nothing where none is configured."""
-    if settings.reader_url is None:
-        return
+def _examine_reader(settings: Settings, looked: list[str]) -> Iterator[Finding]:
     looked.append("model reader: its server reads a sample")
-    try:
-        with reader_client(settings, attempts=1) as client:
-            model = client.served_model()
-            answer = client.ask(model, make_prompt(_SAMPLE).content)
-    except ReaderError as error:
-        yield a_fault(
-            "TRIAGE_READER_URL", error.message, "start the server, or unset it: nothing else needs it"
-        )
-        return
+    with reader_client(settings, attempts=1) as client:
+        model = client.served_model()
+        answer = client.ask(model, make_prompt(_SAMPLE).content)
     looked[-1] += f": {model.identity}"
     if answer.kind == "refused":
         do = "it must support response_format json_schema, as vLLM does"
