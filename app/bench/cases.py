@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from typing import TypeVar
 
-from app.bench.rewrite import Form
 from app.errors import InputError
 from app.extract.facts import Frozen
 from app.store.github.issues import each_issue, find_repository
@@ -40,13 +39,6 @@ class RealLog(Frozen):
     log: str
 
 
-class Rewrite(Frozen):
-    """One way to ask a case's log."""
-
-    form: Form
-    seed: int
-
-
 class Case(Frozen):
     """A log in an issue's text: where it stands (code points of `plain_lines`), its hash, what is right."""
 
@@ -55,7 +47,6 @@ class Case(Frozen):
     end: int
     sha256: str
     right: tuple[int, ...]
-    rewrites: tuple[Rewrite, ...]
 
 
 class Question(Frozen):

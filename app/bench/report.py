@@ -15,28 +15,24 @@ from pathlib import Path
 from typing import get_args
 
 from app.bench.cases import load_pinned
-from app.bench.run import OURS, AnsweredQuery, BenchQuery, BenchRun, Split, run
+from app.bench.run import AnsweredQuery, BenchRun, Split, run
 from app.errors import InputError
 from app.knowledge.diagnosis.shapes import Band
 from app.knowledge.text.markdown import render_markdown
 from app.store.session import Store
 
-BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 1.0)
 """Edges of the reliability table; finer where a promise is made."""
 CLAIMS: tuple[Band, ...] = ("same", "likely")
 REAL_LOGS: tuple[Split, ...] = ("real log", "real log, unseen")
 RELIABILITY_SPLITS: tuple[Split, ...] = (*REAL_LOGS, "paste", "foreign")
 """What users may send: failures that are stored, such that nobody reported, and what is not vLLM's."""
-SETS = (*get_args(Split), "plain, other machine", "plain, server of today")
-"""What recall is measured over: the splits, and two kinds of rewritten logs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """How well a set of queries was answered; no figures where the library is not installed."""
+    """How well a set of queries was answered."""
 
-    system: str
     split: str
     queries: int = 0
     r1: float = 0.0
@@ -45,14 +41,13 @@ class Recall:
     mrr: float = 0.0
     p50_ms: float = 0.0
     p95_ms: float = 0.0
-    installed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class BandShare:
     """How often a verdict was given in a split, and how often its first match was right."""
 
-    split: Split
+    split: str
     band: Band
     given: int
     queries: int
@@ -108,11 +103,11 @@ def bench_diagnose(
 
 def markdown(figures: BenchFigures) -> str:
     """All tables."""
-    return render_markdown("bench.md", figures=figures, ours=OURS) + "\n"
+    return render_markdown("bench.md", figures=figures) + "\n"
 
 
-def write_between_marks(path: Path, text: str) -> None:
-    """Replace what stands between the marks of a file.
+def write_between_marks(path: Path, text: str, name: str = "bench") -> None:
+    """Replace what stands between the marks of this name in a file.
 
     Raises:
         InputError: the file or one of its marks is not there.
@@ -121,16 +116,17 @@ def write_between_marks(path: Path, text: str) -> None:
         old = path.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
-    head, begin, rest = old.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise InputError(f"{path} lacks the marks {BEGIN} and {END}: put them where the table belongs")
-    path.write_text(f"{head}{BEGIN}\n{text}{END}{tail}", encoding="utf-8")
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    head, has_begin, rest = old.partition(begin)
+    _, has_end, tail = rest.partition(end)
+    if not has_begin or not has_end:
+        raise InputError(f"{path} lacks the marks {begin} and {end}: put them where the table belongs")
+    path.write_text(f"{head}{begin}\n{text}{end}{tail}", encoding="utf-8")
 
 
 def figures_of(ran: BenchRun) -> BenchFigures:
     """The figures of what was asked."""
-    ours = ran.answers[OURS] or []
+    by_split = {name: [one for one in ran.answers if one.query.split == name] for name in get_args(Split)}
     return BenchFigures(
         day=datetime.now(UTC).date().isoformat(),
         machine=machine(),
@@ -138,33 +134,21 @@ def figures_of(ran: BenchRun) -> BenchFigures:
         cases=len(ran.found.logs),
         missing=ran.found.missing,
         changed=ran.found.changed,
-        real_logs=real_log_figures(ours),
-        recall=tuple(
-            Recall(system, name, installed=False)
-            if answers is None
-            else recall_of(system, name, [item for item in answers if name in _sets_of(item.query)])
-            for system, answers in ran.answers.items()
-            for name in SETS
-        ),
-        bands=tuple(_bands(ours)),
-        reliability=tuple(_reliability(ours)),
+        real_logs=real_log_figures(ran.answers),
+        recall=tuple(recall_of(name, answers) for name, answers in by_split.items()),
+        bands=tuple(share for name, answers in by_split.items() for share in band_shares(name, answers)),
+        reliability=tuple(_reliability(ran.answers)),
     )
 
 
-def _sets_of(query: BenchQuery) -> set[str]:
-    kind = "server of today" if query.form == "cascade" else "other machine"
-    return {query.split, f"{query.split}, {kind}"}
-
-
-def recall_of(system: str, split: str, answers: Sequence[AnsweredQuery]) -> Recall:
+def recall_of(split: str, answers: Sequence[AnsweredQuery]) -> Recall:
     """Latency over some queries; recall and mean reciprocal rank over those to which an answer is known."""
     ranks = [item.rank for item in answers if item.query.right]
     if not ranks:
-        return Recall(system, split)
+        return Recall(split)
     times = sorted(item.took_ms for item in answers)
     r1, r5, r10 = (_share([0 < rank <= k for rank in ranks]) for k in (1, 5, 10))
     return Recall(
-        system,
         split,
         len(ranks),
         r1,
@@ -199,12 +183,11 @@ def real_log_figures(answers: Sequence[AnsweredQuery]) -> dict[str, dict[Split, 
     return figures
 
 
-def _bands(answers: Sequence[AnsweredQuery]) -> Iterator[BandShare]:
-    for split in get_args(Split):
-        here = [item for item in answers if item.query.split == split]
-        for band in get_args(Band):
-            given = [item for item in here if item.verdict == band]
-            yield BandShare(split, band, len(given), len(here), sum(item.rank == 1 for item in given))
+def band_shares(split: str, answers: Sequence[AnsweredQuery]) -> Iterator[BandShare]:
+    """How often each verdict was given over a set of queries."""
+    for band in get_args(Band):
+        given = [item for item in answers if item.verdict == band]
+        yield BandShare(split, band, len(given), len(answers), sum(item.rank == 1 for item in given))
 
 
 def _reliability(answers: Sequence[AnsweredQuery]) -> Iterator[Reliability]:

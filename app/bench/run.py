@@ -1,55 +1,36 @@
-"""Asks every system every query in every split.
+"""Asks every query of the benchmark.
 
 *real log* is all that a server printed; *paste* is a log as it stands in an issue, which is hidden: the other
-reports of its failure are right. Rewritten logs see all issues (*plain*), only those no newer than their own
-(*temporal*), or neither their own nor its known twins, so that nothing is right (*unknown*). The answer to a
-real log is compared with its label by their words.
+reports of its failure are right. The answer to a real log is compared with its label by their words.
 """
 
 from __future__ import annotations
 
-import gc
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
-from app.bench.baselines import Rank, baselines
-from app.bench.cases import Pinned, RealLog, SearchText, StoredCases, find_logs, read_texts
-from app.bench.rewrite import Form, rewrite
+from app.bench.cases import Pinned, RealLog, StoredCases, find_logs, read_texts
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.diagnosis.shapes import Band, Diagnosis
 from app.store.session import Store
 
-OURS = "vLLM Triage"
 LIMIT = 10
 WARM_UP = 3
 NOTHING: frozenset[int] = frozenset()
 
-Split = Literal[
-    "real log",
-    "real log, unseen",
-    "paste",
-    "question",
-    "question, held out",
-    "plain",
-    "temporal",
-    "unknown",
-    "unknown, temporal",
-    "foreign",
-]
+Split = Literal["real log", "real log, unseen", "paste", "question", "question, held out", "foreign"]
 
 
 @dataclass(frozen=True, slots=True)
 class BenchQuery:
-    """A text to ask, what it may not see, and what is right."""
+    """A text to ask, the set it belongs to, what is right, and what it may not see."""
 
     text: str
-    split: Split
-    form: Form | None
-    right: frozenset[int]
+    split: str
+    right: frozenset[int] = NOTHING
     hidden: frozenset[int] = NOTHING
     real_log: RealLog | None = None
 
@@ -74,23 +55,28 @@ class AnsweredQuery:
 
 @dataclass(frozen=True, slots=True)
 class BenchRun:
-    """All that was asked: by system, None where a library is not installed."""
+    """All that was asked."""
 
     issues: int
     found: StoredCases
-    answers: dict[str, list[AnsweredQuery] | None]
+    answers: Sequence[AnsweredQuery]
 
 
 def run(store: Store, repo: str, pinned: Pinned, report: Callable[[str], None]) -> BenchRun:
-    """Ask everything of everyone.
+    """Ask everything.
 
     Raises:
         InputError: nothing of `repo` is stored.
     """
     texts = read_texts(store, repo)
     found = find_logs(texts, pinned.cases)
-    queries = [*log_queries(texts, found), *other_queries(pinned)]
-    known = [query for query in queries if query.right]  # the libraries know no "unknown"
+    queries = [*paste_queries(found), *other_queries(pinned)]
+    report(f"{len(queries)} queries over {len(texts)} issues")
+    return BenchRun(len(texts), found, ask_all(store, repo, queries))
+
+
+def ask_all(store: Store, repo: str, queries: Sequence[BenchQuery]) -> list[AnsweredQuery]:
+    """The answers; the first few queries are asked twice, so that caches are warm."""
 
     def ask(query: BenchQuery) -> AnsweredQuery:
         began = time.perf_counter()
@@ -101,56 +87,29 @@ def run(store: Store, repo: str, pinned: Pinned, report: Callable[[str], None]) 
         result = check_answer(query.real_log, answer) if query.real_log else None
         return AnsweredQuery(query, numbers, took_ms, answer.verdict, chance, result)
 
-    report(f"{OURS}: {len(queries)} queries over {len(texts)} issues")
-    answers: dict[str, list[AnsweredQuery] | None] = {OURS: _ask_all(ask, queries)}
-    for name, build in baselines().items():
-        report(f"{name}: {len(known) if build else 0} queries")
-        answers[name] = _ask_all(partial(_ask_library, build(texts)), known) if build else None
-        gc.collect()  # an index takes as much memory as all texts: one at a time
-    return BenchRun(len(texts), found, answers)
-
-
-def _ask_library(rank: Rank, query: BenchQuery) -> AnsweredQuery:
-    began = time.perf_counter()
-    numbers = tuple(rank(query.text, query.hidden, LIMIT))
-    return AnsweredQuery(query, numbers, (time.perf_counter() - began) * 1000)
-
-
-def _ask_all(
-    ask: Callable[[BenchQuery], AnsweredQuery], queries: Sequence[BenchQuery]
-) -> list[AnsweredQuery]:
-    """The answers; the first few queries are asked twice, so that caches are warm."""
     for query in queries[:WARM_UP]:
         ask(query)
     return [ask(query) for query in queries]
 
 
-def log_queries(texts: Sequence[SearchText], found: StoredCases) -> Iterator[BenchQuery]:
-    """The logs of stored issues: as pasted, and rewritten in each split they fit."""
-    created = {text.number: text.created_at for text in texts}
+def paste_queries(found: StoredCases) -> Iterator[BenchQuery]:
+    """The logs of stored issues whose failure others report, too."""
     for case, log in found.logs:
-        own, right = created[case.number], frozenset(case.right)
-        newer = frozenset(number for number, day in created.items() if day > own)
-        if twins := right - {case.number}:
-            yield BenchQuery(log, "paste", None, twins, frozenset({case.number}))
-        for way in case.rewrites:
-            text = rewrite(log, way.seed, way.form)
-            yield BenchQuery(text, "plain", way.form, right)
-            yield BenchQuery(text, "temporal", way.form, right - newer, newer)
-            yield BenchQuery(text, "unknown", way.form, NOTHING, right)
-            yield BenchQuery(text, "unknown, temporal", way.form, NOTHING, right | newer)
+        own = frozenset({case.number})
+        if twins := frozenset(case.right) - own:
+            yield BenchQuery(log, "paste", twins, own)
 
 
 def other_queries(pinned: Pinned) -> Iterator[BenchQuery]:
     """Whole logs of real servers, questions without a log, and texts behind which nothing stands."""
     for item in pinned.real_logs:
         half: Split = "real log, unseen" if item.unseen else "real log"
-        yield BenchQuery(item.log, half, None, frozenset(item.expected), real_log=item)
+        yield BenchQuery(item.log, half, frozenset(item.expected), real_log=item)
     for question in pinned.questions:
         split: Split = "question, held out" if question.held_out else "question"
-        yield BenchQuery(question.text, split, None, frozenset(question.right))
+        yield BenchQuery(question.text, split, frozenset(question.right))
     for other in pinned.foreign:
-        yield BenchQuery(other.text, "foreign", None, NOTHING)
+        yield BenchQuery(other.text, "foreign")
 
 
 HEADLINE_CHARS_MAX = 240

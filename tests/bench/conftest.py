@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from app.bench.cases import Case, Foreign, Pinned, Question, RealLog, Rewrite, plain_lines
+from app.bench.cases import Case, Foreign, Pinned, Question, RealLog, plain_lines
 from app.bench.run import BenchRun, run
 from app.knowledge.indexing.derive import derive_issues
 from app.store.github.issues import add_repository, save_issues
@@ -50,8 +50,7 @@ def a_case(issue: IssueRecord, *right: int) -> Case:
     body = plain_lines(issue.body)
     span = log_span(body)
     assert span is not None
-    ways = (Rewrite(form="whole", seed=1), Rewrite(form="cascade", seed=2))
-    return make_case(issue.number, span, body[slice(*span)], (issue.number, *right), ways)
+    return make_case(issue.number, span, body[slice(*span)], (issue.number, *right))
 
 
 @pytest.fixture(scope="session")

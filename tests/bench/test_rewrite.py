@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from app.bench.rewrite import FORMS, MACHINE_FORMS, Dice, first_traceback, rewrite
+from tests.benchmarks.rewrite import FORMS, MACHINE_FORMS, Dice, first_traceback, rewrite
 from tests.samples import a_traceback, marlin_log
 
 ERROR = "ValueError: Weight output_size_per_partition"

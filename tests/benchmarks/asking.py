@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from app.bench.run import Query
+from app.bench.run import BenchQuery
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.diagnosis.shapes import Diagnosis
 from app.store.session import Store
@@ -58,7 +58,7 @@ class Figures:
 
 def ask_in_turn(
     stores: Mapping[str, Store],
-    queries: Sequence[Query],
+    queries: Sequence[BenchQuery],
     repo: str,
     *,
     limit: int = 10,

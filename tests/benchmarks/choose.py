@@ -5,8 +5,8 @@
 Every issue whose text holds a traceback is a case: the longest fenced block with one, else the longest run
 of lines that starts with one. A file of `--leave-out` holds lines with `expected` and `exclude` numbers that
 are kept for other measurements; one of `--same` holds judged pairs, `{"a": 1, "b": 2, "label":
-"same_failure"}`. Right answers are the issue and all that `twins.jsonl` and these pairs tie to it. Which
-rewrites are asked follows from the number, so the same base gives the same file.
+"same_failure"}`. Right answers are the issue and all that `twins.jsonl` and these pairs tie to it. The same
+base gives the same file.
 """
 
 from __future__ import annotations
@@ -18,18 +18,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from app.bench import cases as pinned
-from app.bench.cases import Case, Rewrite, SearchText, read_texts, sha256_of
-from app.bench.rewrite import MACHINE_FORMS, Dice, Form, rewrite
+from app.bench.cases import Case, SearchText, read_texts, sha256_of
 from app.store.session import open_store
 from app.terminal.console import say
+from tests.benchmarks.rewrite import Dice, ways_of
 
 CASES = Path(pinned.__file__).with_name("cases.jsonl")
 TWINS = Path(__file__).with_name("twins.jsonl")
 CASES_MAX = 200
 LINES_MIN = 3
 CHARS_MAX = 60_000
-REWRITE_MIN = 80
-"""Characters; a rewrite cut to less has lost what it was to tell."""
 TRACEBACK = "Traceback (most recent call last):"
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(?P<inside>.*?)^[ \t]*\1", re.DOTALL | re.MULTILINE)
 _RUN = re.compile(r"^[^\n]*Traceback \(most recent call last\):\n(?:[^\n]+\n?)+", re.MULTILINE)
@@ -66,33 +64,23 @@ def choose(
         if span is None:
             continue
         log = document.body[slice(*span)]
-        ways = _ways(document.number, log)
         right = sorted({document.number} | (ties.get(document.number, frozenset()) & known))
-        if ways:
-            cases.append(a_case(document.number, span, log, right, ways))
+        if ways_of(document.number, log):
+            cases.append(a_case(document.number, span, log, right))
     # Past the limit a draw decides that depends on the number alone, not on what else is stored.
     drawn = sorted(cases, key=lambda case: (len(case.right) == 1, Dice("draw", case.number).below(10**12)))
     return sorted(drawn[:CASES_MAX], key=lambda case: case.number)
 
 
-def a_case(
-    number: int, span: tuple[int, int], log: str, right: Iterable[int], ways: tuple[Rewrite, ...]
-) -> Case:
+def a_case(number: int, span: tuple[int, int], log: str, right: Iterable[int]) -> Case:
     """A case with the hash of its log."""
     start, end = span
-    return Case(number=number, start=start, end=end, sha256=sha256_of(log), right=tuple(right), rewrites=ways)
+    return Case(number=number, start=start, end=end, sha256=sha256_of(log), right=tuple(right))
 
 
 def load_twins() -> list[frozenset[int]]:
     """Groups of issues that report the same failure."""
     return [frozenset(_numbers(row["numbers"])) for row in _rows([TWINS])]
-
-
-def _ways(number: int, log: str) -> tuple[Rewrite, ...]:
-    """One form of another machine and one of a server of today, as far as the log gives them."""
-    forms: tuple[Form, ...] = (Dice("form", number).pick(MACHINE_FORMS), "cascade")
-    ways = [Rewrite(form=form, seed=number * 10 + position) for position, form in enumerate(forms)]
-    return tuple(way for way in ways if len(rewrite(log, way.seed, way.form)) >= REWRITE_MIN)
 
 
 def tied(groups: Iterable[frozenset[int]]) -> Mapping[int, frozenset[int]]:
@@ -136,8 +124,7 @@ def main() -> None:
     cases = choose(read_texts(store, asked.repo), [*load_twins(), *judged], left_out)
     lines = (json.dumps(case.model_dump(mode="json")) + "\n" for case in cases)
     CASES.write_text("".join(lines), encoding="utf-8")
-    ways = sum(len(case.rewrites) for case in cases)
-    say(f"{len(cases)} cases, {ways} rewrites, {sum(len(case.right) > 1 for case in cases)} with known twins")
+    say(f"{len(cases)} cases, {sum(len(case.right) > 1 for case in cases)} with known twins")
 
 
 if __name__ == "__main__":

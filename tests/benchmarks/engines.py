@@ -17,31 +17,19 @@ from contextlib import contextmanager
 import numpy as np
 from sqlalchemy import event
 
-from app.bench.cases import find_logs, load_pinned, read_texts
-from app.bench.rewrite import rewrite
-from app.bench.run import Query
+from app.bench.run import BenchQuery
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.store.backup.copy import copy_base
 from app.store.session import Store, open_store
 from tests.benchmarks.asking import HEAD, ask_in_turn
+from tests.benchmarks.libraries import rewritten_logs
 from tests.postgresql import set_up_server
 
 TOP = 5
 SERVER = ("shared_buffers=512MB", "max_wal_size=4GB")
 
 
-def queries_of(store: Store, repo: str, count: int) -> list[Query]:
-    """Pinned logs as another machine prints them."""
-    found = find_logs(read_texts(store, repo), load_pinned().cases)
-    queries = []
-    for case, log in found.logs[:count]:
-        form = case.rewrites[0]
-        text = rewrite(log, form.seed, form.form)
-        queries.append(Query(text, "plain", form.form, frozenset(case.right)))
-    return queries
-
-
-def count_statements(store: Store, repo: str, queries: Sequence[Query]) -> float:
+def count_statements(store: Store, repo: str, queries: Sequence[BenchQuery]) -> float:
     """How many statements an answer takes; PostgreSQL is told the beginning and end of its transaction besides."""
     count = 0
 
@@ -58,7 +46,7 @@ def count_statements(store: Store, repo: str, queries: Sequence[Query]) -> float
 
 def compare(one: Store, other: Store, repo: str, count: int) -> tuple[int, int]:
     """Print the figures; how many logs have the same top, of how many."""
-    queries = queries_of(one, repo, count)
+    queries = rewritten_logs(one, repo)[:count]
     stores = {store.engine.name: store for store in (one, other)}
     found = ask_in_turn(stores, queries, repo, limit=TOP)
     print(HEAD)

@@ -5,7 +5,7 @@
 Takes a copy of a filled SQLite base and grows it by copying its issues with all that is known of them under new
 numbers: so every term becomes as much more frequent as the corpus grows, which is the worst that can happen to a
 search. At each size it reads the same issues as if they came now: stored ones, rewritten as from another machine
-(`app.bench.rewrite`), each stored, read, linked and clustered in a transaction that is rolled back. Prints the
+(`tests.benchmarks.rewrite`), each stored, read, linked and clustered in a transaction that is rolled back. Prints the
 cost in CPU time, which other processes do not blur; the last line compares the largest size with the smallest.
 With `--keep` the grown base stays, for measuring searches.
 """
@@ -24,7 +24,6 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Table, text
 
-from app.bench.rewrite import rewrite
 from app.extract.log.signature import signature_id
 from app.knowledge.indexing.derive import derive_issues, read_stored
 from app.store.derived.clusters import (
@@ -40,6 +39,7 @@ from app.store.records import IssueRecord
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 from app.store.tables import metadata
+from tests.benchmarks.rewrite import rewrite
 
 REPO = "vllm-project/vllm"
 OFFSET = 1_000_000

@@ -33,11 +33,10 @@ from pathlib import Path
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
-from app.bench.cases import find_logs, load_pinned, read_texts
-from app.bench.run import log_queries
 from app.config import load_settings
 from app.store.github.issues import find_repository
 from app.store.session import Store, open_store
+from tests.benchmarks.libraries import rewritten_logs
 from tests.benchmarks.processes import database_server_of, family, family_cpu_s, memory_of
 from tests.loopback import free_port
 
@@ -213,10 +212,9 @@ async def watching_memory(pid: int, figures: Figures) -> AsyncIterator[None]:
 def read_logs(url: str) -> list[str]:
     """The logs to ask."""
     store = open_store(url)
-    texts = read_texts(store, load_settings().default_repo)
+    logs = [query.text for query in rewritten_logs(store, load_settings().default_repo)]
     store.close()
-    found = find_logs(texts, load_pinned().cases)
-    return [query.text for query in log_queries(texts, found) if query.split == "plain"]
+    return logs
 
 
 def read_numbers(store: Store) -> list[int]:

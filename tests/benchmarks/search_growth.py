@@ -31,13 +31,13 @@ import numpy as np
 from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.engine import make_url
 
-from app.bench.cases import find_logs, load_pinned, read_texts
-from app.bench.run import Query, log_queries
+from app.bench.run import BenchQuery
 from app.store.derived.search_index import BYTES_PER_TERM
 from app.store.schema import migrate
-from app.store.session import Store, open_store
+from app.store.session import open_store
 from app.store.tables import metadata
 from tests.benchmarks.asking import HEAD, Figures, ask_in_turn
+from tests.benchmarks.libraries import rewritten_logs
 from tests.benchmarks.links_growth import OFFSET, REPO, copy_rows
 
 ASKED_TABLES = ("issue", "reading", "fact", "occurrence", "link")
@@ -190,7 +190,7 @@ def _many(connection: Connection, statement: str, rows: Iterator[tuple[object, .
     driver.executemany(statement, rows)  # type: ignore[attr-defined]
 
 
-def measure(urls: Mapping[str, str], queries: Sequence[Query]) -> list[Figures]:
+def measure(urls: Mapping[str, str], queries: Sequence[BenchQuery]) -> list[Figures]:
     """Ask every log of every base in turn, and print a row for each."""
     stores = {name: open_store(url) for name, url in urls.items()}
     found = ask_in_turn(stores, queries, REPO, number_of=lambda number: number % OFFSET)
@@ -233,20 +233,13 @@ def _counts(connection: Connection) -> tuple[int, int]:
     return issues, connection.exec_driver_sql("SELECT count(*) FROM term WHERE df > 0").scalar_one()
 
 
-def read_queries(store: Store) -> list[Query]:
-    """The benchmark's logs that a base holds, as another machine prints them."""
-    texts = read_texts(store, REPO)
-    found = find_logs(texts, load_pinned().cases)
-    return [query for query in log_queries(texts, found) if query.split == "plain"]
-
-
 def run(base: Path, folder: Path, sizes: Sequence[int], share: float, keep: Path | None) -> None:
     """Measure each size grown from the base beside the base itself."""
     first, grown = folder / "growth_base.db", folder / "growth_grown.db"
     shutil.copyfile(base, first)
     store = open_store(f"sqlite:///{first}")
     migrate(store)
-    queries = read_queries(store)
+    queries = rewritten_logs(store, REPO)
     with store.engine.connect() as connection:
         dfs = np.array(connection.exec_driver_sql("SELECT df FROM term WHERE df > 0").scalars().all())
         began_with = _counts(connection)
@@ -267,7 +260,7 @@ def run(base: Path, folder: Path, sizes: Sequence[int], share: float, keep: Path
 def ask(base: Path, urls: Sequence[str]) -> None:
     """Measure bases that are there, and compare those of each engine with its first one."""
     store = open_store(f"sqlite:///{base}")
-    queries = read_queries(store)
+    queries = rewritten_logs(store, REPO)
     store.close()
     print(f"{len(queries)} logs\n{HEAD}", flush=True)
     found = measure({_name_of(url): url for url in urls}, queries)

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from app.bench.cases import find_logs, load_pinned, read_texts
-from app.bench.rewrite import rewrite
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.paths import cards_dir
 from app.starter.cards import read_cards
 from app.store.backup.copy import copy_base
 from app.store.session import Store
 from ingest.importer import import_paths
+from tests.benchmarks.rewrite import rewrite, ways_of
 from tests.samples import REPO
 from tests.starter_base import put_cards
 
@@ -72,7 +72,7 @@ def test_both_engines_answer_pinned_logs_alike(
     import_paths(sqlite_store, [path], REPO, kind="issues")
     copy_base(sqlite_store, postgresql_store)
     found = find_logs(read_texts(sqlite_store, REPO), load_pinned().cases).logs[:LOGS]
-    logs = [rewrite(log, case.rewrites[0].seed, case.rewrites[0].form) for case, log in found]
+    logs = [rewrite(log, seed, form) for case, log in found for form, seed in ways_of(case.number, log)[:1]]
 
     pairs = list(zip(answers(sqlite_store, logs), answers(postgresql_store, logs), strict=True))
 

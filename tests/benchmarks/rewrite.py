@@ -12,7 +12,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal, TypeVar, get_args
 
 Form = Literal["whole", "tail", "last", "kubernetes", "docker", "journal", "cascade"]
@@ -36,6 +36,8 @@ HOSTS = ("gpu-a17", "node-204", "inference-3", "hpc-c12")
 PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
 TRACEBACK = "Traceback (most recent call last):"
 TRACEBACK_LINES_MAX = 120
+REWRITE_MIN = 80
+"""Characters; a rewrite cut to less has lost what it was to tell."""
 
 _VLLM_PACKAGES = (
     r"(?:engine|v1|worker|model_executor|executor|entrypoints|attention|core|distributed|lora|multimodal"
@@ -98,6 +100,13 @@ def rewrite(log: str, seed: int, form: Form) -> str:
         return cascade(lines, dice)
     lines = _with_other_prefixes(lines, dice)
     return "\n".join(_cut_and_wrap(lines, form, dice)).strip("\n")
+
+
+def ways_of(number: int, log: str) -> list[tuple[Form, int]]:
+    """An issue's log in one form of another machine and one of a server of today, as far as it gives them."""
+    forms: tuple[Form, ...] = (Dice("form", number).pick(MACHINE_FORMS), "cascade")
+    ways = [(form, number * 10 + at) for at, form in enumerate(forms)]
+    return [(form, seed) for form, seed in ways if len(rewrite(log, seed, form)) >= REWRITE_MIN]
 
 
 def _changes(seed: int) -> Sequence[tuple[str, Callable[[re.Match[str]], str]]]:
@@ -224,7 +233,7 @@ class _Drawn:
 
 @lru_cache(maxsize=1)
 def _server_lines() -> dict[str, list[str]]:
-    return tomllib.loads((files(__package__) / "cascade.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((Path(__file__).with_name("cascade.toml")).read_text(encoding="utf-8"))
 
 
 def cascade(lines: Sequence[str], dice: Dice) -> str:
