@@ -17,12 +17,14 @@ from app.extract.facts import Frozen
 from app.extract.reader import RULES_VERSION
 from app.knowledge.freshness import STALE_AFTER, freshness
 from app.knowledge.operations.reader_overview import examine_models
-from app.store.backup.consistency import LATER, check_base, check_repository
 from app.store.derived.readings import stale_numbers
 from app.store.engine.health import (
+    LATER,
     Finding,
     a_fault,
     an_advice,
+    check_base,
+    check_repository,
     engine_version,
     examine_engine,
     examine_file,

@@ -1,1 +1,1 @@
-"""A base moved as a whole: backup, restore, copy, checks."""
+"""A base moved as a whole: backup, restore, copy, snapshot."""
