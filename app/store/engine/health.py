@@ -1,7 +1,7 @@
 """What is wrong with a base: version, damage, size, room and rights of its engine; what is derived in it.
 
-All that is derived can be derived again from the raw rows, so a fault there loses nothing. Of the search index
-a sample is checked; term ids are hashes, so any range of them is a fair one.
+All that is derived can be derived again from the raw rows, so a fault there loses nothing. Of the index a
+sample is checked; term ids are hashes, so any range of them is a fair one.
 """
 
 from __future__ import annotations
