@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.extract.lists import load
@@ -92,30 +92,30 @@ def make_prompt(issue: IssueText, chars_max: int = CHARS_MAX, *, is_log: bool = 
     parts = list(_parts(issue, is_log=is_log))
     room = _room(parts, chars_max)
     lines: list[NumberedLine] = []
-    shown: list[str] = []
+    sent: list[str] = []
     for heading, source, kept in parts:
-        shown.append(f"[{heading}]")
-        shown += _numbered(_within(kept, room), source, lines)
-    text = "\n".join(shown)
+        sent.append(f"[{heading}]")
+        sent += _numbered(_within(kept, room), source, lines)
+    text = "\n".join(sent)
     mark = hashlib.sha256(text.encode()).hexdigest()
     content = f"REPORT {mark[:12]} BEGINS\n{text}\nREPORT {mark[:12]} ENDS"
     return Prompt(tuple(lines), content, mark)
 
 
-_Shown = tuple[int, int, str]
+_SentLine = tuple[int, int, str]
 """A line's place and text; a text without a place (start < 0) is a note on what was left out."""
-_Part = tuple[str, str, list[_Shown]]
+_Part = tuple[str, str, list[_SentLine]]
 """Heading, source, and what is shown of it."""
 
 
 def _parts(issue: IssueText, *, is_log: bool) -> Iterator[_Part]:
-    yield "title", "title", list(_shown(issue.title, is_log=is_log))
-    yield "body, by the reporter", "body", list(_shown(issue.body, is_log=is_log))
+    yield "title", "title", list(_sent_lines(issue.title, is_log=is_log))
+    yield "body, by the reporter", "body", list(_sent_lines(issue.body, is_log=is_log))
     for position, comment in enumerate(issue.comments, 1):
         name = f"comment:{comment.id}" if comment.id is not None else f"comment:#{position}"
         day = f", {comment.created_at[:10]}" if comment.created_at else ""
         heading = f"comment {position} by {_role(issue, comment)}{day}"
-        yield heading, name, list(_shown(comment.body, is_log=is_log))
+        yield heading, name, list(_sent_lines(comment.body, is_log=is_log))
 
 
 def _role(issue: IssueText, comment: CommentText) -> str:
@@ -125,7 +125,7 @@ def _role(issue: IssueText, comment: CommentText) -> str:
     return "a maintainer" if is_maintainer else "somebody else"
 
 
-def _shown(source: str, *, is_log: bool) -> Iterator[_Shown]:
+def _sent_lines(source: str, *, is_log: bool) -> Iterator[_SentLine]:
     """What is shown of one text: no blank lines, no hidden text, no orders, no environment dump."""
     masked = redact(source, private=is_log).text
     text, closed_up = _without_hidden(masked), _without_hidden(masked, sign="")
@@ -134,7 +134,7 @@ def _shown(source: str, *, is_log: bool) -> Iterator[_Shown]:
         yield _note("this text speaks to programs that read it, and was left out")
         return
     lines = list(_plain_lines(text)) if not orders else list(_without_ordering(text))
-    output: list[_Shown] = []
+    output: list[_SentLine] = []
     is_fenced = False
     for item in lines:
         is_fence = item[0] >= 0 and _FENCE.match(item[2])
@@ -145,15 +145,13 @@ def _shown(source: str, *, is_log: bool) -> Iterator[_Shown]:
         if is_fence:
             continue
         is_noise = item[0] >= 0 and len(item[2]) <= NOISE_CHARS and _is_noise(item[2])
-        shown = (
-            [_note("lines of the form or the environment were left out")]
-            if is_noise
-            else list(_cut_line(item))
+        kept: Iterable[_SentLine] = (
+            [_note("lines of the form or the environment were left out")] if is_noise else _cut_line(item)
         )
         if not is_log and (is_fenced or _OUTPUT.search(item[2])):
-            output += shown
+            output += kept
         else:
-            yield from shown
+            yield from kept
     yield from _cut_output(output)
 
 
@@ -161,7 +159,7 @@ def _is_noise(text: str) -> bool:
     return bool(_NOISE.search(text)) and not _KEPT.search(text)
 
 
-def _cut_line(line: _Shown) -> Iterator[_Shown]:
+def _cut_line(line: _SentLine) -> Iterator[_SentLine]:
     start, end, text = line
     is_output = bool(_OUTPUT.search(text))
     head, tail = (OUTPUT_LINE_HEAD, OUTPUT_LINE_TAIL) if is_output else (LINE_HEAD, LINE_TAIL)
@@ -180,11 +178,11 @@ def find_orders(text: str) -> frozenset[str]:
     return frozenset(rule["drops"] for rule in met)
 
 
-def _plain_lines(text: str) -> Iterator[_Shown]:
+def _plain_lines(text: str) -> Iterator[_SentLine]:
     return ((line.start, line.end, line.text) for line in split_lines(text) if line.text.strip())
 
 
-def _without_ordering(text: str) -> Iterator[_Shown]:
+def _without_ordering(text: str) -> Iterator[_SentLine]:
     """The lines without the paragraphs that give orders."""
     start = 0
     for paragraph in _BLANK.split(text):
@@ -196,7 +194,7 @@ def _without_ordering(text: str) -> Iterator[_Shown]:
         start += len(paragraph)
 
 
-def _note(words: str) -> _Shown:
+def _note(words: str) -> _SentLine:
     return -1, 0, words
 
 
@@ -213,7 +211,7 @@ def _without_hidden(text: str, sign: str = " ") -> str:
     return _UNUSUAL.sub(lambda match: match[0] if match[0].isprintable() else sign, text)
 
 
-def _cut_output(lines: list[_Shown]) -> list[_Shown]:
+def _cut_output(lines: list[_SentLine]) -> list[_SentLine]:
     if len(lines) <= OUTPUT_LINES:
         return lines
     middle = lines[OUTPUT_HEAD:-OUTPUT_TAIL]
@@ -235,13 +233,13 @@ def _room(parts: Sequence[_Part], chars_max: int) -> int:
     return chars_max
 
 
-def _within(lines: list[_Shown], room: int) -> list[_Shown]:
+def _within(lines: list[_SentLine], room: int) -> list[_SentLine]:
     """The lines if there is room, else the first and the last of them."""
     if sum(len(text) + 6 for _, _, text in lines) + 60 <= room:
         return lines
     pieces = [piece for line in lines for piece in _pieces(line)]
-    head: list[_Shown] = []
-    tail: list[_Shown] = []
+    head: list[_SentLine] = []
+    tail: list[_SentLine] = []
     left = room // 2
     for piece in pieces:
         left -= len(piece[2]) + 6
@@ -257,7 +255,7 @@ def _within(lines: list[_Shown], room: int) -> list[_Shown]:
     return [*head, _note("lines were left out"), *reversed(tail)]
 
 
-def _pieces(line: _Shown) -> Iterator[_Shown]:
+def _pieces(line: _SentLine) -> Iterator[_SentLine]:
     """A line in pieces of LINE_CHARS at most, cut behind a sentence or a blank where there is one."""
     start, _, text = line
     at = 0
@@ -270,10 +268,10 @@ def _pieces(line: _Shown) -> Iterator[_Shown]:
     yield (start + at, start + len(text), text[at:]) if start >= 0 else line
 
 
-def _numbered(shown: Sequence[_Shown], source: str, lines: list[NumberedLine]) -> Iterator[str]:
+def _numbered(kept: Sequence[_SentLine], source: str, lines: list[NumberedLine]) -> Iterator[str]:
     """The lines as they are sent; those with a place are added to `lines`, notes of one kind stand once."""
     note = ""
-    for line in shown:
+    for line in kept:
         if line[0] < 0:
             if line[2] != note:
                 yield f"[{line[2]}]"

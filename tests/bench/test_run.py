@@ -18,6 +18,7 @@ from app.store.session import Store
 from tests.bench.conftest import MARLIN, TWIN, a_case
 from tests.samples import REPO, an_issue
 
+
 def test_line_ends_do_not_move_a_span(base: Store, pinned: Pinned) -> None:
     found = find_logs(read_texts(base, REPO), pinned.cases)
 
@@ -98,9 +99,7 @@ def an_answer(
 
 
 def test_recall_and_reciprocal_rank() -> None:
-    found = recall_of(
-        "paste", [an_answer(1), an_answer(2, 1), an_answer(2, 3, 4, 5, 6, 1), an_answer(2)]
-    )
+    found = recall_of("paste", [an_answer(1), an_answer(2, 1), an_answer(2, 3, 4, 5, 6, 1), an_answer(2)])
 
     assert (found.r1, found.r5, found.r10) == (0.25, 0.5, 0.75)
     assert found.mrr == pytest.approx((1 + 1 / 2 + 1 / 6) / 4, abs=1e-4)
@@ -134,14 +133,14 @@ def test_the_table_goes_between_the_marks(
 ) -> None:
     monkeypatch.setattr(command, "load_pinned", lambda: pinned)
     page = tmp_path / "README.md"
-    page.write_text(f"# Head\n<!-- bench: begin -->\nold\n<!-- bench: end -->\nfoot\n", encoding="utf-8")
+    page.write_text("# Head\n<!-- bench: begin -->\nold\n<!-- bench: end -->\nfoot\n", encoding="utf-8")
     found = json.loads(bench_diagnose(base, REPO, report=lambda _: None, as_json=True, write=page))
     text = page.read_text(encoding="utf-8")
 
     assert found["cases"] == 3
     assert [row["split"] for row in found["recall"]][:2] == ["real log", "real log, unseen"]
-    assert text.startswith(f"# Head\n<!-- bench: begin -->\n20")
-    assert text.endswith(f"<!-- bench: end -->\nfoot\n")
+    assert text.startswith("# Head\n<!-- bench: begin -->\n20")
+    assert text.endswith("<!-- bench: end -->\nfoot\n")
     assert "old\n" not in text
 
 

@@ -19,7 +19,7 @@ from app.extract.rules.rules import Rule, load_rules
 from app.extract.text.document import Document, Line
 from app.extract.text.sentences import Sentence, is_request, read_sentences
 
-_LIST = load("said_error")
+_LIST = load("stated_error")
 WORDS_BEFORE = 6
 """How far a denial reaches: "should at least raise a clear ValueError"."""
 WORDS_CLOSE = 3
@@ -163,7 +163,7 @@ def _cause_at(
 
 def _speaks(low: str) -> bool:
     """Whether a text holds a word that a rule asks for."""
-    return any(word in low for rule in load_rules("said_error") for word in rule["words"])
+    return any(word in low for rule in load_rules("stated_error") for word in rule["words"])
 
 
 def _mentions(sentences: Iterable[Sentence]) -> Iterator[ErrorRecord]:
@@ -177,7 +177,7 @@ def _mentions(sentences: Iterable[Sentence]) -> Iterator[ErrorRecord]:
 
 def _of_sentence(sentence: Sentence) -> Iterator[ErrorRecord]:
     kept: list[tuple[int, ErrorRecord]] = []
-    for rule in load_rules("said_error"):
+    for rule in load_rules("stated_error"):
         if not any(word in sentence.low for word in rule["words"]):
             continue
         for found in rule.pattern.finditer(sentence.text):

@@ -54,7 +54,7 @@ def find_fix(document: Document) -> tuple[Fix | None, Evidence | None]:
 
 
 def _read(document: Document, sentence: Sentence, order: int) -> _StatedFix | None:
-    for rule in load_rule_set("fix_said").meeting(sentence.text):
+    for rule in load_rule_set("stated_fix").meeting(sentence.text):
         match = rule.pattern.search(sentence.text)
         if match is None or not (found := _name(document, sentence.text, match.span(0))):
             continue

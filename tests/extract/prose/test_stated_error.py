@@ -156,7 +156,7 @@ def test_a_log_s_error_comes_before_what_people_say() -> None:
     assert (error.type, error.message) == ("ValueError", "the head size 80 is not supported")
 
 
-def test_the_evidence_of_a_said_error_is_its_own_words() -> None:
+def test_the_evidence_of_a_stated_error_is_its_own_words() -> None:
     facts = read_issue(IssueText(1, "[Bug]: it stops", "The matmul segfaults on gfx942.")).facts
 
     assert [(item.quote, item.source) for item in facts.evidence if item.field == "error.message"] == [
@@ -179,7 +179,7 @@ def test_a_place_named_beside_the_class_is_found() -> None:
         max_size=20,
     ).map("".join)
 )
-def test_a_said_error_stands_in_its_source(body: str) -> None:
+def test_a_stated_error_stands_in_its_source(body: str) -> None:
     document = an_issue(body, title=body.replace("\n", " "))
     found = find_stated_error(document)
 

@@ -15,7 +15,7 @@ from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import WordSet, load_rule_set, load_rules
 from tests.rows import over_rows
 
-LISTS = ("regression", "versions", "kind", "cause", "fix_said", "related")
+LISTS = ("regression", "versions", "kind", "cause", "stated_fix", "related")
 
 
 @pytest.mark.parametrize("name", LISTS)
