@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser.base import browser_settings
 from tests.browser.watched import Watched, watch
@@ -40,6 +40,7 @@ def browser() -> Iterator[Browser]:
     ]
     if os.geteuid() == 0:
         args.append("--no-sandbox")
+    expect.set_options(timeout=TIMEOUT_MS)
     with sync_playwright() as driver:
         driven = driver.chromium.launch(executable_path=found, args=args)
         yield driven
