@@ -33,7 +33,7 @@ from app.store.engine.health import (
 from app.store.engine.sqlite_file import sqlite_file
 from app.store.github.issues import find_repository
 from app.store.github.sync_state import last_run_of
-from app.store.people.kept_logs import count_kept_logs
+from app.store.people.kept_logs import sum_kept_logs
 from app.store.schema import check_current, current_revision
 from app.store.session import Store, open_store
 
@@ -92,14 +92,14 @@ def _about_store(settings: Settings, store: Store, looked: list[str]) -> Iterato
     with store.reading() as session:
         file = sqlite_file(settings.database_url)
         if file is not None:
-            words, findings = examine_file(file, keeps_logs=count_kept_logs(session) > 0)
+            words, findings = examine_file(file, keeps_logs=sum_kept_logs(session)[0] > 0)
             looked.append(words)
             yield from findings
         looked.append("index: a sample of terms")
         yield from check_base(session)
         for repo in settings.repo:
             yield from _about_repository(session, store, repo, looked)
-        overdue = count_kept_logs(session, expired_before=datetime.now(UTC) - OVERDUE)
+        overdue, _ = sum_kept_logs(session, expired_before=datetime.now(UTC) - OVERDUE)
     if overdue:
         yield an_advice("kept logs", f"{overdue} are past their time", "a running server forgets them hourly")
 

@@ -245,7 +245,6 @@ def find_cards(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[i
     return dict(rows_with(session, repo_id, CARD_TEXT.c.number, numbers, CARD_TEXT.c.text))
 
 
-_ISSUE = ISSUE.c
 _ISSUES = select(func.count()).where(_ISSUE.repo_id == REPOSITORY.c.id, _ISSUE.is_pull_request.is_(False))
 _AS_OF = select(func.max(SYNC_RUN.c.ended_at)).where(
     SYNC_RUN.c.repo_id == REPOSITORY.c.id, SYNC_RUN.c.outcome == "complete"

@@ -66,17 +66,12 @@ def purge_kept_logs(session: Session, now: datetime, *, is_sure: bool = False) -
         return connection.execute(delete(KEPT_LOG).where(is_over)).rowcount
 
 
-def sum_kept_logs(session: Session, owner: str | None = None) -> tuple[int, int]:
-    """How many logs are kept, by all or one owner, and their bytes."""
+def sum_kept_logs(
+    session: Session, owner: str | None = None, *, expired_before: datetime | None = None
+) -> tuple[int, int]:
+    """How many logs are kept, and their bytes: of all, of one owner, of those that should have gone by then."""
     query = select(func.count(), func.coalesce(func.sum(_LOG.size), 0)).select_from(KEPT_LOG)
     query = query if owner is None else query.where(_LOG.owner == owner)
+    query = query if expired_before is None else query.where(_LOG.expires_at <= expired_before)
     count, size = session.connection().execute(query).one()
     return count, int(size)
-
-
-def count_kept_logs(session: Session, *, expired_before: datetime | None = None) -> int:
-    """How many logs are kept; with a time, how many that should have gone by then."""
-    query = select(func.count()).select_from(KEPT_LOG)
-    if expired_before is not None:
-        query = query.where(_LOG.expires_at <= expired_before)
-    return session.connection().execute(query).scalar_one()
