@@ -69,7 +69,7 @@ def purge_kept_logs(session: Session, now: datetime, *, is_sure: bool = False) -
 def sum_kept_logs(
     session: Session, owner: str | None = None, *, expired_before: datetime | None = None
 ) -> tuple[int, int]:
-    """How many logs are kept, and their bytes: of all, of one owner, of those that should have gone by then."""
+    """How many logs are kept, and their bytes: of all, of one owner, of those past their time by then."""
     query = select(func.count(), func.coalesce(func.sum(_LOG.size), 0)).select_from(KEPT_LOG)
     query = query if owner is None else query.where(_LOG.owner == owner)
     query = query if expired_before is None else query.where(_LOG.expires_at <= expired_before)
