@@ -52,13 +52,10 @@ _TOPOLOGY_WORD = pattern(r"\bGPU(\d{1,2})\b")
 _PER_NODE = pattern(r"^[^\n(]{0,6}\(?(\d{1,2}) ?(?:x|×|GPUs?)\b( per node|/node)?", ignore_case=True)
 _MANY_NODES = pattern(r"\b(?:cross|multi|two|several|\d+)[- ]nodes?\b", ignore_case=True)
 _PARALLEL = pattern(r"\b(TP|DP|PP) (\d{1,2})\b")
-_WORLD = pattern(r"\brank \d+ in world size (\d{1,4})\b|\bworld_size=(\d{1,4}) rank=\d")
-_SPANNING = (", ip=", "spans across nodes")
-"""What a log prints of a run that spans several machines."""
-_NODE_FLAG = pattern(r"(?:^|\s)--n?nodes[= ](\d{1,3})\b")
 _RAY_STATUS = pattern(
     r"\b\d+\.\d+/(\d+)\.0 (?:GPU|TPU)\b|\b(?:nvidia|amd|google)\.com/(?:gpu|tpu)[\"']?: ?[\"']?(\d{1,3})\b"
 )
+_CLUSTER_MARKS = (".0 GPU", ".0 TPU", ".com/gpu", ".com/tpu")
 
 _Count = tuple[int, Span, str]
 
@@ -71,7 +68,7 @@ def count_gpus(
         return None
     is_asked = is_wish(document)
     found: _Count | None = (
-        _across_nodes(document, _listed(document, environment))
+        _listed(document, environment)
         or (None if is_asked else _counted_mention(document) or _counted_words(document, settings))
         or _ray_status(document)
         or _visible(settings)
@@ -101,34 +98,7 @@ def _listed(document: Document, environment: Environment) -> _Count | None:
                     last, (start, end) = max(marks)
                     return last + 1, (source, offset + at + start, offset + at + end), "topology"
     rows = {index: span for index, _, span in smi_rows(document)}
-    if rows:
-        return len(rows), list(rows.values())[-1], "nvidia_smi"
-    return None
-
-
-def _across_nodes(document: Document, listed: _Count | None) -> _Count | None:
-    """What is listed; more where the run spans several machines: its ranks, or `--nodes`."""
-    ranks = _largest(document, _WORLD, "world")
-    if listed is None:
-        is_spanning = any(mark in text for _, _, text in windows(document) for mark in _SPANNING)
-        return (*ranks, "world") if ranks is not None and is_spanning and ranks[0] > 1 else None
-    if ranks is not None and ranks[0] > listed[0]:
-        return (*ranks, "world")
-    nodes = _largest(document, _NODE_FLAG, "nodes")
-    return (listed[0] * nodes[0], nodes[1], "nodes") if nodes is not None and nodes[0] > 1 else listed
-
-
-def _largest(document: Document, rule: Any, *marks: str) -> tuple[int, Span] | None:
-    """The largest number that a rule finds, and where; one of the marks is in every text it hits."""
-    best: tuple[int, Span] | None = None
-    for source, offset, text in windows(document):
-        if not any(mark in text for mark in marks):
-            continue
-        for match in rule.finditer(text):
-            size = int(next(group for group in match.groups() if group))
-            if best is None or size > best[0]:
-                best = size, (source, offset + match.start(), offset + match.end())
-    return best
+    return (len(rows), list(rows.values())[-1], "nvidia_smi") if rows else None
 
 
 def _counted_mention(document: Document) -> _Count | None:
@@ -187,8 +157,13 @@ def _is_parallel(settings: Sequence[Setting]) -> bool:
 
 def _ray_status(document: Document) -> _Count | None:
     """What `ray status` says the cluster has, "0.0/16.0 GPU", or Kubernetes gives, "nvidia.com/gpu: 8"."""
-    found = _largest(document, _RAY_STATUS, ".0 GPU", ".0 TPU", ".com/gpu", ".com/tpu")
-    return (*found, "ray_status") if found is not None and 0 < found[0] <= MAX_COUNT else None
+    best: tuple[int, Span] = (0, ("body", 0, 0))
+    for source, offset, text in windows(document):
+        for match in _RAY_STATUS.finditer(text) if any(mark in text for mark in _CLUSTER_MARKS) else ():
+            size = int(match.group(1) or match.group(2))
+            if best[0] < size <= MAX_COUNT:
+                best = size, (source, offset + match.start(), offset + match.end())
+    return (*best, "ray_status") if best[0] else None
 
 
 def _stated_parallel(document: Document) -> _Count | None:

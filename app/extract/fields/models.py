@@ -23,13 +23,10 @@ from app.extract.fields.settings import Origin, Setting
 from app.extract.lists import load
 from app.extract.rules.patterns import escape, pattern
 from app.extract.text.blocks import Places, windows
-from app.extract.text.document import Block, Document, Span
+from app.extract.text.document import Document, Span
 from app.extract.text.working_claims import claimed_to_work
 
 MAX_MODELS = 8
-MAX_OUTPUT_CHARS = 20_000
-"""Program output longer than this is not searched for names that nobody set."""
-
 MAX_NAMES = 400
 """A text that names models more often than this is a table of something else."""
 
@@ -225,8 +222,6 @@ def _stated(document: Document) -> Iterator[_Named]:
     """A line "Model: X", and what the log says it loads."""
     for block in document.blocks:
         text = block.text[:200_000]
-        if block.source == "title":
-            continue
         if block.kind != "code" and "odel" in text:
             matches = list(_STATED.finditer(text))
         elif (block.kind == "code" and "oading " in text) or "to load model" in text:
@@ -237,18 +232,8 @@ def _stated(document: Document) -> Iterator[_Named]:
             value = match.group(1).strip("\"'")
             named = None if _PROCESSOR.match(value) else name_in(value)
             if named and any(char.isdigit() for char in named[0]):
-                at = block.text.find(named[0], match.start(1))
-                name, length = _whole(block.text, named[0], at)
-                yield name, (block.source, block.start + at, block.start + at + length)
-
-
-def _whole(text: str, word: str, at: int) -> tuple[str, int]:
-    """A stated word with the words that go on with its name: "Qwen2.5-VL 7B"."""
-    for name, start in find_names(text[at : at + 120]):
-        if start == 0 and name.startswith(word):
-            return name, len(name)
-        break
-    return word, len(word)
+                at = block.start + block.text.find(named[0], match.start(1))
+                yield named[0], (block.source, at, at + len(named[0]))
 
 
 @lru_cache(maxsize=2)
@@ -257,26 +242,18 @@ def _in_prose(document: Document) -> tuple[_Named, ...]:
     places = Places(document)
     for find, is_id in ((find_ids, True), (find_names, False)):
         for source, offset, text in windows(document):
-            if not is_id and source != "body":
-                continue
             for name, start in islice(find(text), MAX_NAMES):
                 before = text[max(0, start - 40) : start]
                 if _PARSER_OF.search(text[start + len(name) : start + len(name) + 40]):
                     continue
                 block = places.block_at(source, offset + start)
-                if not _may_name(block, is_id=is_id) or _EXAMPLE.search(before) or _PARSER.search(before):
+                is_theirs = is_id or block is None or block.kind in ("prose", "heading")
+                if not is_theirs or _EXAMPLE.search(before) or _PARSER.search(before):
                     continue
                 if is_model(name):
                     begin = offset + start
                     return ((name, (source, begin, begin + len(name))),)
     return ()
-
-
-def _may_name(block: Block | None, *, is_id: bool) -> bool:
-    """Whether a block's names are its author's: an id may stand in a short piece of code too."""
-    if block is None or block.kind in ("prose", "heading"):
-        return True
-    return is_id and block.kind == "code" and len(block.text) <= MAX_OUTPUT_CHARS
 
 
 def _cite(document: Document, named: Iterable[_Named], rule: str) -> tuple[Evidence, ...]:
@@ -312,7 +289,7 @@ def name_in(value: str) -> tuple[str, int] | None:
     if bare.count("/") == 1 and bare[0] not in "/.~" and bare.partition("/")[0].lower() not in _GENERIC:
         return (bare, 0) if len(bare) > 4 and bare[-1].isalnum() else None
     start = len(bare)
-    for component in reversed(bare.split("\\" if "\\" in bare else "/")):
+    for component in reversed(bare.split("/")):
         start -= len(component)
         if _names_something(component):
             return component, start

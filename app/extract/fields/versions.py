@@ -117,10 +117,8 @@ _FAILS = pattern(
     ignore_case=True,
 )
 _ONWARD = pattern(r"^\S*?[ `]*(?:->|-->|→|=>|\bto\b)[ `]*v?$")
-_BETTER_THAN = pattern(r"\b(?:faster|better|quicker) than\b", ignore_case=True)
 _LISTED = frozenset([",", "and", "/", "&", ", and", "、", "or"])
 MAX_ONWARD_CHARS = 12
-MAX_COMPARED_CHARS = 60
 
 
 def find_versions(document: Document, environment: Environment) -> tuple[Evidence, ...]:
@@ -151,8 +149,7 @@ def _choose(
         if key == "vllm" and where in _WEIGHED:
             chosen = _failing(document, candidates) or (None if where in _ALL_MAY_WORK else chosen)
         if chosen is not None:
-            dumped = by_place.get("dump", []) if key == "vllm" else []
-            yield where, _more_exact(where, chosen, dumped)
+            yield where, chosen
             return
 
 
@@ -163,20 +160,11 @@ def _places_of_wishes(document: Document) -> frozenset[str]:
     return _ONLY_TITLED if is_titled_wish(document) else frozenset()
 
 
-def _more_exact(where: str, chosen: FoundValue, dumped: list[FoundValue]) -> FoundValue:
-    """The dump's spelling of the same version, where it adds the build; people's versions mean no commit."""
-    signs = ("@", "+") if where in ("log", "dump") else ("+",)
-    for item in dumped:
-        if item.value.startswith(tuple(f"{chosen.value}{sign}" for sign in signs)):
-            return item
-    return chosen
-
-
 def _failing(document: Document, candidates: list[FoundValue]) -> FoundValue | None:
     """Of the versions somebody names, the one that fails; None if all are reported to work.
 
-    "a -> b" and "a is faster than b" fail with b; of the others the first whose clause speaks of failing,
-    then the first whose clause does not speak of working; of those listed with it the newest.
+    "a -> b" fails with b; of the others the first whose clause speaks of failing, then the first whose clause
+    does not speak of working; of those listed with it the newest.
     """
     ordered = sorted(candidates, key=lambda item: item.span)
     if (later := _later_of_two(document, ordered)) is not None:
@@ -192,7 +180,7 @@ def _failing(document: Document, candidates: list[FoundValue]) -> FoundValue | N
 
 
 def _later_of_two(document: Document, ordered: list[FoundValue]) -> FoundValue | None:
-    """The right one of "a -> b", "between a and b", "a is faster than b"."""
+    """The right one of "a -> b" and "between a and b"."""
     for before, after in pairwise(ordered):
         if before.span[0] != after.span[0]:
             continue
@@ -202,8 +190,6 @@ def _later_of_two(document: Document, ordered: list[FoundValue]) -> FoundValue |
         if len(between) < MAX_ONWARD_CHARS and (
             _ONWARD.match(between) or ("between" in lead and between.strip(" v`") == "and")
         ):
-            return after
-        if len(between) < MAX_COMPARED_CHARS and "\n" not in between and _BETTER_THAN.search(between):
             return after
     return None
 

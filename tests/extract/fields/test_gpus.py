@@ -252,16 +252,6 @@ def test_the_machine_on_which_it_works_is_not_meant() -> None:
     assert read("It stops on v6e. It starts on v5e TPU by following the same steps.")[0] == ["TPU v6e"]
 
 
-def test_ranks_and_nodes_count_beyond_one_machine() -> None:
-    dump = "PyTorch version: 2.6.0\nGPU models and configuration:\nGPU 0: NVIDIA H100\nGPU 1: NVIDIA H100\n\n"
-    assert read(dump)[1] == 2
-    assert read(dump + "rank 3 in world size 6 is assigned as DP rank 0")[1] == 6
-    assert read(dump + "rank 0 in world size 1 is assigned as DP rank 0")[1] == 2
-    assert read(dump + "#SBATCH --nodes=3")[1] == 6
-    assert read("rank 3 in world size 4 is assigned as DP rank 0")[1] is None
-    assert read("(W pid=2, ip=10.0.0.2) rank 3 in world size 4 is assigned")[1] == 4
-
-
 def test_a_cluster_s_resources_are_a_count() -> None:
     assert read("limits:\n  nvidia.com/gpu: 4")[1] == 4
 

@@ -137,7 +137,6 @@ def test_a_stated_line_is_read() -> None:
         ("We serve Llama 3.3 70B Instruct.", "Llama 3.3 70B Instruct"),
         ("I use Falcon 40B.", "Falcon 40B"),
         ("deepseek-coder-v2-lite-instruct stops.", "deepseek-coder-v2-lite-instruct"),
-        ("Model: Qwen2.5-VL 7B", "Qwen2.5-VL 7B"),
         ("QwQ-32B-AWQ large outputs stop.", "QwQ-32B-AWQ"),
         ("From https://huggingface.co/someone/tiny-3b it loads.", "someone/tiny-3b"),
         ("I run someone/Mixtral-8x7B-AWQ.", "someone/Mixtral-8x7B-AWQ"),
