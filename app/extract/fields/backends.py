@@ -67,7 +67,6 @@ _CONFIDENCE: dict[str, float] = _LIST["confidence"]
 _KNOWN: dict[str, frozenset[str]] = {key: frozenset(words) for key, words in _LIST["known"].items()}
 _DENIED = pattern(_LIST["denied"]["before"], ignore_case=True)
 _DEVICES = ("neuron", "tpu", "xpu", "hpu")
-_METHOD = pattern(r"[\"']?method[\"']?\s*[:=]\s*[\"']?([\w\-]+)")
 _IN_NAME = pattern(_LIST["in_model_name"]["pattern"], ignore_case=True)
 _LINKED = pattern(r"://\S*$")
 _VALUE_NOISE = str.maketrans("", "", " _-.'\"`")
@@ -163,12 +162,7 @@ def _named_quantization(document: Document, settings: Sequence[Setting]) -> Iter
 def _speculative(settings: Sequence[Setting]) -> Iterator[_Hit]:
     """The method of speculative decoding: in its configuration, or implied by a draft model."""
     for setting in settings:
-        if setting.name == "speculative-config" and setting.is_chosen:
-            source, start, _ = setting.span
-            if match := _METHOD.search(setting.value):
-                span = (source, start + match.start(1), start + match.end(1))
-                yield "speculative", "setting", FoundValue(match.group(1), span, "speculative.setting")
-        elif setting.name == "method" and setting.is_chosen and setting.value in _METHODS:
+        if setting.name == "method" and setting.is_chosen and setting.value in _METHODS:
             yield "speculative", "setting", FoundValue(setting.value, setting.span, "speculative.setting")
         elif setting.name == "speculative-model" and setting.is_chosen and setting.value:
             value = "ngram" if "ngram" in setting.value else "draft_model"

@@ -21,19 +21,12 @@ from app.extract.text.document import Block, Document
 MIN_BARE_NUMBER = 20
 """A bare `#7` is a list item or a step; vLLM's first issues are hardly ever meant."""
 
-MAX_AHEAD = 40_000
-"""How far above its own number an issue may point (later comments do); a typo points further."""
-
 MAX_LINK_CHARS = 120
 MIN_SENTENCE_WORDS = 3
-MAX_INDENT_CHARS = 60
 RELATION_CHARS = 60
 """How far around a number the words of its relation are looked for, within its sentence."""
 SENTENCE_WORD_CHARS = 3
 """What stands behind a full stop is a sentence if it has a word of so many letters."""
-
-LOG_HEAD_CHARS = 400
-"""How far above a number the head of a pasted commit may stand."""
 
 _LIST = load("related")
 _NOT_BEFORE: tuple[str, ...] = tuple(_LIST["not_before"])
@@ -50,8 +43,6 @@ _URL = pattern(
 _LINK = pattern(
     r"^\]\((?:https?://)?(?:www\.)?github\.com/([\w-]+/[\w.-]+)/(?:(?:issues|pull)/(\d+))?", ignore_case=True
 )
-_COMMIT_HEAD = pattern(r"(?:^|\n)(?:Author: |Date: |commit [0-9a-f]{7,40}\b)")
-_COMPILER_NOTE = pattern(r"^-[A-Z]\b")
 _LOG_LINE = pattern(r"^(?:\s|\[|\(|\||#|>>>|\w+Error|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|\d|File \")")
 _Found = tuple[str, int, int, int]
 """Repository in lower case, number, start, end in the block."""
@@ -78,7 +69,7 @@ def find_related(document: Document) -> tuple[tuple[int, ...], tuple[str, ...], 
                 key = f"{name}#{number}"
                 if key not in elsewhere:
                     elsewhere[key] = cite(document, "related_elsewhere", key, span, rule)
-            elif number != own and number not in here and (not own or number <= own + MAX_AHEAD):
+            elif number != own and number not in here:
                 here[number] = cite(document, "related", str(number), span, rule, 0.95)
     return tuple(here), tuple(elsewhere), (*here.values(), *elsewhere.values())
 
@@ -150,27 +141,5 @@ def _bare(text: str, repo: str) -> Iterator[_Found]:
         leads_away = link is not None and (
             link.group(1).lower() != repo or link.group(2) not in (None, match.group(2))
         )
-        if leads_away or _is_stack_or_step(text, start, end) or _COMPILER_NOTE.match(text[end : end + 4]):
-            continue
-        if _is_commit_subject(text, start, end):
-            continue
-        yield repo, number, start, end
-
-
-def _is_commit_subject(text: str, start: int, end: int) -> bool:
-    """`    [Bugfix] fix x (#3955)` below `Author:` and `Date:`: a pasted commit, of which nobody speaks."""
-    line = text.rfind("\n", 0, start) + 1
-    is_indented = text[line : line + 4] == "    "
-    in_brackets = text[start - 1 : start] == "(" and text[end : end + 1] == ")"
-    above = text[max(0, line - LOG_HEAD_CHARS) : line]
-    return is_indented and in_brackets and _COMMIT_HEAD.search(above) is not None
-
-
-def _is_stack_or_step(text: str, start: int, end: int) -> bool:
-    """`#0 0x7f…`, `#4 3572.0 …` and `#12 [build 3/9]` at the start of a line."""
-    before = text[max(0, start - MAX_INDENT_CHARS) : start]
-    if before.rpartition("\n")[2].strip(" >\t-*`"):
-        return False
-    rest = text[end : end + 12].lstrip(" ")
-    has_gap = text[end : end + 1] == " "
-    return has_gap and (rest.startswith(("0x", "[")) or (rest[:1].isdigit() and "." in rest.split(" ")[0]))
+        if not leads_away:
+            yield repo, number, start, end
