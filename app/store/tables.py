@@ -228,8 +228,7 @@ READING = Table(
 
 # What a language model answered about an issue, as it came (`reply`), and what came of it. `digest` is that
 # of the text it was asked, with at most `chars_max` signs; `kept` counts its proven values, `dropped` the
-# others, by their `reasons`; `differing` lists where the rules read otherwise. `checked_at`: when the text
-# was last seen to be the same.
+# others, by their `reasons`. `checked_at`: when the text was last seen to be the same.
 MODEL_REPLY = Table(
     "model_reply",
     metadata,
@@ -245,7 +244,6 @@ MODEL_REPLY = Table(
     _known("kept", Integer),
     _known("dropped", Integer),
     _known("reasons", JsonType),
-    _known("differing", JsonType),
     _known("replied_at", UtcDateTime),
     _known("checked_at", UtcDateTime),
     Index("ix_model_reply_replied_at", "replied_at"),

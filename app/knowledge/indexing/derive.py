@@ -29,7 +29,7 @@ from app.model_reader.merge import Disagreement, with_reply
 from app.starter.cards import Card, card_facts, parse_card
 from app.store.derived.clusters import FailureTraits
 from app.store.derived.links import SIMILAR, Links, find_repositories, replace_similar
-from app.store.derived.model_replies import KeptReply, find_replies, save_differing
+from app.store.derived.model_replies import KeptReply, find_replies
 from app.store.derived.readings import Reading, save_readings
 from app.store.derived.search_index import NO_TERMS, HashedTerms, Key, hash_terms, index_terms
 from app.store.engine.connect import take_turn
@@ -105,10 +105,6 @@ def derive_issues(
     found = read_stored(session, repo_id, repo, numbers, read)
     readings = [item.reading for item in found]
     save_readings(session, repo_id, readings, rules_version=RULES_VERSION)
-    differing = {
-        item.reading.number: [one.model_dump(mode="json") for one in item.differing] for item in found
-    }
-    save_differing(session, repo_id, numbers, differing)
     index_terms(session, repo_id, {item.reading.number: item.terms for item in found})
     linked = link_issues(session, repo_id, repo, found)
     unread = [item.reading.number for item in found if item.features is None]

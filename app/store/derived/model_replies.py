@@ -15,7 +15,7 @@ from typing import Any, Literal
 from sqlalchemy import tuple_, update
 from sqlalchemy.orm import Session
 
-from app.store.engine.connect import delete_with, erasing, rows_with, sql_rows, upsert
+from app.store.engine.connect import delete_with, erasing, sql_rows, upsert
 from app.store.github.presence import UNREAD, mark_unread
 from app.store.tables import MODEL_REPLY
 
@@ -74,7 +74,7 @@ def save_replies(session: Session, repo_id: int, replies: Sequence[ModelReply]) 
     """Keep replies, in place of those with the same key; who got a complete one is to be read anew."""
     now = datetime.now(UTC)
     rows = [
-        {"repo_id": repo_id, "differing": [], "replied_at": now, "checked_at": now}
+        {"repo_id": repo_id, "replied_at": now, "checked_at": now}
         | asdict(item)
         | {"reasons": dict(item.reasons or {})}
         for item in replies
@@ -148,17 +148,6 @@ def note_unchanged(
     is_it = (_TABLE.repo_id == repo_id) & (_TABLE.model == model) & (_TABLE.prompt_version == prompt_version)
     is_it &= tuple_(_TABLE.number, _TABLE.digest).in_(texts)
     session.connection().execute(update(MODEL_REPLY).where(is_it).values(checked_at=datetime.now(UTC)))
-
-
-def save_differing(
-    session: Session, repo_id: int, numbers: Sequence[int], differing: Mapping[int, list[Any]]
-) -> None:
-    """Keep where rules and model differ on those of these issues that have a reply."""
-    rows = rows_with(session, repo_id, _TABLE.number, numbers, _TABLE.differing)
-    for number in {number for number, found in rows if found != differing.get(number, [])}:
-        is_it = (_TABLE.repo_id == repo_id) & (_TABLE.number == number)
-        found = differing.get(number, [])
-        session.connection().execute(update(MODEL_REPLY).where(is_it).values(differing=found))
 
 
 def count_replies(session: Session, repo_id: int) -> ReplyCounts:
