@@ -22,10 +22,12 @@ from app.store.tables import metadata
 from tests.bytecode import keep_bytecode
 from tests.postgresql import CannotStartError, PostgreSQL, set_up_server
 from tests.shared_work import share_compiled_statements
+from tests.starter_base import shared_folder
 
 ENGINES = ("sqlite", "postgresql")
 keep_bytecode()
 SERVER = pytest.StashKey[PostgreSQL | CannotStartError]()
+CARDS = pytest.StashKey[Path]()
 os.environ["TRIAGE_RATE_LIMIT"] = "off"  # tests ask often, and from the loopback, which counts too
 if _folder := os.environ.pop("TRIAGE_SCREENSHOTS", None):
     os.environ["SCREENSHOTS"] = _folder  # commands warn of a variable with their prefix that is no setting
@@ -103,6 +105,7 @@ def pytest_collection_finish() -> None:
 def pytest_configure_node(node: Any) -> None:
     """Before a worker of pytest-xdist starts: one PostgreSQL server serves all of them."""
     stash = node.config.stash
+    stash[CARDS] = shared_folder(node.workerinput["testrunuid"])
     if SERVER not in stash:
         try:
             server = set_up_server()
@@ -122,6 +125,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     server = config.stash.get(SERVER, None)
     if isinstance(server, PostgreSQL):
         server.remove()
+    if cards := config.stash.get(CARDS, None):
+        shutil.rmtree(cards, ignore_errors=True)
 
 
 def _without_postgresql(reason: str) -> NoReturn:

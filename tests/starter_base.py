@@ -19,30 +19,28 @@ WAIT_S = 120.0
 """For a worker of pytest-xdist that makes the base; then each makes one of its own."""
 
 
+def shared_folder(run: str) -> Path:
+    """Where the workers of one run of pytest-xdist share the base; its controller removes it at the end."""
+    return Path(tempfile.gettempdir()) / f"triage-cards-{run}"
+
+
 @cache
 def starter_file() -> Path:
     """A migrated SQLite file with the starter cards in it; to be copied, not to be changed."""
-    folder = _folder()
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
     if run is None:
+        folder = Path(tempfile.mkdtemp(prefix="triage-cards-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         return _make(folder)
-    shared = Path(tempfile.gettempdir()) / f"triage-cards-{run}"
+    shared = shared_folder(run)
     try:
         shared.mkdir()
     except FileExistsError:
         made, until = shared / "triage.db", time.monotonic() + WAIT_S
         while not made.exists() and time.monotonic() < until:
             time.sleep(0.1)
-        # The other worker may end before this one.
-        return Path(shutil.copy(made, folder)) if made.exists() else _make(folder)
-    atexit.register(shutil.rmtree, shared, ignore_errors=True)
+        return made if made.exists() else _make(Path(tempfile.mkdtemp(dir=shared)))
     return _make(shared)
-
-
-def _folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="triage-cards-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 def _make(folder: Path) -> Path:
