@@ -41,10 +41,9 @@ def test_nonsense_by_the_schema_is_counted_and_stored_nowhere(
     file.write_text("\n".join(json.dumps(row) for row in islice(rows, ISSUES)))
     import_paths(sqlite_store, [str(file)], REPO)
     model, port = models / "llama-long", free_port()
-    options = {"parallel": PARALLEL, "attempts": 2}
     with (
         serving(vllm, model, port, tokens=TOKENS) as server,
-        BriefReader(f"http://127.0.0.1:{port}", **options) as client,
+        BriefReader(f"http://127.0.0.1:{port}", parallel=PARALLEL, attempts=2) as client,
     ):
 
         def kill(step: Progress) -> None:
@@ -57,7 +56,7 @@ def test_nonsense_by_the_schema_is_counted_and_stored_nowhere(
             first = 0
     with (
         serving(vllm, model, port, tokens=TOKENS),
-        BriefReader(f"http://127.0.0.1:{port}", **options) as client,
+        BriefReader(f"http://127.0.0.1:{port}", parallel=PARALLEL, attempts=2) as client,
     ):
         second = read_issues(sqlite_store, REPO, client, parallel=PARALLEL)
     assert first + second.asked == ISSUES

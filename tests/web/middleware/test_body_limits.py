@@ -96,7 +96,7 @@ def test_one_client_holds_its_share_and_others_theirs() -> None:
 
 
 def test_when_all_is_full_the_oldest_body_of_who_holds_most_goes() -> None:
-    async def run() -> list[Any]:
+    async def run() -> tuple[Any, ...]:
         limit = LimitReceiving(reads_all, ReceivingLimits(held_max_bytes=20, share_bytes=16))
 
         def sending(client: str, *parts: bytes, pause_s: float) -> Any:

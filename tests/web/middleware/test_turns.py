@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -57,7 +57,7 @@ async def started(*asking: Any) -> list[asyncio.Task[None]]:
     return tasks
 
 
-def run(asking: Callable[[Room], Awaitable[None]]) -> None:
+def run(asking: Callable[[Room], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(asking(Room()))
 
 
