@@ -442,7 +442,9 @@ PAIR_VIEW = Table(
     "pair_view", metadata, *_issue_key(), _known("version", String(40)), _known("packed", LargeBinary)
 )
 
-# `text` is the signature in words; empty where the canonical issue's text holds no error.
+# `text` is the signature in words; empty where the canonical issue's text holds no error. What follows it
+# repeats what its issues say, for lists (see `count_reports`): `title` and `closed_at` are the canonical
+# one's, the counts are of the reports that GitHub still has.
 CLUSTER = Table(
     "cluster",
     metadata,
@@ -450,6 +452,16 @@ CLUSTER = Table(
     _key("id", String(20)),
     _known("canonical", BigInteger),
     _known("text", Text),
+    _known("title", Text, server_default=""),
+    _known("size", Integer, server_default="0"),
+    _known("open_count", Integer, server_default="0"),
+    Column("first_seen", UtcDateTime),
+    Column("last_seen", UtcDateTime),
+    Column("closed_at", UtcDateTime),
+    *(
+        Index(f"ix_cluster_{name}", "repo_id", *columns, "id")  # what a list is ordered by
+        for name, columns in {"size": ("size", "last_seen"), "last_seen": ("last_seen", "size")}.items()
+    ),
 )
 
 # An issue that reports a failure, its cluster, its root cause's signature, its family, its `FailureTraits`.

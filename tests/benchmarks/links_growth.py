@@ -29,6 +29,7 @@ from app.knowledge.indexing.derive import derive_issues, read_stored
 from app.store.derived.clusters import (
     ClusterRecord,
     MemberRecord,
+    count_reports,
     find_clusters,
     find_members,
     replace_clusters,
@@ -139,6 +140,7 @@ def _copy_clusters(store: Store, repo_id: int, numbers: Sequence[int], offset: i
             for number, member in members.items()
         ]
         save_members(session, repo_id, copied)
+        count_reports(session, repo_id, [item.traits.number for item in copied])
 
 
 def newcomers(store: Store, repo_id: int, count: int) -> list[IssueRecord]:

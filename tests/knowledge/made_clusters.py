@@ -6,6 +6,7 @@ from typing import Any
 
 from app.extract.facts import Evidence, Facts, Regression, Workaround
 from app.extract.log.signature import Signature
+from app.store.derived.clusters import count_reports
 from app.store.derived.links import save_links
 from app.store.derived.readings import Reading, save_readings
 from app.store.github.issues import add_repository, save_issues
@@ -94,6 +95,7 @@ def group(
         for number in (canonical, *others):
             member = {"number": number, "cluster_id": key, "signature_id": known.get(number), "traits": {}}
             execute(CLUSTER_MEMBER.insert().values(repo_id=repo_id, **member))
+        count_reports(session, repo_id, (canonical, *others))
         if old:
             execute(CLUSTER_ALIAS.insert().values(repo_id=repo_id, old_id=old, number=canonical))
 

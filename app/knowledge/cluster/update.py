@@ -34,6 +34,7 @@ from app.store.derived.clusters import (
     ClusterRecord,
     FailureTraits,
     MemberRecord,
+    count_reports,
     find_aliases,
     find_clusters,
     find_members,
@@ -72,6 +73,12 @@ class Change:
 
 def update_clusters(session: Session, repo_id: int, repo: str, change: Change) -> None:
     """Bring the clusters of a repository up to date with a change that is stored already."""
+    moved = _cluster_changed(session, repo_id, repo, change)
+    count_reports(session, repo_id, moved.union(item.number for item in change.failures))
+
+
+def _cluster_changed(session: Session, repo_id: int, repo: str, change: Change) -> set[int]:
+    """Cluster anew what a change may alter; returns the issues of all that was."""
     before = find_members(session, repo_id, [*(item.number for item in change.failures), *change.left])
     changed = {
         item.number: MemberRecord(item, before[item.number].cluster_id if item.number in before else UNPLACED)
@@ -80,7 +87,7 @@ def update_clusters(session: Session, repo_id: int, repo: str, change: Change) -
     }
     left = {number: before[number].cluster_id for number in change.left if number in before}
     if not (changed or left or change.pairs):
-        return
+        return set()
     touched = {number for pair in change.pairs for number in pair} | changed.keys() | left.keys()
     old = [member.traits for number, member in before.items() if number in touched]
     touched |= {target for traits in old for target in traits.repeats}
@@ -92,17 +99,20 @@ def update_clusters(session: Session, repo_id: int, repo: str, change: Change) -
     touched |= {number for _, number in firsts.items() ^ first_members(session, repo_id, signatures).items()}
     graph = TieGraph(session, repo_id, repo)
     touched |= graph.read(changed.keys() | left.keys())
-    _cluster_again(session, repo_id, graph, touched, left)
+    return _cluster_again(session, repo_id, graph, touched, left)
 
 
 def _cluster_again(
     session: Session, repo_id: int, graph: TieGraph, touched: Collection[int], left: Mapping[int, str]
-) -> None:
+) -> set[int]:
     """Put together anew all that is tied to these issues, and the clusters that any of it was in.
 
     Args:
         touched: issues whose ties may be others than before.
         left: issues that are in no cluster any more, and the one they were in.
+
+    Returns:
+        All issues that were put together anew.
     """
     numbers: set[int] = set()
     old_ids = set(left.values())
@@ -124,6 +134,7 @@ def _cluster_again(
     saved = [record for record, _ in clusters if old.get(record.id) != record]
     replace_clusters(session, repo_id, [record.id for record in removed], saved)
     _keep_aliases(session, repo_id, removed, members, left)
+    return set(members)
 
 
 def _grouped(graph: TieGraph, members: Collection[int]) -> list[tuple[int, ...]]:

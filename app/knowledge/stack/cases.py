@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
+from app.extract.facts import Facts
 from app.extract.redaction.redact import mask_secrets
 from app.knowledge.fix.state import fix_truths, is_vllm
 from app.knowledge.stack.affects import Affects, FailureCase, Fit, fit, fit_of_run, judged, standing
@@ -36,10 +37,13 @@ class StoredCase:
 
 def load_cases(session: Session, repo_id: int, repo: str, numbers: Collection[int]) -> dict[int, StoredCase]:
     """The failures among these issues that GitHub still has."""
-    heads = find_heads(session, repo_id, sorted(numbers))
-    heads = [head for head in heads if not head.is_pull_request and head.gone_at is None]
-    facts = find_facts_without_evidence(session, repo_id, [head.number for head in heads])
-    failures = [head for head in heads if head.number in facts and facts[head.number].is_failure]
+    return cases_of(session, repo_id, repo, find_facts_without_evidence(session, repo_id, sorted(numbers)))
+
+
+def cases_of(session: Session, repo_id: int, repo: str, facts: Mapping[int, Facts]) -> dict[int, StoredCase]:
+    """The failures among the issues with these facts that GitHub still has."""
+    heads = find_heads(session, repo_id, [number for number, one in facts.items() if one.is_failure])
+    failures = [head for head in heads if not head.is_pull_request and head.gone_at is None]
     truths = fix_truths(session, repo_id, repo, failures, facts)
     titled: dict[tuple[int, str], list[str]] = defaultdict(list)
     for number, field, value in values_in_titles(

@@ -26,14 +26,15 @@ from app.knowledge.issue.stored import IssueHead
 from app.knowledge.labels import plural
 from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.stack.affects import NEAR_MINORS, Affects, Fit, fit, generation_of, judged, standing
-from app.knowledge.stack.cases import StoredCase, load_cases, with_runs
+from app.knowledge.stack.cases import StoredCase, cases_of, with_runs
 from app.knowledge.stack.stack import Stack
 from app.knowledge.text.markdown import render_markdown
 from app.knowledge.version.issues import REPORTED
 from app.match.search.agreement import model_family
 from app.store.derived.cluster_queries import cluster_sizes
 from app.store.derived.clusters import cluster_of
-from app.store.derived.facts import known_values, numbers_with, stated_regressions
+from app.store.derived.facts import REGRESSION_FIELDS, known_values
+from app.store.derived.readings import find_failures_with
 from app.store.derived.weeks import release_dates
 from app.store.github.issues import find_repository
 from app.store.session import Store
@@ -140,9 +141,13 @@ def compare_versions(
         releases = [str(tag) for tag in after[-CANDIDATES_MAX:]] if stack else []
         failures = _load(session, repo_id, repo, (one, other, *releases), stack)
     found = _compared(failures.known, one, other)
+    totals = {name: len(found[name]) for name in LISTS}
     lines = {name: _lines(repo, found[name], one) for name in LISTS}
     clean = _newest_clean(failures, one, releases)
-    verdict, reasons = _verdict(lines, one, other, clean) if stack else (None, _overview(lines, one, other))
+    verdict, reasons = None, _overview(totals, one, other)
+    if stack:
+        cured = sum(_remedy(repo, item) is not None for item, _ in found["breaks"])
+        verdict, reasons = _verdict(totals, cured, one, other, clean)
     return Upgrade(
         repo=repo,
         from_version=one,
@@ -150,13 +155,13 @@ def compare_versions(
         stack=stack,
         verdict=verdict,
         reasons=reasons,
-        totals={name: len(items) for name, items in lines.items()},
+        totals=totals,
         unreported=_unreported(failures.facts, other, stack) if stack else (),
         newest_clean=clean,
-        fixed=lines["fixed"][:LINES_MAX],
-        breaks=lines["breaks"][:LINES_MAX],
-        still_open=lines["still_open"][:LINES_MAX],
-        unsure=lines["unsure"][:LINES_MAX],
+        fixed=lines["fixed"],
+        breaks=lines["breaks"],
+        still_open=lines["still_open"],
+        unsure=lines["unsure"],
     )
 
 
@@ -171,7 +176,7 @@ def upgrade_text(found: Upgrade) -> str:
 
 
 def affecting(store: Store, repo: str, stack: Stack) -> tuple[UpgradeLine, ...]:
-    """The failures that affect a stack, in the order of `severity`; none where its version has no order."""
+    """The failures that affect a stack, in the order of a list; none where its version has no order."""
     if stack.vllm is None or ordered(stack.vllm) is None or not is_vllm(repo):
         return ()
     with store.reading() as session:
@@ -194,8 +199,8 @@ def _load(
         return _Failures((), ())
     floor = _floor(versions[0])
     values = [value for value in known_values(session, REPORTED) if _is_from(value, floor)]
-    numbers = {*numbers_with(session, repo_id, REPORTED, values), *stated_regressions(session, repo_id)}
-    cases = load_cases(session, repo_id, repo, numbers)
+    facts = find_failures_with(session, repo_id, REPORTED, values, stating=REGRESSION_FIELDS)
+    cases = cases_of(session, repo_id, repo, facts)
     fits = {number: fit(stack, stored.case) for number, stored in cases.items()} if stack else {}
     standings = {
         number: {version: standing(version, stored.case) for version in versions}
@@ -280,18 +285,19 @@ def _is_after(item: _Known, version: str) -> bool:
 
 
 def _lines(repo: str, found: Sequence[tuple[_Known, str]], version: str) -> tuple[UpgradeLine, ...]:
-    lines = [_line(repo, item, reason, version) for item, reason in found]
-    return tuple(sorted(lines, key=severity))
+    """The first lines of a list."""
+    first = sorted(found, key=lambda entry: _severity(entry[0]))[:LINES_MAX]
+    return tuple(_line(repo, item, reason, version) for item, reason in first)
 
 
-def severity(line: UpgradeLine) -> tuple[int, int, int, int]:
+def _severity(item: _Known) -> tuple[int, int, int, int]:
     """The order of a list: what it does, then reports, then people."""
-    return _SEVERITY.get(line.failure_kind, 3), -line.reports, -line.people, -line.number
+    kind = item.stored.case.facts.failure_kind
+    return _SEVERITY.get(kind, 3), -item.reports, -_people(item), -item.stored.issue.number
 
 
 def _line(repo: str, item: _Known, reason: str, version: str) -> UpgradeLine:
     issue, case = item.stored.issue, item.stored.case
-    remedies = remedies_of(case.facts, repo=repo, url=issue.url)
     return UpgradeLine(
         repo=repo,
         number=issue.number,
@@ -304,8 +310,13 @@ def _line(repo: str, item: _Known, reason: str, version: str) -> UpgradeLine:
         people=_people(item),
         reason=f"{mask_secrets(reason[:1].upper() + reason[1:])}.",
         fix=seen_from(case.truth, version),
-        remedy=next((one for one in remedies if one.outcome != "fails" and one.kind != "version"), None),
+        remedy=_remedy(repo, item),
     )
+
+
+def _remedy(repo: str, item: _Known) -> Remedy | None:
+    remedies = remedies_of(item.stored.case.facts, repo=repo, url=item.stored.issue.url)
+    return next((one for one in remedies if one.outcome != "fails" and one.kind != "version"), None)
 
 
 def _people(item: _Known) -> int:
@@ -348,35 +359,34 @@ def _unreported(reported: Sequence[Facts], version: str, stack: Stack) -> tuple[
 
 
 def _verdict(
-    lines: Mapping[str, Sequence[UpgradeLine]], one: str, other: str, clean: str | None
+    totals: Mapping[str, int], cured: int, one: str, other: str, clean: str | None
 ) -> tuple[Verdict, tuple[str, ...]]:
-    fixed, breaks, still = (lines[name] for name in ("fixed", "breaks", "still_open"))
-    uncured = [line for line in breaks if line.remedy is None]
+    """`cured`: how many of the breaks have a remedy."""
+    fixed, breaks, still = (totals[name] for name in ("fixed", "breaks", "still_open"))
     reasons = []
     if fixed:
-        reasons.append(f"{plural(len(fixed), 'failure')} of your stack {_is_are(fixed)} fixed on the way.")
+        reasons.append(f"{plural(fixed, 'failure')} of your stack {_is_are(fixed)} fixed on the way.")
     if breaks:
-        cured = len(breaks) - len(uncured)
         with_cure = f", {cured} of them with a remedy" if cured else ", without a known remedy"
-        reasons.append(f"{plural(len(breaks), 'failure')} of your stack began after {one}{with_cure}.")
+        reasons.append(f"{plural(breaks, 'failure')} of your stack began after {one}{with_cure}.")
     if still:
-        reasons.append(f"{plural(len(still), 'failure')} {_is_are(still)} open on both.")
+        reasons.append(f"{plural(still, 'failure')} {_is_are(still)} open on both.")
     if breaks and clean and clean != other:
         reasons.append(f"{clean} is the newest release without a known break for you.")
     if not reasons:
         reasons.append(f"Nothing stored says that {other} mends or breaks anything for you.")
     verdict: Verdict = "upgrade" if fixed else "nothing_known"
     if breaks:
-        verdict = "wait" if uncured else "upgrade_with_remedy"
+        verdict = "upgrade_with_remedy" if cured == breaks else "wait"
     return verdict, tuple(reasons)
 
 
-def _is_are(items: Sequence[object]) -> str:
-    return "is" if len(items) == 1 else "are"
+def _is_are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
-def _overview(lines: Mapping[str, Sequence[UpgradeLine]], one: str, other: str) -> tuple[str, ...]:
-    new, fixed, still = (len(lines[name]) for name in ("breaks", "fixed", "still_open"))
+def _overview(totals: Mapping[str, int], one: str, other: str) -> tuple[str, ...]:
+    new, fixed, still = (totals[name] for name in ("breaks", "fixed", "still_open"))
     return (
         f"{plural(new, 'failure')} known of {other} and not of {one}.",
         f"{plural(fixed, 'failure')} of {one} fixed in {other}.",

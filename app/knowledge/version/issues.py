@@ -96,10 +96,9 @@ def load_failures(
     session: Session, repo_id: int, repo: str, numbers: Iterable[int], version: str | None = None
 ) -> list[ListedFailure]:
     """The failures among these, without pull requests and what GitHub has no more."""
-    found = find_heads(session, repo_id, sorted(numbers))
-    heads = {head.number: head for head in found if not head.is_pull_request and head.gone_at is None}
-    facts = find_facts_without_evidence(session, repo_id, list(heads))
-    listed = [head for number, head in heads.items() if number in facts and facts[number].is_failure]
+    facts = find_facts_without_evidence(session, repo_id, sorted(numbers))
+    found = find_heads(session, repo_id, sorted(number for number, one in facts.items() if one.is_failure))
+    listed = [head for head in found if not head.is_pull_request and head.gone_at is None]
     numbers = [head.number for head in listed]
     own = repo if is_vllm(repo) else ""  # what is asked for is a version of vLLM
     fixes = fix_states(session, repo_id, repo, listed, facts, vllm_version=version, versions_of=own)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.store.derived.weeks import LISTED, opened_span
 from app.store.engine.connect import sql_rows
 from app.store.tables import COMMENT
 
@@ -19,19 +20,19 @@ RECENT = timedelta(days=28)
 
 _COMMENT = COMMENT.c
 _MEMBERS = "FROM cluster_member m JOIN issue i ON i.repo_id = m.repo_id AND i.number = m.number"
-_CANONICAL = """
-    JOIN cluster c ON c.repo_id = m.repo_id AND c.id = m.cluster_id
-    JOIN issue k ON k.repo_id = c.repo_id AND k.number = c.canonical
-"""
-_CAME_LATER = "count(*) FILTER (WHERE k.state = 'closed' AND i.created_at > k.closed_at)"
 _LATELY = """
     count(*) FILTER (WHERE i.created_at > :recent) AS recent,
     count(*) FILTER (WHERE i.created_at > :before AND NOT i.created_at > :recent) AS earlier
 """
+_GROWN = f"""
+    SELECT m.cluster_id, {_LATELY} FROM issue i CROSS JOIN cluster_member m
+    WHERE {LISTED} AND i.created_at > :before AND m.repo_id = i.repo_id AND m.number = i.number
+    GROUP BY m.cluster_id
+"""
 _ORDERS = {
-    "size": "size DESC, last DESC",
-    "recent": "last DESC, size DESC",
-    "growing": "recent - earlier DESC, recent DESC, size DESC",
+    "size": "c.size DESC, c.last_seen DESC",
+    "recent": "c.last_seen DESC, c.size DESC",
+    "growing": "coalesce(l.recent, 0) - coalesce(l.earlier, 0) DESC, coalesce(l.recent, 0) DESC, c.size DESC",
 }
 
 
@@ -64,8 +65,7 @@ class ClusterCounts:
 
 def _periods(session: Session, repo_id: int) -> dict[str, datetime] | None:
     """From when on reports are written lately, and from when on in the time of that length before."""
-    query = "SELECT max(created_at) AS newest FROM issue WHERE repo_id = :repo_id"
-    newest = sql_rows(session, query, times=("newest",), repo_id=repo_id)[0].newest
+    newest = opened_span(session, repo_id).last
     return {"recent": newest - RECENT, "before": newest - 2 * RECENT} if newest is not None else None
 
 
@@ -76,39 +76,32 @@ def list_clusters(
     periods = _periods(session, repo_id)
     if periods is None:
         return [], 0
-    conditions, having = ["m.repo_id = :repo_id", "i.gone_at IS NULL"], []
     least = max(chosen.min_size, 2 if chosen.alive else 1)
-    if least > 1:
-        # Small clusters are left out by an index alone, before the issues are looked at.
-        conditions.append("""m.cluster_id IN (
-            SELECT cluster_id FROM cluster_member WHERE repo_id = :repo_id
-            GROUP BY cluster_id HAVING count(*) >= :least)""")
-        having.append("count(*) >= :least")
+    conditions = ["c.repo_id = :repo_id", "c.size >= :least"]
     if chosen.alive:
-        having.append(f"{_CAME_LATER} > 0")
+        conditions.append("c.last_seen > c.closed_at")
     if chosen.family:
-        conditions.append("""m.cluster_id IN (
+        conditions.append("""c.id IN (
             SELECT cluster_id FROM cluster_member WHERE repo_id = :repo_id AND family = :family)""")
     words = {f"word_{at}": _pattern(word) for at, word in enumerate(chosen.words)}
-    if words:
-        holding = " AND ".join(f"lower(c.text || ' ' || k.title) LIKE :{name} ESCAPE '/'" for name in words)
-        conditions.append(f"""m.cluster_id IN (
-            SELECT c.id FROM cluster c JOIN issue k ON k.repo_id = c.repo_id AND k.number = c.canonical
-            WHERE c.repo_id = :repo_id AND {holding})""")
-    query = f"""
-        SELECT m.cluster_id, count(*) OVER () AS total, count(*) AS size, max(i.created_at) AS last, {_LATELY}
-        {_MEMBERS} {_CANONICAL if chosen.alive else ""} WHERE {" AND ".join(conditions)}
-        GROUP BY m.cluster_id {"HAVING " + " AND ".join(having) if having else ""}
-    """
-    query = f"SELECT cluster_id, total FROM ({query}) AS listed ORDER BY {_ORDERS[chosen.sort]}, cluster_id"
+    if words:  # the sign before the column keeps SQLite from reading the rows along an index, one by one
+        holding = " AND ".join(f"lower(w.text || ' ' || w.title) LIKE :{name} ESCAPE '/'" for name in words)
+        conditions.append(f"c.id IN (SELECT w.id FROM cluster w WHERE +w.repo_id = :repo_id AND {holding})")
     bound: dict[str, Any] = {
         "repo_id": repo_id,
-        **({"least": least} if least > 1 else {}),
+        "least": least,
         **({"family": chosen.family} if chosen.family else {}),
-        **periods,
         **words,
     }
-    rows = sql_rows(session, f"{query} LIMIT :limit OFFSET :after", limit=limit, after=after, **bound)
+    grown = ""
+    if chosen.sort == "growing":
+        grown = f"LEFT JOIN ({_GROWN}) AS l ON l.cluster_id = c.id"
+        bound |= periods
+    query = f"""
+        SELECT c.id, count(*) OVER () FROM cluster c {grown} WHERE {" AND ".join(conditions)}
+        ORDER BY {_ORDERS[chosen.sort]}, c.id LIMIT :limit OFFSET :after
+    """
+    rows = sql_rows(session, query, limit=limit, after=after, **bound)
     if not rows and after:
         return [], list_clusters(session, repo_id, chosen, limit=1)[1]
     counts = count_clusters(session, repo_id, [key for key, _ in rows])
@@ -124,19 +117,23 @@ def _pattern(word: str) -> str:
 
 
 def count_clusters(session: Session, repo_id: int, ids: Sequence[str]) -> dict[str, ClusterCounts]:
-    """What is counted of these clusters of today."""
+    """What is counted of these clusters of today; one without a report that GitHub still has is left out."""
     periods = _periods(session, repo_id)
     if periods is None:
         return {}
     query = f"""
-        SELECT c.id, c.canonical, c.text, k.title, count(*), count(*) FILTER (WHERE i.state = 'open'),
-        min(i.created_at) AS first, max(i.created_at) AS last, {_LATELY}
-        {_MEMBERS} {_CANONICAL}
-        WHERE m.repo_id = :repo_id AND m.cluster_id IN :ids AND i.gone_at IS NULL
-        GROUP BY c.id, c.canonical, c.text, k.title
+        SELECT m.cluster_id, {_LATELY} {_MEMBERS}
+        WHERE m.repo_id = :repo_id AND m.cluster_id IN :ids AND i.gone_at IS NULL GROUP BY m.cluster_id
     """
-    rows = sql_rows(session, query, times=("first", "last"), repo_id=repo_id, ids=list(ids), **periods)
-    return {row[0]: ClusterCounts(*row) for row in rows}
+    bound: dict[str, Any] = {"repo_id": repo_id, "ids": list(ids)}
+    rows = sql_rows(session, query, **{**bound, **periods})
+    lately: dict[str, list[int]] = {key: counts for key, *counts in rows}
+    query = """
+        SELECT id, canonical, text, title, size, open_count, first_seen, last_seen FROM cluster
+        WHERE repo_id = :repo_id AND id IN :ids
+    """
+    rows = sql_rows(session, query, times=("first_seen", "last_seen"), **bound)
+    return {row[0]: ClusterCounts(*row, *lately[row[0]]) for row in rows if row[0] in lately}
 
 
 @dataclass(frozen=True, slots=True)

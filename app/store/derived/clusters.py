@@ -162,6 +162,23 @@ def replace_clusters(
     remove_aliases(session, repo_id, [item.id for item in saved])
 
 
+def count_reports(session: Session, repo_id: int, numbers: Iterable[int]) -> None:
+    """Write anew what the clusters of these issues repeat of their issues."""
+    query = """
+        UPDATE cluster SET (size, open_count, first_seen, last_seen) = (
+            SELECT count(*), count(*) FILTER (WHERE i.state = 'open'), min(i.created_at), max(i.created_at)
+            FROM cluster_member m CROSS JOIN issue i
+            WHERE m.repo_id = cluster.repo_id AND m.cluster_id = cluster.id
+            AND i.repo_id = m.repo_id AND i.number = m.number AND i.gone_at IS NULL
+        ), (title, closed_at) = (
+            SELECT k.title, CASE WHEN k.state = 'closed' THEN k.closed_at END FROM issue k
+            WHERE k.repo_id = cluster.repo_id AND k.number = cluster.canonical
+        ) WHERE repo_id = :repo_id AND id IN (
+            SELECT cluster_id FROM cluster_member WHERE repo_id = :repo_id AND number IN :numbers)
+    """
+    sql_rows(session, query, repo_id=repo_id, numbers=sorted(numbers))
+
+
 def find_aliases(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[str, int]:
     """The ids that once named a cluster about one of these issues, each with its issue."""
     rows = rows_with(session, repo_id, _ALIAS.number, numbers, _ALIAS.old_id)

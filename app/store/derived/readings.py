@@ -125,6 +125,26 @@ def find_facts_without_evidence(session: Session, repo_id: int, numbers: Sequenc
     return {number: Facts.model_validate_json(facts) for number, facts in rows if facts not in _NO_FACTS}
 
 
+def find_failures_with(
+    session: Session, repo_id: int, field: str, values: Sequence[str], *, stating: Sequence[str]
+) -> dict[int, Facts]:
+    """As `find_facts_without_evidence`, of the failures whose `field` has one of these values, in lower case.
+
+    Args:
+        stating: fields; failures that hold any value of one are found too.
+    """
+    # With the repository, SQLite would look for the facts along the index by issue.
+    query = """
+        SELECT number, CAST(facts AS text) FROM reading
+        WHERE repo_id = :repo_id AND failure_kind <> 'none' AND number IN (
+            SELECT number FROM fact WHERE field = :field AND value_key IN :values
+            UNION SELECT number FROM fact WHERE field IN :stating)
+    """
+    bound: dict[str, Any] = {"field": field, "values": list(values) or [""], "stating": list(stating)}
+    rows = sql_rows(session, query, repo_id=repo_id, **bound)
+    return {number: Facts.model_validate_json(facts) for number, facts in rows if facts not in _NO_FACTS}
+
+
 @dataclass(frozen=True, slots=True)
 class KeptReading:
     """One issue's reading; `facts` is None where a rule threw, and `fault` then names the exception."""

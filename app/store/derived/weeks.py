@@ -14,10 +14,11 @@ from sqlalchemy.orm import Session
 from app.store.engine.connect import is_sqlite, sql_rows
 
 # The states are all there are: with them the index answers without the rows, which hold whole texts.
-_LISTED = """
-    i.repo_id = :repo_id AND NOT i.is_pull_request AND i.gone_at IS NULL AND i.state IN ('open', 'closed')
+LISTED = """
+    i.repo_id = :repo_id AND i.is_pull_request = false AND i.gone_at IS NULL AND i.state IN ('open', 'closed')
 """
-_OPENED = f"{_LISTED} AND i.created_at >= :start AND i.created_at < :end"
+"""What an issue `i` of lists must meet."""
+_OPENED = f"{LISTED} AND i.created_at >= :start AND i.created_at < :end"
 NO_FAILURE = "none"
 """The kind of what reports no failure."""
 
@@ -77,10 +78,10 @@ def opened_between(session: Session, repo_id: int, start: datetime, end: datetim
         SELECT i.number, i.created_at, coalesce(r.failure_kind, '{NO_FAILURE}'), m.cluster_id FROM issue i
         LEFT JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number
         LEFT JOIN cluster_member m ON m.repo_id = i.repo_id AND m.number = i.number
-        WHERE {_OPENED} ORDER BY i.number
-    """
+        WHERE {_OPENED}
+    """  # put in order here: to get them in order, SQLite would read all issues of the repository
     rows = sql_rows(session, query, times=("created_at",), repo_id=repo_id, start=start, end=end)
-    return [Opened(*row) for row in rows]
+    return sorted(map(Opened._make, rows))
 
 
 def opened_by_day(session: Session, repo_id: int) -> list[OpenedDay]:
@@ -90,7 +91,7 @@ def opened_by_day(session: Session, repo_id: int) -> list[OpenedDay]:
     query = f"""
         SELECT {day}, count(*), count(*) FILTER (WHERE r.failure_kind <> '{NO_FAILURE}') FROM issue i
         LEFT JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number
-        WHERE {_LISTED} AND i.created_at IS NOT NULL GROUP BY 1
+        WHERE {LISTED} AND i.created_at IS NOT NULL GROUP BY 1
     """
     rows = sql_rows(session, query, repo_id=repo_id)
     return [OpenedDay(date.fromisoformat(text), issues, failures) for text, issues, failures in rows]
@@ -98,18 +99,24 @@ def opened_by_day(session: Session, repo_id: int) -> list[OpenedDay]:
 
 def opened_span(session: Session, repo_id: int) -> OpenedSpan:
     """From when to when issues were opened; None and zero where nothing is stored."""
+    # State by state, each end is one look into the index.
+    listed = "FROM issue i WHERE i.repo_id = :repo_id AND i.is_pull_request = false AND i.gone_at IS NULL"
     query = f"""
-        SELECT min(i.created_at) AS first, max(i.created_at) AS last, count(*) - count(i.created_at)
-        FROM issue i WHERE {_LISTED}
+        SELECT (SELECT min(i.created_at) {listed} AND i.state = s.state) AS first,
+        (SELECT max(i.created_at) {listed} AND i.state = s.state) AS last,
+        (SELECT count(*) {listed} AND i.state = s.state AND i.created_at IS NULL)
+        FROM (SELECT 'open' AS state UNION ALL SELECT 'closed') AS s
     """
-    return OpenedSpan(*sql_rows(session, query, times=("first", "last"), repo_id=repo_id)[0])
+    rows = sql_rows(session, query, times=("first", "last"), repo_id=repo_id)
+    firsts, lasts = ([row[at] for row in rows if row[at] is not None] for at in (0, 1))
+    return OpenedSpan(min(firsts, default=None), max(lasts, default=None), sum(row[2] for row in rows))
 
 
 def nearest_opened(session: Session, repo_id: int, moment: datetime, *, before: bool) -> datetime | None:
     """When the last issue before a moment was opened; without `before` the first at or after it."""
     extreme, side = ("max", "<") if before else ("min", ">=")
     query = (
-        f"SELECT {extreme}(i.created_at) AS at FROM issue i WHERE {_LISTED} AND i.created_at {side} :moment"
+        f"SELECT {extreme}(i.created_at) AS at FROM issue i WHERE {LISTED} AND i.created_at {side} :moment"
     )
     found: datetime | None = sql_rows(session, query, times=("at",), repo_id=repo_id, moment=moment)[0][0]
     return found

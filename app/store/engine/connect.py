@@ -248,8 +248,7 @@ def sql_rows(session: Session, query: str, *, times: Sequence[str] = (), **value
     number of keys; where a list is empty there are no rows.
 
     Args:
-        times: the columns of the answer that are times; without them the driver's own tuples are given, as
-            wrapping many rows costs more than the query.
+        times: the columns of the answer that are times.
         values: what is bound.
     """
     connection = session.connection()
@@ -264,16 +263,27 @@ def sql_rows(session: Session, query: str, *, times: Sequence[str] = (), **value
             query = query.replace(f"IN :{name}", f"= ANY(:{name})")
         if value == []:
             return []
-    statement = text(query).bindparams(*dates)
-    if times:
-        return list(connection.execute(statement.columns(**{name: UtcDateTime() for name in times}), values))
     if is_sqlite(connection) and not dates:  # the driver knows the names: half of the time of a short query
         result = connection.exec_driver_sql(query, values)
     else:
-        result = connection.execute(statement, values)
-    rows = result.cursor.fetchall() if result.cursor is not None else []
+        result = connection.execute(text(query).bindparams(*dates), values)
+    # The driver's own tuples: to wrap many rows costs more than the query.
+    rows = list(result.cursor.fetchall()) if result.cursor is not None else []
+    places = [at for at, name in enumerate(result.keys()) if name in times] if times else []
     result.close()
-    return list(rows)
+    return [_with_times(row, places) for row in rows] if places else rows
+
+
+def _with_times(row: Sequence[Any], places: Sequence[int]) -> tuple[Any, ...]:
+    """A row whose values at these places are times in UTC; SQLite gives them as texts without a zone."""
+    values = list(row)
+    for at in places:
+        value = values[at]
+        if isinstance(value, str):
+            values[at] = datetime.fromisoformat(f"{value}+00:00")
+        elif value is not None:
+            values[at] = value.astimezone(UTC)
+    return tuple(values)
 
 
 def joined(session: Session, column: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, bindparam, func, select
+from sqlalchemy import Select, bindparam, func, literal, select
 from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError
@@ -20,19 +20,21 @@ from app.store.tables import CARD_TEXT, ISSUE, PULL_REQUEST, REPOSITORY, SYNC_RU
 _KEY = ("repo_id", "number")
 
 _ISSUE, _PULL = ISSUE.c, PULL_REQUEST.c
-_ISSUE_COLUMNS = set(_ISSUE.keys()) & {item.name for item in fields(IssueRecord)}
+_FIELDS = tuple(item.name for item in fields(IssueRecord))
+_LABELS = _FIELDS.index("labels")
+_ISSUE_COLUMNS = set(_ISSUE.keys()) & {*_FIELDS}
 
 
-def _issues_without(*left_out: str) -> Select[Any]:
-    """The issues and pull requests of `repo_id` among `numbers`, but for some columns of `issue`."""
-    left = {"repo_id", "seen_at", *left_out}
+def _issues_without(**left_out: Any) -> Select[Any]:
+    """The issues and pull requests of `repo_id` among `numbers`, in the order of a record's fields.
+
+    Args:
+        left_out: what stands in place of a column that is not read.
+    """
+    columns = {**_PULL, "is_draft": func.coalesce(_PULL.is_draft, False), **_ISSUE}
+    columns |= {name: literal(value).label(name) for name, value in left_out.items()}
     return (
-        select(
-            *(column for column in _ISSUE if column.name not in left),
-            _PULL.merged_at,
-            _PULL.merge_commit_sha,
-            _PULL.is_draft,
-        )
+        select(*(columns[name] for name in _FIELDS))
         .outerjoin_from(ISSUE, PULL_REQUEST)
         .where(
             _ISSUE.repo_id == bindparam("repo_id"), _ISSUE.number.in_(bindparam("numbers", expanding=True))
@@ -42,7 +44,7 @@ def _issues_without(*left_out: str) -> Select[Any]:
 
 # Asked with every diagnosis or page, so built once: putting a statement together costs more than running it.
 _REPOSITORY = select(REPOSITORY.c.id).where(REPOSITORY.c.full_name == bindparam("full_name"))
-_WHOLE, _TEXTS, _HEADS = _issues_without(), _issues_without("raw"), _issues_without("raw", "body")
+_WHOLE, _TEXTS, _HEADS = _issues_without(), _issues_without(raw=None), _issues_without(raw=None, body="")
 
 
 def add_repository(session: Session, full_name: str) -> int:
@@ -206,12 +208,11 @@ def _records(session: Session, query: Select[Any], repo_id: int, numbers: Sequen
     if not numbers:
         return []
     rows = session.connection().execute(query, {"repo_id": repo_id, "numbers": list(numbers)})
-    names = tuple(rows.keys())
     found: dict[int, IssueRecord] = {}
     for row in rows.all():
-        values: dict[str, Any] = {"body": ""} | dict(zip(names, row, strict=True))
-        values |= {"labels": tuple(values["labels"]), "is_draft": bool(values["is_draft"])}
-        found[values["number"]] = IssueRecord(**values)
+        values: list[Any] = list(row)
+        values[_LABELS] = tuple(values[_LABELS])
+        found[values[0]] = IssueRecord(*values)
     return [found[number] for number in numbers if number in found]
 
 

@@ -35,7 +35,7 @@ PARTS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
 )
 """Of the page of all signatures: key, heading, order in words, and what to ask for."""
 REPORTS_LISTED = 20
-FAMILIES_LISTED, PAGE_FAMILIES = 24, 100
+FAMILIES_LISTED, PAGE_FAMILIES = 12, 100
 
 router = api_router("signatures")
 

@@ -16,7 +16,7 @@ from app.store.derived.cluster_queries import (
     root_signatures,
     sum_thumbs,
 )
-from app.store.derived.clusters import links_within, near_clusters
+from app.store.derived.clusters import count_reports, links_within, near_clusters
 from app.store.github.comments import save_comments
 from app.store.github.issues import save_issues
 from app.store.people.votes import save_vote, sum_votes
@@ -54,6 +54,7 @@ def test_reports_are_counted_by_time_and_state(store: Store, stored: int) -> Non
 def test_an_issue_that_is_gone_does_not_count(store: Store, stored: int) -> None:
     with store.unit_of_work() as session:
         save_issues(session, stored, [report(3, updated_at=LATELY, gone_at=LATELY, gone_reason="deleted")])
+        count_reports(session, stored, [3])
     with store.reading() as session:
         assert count_clusters(session, stored, [ONE])[ONE].size == 2
 
@@ -98,3 +99,16 @@ def test_votes_and_thumbs_are_summed(store: Store, stored: int) -> None:
     with store.reading() as session:
         assert sum_votes(session, stored, [1, 2], "works") == {1: 1}
         assert sum_thumbs(session, stored, [7, 8, 9]) == {7: 3}
+
+
+def test_a_list_names_and_places_a_cluster_by_what_its_issues_say_now(store: Store, stored: int) -> None:
+    closed = report(1, title="zebra", state="closed", closed_at=LATELY, updated_at=LATELY)
+    with store.unit_of_work() as session:
+        alive = ClusterFilter(alive=True)
+        assert [one.id for one in list_clusters(session, stored, alive)[0]] == [ONE]
+        save_issues(session, stored, [closed])
+        count_reports(session, stored, [1])
+        assert list_clusters(session, stored, alive) == ([], 0)  # closed after its newest report
+        found, total = list_clusters(session, stored, ClusterFilter(words=("ZEBRA",)))
+        assert ([one.title for one in found], total) == (["zebra"], 1)
+        assert list_clusters(session, stored, ClusterFilter(), after=5) == ([], 2)
