@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from app.bench.cases import load_pinned
 from app.extract.reader import read_log
-from app.extract.redaction.redact import BLOCK, mask_part, mask_secrets, redact
-from app.extract.redaction.secret_rules import is_placeholder
+from app.extract.redaction.redact import BLOCK, is_placeholder, mask_part, mask_secrets, redact
 from tests.rows import over_rows
 from tests.secret_shapes import SHAPES, make_all
 
