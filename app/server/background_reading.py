@@ -6,23 +6,20 @@ for it, nor it for a sync; what was answered is kept at once, so a round may be 
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
-from contextlib import closing
 
-from app.config import Settings, load_settings
+from app.config import Settings
 from app.errors import TriageError
 from app.knowledge.indexing.batches import Report
 from app.knowledge.operations.embedding import embed_issues
 from app.knowledge.operations.model_reading import read_issues
 from app.model_reader.client import reader_client
 from app.model_reader.embeddings import embedder
-from app.server.background_sync import run_until_end_of_input
+from app.server.background_sync import run_round
 from app.store.engine.sync_lock import READING, sync_lock
-from app.store.schema import check_current
-from app.store.session import Store, open_store
-from app.terminal.events import announce, set_up_logging
+from app.store.session import Store
+from app.terminal.events import announce
 from app.terminal.progress import progress
 
 PROGRESS_EVERY_S = 60.0
@@ -31,9 +28,7 @@ PROGRESS_EVERY_S = 60.0
 def reading_round(settings: Settings, store: Store, stop: threading.Event) -> None:
     """Read what is new in every repository and make its vectors, unless another process does just now."""
     with sync_lock(store.engine, READING) as held:
-        if not held:
-            return
-        for repo in settings.repo:
+        for repo in settings.repo if held else ():
             if settings.embeddings_url is not None and not stop.is_set():
                 _quietly(_embed, settings, store, repo, stop)
             if settings.reader_url is not None and not stop.is_set():
@@ -73,22 +68,5 @@ def _embed(settings: Settings, store: Store, repo: str, stop: threading.Event, r
     return result.words if result.made else ""
 
 
-def main() -> None:
-    """What the server starts: one round with the settings of the environment."""
-
-    def one_round() -> None:
-        settings = load_settings()
-        set_up_logging(settings.log_level, settings.log_format)
-        with closing(open_store(settings.database_url)) as store:
-            check_current(store)
-            reading_round(settings, store, threading.Event())
-
-    try:
-        run_until_end_of_input(one_round)
-    except TriageError as error:
-        announce(f"reading by the model could not begin: {error.message}")
-        sys.exit(error.exit_code)
-
-
 if __name__ == "__main__":
-    main()
+    run_round(reading_round, "reading by the model")

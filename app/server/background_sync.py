@@ -188,29 +188,26 @@ def outcome_line(result: SyncResult, store: Store, *, serving: bool = False) -> 
     return f"sync of {result.repo} stopped: {result.error.message}. What was fetched is stored; {figures}"
 
 
-def main() -> None:
-    """What `round_apart` starts: one round with the settings of the environment."""
+def run_round(work: Callable[[Settings, Store, threading.Event], bool | None], name: str) -> None:
+    """One round at low priority with the settings of the environment, in the process that is for it alone.
 
-    def one_round() -> None:
+    It is interrupted when nobody holds the standard input's other end.
+
+    Args:
+        work: the round; False where something went wrong that a repository's run does not note.
+        name: what could not begin, for the log.
+    """
+    os.nice(NICENESS)
+    threading.Thread(target=_interrupt_at_end_of_input, name="input", daemon=True).start()
+    try:
         settings = load_settings()
         set_up_logging(settings.log_level, settings.log_format)
         with closing(open_store(settings.database_url)) as store:
             check_current(store)  # a newer program may have migrated it since the server began
-            sys.exit(not sync_round(settings, store, threading.Event()))
-
-    try:
-        run_until_end_of_input(one_round)
+            sys.exit(work(settings, store, threading.Event()) is False)
     except TriageError as error:
-        announce(f"the sync could not begin: {error.message}")
+        announce(f"{name} could not begin: {error.message}")
         sys.exit(error.exit_code)
-
-
-def run_until_end_of_input(one_round: Callable[[], None]) -> None:
-    """Run a round at low priority, interrupted when nobody holds the standard input's other end."""
-    os.nice(NICENESS)
-    threading.Thread(target=_interrupt_at_end_of_input, name="input", daemon=True).start()
-    try:
-        one_round()
     except KeyboardInterrupt:
         _LOG.info("round_stopped")
 
@@ -224,4 +221,4 @@ def _interrupt_at_end_of_input() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_round(sync_round, "the sync")
