@@ -41,6 +41,8 @@ stems in a title; `signature`: type and masked message as one; `chain`: messages
 `frames`; `near`: words of the code and lines right above the cause; `context`: the other lines that no
 healthy server prints. A term belongs to the first part that it stands in."""
 
+_OPTION_RULE = "named.option"
+"""An option that a command does not know names the failure, though all commands use the same words."""
 NEAR_LINES = 24
 """Lines above a cause: the innermost eight frames of a traceback with their code."""
 SHORT_LOG_LINES = 150
@@ -76,9 +78,8 @@ def ask_log(reading: LogReading) -> LogQuery:
     errors = reading.errors
     cause = errors.cause or errors.apparent
     message = cause.message if cause is not None else ""
-    is_common = (
-        not message or errors.outcome == "refused" or bool(load_rule_set("common_errors").meeting(message))
-    )
+    is_shared = bool(load_rule_set("common_errors").meeting(message)) and not _names_option(message)
+    is_common = not message or errors.outcome == "refused" or is_shared
     found: dict[tuple[int, str], Part] = {}
     for part, channel, terms in _terms(reading, cause, is_common=is_common):
         for term in terms:
@@ -121,6 +122,12 @@ def _is_library(path: str) -> bool:
     """Whether code is an installed package's or Python's, other than vLLM's."""
     _, installed, package = path.rpartition("-packages/")
     return not package.startswith("vllm/") if installed else "/lib/python3" in path
+
+
+def _names_option(message: str) -> bool:
+    """Whether a message names the option that a command does not know."""
+    rules = {rule.id for rule in load_rule_set("named_errors").meeting(message)}
+    return _OPTION_RULE in rules and any(name.startswith("--") for name in names_in(message))
 
 
 def names_in(message: str) -> frozenset[str]:

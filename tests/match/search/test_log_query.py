@@ -112,3 +112,8 @@ def test_rules_of_common_errors_are_told_apart_by_name() -> None:
     rules = load_rule_set("common_errors").rules
 
     assert len({rule.id for rule in rules}) == len(rules)
+
+
+def test_an_option_that_a_command_does_not_know_names_the_failure() -> None:
+    assert not asked("vllm: error: unrecognized arguments: --perch-count 2").is_common
+    assert asked("vllm: error: unrecognized arguments: -P 2").is_common
