@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "20261207_cluster_counts"
-down_revision = "20261206_lists"
+down_revision = "20261207_reply_differences"
 branch_labels = None
 depends_on = None
 
