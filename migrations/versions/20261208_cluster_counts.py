@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "20261207_cluster_counts"
+revision = "20261208_cluster_counts"
 down_revision = "20261207_reply_differences"
 branch_labels = None
 depends_on = None
