@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "20261208_reply_differences"
-down_revision = "20261207_cluster_counts"
+revision = "20261207_reply_differences"
+down_revision = "20261206_lists"
 branch_labels = None
 depends_on = None
 
