@@ -3,10 +3,8 @@
 In: a `Document` and the root error that the log reader found. Out: `is_failure`, the kind and the words
 that decide it. The title's tag and the error decide first, then what the title says, then the text.
 
-Texts that propose or wish rather than report: an RFC, a roadmap, a model somebody wants supported.
-
-They speak of models, GPUs and engines at length, but nothing of it runs on anyone's machine. What such a text
-sets in a command still counts; what its title or prose mentions does not.
+A text that proposes or wishes (an RFC, a roadmap, a model somebody wants supported) speaks of models, GPUs
+and engines that run on nobody's machine: what it sets in a command counts, what it only mentions does not.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from app.extract.text.blocks import windows
 from app.extract.text.document import Document
 from app.extract.text.sentences import is_request, read_sentences
 
-_LIST = load("kind")
+_LIST, _NO_REPORT = load("kind"), load("proposal")
 _QUESTIONS: tuple[str, ...] = tuple(_LIST["questions"])
 _PROPOSALS: tuple[str, ...] = tuple(_LIST["proposals"])
 _WEAK_IN_QUESTIONS = frozenset(["wrong_output", "slowdown"])
@@ -40,6 +38,13 @@ _FAILS = ("fail", "not work", "error", "crash", "broken")
 """Words with which the title of a request says that something printed is the failure."""
 _BUG_SECTION = "describe the bug"
 _SERVER_CODE = "/vllm/"
+_PLAN = pattern(_NO_REPORT["plan"]["title"], ignore_case=True)
+_GUIDE = pattern(_NO_REPORT["guide"]["title"], ignore_case=True)
+_SPAM = pattern(_NO_REPORT["spam"]["title"], ignore_case=True)
+_WISH = pattern(_NO_REPORT["wish"]["title"], ignore_case=True)
+_WISH_FORM: str = _NO_REPORT["wish"]["form"]
+_RAN = pattern(_NO_REPORT["wish"]["unless"])
+"""What only a text holds that shows something which was run and failed."""
 MAX_TRACE_CHARS = 2_500
 """How far above an error's message its own frames are looked for."""
 
@@ -220,15 +225,6 @@ def _cite(document: Document, kind: str, span: tuple[str, int, int], rule: str) 
     return cite(document, "failure_kind", kind, span, rule, _CONFIDENCE[step])
 
 
-_LIST_PROPOSAL = load("proposal")
-_PLAN = pattern(_LIST_PROPOSAL["plan"]["title"], ignore_case=True)
-_GUIDE = pattern(_LIST_PROPOSAL["guide"]["title"], ignore_case=True)
-_SPAM = pattern(_LIST_PROPOSAL["spam"]["title"], ignore_case=True)
-_WISH = pattern(_LIST_PROPOSAL["wish"]["title"], ignore_case=True)
-_FORM: str = _LIST_PROPOSAL["wish"]["form"]
-_FAILS_PROPOSAL = pattern(_LIST_PROPOSAL["wish"]["unless"])
-
-
 def is_guide(document: Document) -> bool:
     """Whether the title says that the issue teaches: the errors it shows are examples."""
     return bool(_GUIDE.search(document.sources["title"]))
@@ -254,7 +250,7 @@ def is_wish(document: Document) -> bool:
     """Whether it asks for something new, or plans it, and shows nothing that was run and failed."""
     if is_proposal(document):
         return True
-    is_form = any(block.heading.endswith(_FORM) for block in document.of_kind("heading"))
+    is_form = any(block.heading.endswith(_WISH_FORM) for block in document.of_kind("heading"))
     if not is_form and not is_titled_wish(document):
         return False
-    return not any(_FAILS_PROPOSAL.search(text) for _, _, text in windows(document))
+    return not any(_RAN.search(text) for _, _, text in windows(document))

@@ -50,8 +50,6 @@ _CALLS: tuple[tuple[tuple[str, ...], Any, Origin], ...] = (
     (("LLM(", "EngineArgs("), _CALL, "keyword"),
     (("VLLM_", "VISIBLE_DEVICES"), _VARIABLE, "variable"),
 )
-_DOCSTRING = pattern(r"(?m)^[ \t]*\"\"\"[^\"]+\"\"\"")
-"""A program's or function's own explanation: a line begins with it, unlike with a text that is given away."""
 _DUMPS: tuple[tuple[str, Origin], ...] = (
     ("Namespace(", "namespace"),
     ("args: AsyncEngineArgs(", "namespace"),
@@ -240,12 +238,9 @@ def _keys(text: str, dumps: list[tuple[int, int, Origin]]) -> Iterator[_Found]:
 
     What follows a `#` was taken out by its author.
     """
-    docs = [match.span() for match in _DOCSTRING.finditer(text)] if '"""' in text else []
     for match in islice(_KEY.finditer(text), MAX_SETTINGS):
         at, first = match.start(2), match.group(2)
         origin: Origin = next((kind for a, b, kind in dumps if a <= at < b), "keyword")
-        if first not in "\"'" and any(a <= at < b for a, b in docs):
-            continue
         if first in "([{" or _is_comment(text, match.start()):
             continue
         span = _token(text, at)
