@@ -230,8 +230,3 @@ def test_quotes_equal_their_spans(text: str) -> None:
 
 def test_any_organisation_counts_after_the_word_model() -> None:
     assert models("Getting the model `acme-lab/tiny-3b` from the hub") == ["acme-lab/tiny-3b"]
-
-
-def test_a_docstring_s_names_are_not_loaded() -> None:
-    code = '```python\n"""Usage: with\n   model = acme/old-7b\n"""\nllm = LLM(model="acme/new-7b")\n```'
-    assert models(code) == ["acme/new-7b"]
