@@ -171,7 +171,7 @@ def _diagnosis(
     if read_by_model and reader is None:
         raise ConfigError("--read-by-model needs TRIAGE_READER_URL and TRIAGE_READER_LOGS=1")
     question["embed"] = question_embedder(settings)
-    found = diagnose_log(current_store(settings), log, **question)
+    found = diagnose_log(current_store(settings, asks_server=True), log, **question)
     if reader is not None:
         from app.knowledge.operations.log_reading import read_log_by_model
 

@@ -27,8 +27,12 @@ def current_settings() -> Settings:
     return load_settings()
 
 
-def database_of(settings: Settings) -> str:
+def database_of(settings: Settings, *, asks_server: bool = False) -> str:
     """The address of a base that exists, as far as can be known without opening it.
+
+    Args:
+        settings: which base.
+        asks_server: the command can do its work by `--url`, which the message then names.
 
     Raises:
         ConfigError: there is no such file.
@@ -37,25 +41,24 @@ def database_of(settings: Settings) -> str:
 
     file = sqlite_file(settings.database_url)
     if file is not None and not file.exists():
-        raise _missing(str(file))
+        raise _missing(str(file), asks_server=asks_server)
     if file is not None and not file.is_absolute() and "database_url" not in settings.model_fields_set:
         say(f"the database is {file} of this folder")
     return settings.database_url
 
 
-def _missing(where: str) -> ConfigError:
-    return ConfigError(
-        f"no database at {where}: `triage up` makes and fills one, --database names another, "
-        "and `triage diagnose --url SERVER` needs none"
-    )
+def _missing(where: str, *, asks_server: bool) -> ConfigError:
+    ways = "`triage up` makes and fills one, --database names another"
+    return ConfigError(f"no database at {where}: {ways}{', --url SERVER needs none' if asks_server else ''}")
 
 
-def current_store(settings: Settings, *, create: bool = False) -> Store:
+def current_store(settings: Settings, *, create: bool = False, asks_server: bool = False) -> Store:
     """The archive of the settings; one of an older schema is left to `triage migrate`.
 
     Args:
         settings: which base.
         create: set up a new one if there is nothing yet.
+        asks_server: see `database_of`.
 
     Raises:
         ConfigError: there is no base, and none is to be made.
@@ -65,11 +68,11 @@ def current_store(settings: Settings, *, create: bool = False) -> Store:
     from app.store.schema import check_current, current_revision, migrate
     from app.store.session import open_store
 
-    store = open_store(settings.database_url if create else database_of(settings))
+    store = open_store(settings.database_url if create else database_of(settings, asks_server=asks_server))
     if current_revision(store) is None:
         if not create:
             store.close()
-            raise _missing("TRIAGE_DATABASE_URL, or an empty one")
+            raise _missing("TRIAGE_DATABASE_URL, or an empty one", asks_server=asks_server)
         migrate(store)
     check_current(store)
     return store

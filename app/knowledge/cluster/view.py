@@ -348,11 +348,11 @@ def _families(reports: Sequence[ListedFailure]) -> tuple[ValueReports, ...]:
 
 
 def _backends(reports: Sequence[ListedFailure]) -> tuple[BackendReports, ...]:
-    """Backends by their role; spellings that differ in case only are one, written as most write it."""
+    """Backends by their role, without CUDA, which is the rule; spellings that differ in case only are one."""
     spellings: dict[tuple[str, str], Counter[str]] = {}
     for one in reports:
         for key, values in one.facts.backends.items():
-            for value in {value.lower(): value for value in values}.values():
+            for value in {value.lower(): value for value in values if value.lower() != "cuda"}.values():
                 spellings.setdefault((key, value.lower()), Counter())[value] += 1
     counts = Counter({place: spelt.total() for place, spelt in spellings.items()})
     return tuple(

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,7 @@ def _on_validation_error(request: Request, error: RequestValidationError) -> Res
     return answer_problem(request, 422, f"{detail}.", kind=kind, faults=faults)
 
 
+_VALUE = re.compile(r"'([^']+)'")
 _OBJECT = "must be an object with the fields that /docs describes"
 _WORDS = {
     "model_attributes_type": _OBJECT,
@@ -93,10 +95,19 @@ def field_faults(errors: Sequence[Any]) -> list[FieldFault]:
     return [
         FieldFault(
             field=".".join(str(part) for part in fault["loc"] if part not in {"body", "query", "path"}),
-            fault=_WORDS.get(fault["type"]) or str(fault["msg"]).removeprefix("Value error, "),
+            fault=_WORDS.get(fault["type"])
+            or f"{str(fault['msg']).removeprefix('Value error, ')}{_nearest(fault)}",
         )
         for fault in errors[:20]
     ]
+
+
+def _nearest(fault: Mapping[str, Any]) -> str:
+    """Which of the values that a field takes is nearest to what was sent, if any is."""
+    if fault["type"] != "literal_error" or not isinstance(given := fault.get("input"), str):
+        return ""
+    near = get_close_matches(given[:200], _VALUE.findall(fault["ctx"]["expected"]), n=1)
+    return f"; the nearest is {near[0]}" if near else ""
 
 
 def _on_http_exception(request: Request, error: HTTPException) -> Response:
