@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from app.extract.rules.patterns import pattern
+from app.extract.rules.patterns import pattern, pattern_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,19 @@ def _pattern(row: dict[str, Any], key: str) -> Any:
     return pattern(row[key], ignore_case=True) if key in row else None
 
 
+def kinds_in(error: str) -> tuple[FailureKind, ...]:
+    """The kinds that an error's words are of, the most specific first."""
+    kinds, together = _errors()
+    return tuple(kinds[at] for at in sorted(together.Match(error) or ()))
+
+
+@lru_cache(maxsize=1)
+def _errors() -> tuple[tuple[FailureKind, ...], Any]:
+    """The kinds that errors have, and their patterns in one."""
+    kinds = tuple(kind for kind in failure_kinds() if kind.error)
+    return kinds, pattern_set([f"(?i){kind.error.pattern}" for kind in kinds])
+
+
 @lru_cache(maxsize=1)
 def failure_rows() -> list[dict[str, Any]]:
     """The kinds as they stand in the data."""
@@ -59,4 +72,4 @@ def failure_rows() -> list[dict[str, Any]]:
 
 def kind_of(error: str) -> FailureKind | None:
     """The most specific kind that an error's type and message are of."""
-    return next((kind for kind in failure_kinds() if kind.error and kind.error.search(error)), None)
+    return next(iter(kinds_in(error)), None)

@@ -24,7 +24,7 @@ from app.extract.versions import is_before
 from app.knowledge.diagnosis.error_text import CHOICES, message_lines
 from app.knowledge.diagnosis.quoted_advice import advice_data
 from app.knowledge.diagnosis.shapes import Failure, NextStep, RunOutcome
-from app.knowledge.failure_kinds import FailureKind, failure_kinds
+from app.knowledge.failure_kinds import FailureKind, failure_kinds, kinds_in
 
 Program = Literal["server", "engine", "client", "other"]
 """A server, a script that runs the engine, a command that asks a server, or no vLLM at all."""
@@ -45,7 +45,7 @@ _ENGINE = pattern(r"EngineCore|Worker|LLM engine|vllm/(?:v1/)?(?:engine|worker|e
 def find_kinds(reading: LogReading) -> tuple[FailureKind, ...]:
     """The kinds that an error is of, the most specific first."""
     for words in _words_of(reading):
-        if found := tuple(kind for kind in failure_kinds() if kind.error and kind.error.search(words)):
+        if found := kinds_in(words):
             return found
     return ()
 

@@ -229,12 +229,13 @@ def members_of(session: Session, repo_id: int, cluster_ids: Iterable[str]) -> di
     """The numbers of the issues in each of these clusters of today, ascending."""
     found: dict[str, list[int]] = {}
     # Put in order here: to get them in order, SQLite would read all members of the repository.
-    rows = rows_with(session, repo_id, _MEMBER.cluster_id, cluster_ids, _MEMBER.number)
-    for cluster_id, number in rows:
+    query = "SELECT cluster_id, number FROM cluster_member WHERE repo_id = :repo_id AND cluster_id IN :ids"
+    for cluster_id, number in sql_rows(session, query, repo_id=repo_id, ids=list(cluster_ids)):
         found.setdefault(cluster_id, []).append(number)
     return {key: tuple(sorted(numbers)) for key, numbers in found.items()}
 
 
 def cluster_of(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[int, str]:
     """The id of the cluster that each of these issues is in; what reports no failure is in none."""
-    return dict(rows_with(session, repo_id, _MEMBER.number, numbers, _MEMBER.cluster_id))
+    query = "SELECT number, cluster_id FROM cluster_member WHERE repo_id = :repo_id AND number IN :numbers"
+    return dict(sql_rows(session, query, repo_id=repo_id, numbers=list(numbers)))
