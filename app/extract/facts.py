@@ -127,15 +127,39 @@ class Conditions(Frozen):
         return (*self.gpus, *self.models, *self.backends, *versions)
 
 
-class Workaround(Frozen):
-    """One thing somebody tried, and what came of it.
+class Change(Frozen):
+    """What is changed: a setting, a version, a deed; `without`: `action` names what is to be left out.
 
-    `confidence`: how often statements like this one were right on labelled issues. `without`: `action` names
-    what is to be left out. `command`: what to type, for a remedy that is believed at .95; else None.
-    `quote`: the sentence that states it. Only other people than the reporter confirm.
+    `command`: what to type, for a remedy that is believed at .95; else None.
     """
 
     action: str
+    without: bool = Field(False, description="whether `action` is to be left out")
+    command: str | None = None
+
+    @property
+    def prefix(self) -> str:
+        """What stands before `typed` in a sentence."""
+        return "leave out " if self.without else ""
+
+    @property
+    def typed(self) -> str:
+        """What is set or left out, as it is typed where that is known."""
+        return self.command or self.action
+
+    @property
+    def words(self) -> str:
+        """The change in words that are true beside "helps" and "works"."""
+        return self.prefix + self.typed
+
+
+class Workaround(Change):
+    """One thing somebody tried, and what came of it.
+
+    `confidence`: how often statements like this one were right on labelled issues. `quote`: the sentence that
+    states it. Only other people than the reporter confirm.
+    """
+
     kind: WorkaroundKind
     outcome: Outcome
     conditions: Conditions = Conditions()
@@ -144,8 +168,6 @@ class Workaround(Frozen):
     confirmed_by: int = 0
     refuted_by: int = 0
     confidence: float = 0.0
-    without: bool = False
-    command: str | None = None
     quote: str = ""
 
 
@@ -272,7 +294,7 @@ def summarise(facts: Facts) -> str:
     sentence = " ".join([what, *(part for part in where if part)]) + "."
     helped = [item for item in facts.workarounds if item.outcome == "works"]
     if helped:
-        sentence += f" Helps: {_cut(helped[0].action, 80)}."
+        sentence += f" Helps: {_cut(helped[0].prefix + helped[0].action, 80)}."
     return _cut(sentence, MAX_SUMMARY_CHARS)
 
 

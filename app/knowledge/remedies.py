@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from pydantic import Field
 
-from app.extract.facts import Conditions, Facts, Frozen, Outcome, Speaker, WorkaroundKind
+from app.extract.facts import Change, Conditions, Facts, Outcome, Speaker, WorkaroundKind
 from app.extract.rules.rules import load_rules
 from app.extract.versions import is_before, is_same
 
@@ -23,10 +23,9 @@ OUTCOME_RANK = {"works": 0, "partial": 1, "fails": 2}
 SPEAKER_RANK = {"maintainer": 0, "reporter": 1, "other": 2}
 
 
-class SourcedRemedy(Frozen):
+class SourcedRemedy(Change):
     """A workaround with the issue it comes from. Without a `command` it is quoted, not handed over."""
 
-    action: str
     kind: WorkaroundKind
     outcome: Outcome
     conditions: Conditions = Conditions()
@@ -34,8 +33,6 @@ class SourcedRemedy(Frozen):
     confirmed_by: int = 0
     refuted_by: int = 0
     confidence: float = 0.0
-    without: bool = False
-    command: str | None = None
     repo: str
     number: int
     url: str
@@ -78,7 +75,7 @@ def for_version(remedies: Iterable[Remedy], version: str | None) -> tuple[Remedy
     """
     marked = [
         remedy.model_copy(update={"gone": gone, "command": None})
-        if not remedy.without and (gone := gone_setting(remedy.command or remedy.action, version))
+        if not remedy.without and (gone := gone_setting(remedy.typed, version))
         else remedy
         for remedy in remedies
     ]
@@ -135,14 +132,14 @@ def rank_actions(
     remedies: Iterable[R], backing: Mapping[tuple[int, str], int] | None = None
 ) -> tuple[RankedAction[R], ...]:
     """As `rank_remedies`, with all remedies of each action; `backing`: net votes by issue and action."""
-    groups: dict[str, list[R]] = {}
+    groups: dict[tuple[str, bool], list[R]] = {}
 
     def order(remedy: R) -> tuple[int, bool, int, int]:
         doubt = remedy.refuted_by - remedy.confirmed_by
         return OUTCOME_RANK[remedy.outcome], remedy.command is None, doubt, SPEAKER_RANK[remedy.by]
 
     for remedy in sorted(remedies, key=order):
-        groups.setdefault(action_key(remedy.action), []).append(remedy)
+        groups.setdefault((action_key(remedy.action), remedy.without), []).append(remedy)
     actions = [RankedAction(tuple(group)) for group in groups.values()]
     known = backing or {}
     return tuple(sorted(actions, key=lambda action: _rank(action, known)))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.facts import Conditions, Facts, Workaround
+from app.extract.facts import Conditions, Facts, Workaround, summarise
 from app.knowledge.remedies import (
     OUTCOME_RANK,
     Remedy,
@@ -16,6 +18,8 @@ from app.knowledge.remedies import (
     rank_remedies,
     remedies_of,
 )
+from app.knowledge.text.markdown import render_markdown
+from app.web.mcp.shapes import IssueHit, KnownShort, RemedyShort
 from tests.samples import REPO
 
 URL = f"https://github.com/{REPO}/issues/1"
@@ -187,3 +191,37 @@ def test_what_is_gone_is_quoted_behind_all_that_may_help() -> None:
 
 def test_a_setting_to_leave_out_may_be_gone() -> None:
     assert for_version([a_remedy("VLLM_USE_V1=1", without=True)], "0.21.0")[0].gone is None
+
+
+def test_what_is_left_out_reads_so_wherever_it_helps() -> None:
+    left_out = a_remedy(without=True)
+    assert (left_out.words, a_remedy().words) == ("leave out --enforce-eager", "--enforce-eager")
+    assert a_remedy(command="--max-num-seqs 8").words == "--max-num-seqs 8"
+
+
+def test_to_set_an_option_and_to_leave_it_out_are_two_actions() -> None:
+    assert [item.without for item in rank_remedies([a_remedy(), a_remedy(without=True)])] == [False, True]
+
+
+def test_a_summary_says_that_an_option_is_left_out() -> None:
+    left_out = EAGER.model_copy(update={"without": True})
+    assert summarise(Facts(number=1, is_failure=True, workarounds=(left_out,))).endswith(
+        "Helps: leave out --enforce-eager."
+    )
+
+
+@pytest.mark.parametrize(("template", "shape"), [("tool_search.md", IssueHit), ("tool_known.md", KnownShort)])
+def test_a_tool_s_list_says_that_an_option_is_left_out(template: str, shape: type[IssueHit]) -> None:
+    fields = {
+        "number": 1,
+        "repo": REPO,
+        "title": "t",
+        "url": URL,
+        "state": "open",
+        "standing": "open",
+        "basis": "reported",
+    }
+    remedy = RemedyShort.based_on(a_remedy(without=True), conditions="")
+    item = shape.model_construct(**fields, workarounds=(remedy,))
+    text = render_markdown(template, answer=SimpleNamespace(items=[item], total=1, version="0.21.0"))
+    assert "helps: leave out `--enforce-eager`" in text

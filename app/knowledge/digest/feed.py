@@ -79,7 +79,7 @@ def stack_entries(store: Store, repo: str, stack: Stack) -> tuple[FeedEntry, ...
             continue
         is_fixed = line.fix.for_you == "upgrade"
         what = f"Fixed for you in {line.fix.released_in}" if is_fixed else "Affects your stack"
-        helps = f" Helps: {_line(line.remedy.action)}." if line.remedy else ""
+        helps = f" Helps: {_line(line.remedy.words)}." if line.remedy else ""
         entries.append(
             FeedEntry(
                 key=f"{'fixed-for-you' if is_fixed else 'affects'}/{line.number}",

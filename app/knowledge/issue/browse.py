@@ -22,6 +22,7 @@ from app.extract.facts import (
     BACKEND_KEYS,
     FORMER,
     VERSION_KEYS,
+    Change,
     ErrorLine,
     Facts,
     FailureKind,
@@ -133,8 +134,7 @@ class IssueQuery(Frozen):
         return {**value, "failure_kind": kind, "kind": None}
 
 
-class ListedRemedy(Frozen):
-    action: str
+class ListedRemedy(Change):
     outcome: Outcome
 
 

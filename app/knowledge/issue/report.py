@@ -21,6 +21,7 @@ from app.extract.facts import (
     FORMER,
     VERSION_KEYS,
     Cause,
+    Change,
     Conditions,
     ErrorFact,
     Facts,
@@ -71,10 +72,9 @@ class CommandExample(Reproduction):
     quotes: tuple[Quote, ...] = ()
 
 
-class ReportRemedy(Frozen):
+class ReportRemedy(Change):
     """A remedy; `conditions` are empty where nobody names any."""
 
-    action: str
     kind: WorkaroundKind
     outcome: Outcome
     conditions: Conditions
@@ -82,8 +82,6 @@ class ReportRemedy(Frozen):
     confirmed_by: int
     refuted_by: int
     confidence: float = 0.0
-    without: bool = False
-    command: str | None = None
     quotes: tuple[Quote, ...] = ()
 
 
@@ -323,9 +321,9 @@ def _missing_remedies(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "workarounds", "A remedy: none is reported to help."
     for item in helping:
         if not item.confirmed_by:
-            yield "workarounds.confirmed_by", f"Whether it helped anybody else: {item.action}"
+            yield "workarounds.confirmed_by", f"Whether it helped anybody else: {item.words}"
         if item.conditions == Conditions():
-            yield "workarounds.conditions", f"Under which conditions it helps: {item.action}"
+            yield "workarounds.conditions", f"Under which conditions it helps: {item.words}"
 
 
 def _of_failure(facts: Facts, fix: FixView) -> Iterator[tuple[bool, str, str]]:

@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from app.extract.facts import (
     FORMER,
+    Change,
     Conditions,
     FailureKind,
     FixState,
@@ -95,7 +96,7 @@ def _words(conditions: Conditions | str) -> str:
     return conditions if isinstance(conditions, str) else ", ".join(conditions.words)
 
 
-class RemedyShort(Short):
+class RemedyShort(Short, Change):
     """One thing somebody tried."""
 
     action: str = Field(description=f"what was done: a flag, a variable, a version; {QUOTED}")
@@ -108,7 +109,6 @@ class RemedyShort(Short):
     url: str
     confidence: float = Field(0.0, description="how often statements like this one were right")
     command: str | None = Field(None, description="what to type, where it is believed at .95")
-    without: bool = Field(False, description="whether `action` is to be left out")
 
 
 class IssueLine(Short):

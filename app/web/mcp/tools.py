@@ -196,7 +196,7 @@ class Tools:
                 workarounds=item.workarounds[:1],
                 version=item.vllm_version,
                 fix_state=item.fix.state if item.fix else None,
-                remedy=item.remedy.action if item.remedy else "",
+                remedy=item.remedy.words if item.remedy else "",
             )
             for item in page.items
         ]
@@ -272,7 +272,7 @@ class Tools:
                 item,
                 released_in=item.fix.released_in,
                 workarounds=[item.remedy] if item.remedy else (),
-                remedy=item.remedy.action if item.remedy else "",
+                remedy=item.remedy.words if item.remedy else "",
             )
             for item in page.items
         ]
@@ -305,7 +305,7 @@ class Tools:
             name: [
                 UpgradeShort.based_on(
                     line,
-                    remedy=(line.remedy.command or line.remedy.action) if line.remedy else "",
+                    remedy=line.remedy.words if line.remedy else "",
                     released_in=line.fix.released_in,
                 )
                 for line in getattr(found, name)[:LINES_MAX]

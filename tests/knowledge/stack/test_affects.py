@@ -104,6 +104,8 @@ ALIKE = ("Qwen3-30B-A3B",)
         (case(models=("Qwen/Qwen3-30B-A3B-Instruct",)), "unknown"),
         (case(models=("meta-llama/Llama-3.1-8B",), gpus=("H100",)), "unknown"),
         (case("[CI Failure]: test_x.py"), "no"),
+        (case("Qwen3-30B-A3B fails in the V0 engine", titled_models=ALIKE), "no"),
+        (case("[v0.22] Qwen3-30B-A3B fails in v0.22.0", titled_models=ALIKE), "yes"),
     ],
 )
 def test_a_failure_is_of_a_stack_if_it_says_so(given: FailureCase, answer: str) -> None:
