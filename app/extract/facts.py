@@ -127,7 +127,7 @@ class Conditions(Frozen):
         return (*self.gpus, *self.models, *self.backends, *versions)
 
 
-class Change(Frozen):
+class StatedChange(Frozen):
     """What is changed: a setting, a version, a deed; `without`: `action` names what is to be left out.
 
     `command`: what to type, for a remedy that is believed at .95; else None.
@@ -153,7 +153,7 @@ class Change(Frozen):
         return self.prefix + self.typed
 
 
-class Workaround(Change):
+class Workaround(StatedChange):
     """One thing somebody tried, and what came of it.
 
     `confidence`: how often statements like this one were right on labelled issues. `quote`: the sentence that

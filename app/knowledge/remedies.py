@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from pydantic import Field
 
-from app.extract.facts import Change, Conditions, Facts, Outcome, Speaker, WorkaroundKind
+from app.extract.facts import Conditions, Facts, Outcome, Speaker, StatedChange, WorkaroundKind
 from app.extract.rules.rules import load_rules
 from app.extract.versions import is_before, is_same
 
@@ -23,7 +23,7 @@ OUTCOME_RANK = {"works": 0, "partial": 1, "fails": 2}
 SPEAKER_RANK = {"maintainer": 0, "reporter": 1, "other": 2}
 
 
-class SourcedRemedy(Change):
+class SourcedRemedy(StatedChange):
     """A workaround with the issue it comes from. Without a `command` it is quoted, not handed over."""
 
     kind: WorkaroundKind

@@ -22,12 +22,12 @@ from app.extract.facts import (
     BACKEND_KEYS,
     FORMER,
     VERSION_KEYS,
-    Change,
     ErrorLine,
     Facts,
     FailureKind,
     Frozen,
     Outcome,
+    StatedChange,
 )
 from app.extract.versions import check_version
 from app.knowledge.fix.shapes import FixView
@@ -134,7 +134,7 @@ class IssueQuery(Frozen):
         return {**value, "failure_kind": kind, "kind": None}
 
 
-class ListedRemedy(Change):
+class ListedRemedy(StatedChange):
     outcome: Outcome
 
 

@@ -21,7 +21,6 @@ from app.extract.facts import (
     FORMER,
     VERSION_KEYS,
     Cause,
-    Change,
     Conditions,
     ErrorFact,
     Facts,
@@ -30,6 +29,7 @@ from app.extract.facts import (
     Regression,
     Reproduction,
     Speaker,
+    StatedChange,
     WorkaroundKind,
 )
 from app.extract.redaction.redact import mask_secrets
@@ -72,7 +72,7 @@ class CommandExample(Reproduction):
     quotes: tuple[Quote, ...] = ()
 
 
-class ReportRemedy(Change):
+class ReportRemedy(StatedChange):
     """A remedy; `conditions` are empty where nobody names any."""
 
     kind: WorkaroundKind

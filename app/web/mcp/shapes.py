@@ -18,7 +18,6 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from app.extract.facts import (
     FORMER,
-    Change,
     Conditions,
     FailureKind,
     FixState,
@@ -26,6 +25,7 @@ from app.extract.facts import (
     Outcome,
     Regression,
     Speaker,
+    StatedChange,
 )
 from app.knowledge.diagnosis.shapes import Band, RunOutcome
 from app.knowledge.fix.shapes import ForYou
@@ -96,7 +96,7 @@ def _words(conditions: Conditions | str) -> str:
     return conditions if isinstance(conditions, str) else ", ".join(conditions.words)
 
 
-class RemedyShort(Short, Change):
+class RemedyShort(Short, StatedChange):
     """One thing somebody tried."""
 
     action: str = Field(description=f"what was done: a flag, a variable, a version; {QUOTED}")
