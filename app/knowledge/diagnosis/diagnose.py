@@ -36,6 +36,7 @@ from app.knowledge.diagnosis.log_input import clean_log
 from app.knowledge.diagnosis.other_reports import find_common, helps, remedies_of_others
 from app.knowledge.diagnosis.quoted_advice import quoted_steps
 from app.knowledge.diagnosis.shapes import (
+    MAX_QUOTE_CHARS,
     Band,
     Diagnosis,
     IndexState,
@@ -73,7 +74,6 @@ from app.store.derived.search_index import Key, numbers_by_repository
 from app.store.github.issues import find_heads, find_stock
 from app.store.session import Store
 
-MAX_QUOTE_CHARS = 400
 MAX_REMEDIES = 12
 MAX_STEPS = 6
 SCORE_STEP = 0.0001
@@ -153,7 +153,7 @@ def diagnose_log(
         text = _message(reading, redacted.text) if is_open and not in_words else ""
         common = find_common(session, reading, text, matches, repo_ids, exclude=hidden)
         useful = [match for match in matches if match.band != "related"] or matches[:3]
-        useful = useful if verdict != "unknown" else []
+        useful = [match for match in useful if _is_related(match, in_words=in_words)]
         remedies = _usable(reading, (remedy for match in useful for remedy in match.workarounds))
         remedies_from: RemedySource = "matches"
         if verdict != "unknown":
@@ -179,13 +179,13 @@ def diagnose_log(
     kinds = kinds_of(reading)
     outcome = "none" if in_words else find_outcome(reading, kinds)
     failure = name_failure(kinds) if cause or reading.errors.apparent else None
-    advice, quoted = quoted_steps(reading, redacted.text)
+    quoted = quoted_steps(reading, redacted.text)
     line = ""
     if named := cause or reading.errors.apparent:
         message = _masked(named.message, named.line, redacted.text)
         message = whole_message(reading, named, message, redacted.text)
         line = describe_failure(find_program(reading), outcome, failure, named.type, message)
-    steps = (*quoted, *(next_steps(reading, kinds) if needs_steps else ()))[:MAX_STEPS]
+    steps = quoted.joined(next_steps(reading, kinds) if needs_steps or quoted.risky else ())[:MAX_STEPS]
     launch = None if in_words else read_launch(redacted.text, around.versions.get("vllm"))
     answer = Diagnosis(
         verdict=verdict,
@@ -219,7 +219,7 @@ def diagnose_log(
         failure=failure,
         is_vllm=None if in_words else reading.is_vllm,
         chain=_other_errors(reading.errors.chain, redacted.text),
-        advice=advice,
+        advice=quoted.advice,
         repo=repos[0],
         is_question=in_words,
     )

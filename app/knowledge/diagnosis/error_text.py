@@ -103,7 +103,11 @@ def whole_message(reading: LogReading, record: ErrorRecord, message: str, masked
     """
     lines = message_lines(reading, record)
     first = masked_text(lines[0], masked_log)
-    at = lines[0].text.find(record.message[:FOUND_BY_CHARS]) if record.message else -1
+    # A short message may also be part of the type's name.
+    words = lines[0].text
+    type_at = words.find(f"{record.type}: ") if record.type else -1
+    start = type_at + len(record.type or "") if type_at >= 0 else 0
+    at = words.find(record.message[:FOUND_BY_CHARS], start) if record.message else -1
     text = _CODE.sub("", first[at:] if at >= 0 else message)
     if trailer := _TRAILER.search(text):
         text = text[: trailer.start()]

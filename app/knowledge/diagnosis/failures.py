@@ -39,6 +39,9 @@ _STARTING = pattern(
 )
 _SERVER = pattern(r"APIServer|api_server|vllm serve|API server|uvicorn|cli/serve\.py|vllm: error")
 _CLIENT = pattern(r"vllm/benchmarks/|cli/(?:openai|benchmark\w*)[/.]|openai/_base_client")
+DEFAULT_PORT = 8000
+_PORT = pattern(r"'port': (\d{2,5})\b|--port[ =](\d{2,5})\b|address \('[^']*', (\d{2,5})\)")
+_OPTION = pattern(r" (--[a-z][a-z-]+)")
 _ENGINE = pattern(r"EngineCore|Worker|LLM engine|vllm/(?:v1/)?(?:engine|worker|executor)/")
 
 
@@ -140,10 +143,15 @@ def next_steps(reading: LogReading, kinds: Sequence[FailureKind]) -> tuple[NextS
     if reading.errors.cause is not None:
         error = f"{reading.errors.cause.message}\n{error}"
     found: list[NextStep] = []
+    set_before: set[str] = set()
     for row in rows():
         step = _step_of(row, error, reading) if holds(row, known) else None
-        if step is not None and len(found) < MAX_STEPS:
+        if step is None:
+            continue
+        options = set(_OPTION.findall(step.command.partition("YOUR_ARGS")[2]))
+        if len(found) < MAX_STEPS and not (options and options <= set_before):
             found.append(step)
+            set_before |= options
     return tuple(found)
 
 
@@ -158,6 +166,8 @@ def _step_of(row: dict[str, Any], error: str, reading: LogReading) -> NextStep |
     """The step, filled in from log and error; None if its pattern is not found there."""
     text = row["text"].replace("{unknown}", ", ".join(_unknown_of(reading).values()))
     command = _command_for(row, reading.surroundings.versions.get("vllm"))
+    port = _port_of(reading.log)
+    command = command.replace("{port}", str(port)).replace("{other_port}", str(port + 1))
     if "pattern" in row:
         found = pattern(row["pattern"], ignore_case=True).search(error)
         if found is None:
@@ -176,6 +186,12 @@ def _command_for(row: dict[str, Any], version: str | None) -> str:
     older = (one["command"] for one in row.get("older", ()) if is_before(version, one["before"]))
     command: str = next(older, row.get("command", ""))
     return command
+
+
+def _port_of(log: str) -> int:
+    """The port of the server that printed a log; vLLM's default where it is not shown."""
+    found = _PORT.search(log)
+    return int(found.group(found.lastindex)) if found else DEFAULT_PORT
 
 
 def _unknown_of(reading: LogReading) -> dict[str, str]:

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
+from itertools import takewhile
+from typing import Any, NamedTuple
 
 from app.extract.reader import LogReading
 from app.extract.rules.patterns import pattern
@@ -57,25 +58,38 @@ def _patterns(name: str) -> tuple[Any, ...]:
     return tuple(pattern(row["pattern"]) for row in advice_data()[name])
 
 
-def quoted_steps(
-    reading: LogReading, masked_log: str
-) -> tuple[tuple[QuotedAdvice, ...], tuple[NextStep, ...]]:
+class QuotedSteps(NamedTuple):
+    """Advice of a message, as quotes and as steps; of those in `risky` the message itself warns."""
+
+    advice: tuple[QuotedAdvice, ...]
+    steps: tuple[NextStep, ...]
+    risky: tuple[NextStep, ...]
+
+    def joined(self, ours: Sequence[NextStep]) -> tuple[NextStep, ...]:
+        """These steps and ours; before a risky one stands a safer one of ours, if there is one."""
+        return (*self.steps, *ours[:1], *self.risky, *ours[1:])
+
+
+def quoted_steps(reading: LogReading, masked_log: str) -> QuotedSteps:
     """What the message advises, and the same as steps with what to type; the likeliest correction first."""
     lines = message_lines(reading)
     text = "\n".join(masked_text(line, masked_log) for line in lines)
     above = "\n".join(masked_text(line, masked_log) for line in lines_above(reading))
-    advice, steps = [], []
-    if step := _correction(text, above) or _correct_flag(text):
-        advice.append(QuotedAdvice(text=step.text, source="rule"))
-        steps.append(step)
+    advice: list[QuotedAdvice] = []
+    steps: list[NextStep] = []
+    risky: list[NextStep] = []
+    if correction := _correction(text, above) or _correct_flag(text):
+        advice.append(QuotedAdvice(text=correction.text, source="rule"))
+        steps.append(correction)
     quotes = sorted(dict.fromkeys(_advice_in(text)), key=lambda quote: not _command_in(quote))
     for record in reading.errors.chain if not quotes else ():
         outer = "\n".join(masked_text(line, masked_log) for line in message_lines(reading, record))
         quotes += [quote for quote in _advice_in(outer) if quote not in quotes]
     for quote in quotes[:MAX_QUOTES]:
         advice.append(QuotedAdvice(text=quote, source="log"))
-        steps.append(NextStep(text=f"The message itself says: “{quote}”", command=_command_in(quote)))
-    return tuple(advice), tuple(steps)
+        step = NextStep(text=f"The message itself says: “{quote}”", command=_command_in(quote))
+        (risky if _is_warning(quote) else steps).append(step)
+    return QuotedSteps(tuple(advice), tuple(steps), tuple(risky))
 
 
 def is_advice(sentence: str) -> bool:
@@ -165,10 +179,21 @@ def _set_argument(text: str, value: str) -> str:
 
 
 def _advice_in(text: str) -> Iterator[str]:
-    """Advice in a message; its first sentence states the error: it counts only with something to type."""
-    for at, sentence in enumerate(sentences(text)):
-        if is_advice(sentence) and (at or _command_in(sentence) or CHOICES.search(sentence)):
-            yield _cut(sentence)
+    """Advice in a message, with the warning behind it.
+
+    The first sentence states the error: it counts only with something to type.
+    """
+    all_sentences = tuple(sentences(text))
+    for at, sentence in enumerate(all_sentences):
+        if not is_advice(sentence) or (_is_warning(sentence) and not _command_in(sentence)):
+            continue
+        if at or _command_in(sentence) or CHOICES.search(sentence):
+            behind = takewhile(_is_warning, all_sentences[at + 1 :])
+            yield _cut(" ".join([sentence, *behind]))
+
+
+def _is_warning(words: str) -> bool:
+    return any(item.search(words) for item in _patterns("warning"))
 
 
 def _cut(sentence: str) -> str:

@@ -17,6 +17,9 @@ Band = Literal["same", "likely", "related", "unknown"]
 RemedySource = Literal["matches", "cluster", "same_frame"]
 RunOutcome = Literal["stopped", "not_started", "refused", "none"]
 LineRole = Literal["error", "frame", "wrapper", "before"]
+MAX_QUOTE_CHARS = 400
+READABLE_FROM = 0.05
+"""Matches below this chance are noise to a reader; the JSON has them."""
 
 
 class RootCause(Frozen):
@@ -28,6 +31,11 @@ class RootCause(Frozen):
     process: str | None = None
     line: int
     quote: str
+
+    @property
+    def excerpt(self) -> str:
+        """The quote, with a mark where it was cut."""
+        return self.quote + "…" * (len(self.quote) >= MAX_QUOTE_CHARS)
 
 
 class OtherError(Frozen):
@@ -214,3 +222,8 @@ class Diagnosis(Frozen):
         exclude_if=lambda value: value is None,
         description="with `read_by_model`, where the operator allows it: what a language model adds",
     )
+
+    @property
+    def readable_matches(self) -> tuple[Match, ...]:
+        """The first match, and those that are likely enough to be worth reading."""
+        return self.matches[:1] + tuple(one for one in self.matches[1:] if one.score >= READABLE_FROM)

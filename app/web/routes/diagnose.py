@@ -60,10 +60,6 @@ EDITED_CHARS = 300_000
 """Longest log that the answer holds once more to be edited; of a longer one the browser has it still."""
 
 
-SHOWN_FROM = 0.05
-"""Matches below this chance are noise to a reader; the JSON has them."""
-
-
 class KeptLinks(Frozen):
     """Where a kept log is; only this answer ever has the delete link."""
 
@@ -215,7 +211,7 @@ def _page(
         headers=headers,
         diagnosis=diagnosis,
         best=best,
-        matches=[match for match in diagnosis.matches if match is best or match.score >= SHOWN_FROM],
+        matches=diagnosis.readable_matches,
         yours=yours,
         excerpt=excerpt,
         common=common_words(excerpt, best.excerpt if best else ()),

@@ -340,3 +340,22 @@ def test_what_the_log_does_not_show_is_asked_for() -> None:
     reading = read_log("INFO vLLM API server version 0.10.1\nKeyError: 'x'")
     texts = " ".join(step.text for step in next_steps(reading, kinds_of(reading)))
     assert "Missing so far: GPU, model." in texts
+
+
+def test_steps_name_the_port_of_the_log() -> None:
+    log = "INFO 03-14 09:26:40 [utils.py:1] non-default args: {'port': 8422}\nOSError: [Errno 98] Address already in use"
+    commands = [step.command for step in next_steps(read_log(log), find_kinds(read_log(log)))]
+
+    assert commands[:2] == ["ss -ltnp | grep :8422", "VLLM_PORT=29600 vllm serve YOUR_ARGS --port 8423"]
+
+
+def test_no_two_steps_set_the_same_option() -> None:
+    log = (
+        "ValueError: User-specified max_model_len (65536) is greater than the derived max_model_len "
+        "(max_position_embeddings=4096 or model_max_length=None in model's config.json)."
+    )
+    commands = [step.command for step in next_steps(read_log(log), find_kinds(read_log(log)))]
+
+    assert [command for command in commands if "--max-model-len" in command] == [
+        "vllm serve YOUR_ARGS --max-model-len 4096"
+    ]

@@ -33,7 +33,7 @@ pydantic_core._pydantic_core.ValidationError: 1 validation error for {config}
 
 
 def steps(log: str) -> tuple[NextStep, ...]:
-    return quoted_steps(read_log(log), redact(log, private=True).text)[1]
+    return quoted_steps(read_log(log), redact(log, private=True).text).steps
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -185,3 +185,15 @@ def test_a_value_that_a_shell_would_run_is_never_put_into_a_command() -> None:
 
 def test_a_flag_that_is_like_none_is_not_set_right() -> None:
     assert steps("vllm: error: unrecognized arguments: --guided-decoding-backend outlines") == ()
+
+
+def test_advice_that_the_message_warns_of_is_quoted_with_the_warning_and_is_no_first_step() -> None:
+    log = (
+        "ValueError: max_model_len (9000) is greater than the derived one (4096). To allow overriding this maximum, "
+        "set the env var VLLM_ALLOW_LONG_MAX_MODEL_LEN=1. VLLM_ALLOW_LONG_MAX_MODEL_LEN must be used with extreme caution."
+    )
+    found = quoted_steps(read_log(log), log)
+
+    assert not found.steps
+    assert [step.command for step in found.risky] == ["VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 vllm serve YOUR_ARGS"]
+    assert "extreme caution" in found.risky[0].text
