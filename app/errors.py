@@ -7,6 +7,7 @@ TriageError                 anything the program refuses or cannot do
 │   ├── TooLargeError       over the limit of the way in                   HTTP 413
 │   ├── NotTextError        bytes that are no text                         HTTP 415
 │   ├── AddressError        no issue's address, or another repository's    HTTP 422, exit 2
+│   ├── UnknownVersionError no release has it, and none to come will       HTTP 422, exit 2
 │   ├── WeekError           no week of the calendar                        HTTP 422, exit 2
 │   └── PullRequestError    an issue was asked for, it is a pull request   HTTP 422
 ├── NotFoundError           nothing is stored under that name              HTTP 404
@@ -48,6 +49,10 @@ class InputError(TriageError):
 
 class EmptyInputError(InputError):
     pass
+
+
+class UnknownVersionError(InputError):
+    exit_code = 2
 
 
 class TooLargeError(InputError):

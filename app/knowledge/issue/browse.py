@@ -31,12 +31,13 @@ from app.extract.facts import (
 )
 from app.extract.versions import check_version
 from app.knowledge.fix.shapes import FixView
-from app.knowledge.fix.state import fix_states
+from app.knowledge.fix.state import fix_states, is_vllm
 from app.knowledge.issue.facets import FACET_NAMES, YES, FacetName, IssueFacets, Mask
 from app.knowledge.issue.stored import IssueHead
 from app.knowledge.issue.trend import Trend, trends
 from app.knowledge.remedies import SourcedRemedy, remedies_of
 from app.knowledge.text.masking import listed_error, masked_all
+from app.knowledge.version.possible import check_possible
 from app.match.search.word_search import search_words
 from app.store.derived.facts import (
     Numbers,
@@ -204,11 +205,14 @@ def browse(
 
     Raises:
         InputError: `after` is not in this list.
+        UnknownVersionError: `vllm_version` is no release.
     """
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         if repo_id is None:
             return IssuePage(sort=query.sort or "newest")
+        if is_vllm(repo):
+            check_possible(session, repo_id, "vllm_version", query.vllm_version)
         known = IssueFacets(session, repo_id, query.since, counted=facets)
         scores, ignored = _by_words(session, repo_id, query.q)
         base = known.listed

@@ -30,6 +30,7 @@ from app.knowledge.stack.cases import StoredCase, cases_of, with_runs
 from app.knowledge.stack.stack import Stack
 from app.knowledge.text.markdown import render_markdown
 from app.knowledge.version.issues import REPORTED
+from app.knowledge.version.possible import check_possible
 from app.match.search.agreement import model_family
 from app.store.derived.cluster_queries import cluster_sizes
 from app.store.derived.clusters import cluster_of
@@ -125,6 +126,7 @@ def compare_versions(
 
     Raises:
         InputError: a version has no place in the order, `from` is not the older one, or it is not vLLM.
+        UnknownVersionError: a version is no release.
     """
     if not is_vllm(repo):
         raise InputError(f"{repo}: versions of another repository than vLLM's are not compared.")
@@ -136,6 +138,9 @@ def compare_versions(
     one, other = plain_version(from_version), plain_version(to_version)
     with store.reading() as session:
         repo_id = find_repository(session, repo)
+        if repo_id is not None:
+            check_possible(session, repo_id, "from", one)
+            check_possible(session, repo_id, "to", other)
         tags = [ordered(item.tag) for item in release_dates(session, repo_id, full=True)] if repo_id else ()
         after = sorted(tag for tag in tags if tag and not tag.is_prerelease and is_before(one, str(tag)))
         releases = [str(tag) for tag in after[-CANDIDATES_MAX:]] if stack else []

@@ -32,6 +32,7 @@ from app.knowledge.version.issues import (
     load_failures,
     load_words,
 )
+from app.knowledge.version.possible import check_possible
 from app.store.derived.cluster_queries import versions_by_gpu
 from app.store.derived.facts import (
     REGRESSION_FIELDS,
@@ -346,6 +347,7 @@ def known_issues(
         repo_id = find_repository(session, repo)
         if repo_id is None:
             return _known_page(version, (), 0, 0)
+        check_possible(session, repo_id, "version", version)
         keys = [key for key in known_values(session, REPORTED) if is_same(key, version)]
         reported = set(numbers_with(session, repo_id, REPORTED, keys))
         ranges = stated_regressions(session, repo_id)

@@ -153,6 +153,16 @@ def known_values(session: Session, field: str) -> list[str]:
     return [value for (value,) in rows]
 
 
+def often_stated(session: Session, repo_id: int, field: str, issues_min: int) -> set[str]:
+    """The values of a field, in lower case, that at least so many issues of a repository have."""
+    query = """
+        SELECT value_key FROM fact WHERE field = :field AND repo_id = :repo_id
+        GROUP BY value_key HAVING count(DISTINCT number) >= :issues_min
+    """
+    rows = sql_rows(session, query, field=field, repo_id=repo_id, issues_min=issues_min)
+    return {value for (value,) in rows}
+
+
 def numbers_with(session: Session, repo_id: int, field: str, values: Sequence[str]) -> list[int]:
     """The issues whose facts hold one of these values, given in lower case."""
     query = """

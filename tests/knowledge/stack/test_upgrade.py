@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy.orm import Session
 
-from app.errors import InputError
+from app.errors import InputError, UnknownVersionError
 from app.extract.facts import Evidence, Facts, Regression
 from app.extract.versions import is_before, ordered
+from app.knowledge.issue.browse import IssueQuery, browse
 from app.knowledge.stack.stack import parse_stack
 from app.knowledge.stack.upgrade import (
     affecting,
@@ -17,6 +18,7 @@ from app.knowledge.stack.upgrade import (
     upgrade_markdown,
     upgrade_text,
 )
+from app.knowledge.version.regressions import known_issues
 from app.store.derived.readings import Reading, save_readings
 from app.store.engine.connect import sql_rows
 from app.store.github.issues import add_repository, find_repository, save_issues
@@ -161,3 +163,12 @@ def test_the_answer_reads_as_text_and_as_markdown(stored: Store) -> None:
     markdown = upgrade_markdown(found)
     assert "## Known to break for you (2)" in markdown
     assert "#2" in markdown
+
+
+def test_a_version_that_cannot_be_is_refused_with_the_nearest_release(stored: Store) -> None:
+    with pytest.raises(UnknownVersionError, match=r"^to: 9\.9 is no known release of vLLM; the nearest is "):
+        compare_versions(stored, REPO, "0.21.0", "9.9")
+    with pytest.raises(UnknownVersionError, match=r"^version: 9\.9 "):
+        known_issues(stored, REPO, "9.9")
+    with pytest.raises(UnknownVersionError, match=r"^vllm_version: 9\.9 "):
+        browse(stored, REPO, IssueQuery(vllm_version="9.9"))

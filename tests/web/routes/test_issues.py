@@ -90,7 +90,12 @@ def test_the_list_has_the_shape_of_all_lists(client: TestClient) -> None:
         "open",
         "ValueError",
     )
-    assert item["remedy"] == {"action": "--quantization awq", "outcome": "works"}
+    assert item["remedy"] == {
+        "action": "--quantization awq",
+        "command": "--quantization awq",
+        "outcome": "works",
+        "without": False,
+    }
     assert [one["action"] for one in item["workarounds"]] == ["--quantization awq"]
     assert item["error"]["type"] == item["error_type"]
     assert item["versions"]["vllm"] == item["vllm_version"]
