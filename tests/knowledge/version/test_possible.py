@@ -11,10 +11,10 @@ RELEASES = ("v0.10.2", "v0.20.0", "v0.21.0", "v0.21.1", "v0.22.0rc1", "v0.22.0",
 
 @pytest.mark.parametrize(
     "version",
-    (
+    [
         *("v0.21.1", "0.21", "0.21.0rc1", "0.21.0+cu129", "0.22.1.post1", "0.20.1.dev12", "0.22.2"),
         *("0.23.0rc2", "0.23.0.dev3", "1.0.0", "main", "1f26efb", "0.1.dev3151+g31c7178"),
-    ),
+    ],
 )
 def test_releases_their_builds_and_the_next_ones_can_be(version: str) -> None:
     assert can_be(version, RELEASES)
