@@ -55,7 +55,7 @@ FLOORS: dict[str, Sequence[Sequence[str]]] = {
         ("merge",),
     ),
     "app.knowledge": (
-        ("text", "labels", "statistics", "iso_week", "failure_kinds"),
+        ("text", "labels", "statistics", "iso_week", "failure_kinds", "possible_versions"),
         ("freshness", "fix"),
         ("remedies",),
         ("issue", "launch"),

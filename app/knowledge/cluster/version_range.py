@@ -14,7 +14,8 @@ from pydantic import Field
 
 from app.extract.facts import Frozen, Regression
 from app.extract.versions import Version, is_before, ordered, sort_key
-from app.knowledge.version.issues import REPORTED, IssueWords, ListedFailure, StatedValue
+from app.knowledge.possible_versions import REPORTED
+from app.knowledge.version.issues import IssueWords, ListedFailure, StatedValue
 from app.store.derived.facts import REGRESSION_FIELDS
 
 

@@ -35,9 +35,9 @@ from app.knowledge.fix.state import fix_states, is_vllm
 from app.knowledge.issue.facets import FACET_NAMES, YES, FacetName, IssueFacets, Mask
 from app.knowledge.issue.stored import IssueHead
 from app.knowledge.issue.trend import Trend, trends
+from app.knowledge.possible_versions import check_possible
 from app.knowledge.remedies import SourcedRemedy, remedies_of
 from app.knowledge.text.masking import listed_error, masked_all
-from app.knowledge.version.possible import check_possible
 from app.match.search.word_search import search_words
 from app.store.derived.facts import (
     Numbers,

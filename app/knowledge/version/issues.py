@@ -15,6 +15,7 @@ from app.extract.redaction.redact import mask_secrets
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states, is_vllm
 from app.knowledge.issue.stored import QUOTES_MAX, IssueHead, Quote, Sources
+from app.knowledge.possible_versions import REPORTED
 from app.knowledge.remedies import Remedy, SourcedRemedy, remedies_of
 from app.knowledge.text.masking import listed_error, masked
 from app.store.derived.cluster_queries import cluster_sizes
@@ -69,7 +70,6 @@ class VersionIssue(IssueHead):
         return (Remedy.based_on(self.remedy, quote=self.remedy.quote.text),) if self.remedy else ()
 
 
-REPORTED = "versions.vllm"
 STATED_FIELDS = (REPORTED, *REGRESSION_FIELDS, "workarounds", "fix")
 """Fields whose newest words a list shows."""
 

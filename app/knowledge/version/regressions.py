@@ -24,15 +24,14 @@ from app.extract.facts import Facts, Frozen, Regression
 from app.extract.lists import load
 from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import Version, is_before, is_same, last_failing, ordered, plain_version
+from app.knowledge.possible_versions import REPORTED, check_possible
 from app.knowledge.version.issues import (
-    REPORTED,
     ListedFailure,
     VersionIssue,
     listed_fields,
     load_failures,
     load_words,
 )
-from app.knowledge.version.possible import check_possible
 from app.store.derived.cluster_queries import versions_by_gpu
 from app.store.derived.facts import (
     REGRESSION_FIELDS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.knowledge.version.possible import can_be, nearest
+from app.knowledge.possible_versions import can_be, nearest
 
 RELEASES = ("v0.10.2", "v0.20.0", "v0.21.0", "v0.21.1", "v0.22.0rc1", "v0.22.0", "v0.22.1", "1.0.0.dev0")
 

@@ -15,11 +15,12 @@ from sqlalchemy.orm import Session
 
 from app.errors import UnknownVersionError
 from app.extract.versions import Version, ordered
-from app.knowledge.version.issues import REPORTED
 from app.store.derived.facts import known_values, often_stated
 from app.store.github.releases import tags_of
 
 Release = tuple[int, int, int]
+REPORTED = "versions.vllm"
+"""The field of the version that an issue is about."""
 REPORTS_MIN = 5
 """Issues that are about a version which is taken for a release."""
 
