@@ -27,6 +27,10 @@ TYPES = {"text": "text/plain", "json": "application/json", "markdown": "text/mar
 VERDICT = "X-Triage-Verdict"
 
 
+class UnreadableError(Exception):
+    """The log cannot be read; nobody was asked."""
+
+
 def main() -> int:
     """Ask and print; the exit code."""
     parser = argparse.ArgumentParser(description="Ask a triage server about a vLLM crash log.")
@@ -41,6 +45,8 @@ def main() -> int:
         return ask(asked.url.rstrip("/"), read(asked.file), asked.format, asked.vllm_version)
     except urllib.error.HTTPError as error:
         fault = f"{asked.url} refused with {error.code}: {_detail(error)}"
+    except UnreadableError as error:
+        fault = str(error)
     except (OSError, ValueError) as error:
         fault = f"{asked.url}: {getattr(error, 'reason', None) or error}"
     sys.stderr.write(f"triage: {fault}\n")
@@ -51,7 +57,10 @@ def read(name: str) -> bytes:
     """The end of a log, as much as the server takes."""
     if name == "-":
         return sys.stdin.buffer.read()[-LIMIT_BYTES:]
-    return Path(name).read_bytes()[-LIMIT_BYTES:]
+    try:
+        return Path(name).read_bytes()[-LIMIT_BYTES:]
+    except OSError as error:
+        raise UnreadableError(f"cannot read {name}: {error.strerror}") from None
 
 
 def ask(url: str, log: bytes, form: str, version: str) -> int:

@@ -28,6 +28,8 @@ LOG_LIMIT_BYTES = 10 * 1024 * 1024
 """Largest log accepted on any way in, in bytes of UTF-8 after decoding."""
 
 PREFIX = "TRIAGE_"
+SERVER_VARIABLE = "TRIAGE_URL"
+"""Read by the commands that ask a server; no setting of one."""
 ENV_FILE = Path(".env")
 ENGINES = ("sqlite:///", "postgresql+psycopg://")
 BASE_HERE = Path("triage.db")
@@ -133,7 +135,7 @@ def _api_origin(url: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
         raise ValueError("must be an http:// or https:// address without query")
     if parts.scheme == "http" and not _is_loopback(parts.hostname):
-        raise ValueError("must be an https:// address: the token goes there")
+        raise ValueError("must be an https:// address, or this machine's own: a token is sent there")
     return url.rstrip("/")
 
 
@@ -382,6 +384,11 @@ def settings_text(settings: Settings) -> list[str]:
             value = "…"
         lines.append(",".join(value) if isinstance(value, tuple) else "" if value is None else str(value))
     return lines
+
+
+def server_address() -> str | None:
+    """The server that the environment names for commands which ask one."""
+    return os.environ.get(SERVER_VARIABLE) or None
 
 
 def unknown_variables() -> dict[str, str | None]:

@@ -66,7 +66,7 @@ FLOORS: dict[str, Sequence[Sequence[str]]] = {
         ("home", "inbox", "operations"),
     ),
     "app.web": (
-        ("headers", "cache", "deps", "body"),
+        ("headers", "cache", "deps", "names", "body"),
         ("views",),
         ("answers",),
         ("middleware",),

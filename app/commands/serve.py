@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.commands.database import DatabaseOption, current_settings, current_store
+from app.errors import ConfigError
 from app.terminal.console import say
 
 if TYPE_CHECKING:
@@ -146,12 +147,24 @@ def _serving(
 def migrate(
     _database: DatabaseOption = None,
 ) -> None:
-    """Bring the database to the newest schema; safe to repeat."""
+    """Bring the database to the newest schema, or set a new one up; safe to repeat."""
+    from app.config import address_without_password
+    from app.store.engine.sqlite_file import sqlite_file
+    from app.store.schema import current_revision
     from app.store.schema import migrate as migrate_store
     from app.store.session import open_store
 
-    store = open_store(current_settings().database_url)
-    say(f"the schema is {migrate_store(store)}")
+    settings = current_settings()
+    file = sqlite_file(settings.database_url)
+    if file is not None and "database_url" in settings.model_fields_set and not file.parent.exists():
+        raise ConfigError(
+            f"no folder {file.parent}: make it, or name the database with --database or TRIAGE_DATABASE_URL"
+        )
+    with closing(open_store(settings.database_url)) as store:
+        is_new = current_revision(store) is None
+        revision = migrate_store(store)
+    where = address_without_password(settings.database_url)
+    say(f"the schema is {revision}" + (f"; {where} is a new, empty database" if is_new else ""))
 
 
 def mcp(

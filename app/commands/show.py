@@ -141,7 +141,7 @@ def config(
     format_: Annotated[ConfigFormat, typer.Option("--format", help="form of the answer")] = "text",
 ) -> None:
     """Every setting, its value and where it was found; secrets are not shown."""
-    from app.config import PREFIX, Settings, setting_sources, settings_text
+    from app.config import PREFIX, SERVER_VARIABLE, Settings, server_address, setting_sources, settings_text
 
     values, sources = settings_text(current_settings()), setting_sources()
     rows = {
@@ -151,6 +151,11 @@ def config(
             "meaning": field.description,
         }
         for (name, field), value in zip(Settings.model_fields.items(), values, strict=True)
+    }
+    rows[SERVER_VARIABLE] = {
+        "value": server_address() or "",
+        "source": "environment" if server_address() else "default",
+        "meaning": "the server that `diagnose`, `run`, `watch` and `comment` ask in place of a database",
     }
     if format_ == "json":
         emit(json.dumps(rows, indent=2))

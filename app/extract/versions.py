@@ -30,6 +30,9 @@ __all__ = [
 ]
 
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_BEGINS_AS_VERSION = re.compile(
+    r"\d+(?:\.\d+)*(?:(?:\.?(?:rc|post|dev|a|b)\d*)*|\.[x*])(?![a-z0-9]|\.[a-z0-9])"
+)
 _LOWEST = Version("0.dev0")
 
 
@@ -64,7 +67,7 @@ def check_version(text: str | None) -> str | None:
     Raises:
         ValueError: it does not begin like one, and is no commit and no name of a build.
     """
-    if text and not can_be_version(text) and not plain_version(text)[:1].isdigit():
+    if text and not can_be_version(text) and not _BEGINS_AS_VERSION.match(plain_version(text)):
         raise ValueError("is no version such as 0.19.0, and no commit")
     return text
 

@@ -34,7 +34,7 @@ def diagnose_remotely(
         ServerError: it does not answer, refuses, or answers something else.
     """
     if not url.startswith(("http://", "https://")):
-        raise ConfigError("--url must be an http:// or https:// address")
+        raise ConfigError("the server (--url, or TRIAGE_URL) must be an http:// or https:// address")
     hints = {**question, "exclude": sorted(question.get("exclude", ())), "read_by_model": read_by_model}
     sent = {name: value for name, value in hints.items() if value and name != "repos"}
     try:
@@ -75,4 +75,5 @@ def _detail(reply: httpx.Response) -> str:
     except (ValueError, KeyError, TypeError):
         detail = reply.reason_phrase
     wait = reply.headers.get("retry-after", "")
-    return f"{detail} Try again in {wait} s." if reply.status_code == 429 and wait.isdigit() else detail
+    is_missing = reply.status_code == 429 and wait.isdigit() and "Try again" not in detail
+    return f"{detail} Try again in {wait} s." if is_missing else detail

@@ -22,7 +22,7 @@ from app.main import create_app, threads_beside
 from app.server.background_sync import Background, background_sync, reading_apart, round_apart
 from app.server.connections import BACKLOG, TimedProtocol, raise_file_limit
 from app.server.port import check_port
-from app.server.workers import Workers, bind, end_on_hangup, end_with_parent
+from app.server.workers import Workers, bind, end_on_hangup, end_with_parent, ending_in_peace
 from app.store.schema import check_current
 from app.store.session import open_store
 from app.terminal.events import announce, log_libraries, set_up_logging
@@ -75,7 +75,8 @@ def serve(settings: Settings, *, sync_now: bool) -> None:
     else:
         _prepare()
         end_on_hangup()
-        uvicorn.run(create_app(settings, store, background=background), **options)
+        with ending_in_peace():
+            uvicorn.run(create_app(settings, store, background=background), **options)
     announce("stopped: all requests were answered")
 
 

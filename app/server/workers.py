@@ -12,7 +12,8 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from types import FrameType
@@ -89,6 +90,7 @@ class Workers(Multiprocess):
             _join([old])
             if self.signal_queue:
                 return
+        announce("renewed: all workers run the code that is installed")
 
     def handle_int(self) -> None:
         """End (Ctrl-C)."""
@@ -145,6 +147,28 @@ def end_on_hangup() -> None:
 
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, end)
+
+
+class _Ended(BaseException):
+    """SIGTERM came."""
+
+
+@contextmanager
+def ending_in_peace() -> Iterator[None]:
+    """Let SIGTERM end what is done inside, not the process, which has its last words to say.
+
+    uvicorn answers what is being asked, then raises the signal once more for whoever handled it before.
+    """
+
+    def end(_signal: int, _frame: FrameType | None) -> None:
+        raise _Ended
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        with suppress(_Ended):
+            yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def end_with_parent() -> None:

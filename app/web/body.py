@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 from urllib.parse import unquote_to_bytes
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
@@ -33,6 +34,7 @@ from app.knowledge.diagnosis.log_input import (
     too_large,
     unpacked,
 )
+from app.web.names import nearest, plain_name
 
 JSON_TYPE = "application/json"
 TEXT_TYPE = "text/plain"
@@ -145,7 +147,27 @@ def validated(model: type[Model], fields: Fields, *, strict: bool = True) -> Mod
     try:
         return model.model_validate(fields, strict=strict)
     except ValidationError as error:
-        raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
+        errors = error.errors(include_input=False, include_url=False)
+        raise RequestValidationError([_named(model, fault) for fault in errors]) from None
+
+
+def _named(model: type[BaseModel], fault: ErrorDetails) -> ErrorDetails:
+    """A fault as it is; of a field that there is not, with the nearest that there is."""
+    if fault["type"] != "extra_forbidden":
+        return fault
+    *where, name = fault["loc"]
+    near = nearest(str(name), _field_names(model))
+    words = "is no field of this body" + (f"; the nearest is {near}" if near else "")
+    return {**fault, "loc": (*where, plain_name(str(name), "a field")), "msg": words}
+
+
+def _field_names(model: type[BaseModel]) -> Iterator[str]:
+    """The fields of a body, and of the objects in its lists."""
+    for name, each in model.model_fields.items():
+        yield name
+        for inner in get_args(each.annotation):
+            if isinstance(inner, type) and issubclass(inner, BaseModel):
+                yield from _field_names(inner)
 
 
 async def _read(

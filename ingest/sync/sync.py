@@ -133,10 +133,10 @@ def end_crawl(run: SyncRun, begun: datetime) -> None:
     """
     with run.store.reading() as session:
         numbers = find_unseen(session, "issue", run.repo_id, begun)
-    _each(run, "missing issues", numbers, _check_issue)
+    _each(run, "unlisted issues looked up", numbers, _check_issue)
     with run.store.reading() as session:
         keys = find_unseen(session, "comment", run.repo_id, begun)
-    _each(run, "missing comments", keys, _check_comment)
+    _each(run, "unlisted comments looked up", keys, _check_comment)
     with run.store.unit_of_work() as session:
         save_cursor(session, run.repo_id, STREAM, {})
         forget_crawl(session, run)

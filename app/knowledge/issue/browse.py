@@ -29,7 +29,7 @@ from app.extract.facts import (
     Outcome,
     StatedChange,
 )
-from app.extract.versions import check_version
+from app.extract.versions import check_version, plain_version
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states, is_vllm
 from app.knowledge.issue.facets import FACET_NAMES, YES, FacetName, IssueFacets, Mask
@@ -43,6 +43,7 @@ from app.store.derived.facts import (
     Numbers,
     OrderColumn,
     find_estimated_dates,
+    find_titles_with,
     numbers_by,
     numbers_labelled,
     numbers_updated,
@@ -60,6 +61,10 @@ _COLUMNS: dict[str, OrderColumn] = {
     "reactions": "reactions",
 }
 WORKAROUNDS_LISTED = 3
+_VERSION = re.compile(r"v?\d{1,4}(?:\.\d{1,4}){1,2}(?:\.?(?:rc|post|dev)\d{1,4})?", re.IGNORECASE)
+_FULL_VERSION = re.compile(
+    r"(?:v\d{1,4}|\d{1,4}\.\d{1,4})\.\d{1,4}(?:\.?(?:rc|post|dev)\d{1,4})?", re.IGNORECASE
+)
 _NUMBER = re.compile(r"(?:#|https?://[^\s#?]{1,200}/issues/)?([1-9][0-9]{0,8})/?")
 
 
@@ -214,7 +219,7 @@ def browse(
         if is_vllm(repo):
             check_possible(session, repo_id, "vllm_version", query.vllm_version)
         known = IssueFacets(session, repo_id, query.since, counted=facets)
-        scores, ignored = _by_words(session, repo_id, query.q)
+        scores, ignored = _by_words(session, known, repo_id, query.q)
         base = known.listed
         if query.updated_since is not None:
             base = base & known.mask(numbers_updated(session, repo_id, query.updated_since))
@@ -247,17 +252,41 @@ def browse(
 
 
 def _by_words(
-    session: Session, repo_id: int, text: str
+    session: Session, known: IssueFacets, repo_id: int, text: str
 ) -> tuple[Mapping[int, float] | None, tuple[str, ...]]:
-    """The issues by number or by words, and words left out; None where there is nothing to search by."""
+    """The issues by number, version or words, and what is not searched by; None where nothing is asked for.
+
+    A version is one of vLLM's among other words, where a bare number is more often a size or an amount.
+    """
     if not text.strip():
         return None, ()
     if number := _NUMBER.fullmatch(text.strip()):
         return {int(number[1]): 1.0}, ()
+    if _VERSION.fullmatch(text.strip()):
+        of_version = _of_version(session, known, repo_id, text.strip())
+        return of_version, () if of_version else (text.strip(),)
     found = search_words(session, repo_id, text)
-    if not found.words:
-        return None, tuple(text.split()[:5])
-    return found.scores, found.unknown
+    named = [
+        word
+        for word in text.split()
+        if _FULL_VERSION.fullmatch(word) and len(known.having("vllm_version", word))
+    ]
+    if not found.words and not named:
+        return {}, tuple(text.split()[:5])
+    each = [_of_version(session, known, repo_id, version) for version in named]
+    scores: Mapping[int, float] = found.scores if found.words else each[0]
+    return {
+        number: score for number, score in scores.items() if all(number in numbers for numbers in each)
+    }, found.unknown
+
+
+def _of_version(session: Session, known: IssueFacets, repo_id: int, version: str) -> dict[int, float]:
+    """The issues that fail in a version, and above them those whose title names it."""
+    plain = plain_version(version)
+    named = re.compile(rf"(?<![\w.])v?{re.escape(plain)}(?![\w]|\.\d)", re.IGNORECASE)
+    scores = dict.fromkeys(known.having("vllm_version", version).tolist(), 1.0)
+    titles = find_titles_with(session, repo_id, plain)
+    return scores | {number: 2.0 for number, title in titles.items() if named.search(title)}
 
 
 def _chosen(known: IssueFacets, query: IssueQuery) -> dict[FacetName, Mask]:

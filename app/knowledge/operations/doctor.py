@@ -37,6 +37,10 @@ from app.store.people.kept_logs import sum_kept_logs
 from app.store.schema import check_current, current_revision
 from app.store.session import Store, open_store
 
+_READABLE = (
+    "let the user that runs triage read and write it and its folder; if it is damaged, "
+    "`triage restore BACKUP --force`"
+)
 OVERDUE = timedelta(hours=3)
 """A server forgets every hour."""
 
@@ -70,7 +74,7 @@ def _findings(settings: Settings, looked: list[str]) -> Iterator[Finding]:
         with closing(open_store(settings.database_url)) as store:
             yield from _about_store(settings, store, looked)
     except StoreError as error:
-        yield a_fault("database", error.message, "until then nothing can be read")
+        yield a_fault("database", error.message, _READABLE)
     yield from examine_models(settings, looked)
 
 
@@ -118,7 +122,7 @@ def _about_repository(session: Session, store: Store, repo: str, looked: list[st
         fault = f"the last sync failed: {run.fault or 'no reason was noted'}"
         yield a_fault(repo, fault, "`triage sync` tries again, and says why it cannot")
     elif run is not None and run.outcome != "complete":
-        fault = f"the last sync is {run.outcome}" + (f": {run.fault}" if run.fault else "")
+        fault = f"the last sync ended as {run.outcome}" + (f": {run.fault}" if run.fault else "")
         yield an_advice(repo, fault, "the next one goes on where it stopped")
     fresh = freshness(store, repo)
     if fresh.is_stale and fresh.as_of:

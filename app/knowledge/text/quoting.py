@@ -140,6 +140,22 @@ def cut_markdown(text: str, max_chars: int, *, size: Callable[[str], int] = len)
     return short + _left_out(text, short) if short else _cut_line(lines[0], max_chars, size)
 
 
+def cut_lines(text: str, max_chars: int) -> str:
+    """The beginning of a plain text in whole lines, and a line that says how many more there are."""
+    if len(text) <= max_chars:
+        return text
+    lines = text.splitlines(keepends=True)
+    kept, room = 0, max_chars - len(_MORE_LINES.format(len(lines)))
+    while len(lines[kept]) <= room:
+        room -= len(lines[kept])
+        kept += 1
+    first = "".join(lines[:kept]) or lines[0][: max(0, room - 1)] + "\n"
+    return first + _MORE_LINES.format(len(lines) - kept)
+
+
+_MORE_LINES = "[{} more lines: ask with a larger max_chars]\n"
+
+
 def _left_out(text: str, short: str) -> str:
     return f"\n\n({len(text) - len(short):,} more characters were left out.)\n"
 

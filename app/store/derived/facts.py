@@ -116,6 +116,12 @@ def find_titles(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[
     return dict(sql_rows(session, query, repo_id=repo_id, numbers=list(numbers)))
 
 
+def find_titles_with(session: Session, repo_id: int, part: str) -> dict[int, str]:
+    """By number the titles that hold a part, which has no capital letters and is no pattern."""
+    query = "SELECT number, title FROM issue WHERE repo_id = :repo_id AND lower(title) LIKE :part"
+    return dict(sql_rows(session, query, repo_id=repo_id, part=f"%{part}%"))
+
+
 REGRESSION_FIELDS = tuple(f"regression.{name}" for name in Regression.model_fields)
 NUMBERS_PER_STATEMENT = 5000
 """Below what SQLite binds in one statement."""

@@ -83,11 +83,17 @@ def find_damage(connection: Connection) -> Finding | None:
     except DBAPIError as error:
         return a_fault("database file", explain(error), _RESTORE)
     if found != "ok":
-        return a_fault("database file", f"it is damaged: {found.splitlines()[0][:200]}", _RESTORE)
+        return a_fault("database file", f"it is damaged: {_damage(found)}", _RESTORE)
     if orphan is not None:
         fault = f"a row of the table {orphan[0]} belongs to one of {orphan[2]} that is not there"
         return a_fault("rows", fault, f"{_RESTORE}, or `triage reextract`")
     return None
+
+
+def _damage(report: str) -> str:
+    """The first fault that `quick_check` names; a line of stars before it names the database only."""
+    lines = [line for line in report.splitlines() if line and not line.startswith("***")]
+    return next(iter(lines), "its pages are not in order")[:200]
 
 
 def examine_engine(connection: Connection) -> Iterator[Finding]:

@@ -175,7 +175,10 @@ def get_issue(session: Session, repo: str, number: int) -> tuple[int, IssueRecor
     repo_id = find_repository(session, repo)
     found = find_issue(session, repo_id, number) if repo_id is not None else None
     if repo_id is None or found is None:
-        raise NotFoundError(f"{repo}#{number} is not stored")
+        raise NotFoundError(
+            f"{repo}#{number} is not stored: `triage report {number}`, or the button on the page /report, "
+            "fetches an issue of a configured repository."
+        )
     return repo_id, found
 
 

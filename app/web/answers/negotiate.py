@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
+from urllib.parse import parse_qsl
 
 from fastapi import Depends, Query
 from fastapi.responses import PlainTextResponse, Response
@@ -14,7 +15,7 @@ from starlette.requests import Request
 
 from app.knowledge.text.quoting import cut_markdown
 from app.web.answers.budget import MAX_CHARS, MIN_CHARS, dumps, fit, order_of
-from app.web.answers.parameters import CursorText, read_cursor, write_cursor
+from app.web.answers.parameters import CursorText, narrowed, read_cursor, write_cursor
 from app.web.body import JSON_TYPE
 
 MARKDOWN_TYPE = "text/markdown"
@@ -85,6 +86,7 @@ class Reply:
             kind: the list's name in its cursors.
             question: the part after so many entries; it has `total`.
         """
+        kind = narrowed(kind, dict(parse_qsl(self.url.query)))
         after = read_cursor(kind, self.cursor) or 0
         fields = dict(question(after))
         more = write_cursor(kind, after + limit) if after + limit < fields["total"] else None

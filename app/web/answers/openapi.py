@@ -117,6 +117,8 @@ def _finished(schema: Object) -> Object:
                 answers["304"] = common["unchanged"]
             for parameter in operation.get("parameters", ()):
                 _add_value(parameter, parameters.get(parameter["name"].lower()))
+                if parameter["schema"].get("deprecated"):  # where a generator of clients looks for it
+                    parameter["deprecated"] = True
             for media_type, media in operation.get("requestBody", {}).get("content", {}).items():
                 media["examples"] = {"request": {"value": bodies[operation["operationId"]][media_type]}}
             may_be_short = any(item["name"] == "max_chars" for item in operation.get("parameters", ()))

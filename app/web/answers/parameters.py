@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
-from collections.abc import Callable, Iterator, Sequence
-from difflib import get_close_matches
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Path, Query, Request
@@ -20,6 +19,7 @@ from app.knowledge.freshness import stored_repositories
 from app.knowledge.stack.stack import MAX_CHARS, Stack, parse_stack
 from app.web.answers.schemas import NUMBER_MAX, none_if_blank
 from app.web.deps import Services, ServicesDep
+from app.web.names import nearest, plain_name
 
 Number = Annotated[int, Path(ge=1, le=NUMBER_MAX)]
 Version = Annotated[
@@ -42,7 +42,7 @@ def known_repo(services: Services, repo: str | None) -> str:
     Raises:
         RequestValidationError: nothing is known of it here.
     """
-    known = (*services.settings.repo, *services.cached(stored_repositories))
+    known = tuple(dict.fromkeys((*services.settings.repo, *services.cached(stored_repositories))))
     if repo is None or repo in known:
         return repo or services.default_repo
     raise unknown_name("repo", "is not known here", repo, known)
@@ -50,8 +50,8 @@ def known_repo(services: Services, repo: str | None) -> str:
 
 def unknown_name(field: str, fault: str, given: str, known: Sequence[str]) -> RequestValidationError:
     """The refusal of a name, with the nearest that there is; what was given is not repeated."""
-    near = get_close_matches(given[:200], known, n=1)
-    hint = f"; the nearest is {near[0]}" if near else f"; there are {', '.join(known[:20])}" if known else ""
+    near = nearest(given, known)
+    hint = f"; the nearest is {near}" if near else f"; there are {', '.join(known[:20])}" if known else ""
     return RequestValidationError([{"loc": ("query", field), "msg": fault + hint, "type": "unknown"}])
 
 
@@ -66,8 +66,7 @@ async def check_query(request: Request) -> None:
     known = sorted(_query_names(request.scope["route"].dependant))
     for name in request.query_params:
         if name not in known:
-            repeated = name if _PLAIN_NAME.fullmatch(name) else "a parameter"
-            raise unknown_name(repeated, "is no parameter of this route", name, known)
+            raise unknown_name(plain_name(name, "a parameter"), "is no parameter of this route", name, known)
 
 
 def _query_names(dependant: Any) -> Iterator[str]:
@@ -171,7 +170,19 @@ CursorText = Annotated[
 
 _ANY_REPO = " (any stored repository)"
 _NUMBER_DIGITS = 18
-_PLAIN_NAME = re.compile(r"[A-Za-z_-]{1,40}")
+
+
+_NARROWS_NOTHING = {"cursor", "facets", "limit", "max_chars", "stack"}
+
+
+def narrowed(kind: str, filters: Mapping[str, str]) -> str:
+    """The kind of a list with these parameters: its cursors are refused by one with others."""
+    given = sorted(
+        (name, value.strip())
+        for name, value in filters.items()
+        if name not in _NARROWS_NOTHING and value.strip()
+    )
+    return f"{kind}~{zlib.crc32(repr(given).encode()):08x}" if given else kind
 
 
 def write_cursor(kind: str, place: int) -> str:
@@ -193,5 +204,5 @@ def read_cursor(kind: str, cursor: str | None) -> int | None:
         text = ""
     name, _, place = text.partition(":")
     if name != kind or not (place.isascii() and place.isdigit()) or len(place) > _NUMBER_DIGITS:
-        raise InputError("cursor: it is not one of this list. Begin without it.")
+        raise InputError("cursor: it is not one of this list with these filters. Begin without it.")
     return int(place)

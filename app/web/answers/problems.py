@@ -33,7 +33,7 @@ _DETAILS = {
     404: "There is nothing at this address.",
     405: "This address does not take that method.",
     500: "The program failed on this request; the fault is in its log.",
-    503: "The database cannot be used just now. Try again in a minute.",
+    503: f"The database cannot be used just now. Try again in {_RETRY_AFTER_S} seconds.",
 }
 
 
@@ -187,9 +187,9 @@ def error_page(
     title: str = "",
     headers: dict[str, str] | None = None,
     hint: str = "",
-    ways: Sequence[tuple[str, str]] = (),
+    wanted: str = "",
 ) -> Response:
-    """The page of a failed request; `ways` out of it are words and address."""
+    """The page of a failed request; `wanted` is an issue that its button fetches."""
     return render_page(
         "error.html",
         status=status,
@@ -197,7 +197,7 @@ def error_page(
         title=title or _title(status),
         detail=detail,
         hint=hint,
-        ways=ways,
+        wanted=wanted,
     )
 
 

@@ -54,6 +54,8 @@ class DiagnoseOptions(BaseModel):
 class DiagnoseRequest(DiagnoseOptions):
     """A crash log and what is known of the run."""
 
+    model_config = ConfigDict(extra="forbid")
+
     log: str = Field(
         min_length=1, pattern=r"\S", description="the log as text; at most 10 MiB of UTF-8 after decoding"
     )
@@ -61,6 +63,8 @@ class DiagnoseRequest(DiagnoseOptions):
 
 class DiagnoseBatch(BaseModel):
     """Several crash logs, each with what is known of its run."""
+
+    model_config = ConfigDict(extra="forbid")
 
     logs: list[DiagnoseRequest] = Field(min_length=1, max_length=BATCH_LOGS)
 

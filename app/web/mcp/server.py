@@ -18,6 +18,7 @@ from mcp.server.mcpserver.exceptions import (
 )
 from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from app import __version__
 from app.errors import InputError, NotFoundError, SchemaError, StoreError, TriageError
@@ -86,10 +87,16 @@ def _one_line(fault: TriageError | ValidationError) -> str:
     """What is wrong and what to do; nothing that the caller sent is repeated."""
     if isinstance(fault, ValidationError):
         errors = fault.errors(include_input=False, include_url=False, include_context=False)
-        return "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in errors[:5]) + "."
+        words = (f"{'.'.join(map(str, item['loc']))}: {_fault(item)}" for item in errors[:5])
+        return "; ".join(words) + "."
     if isinstance(fault, StoreError) and not isinstance(fault, SchemaError):
-        return "The database cannot be used just now. Try again in a minute."
+        return "The database cannot be used just now. Try again in 30 seconds."
     return fault.message
+
+
+def _fault(item: ErrorDetails) -> str:
+    """What is wrong with an argument; the library speaks of Python where it is empty."""
+    return "is empty" if item["type"] in {"too_short", "string_too_short"} else item["msg"]
 
 
 def build_server(services: Services) -> TriageServer:

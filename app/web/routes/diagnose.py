@@ -23,6 +23,7 @@ from app.knowledge.diagnosis.issue_draft import new_issue_address
 from app.knowledge.diagnosis.kept_logs import KeptLog, count_lines, forget_log, keep_log, view_kept_log
 from app.knowledge.diagnosis.markdown import comment_markdown, diagnosis_markdown, read_event
 from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
+from app.knowledge.text.quoting import cut_lines
 from app.terminal.diagnosis import short_text
 from app.web.answers.negotiate import VARY, ReplyDep, wants
 from app.web.answers.openapi import api_router, diagnose_body, json_body, markdown_too, problems
@@ -166,10 +167,13 @@ async def post_from_terminal(
     return await run_in_threadpool(_terminal_answer, found.diagnosis, color)
 
 
-def _terminal_answer(diagnosis: Diagnosis, color: str | None) -> PlainTextResponse:
-    return PlainTextResponse(
-        short_text(diagnosis, colours=color is not None), headers={"Cache-Control": "no-store", **VARY}
-    )
+def _terminal_answer(
+    diagnosis: Diagnosis, color: str | None, max_chars: int | None = None
+) -> PlainTextResponse:
+    text = short_text(diagnosis, colours=color is not None)
+    if max_chars is not None and len(text) > max_chars:
+        text = cut_lines(short_text(diagnosis, colours=False), max_chars)  # a colour would not end
+    return PlainTextResponse(text, headers={"Cache-Control": "no-store", **VARY})
 
 
 @router.get("/d/{key}", include_in_schema=False)
@@ -280,7 +284,9 @@ async def post_diagnose(
     found = await services.read_by_model(found) if asked.read_by_model else found
     links = await keep_answer(services, asked, found, client)
     if wants(reply.accept, TEXT_TYPE) and not links:
-        return _with_verdict(await run_in_threadpool(_terminal_answer, found.diagnosis, color), found)
+        return _with_verdict(
+            await run_in_threadpool(_terminal_answer, found.diagnosis, color, reply.max_chars), found
+        )
 
     def markdown() -> str:
         text = diagnosis_markdown(found.diagnosis)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import Query, Request
 from fastapi.responses import Response
@@ -123,8 +122,9 @@ def issue_page(
             versions_of=services.default_repo,
         )
     except NotFoundError:
-        fetch = ("Fetch it from GitHub", "/report?" + urlencode({"url": f"{repo}#{number}"}))
-        return error_page(404, f"#{number} of {repo} is not stored yet.", title="Not stored", ways=[fetch])
+        wanted = f"{repo}#{number}" if repo in services.settings.repo else ""
+        fault = f"#{number} of {repo} is not stored" + (" yet." if wanted else ".")
+        return error_page(404, fault, title="Not stored", headers=OWN_REFERRER, wanted=wanted)
     return _page(services, repo, seen, vllm_version, stack)
 
 

@@ -8,10 +8,12 @@ from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import Query
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ConfigDict, Field
 
+from app.errors import AddressError
 from app.extract.facts import Frozen
+from app.knowledge.issue.address import IssueAddress, parse_issue_address
 from app.knowledge.issue.browse import (
     EMPTY,
     FacetValue,
@@ -29,9 +31,9 @@ from app.knowledge.stack.cases import affects_issues
 from app.knowledge.stack.stack import MAX_CHARS, Stack, parse_stack, write_stack
 from app.web.answers.negotiate import ReplyDep
 from app.web.answers.openapi import api_router
-from app.web.answers.parameters import RepoName, known_repo, read_cursor, write_cursor
+from app.web.answers.parameters import RepoName, known_repo, narrowed, read_cursor, write_cursor
 from app.web.deps import Services, ServicesDep
-from app.web.views.render import render_repo_page
+from app.web.views.render import page_address, render_repo_page
 
 router = api_router("issues")
 
@@ -65,6 +67,10 @@ class IssueFilters(IssueQuery):
         """The filters that narrow, as they stand in an address."""
         values = self.model_dump(mode="json", exclude=_NOT_A_FILTER, exclude_none=True)
         return {name: _as_text(value) for name, value in values.items() if value != ""}
+
+    def list_kind(self) -> str:
+        """The list that these filters make, which its cursors are of."""
+        return narrowed(_KIND, {**self.in_force(), "sort": self.sort or "", "repo": self.repo or ""})
 
 
 def _as_text(value: object) -> str:
@@ -113,20 +119,24 @@ def list_issues(
         items=page.items,
         total=page.total,
         ignored_words=page.ignored_words,
-        next_cursor=write_cursor(_KIND, page.next) if page.next is not None else None,
+        next_cursor=write_cursor(asked.list_kind(), page.next) if page.next is not None else None,
         affects=_affects(services, repo, stack, page),
         facets={**page.facets, "kind": page.facets["failure_kind"]} if asked.facets else None,
     )
     return reply(
         found,
-        cursor_at=lambda at: write_cursor(_KIND, page.items[at - 1].number) if at else asked.cursor or "",
+        cursor_at=lambda at: (
+            write_cursor(asked.list_kind(), page.items[at - 1].number) if at else asked.cursor or ""
+        ),
     )
 
 
-@router.get("/issues", include_in_schema=False)
-def issues_page(services: ServicesDep, asked: Annotated[IssueFilters, Query()]) -> HTMLResponse:
-    """The list with the filters in force, each to be taken off, and facets that lead on."""
+@router.get("/issues", include_in_schema=False, response_class=HTMLResponse)
+def issues_page(services: ServicesDep, asked: Annotated[IssueFilters, Query()]) -> Response:
+    """The list with its filters and facets; where `q` names an issue and nothing else is asked, its page."""
     repo, stack = asked.repo or services.default_repo, parse_stack(asked.stack)
+    if set(asked.in_force()) == {"q"} and (one := _issue_meant(services, repo, asked.q)):
+        return RedirectResponse(page_address(one.repo, one.number, services.default_repo), 303)
     page = _ask(services, repo, asked, limit=PAGE_ISSUES, facets=True)
     addresses = Addresses(asked)
     return render_repo_page(
@@ -147,6 +157,14 @@ def issues_page(services: ServicesDep, asked: Annotated[IssueFilters, Query()]) 
     )
 
 
+def _issue_meant(services: Services, repo: str, text: str) -> IssueAddress | None:
+    """The issue that a search names by its number or address, if it does nothing else."""
+    try:
+        return parse_issue_address(text, (repo, *services.settings.repo))
+    except AddressError:
+        return None
+
+
 def _affects(
     services: Services, repo: str, stack: Stack | None, page: IssuePage
 ) -> dict[int, Affects] | None:
@@ -159,7 +177,7 @@ def _ask(services: Services, repo: str, asked: IssueFilters, *, limit: int, face
         browse,
         repo,
         asked.query(),
-        after=read_cursor(_KIND, asked.cursor),
+        after=read_cursor(asked.list_kind(), asked.cursor),
         limit=limit,
         facets=facets,
     )
@@ -180,6 +198,7 @@ class Addresses:
 
     def __init__(self, asked: IssueFilters) -> None:
         self._filters = asked.in_force()
+        self._kind = asked.list_kind()
         others = (
             ("sort", asked.sort),
             ("repo", asked.repo),
@@ -210,7 +229,9 @@ class Addresses:
 
     def part(self, after: int) -> str:
         """The part that begins after an issue; 0 is the first part."""
-        return self._address(self._filters, cursor=write_cursor(_KIND, after)) if after else self.without()
+        return (
+            self._address(self._filters, cursor=write_cursor(self._kind, after)) if after else self.without()
+        )
 
     def tokens(self) -> list[FilterLink]:
         """The filters that are set."""

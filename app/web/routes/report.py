@@ -232,13 +232,7 @@ def get_report(
     code examples, and what is not known.
     With `Accept: text/markdown` the report is Markdown, fit to be posted.
     """
-    try:
-        report = make_report(
-            services.store, repo, number, vllm_version=vllm_version, versions_of=services.default_repo
-        )
-    except NotFoundError:
-        raise NotFoundError(
-            f"#{number} is not stored. `triage report` or the button on /report fetches an issue of a "
-            "configured repository."
-        ) from None
+    report = make_report(
+        services.store, repo, number, vllm_version=vllm_version, versions_of=services.default_repo
+    )
     return reply(report, markdown=lambda: report_markdown(report))

@@ -53,7 +53,7 @@ for (const form of document.querySelectorAll("form[data-live]")) {
     asking = new AbortController();
     try {
       const answer = await fetch(address, { signal: asking.signal });
-      if (!answer.ok) return;
+      if (!answer.ok || answer.redirected) return; // a number names an issue: its page opens when it is sent
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const found = page.getElementById(form.dataset.live);
       if (!found) return;

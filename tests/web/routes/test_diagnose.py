@@ -126,6 +126,8 @@ def test_the_accept_header_is_weighed(accept: str, wanted: bool) -> None:
         {"log": LOG, "vllm_version": 0.19},
         {"log": LOG, "vllm_version": "9" * 101},
         {"log": LOG, "vllm_version": "banana"},
+        {"log": LOG, "vllm_version": "0.99banana"},
+        {"log": LOG, "vllm_verson": "0.21.0"},
         {"log": LOG, "gpu": ["H100"]},
         {"log": LOG, "model": {}},
     ],
@@ -137,6 +139,22 @@ def test_fields_that_cannot_be_used_are_422(client: TestClient, fields: dict[str
 
     assert answer.status_code in ({422, 415} if fields.get("log") == "\u0000" else {422})
     assert_problem(answer, answer.status_code)
+
+
+def test_a_misspelt_field_is_refused_with_the_nearest(client: TestClient) -> None:
+    answer = client.post("/api/v1/diagnose", json={"log": LOG, "vllm_verson": "0.21.0"})
+    batch = client.post("/api/v1/diagnose/batch", json={"logs": [{"log": LOG, "modle": "x"}]})
+
+    assert answer.json()["detail"] == "vllm_verson: is no field of this body; the nearest is vllm_version."
+    assert batch.json()["detail"] == "logs.0.modle: is no field of this body; the nearest is model."
+
+
+def test_plain_text_keeps_its_budget(client: TestClient) -> None:
+    headers = {"accept": "text/plain", "content-type": "text/plain"}
+    answer = client.post("/api/v1/diagnose?max_chars=300", content=LOG, headers=headers)
+
+    assert len(answer.text) <= 300
+    assert answer.text.endswith(" more lines: ask with a larger max_chars]\n")
 
 
 @pytest.mark.parametrize(

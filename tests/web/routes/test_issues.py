@@ -113,7 +113,6 @@ def test_the_list_has_the_shape_of_all_lists(client: TestClient) -> None:
         ({"label": "bug"}, [1]),
         ({"error_type": "KeyError"}, [2]),
         ({"q": "zebra"}, [3]),
-        ({"q": "#2"}, [2]),
         ({"since": "2026-04-09"}, []),
         ({"since": "2026-04-08T09:00:00Z"}, [3, 2, 1]),
         ({"kind": "none"}, [3]),
@@ -133,6 +132,8 @@ def test_filters(client: TestClient, query: dict[str, str], numbers: list[int]) 
     [
         ("modle=x", "modle: is no parameter of this route; the nearest is model."),
         ("repo=vllm-project/vlm", "repo: is not known here; the nearest is vllm-project/vllm."),
+        ("versions.vllm=0.1", "versions.vllm: is no parameter of this route; the nearest is vllm_version."),
+        ("repo=foo/bar", "repo: is not known here; there are vllm-project/vllm."),
         ("vllm_version=banana", "vllm_version: is no version such as 0.19.0, and no commit."),
     ],
 )
@@ -141,6 +142,34 @@ def test_a_name_that_cannot_be_is_refused_with_the_nearest(client: TestClient, q
 
     assert answer.status_code == 422
     assert said in answer.json()["detail"]
+
+
+@pytest.mark.usefixtures("three")
+def test_a_number_opens_its_issue_or_offers_to_fetch_it(client: TestClient) -> None:
+    assert listed(client, q="#2") == [2]
+    assert client.get("/issues?q=%232", follow_redirects=False).headers["location"] == "/issues/2"
+
+    missing = client.get("/issues?q=%23777777", follow_redirects=True)
+    assert missing.status_code == 404
+    assert '<form action="/report" method="post"' in missing.text
+    assert "/report" in client.get("/api/v1/issues/777777").json()["detail"]
+
+
+@pytest.mark.usefixtures("three")
+@pytest.mark.parametrize("words", ["xyzzyqq", "99.9", "? !"])
+def test_what_is_not_searched_by_finds_nothing(client: TestClient, words: str) -> None:
+    answer = client.get(LIST, params={"q": words}).json()
+
+    assert (answer["total"], answer["ignored_words"]) == (0, words.split())
+
+
+@pytest.mark.usefixtures("three")
+def test_a_cursor_is_refused_with_other_filters(client: TestClient) -> None:
+    cursor = client.get(LIST, params={"limit": 2}).json()["next_cursor"]
+
+    assert client.get(LIST, params={"limit": 1, "state": "", "cursor": cursor}).status_code == 200
+    refused = client.get(LIST, params={"limit": 2, "state": "open", "cursor": cursor})
+    assert (refused.status_code, "with these filters" in refused.json()["detail"]) == (422, True)
 
 
 @pytest.mark.usefixtures("three")
