@@ -123,6 +123,8 @@ def upgrade(
         from app.knowledge.diagnosis.log_input import clean_log, decode_log
 
         of_log = read_stack(clean_log(decode_log(read_input(str(log)))))
+        if of_log is None:
+            typer.echo("triage: the log names neither version nor GPU, model or arguments.", err=True)
         given = stack.model_dump(exclude_none=True) if stack else {}
         stack = of_log.model_copy(update=given) if of_log else stack
     settings = current_settings()

@@ -75,6 +75,8 @@ FIXES = {
     "unknown": "Fix unknown",
 }
 MERGED_ELSEWHERE = "Merged in another repository"
+FORGOTTEN = ("taken down", "kept out")
+"""Reasons why an issue is gone of which no text is kept; see `app.store.github.presence`."""
 FOR_YOU = {
     "upgrade": "Upgrade: your version does not have it.",
     "already_included": "You have the fix; this is something else, or it came back.",
