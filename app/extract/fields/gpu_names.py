@@ -52,6 +52,8 @@ MAX_CHAINED = 6
 
 _LIST = load("gpus")
 _NAMES: dict[str, str] = _LIST["names"]
+GPU_NAMES = tuple(_NAMES)
+"""Canonical names of accelerators, without those of families with a number."""
 _FAMILIES: list[dict[str, str]] = _LIST["family"]
 _BRAND, _TAIL = _LIST["brand"], _LIST["tail"]
 _TEXTS: tuple[tuple[str, str], ...] = (

@@ -8,7 +8,8 @@ In an address the four are parted by `~`, in any order, and none is needed:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from typing import Self
 
@@ -16,7 +17,7 @@ from pydantic import Field
 
 from app.errors import InputError
 from app.extract.facts import Facts, Frozen
-from app.extract.fields.gpu_names import architecture_of, canonical_name
+from app.extract.fields.gpu_names import GPU_NAMES, architecture_of, canonical_name
 from app.extract.fields.launch import Launch, Piece, cut_command, read_launch
 from app.extract.fields.settings import normalise_name
 from app.extract.reader import read_log
@@ -179,6 +180,17 @@ def stack_words(stack: Stack) -> Iterator[tuple[str, str]]:
             yield name, value
     if stack.args is not None:
         yield "Arguments", stack.args or "none but the model"
+
+
+def doubtful_parts(stack: Stack, options: Sequence[str]) -> Iterator[str]:
+    """What of a stack is not known, in sentences: its GPU, and options that are nearly one of `options`."""
+    if stack.gpu and _gpu_name(stack.gpu) is None:
+        near = get_close_matches(stack.gpu.upper(), GPU_NAMES, n=1, cutoff=0.6)
+        yield f"{stack.gpu} is no known GPU" + (f"; the nearest is {near[0]}." if near else ".")
+    for name in stack.options or ():
+        near = get_close_matches(name, options, n=1, cutoff=0.85)
+        if near and near[0] != name and name.removeprefix("no-") not in options:
+            yield f"--{name} is no known option of vLLM; the nearest is --{near[0]}."
 
 
 _ARTICLES = {"vllm": "a version", "gpu": "a GPU", "model": "a model", "args": "arguments"}

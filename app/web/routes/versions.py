@@ -11,10 +11,11 @@ from pydantic import AfterValidator, Field
 
 from app.errors import InputError
 from app.extract.versions import can_be_version, is_same, ordered
+from app.knowledge.diagnosis.quoted_advice import advice_data
 from app.knowledge.freshness import release_names
 from app.knowledge.stack.affects import Affects
 from app.knowledge.stack.cases import affects_issues
-from app.knowledge.stack.stack import Stack, make_stack, write_stack
+from app.knowledge.stack.stack import Stack, doubtful_parts, make_stack, write_stack
 from app.knowledge.stack.upgrade import Upgrade, affecting, compare_versions, upgrade_markdown
 from app.knowledge.version.issues import VersionIssue
 from app.knowledge.version.regressions import (
@@ -253,6 +254,7 @@ def stack_page(
         stack=stack,
         lines=lines[:AFFECTING_LISTED],
         total=len(lines),
+        doubts=tuple(doubtful_parts(stack, advice_data()["flags"]["names"].split())) if stack else (),
         json_address=with_repo("/api/v1/issues", repo, services.default_repo, stack=write_stack(stack)),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.errors import InputError
-from app.knowledge.stack.stack import Stack, make_stack, parse_stack, read_stack, write_stack
+from app.knowledge.stack.stack import Stack, doubtful_parts, make_stack, parse_stack, read_stack, write_stack
 
 WHOLE = Stack(
     vllm="0.21.0", gpu="H100", model="Qwen/Qwen3-8B", args="--tensor-parallel-size 4 --enforce-eager"
@@ -45,6 +45,16 @@ def test_what_is_no_stack_is_refused_by_name(text: str) -> None:
 def test_a_form_without_anything_is_no_stack() -> None:
     assert make_stack(" ", "", None, "") is None
     assert make_stack("0.21.0", None, None, "") == Stack(vllm="0.21.0", args="")
+
+
+def test_a_slip_in_a_stack_is_named_with_what_is_nearest() -> None:
+    stack = make_stack(None, "H1000", None, "--tensor-paralel-size 4 --no-enable-x --max-model-len 8")
+    options = ("tensor-parallel-size", "max-model-len", "enable-x")
+    assert stack is not None
+    assert list(doubtful_parts(stack, options)) == [
+        "H1000 is no known GPU; the nearest is H100.",
+        "--tensor-paralel-size is no known option of vLLM; the nearest is --tensor-parallel-size.",
+    ]
 
 
 def test_a_log_tells_its_stack_without_names_of_the_machine() -> None:
