@@ -9,6 +9,7 @@ TriageError                 anything the program refuses or cannot do
 │   ├── AddressError        no issue's address, or another repository's    HTTP 422, exit 2
 │   ├── UnknownVersionError no release has it, and none to come will       HTTP 422, exit 2
 │   ├── WeekError           no week of the calendar                        HTTP 422, exit 2
+│   ├── VersionOrderError   an upgrade to a version that is not newer      HTTP 422, exit 2
 │   └── PullRequestError    an issue was asked for, it is a pull request   HTTP 422
 ├── NotFoundError           nothing is stored under that name              HTTP 404
 │   └── GoneError           nothing is, and GitHub has it no more          HTTP 410
@@ -68,6 +69,10 @@ class AddressError(InputError):
 
 
 class WeekError(InputError):
+    exit_code = 2
+
+
+class VersionOrderError(InputError):
     exit_code = 2
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 from pydantic import Field
 from sqlalchemy.orm import Session
 
-from app.errors import InputError
+from app.errors import InputError, VersionOrderError
 from app.extract.facts import Facts, FailureKind, Frozen
 from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import is_before, ordered, plain_version
@@ -124,7 +124,8 @@ def compare_versions(
     """What an upgrade brings and breaks.
 
     Raises:
-        InputError: a version has no place in the order, `from` is not the older one, or it is not vLLM.
+        InputError: a version has no place in the order, or it is not vLLM.
+        VersionOrderError: `from` is not the older one.
         UnknownVersionError: a version is no release.
     """
     if not is_vllm(repo):
@@ -133,7 +134,9 @@ def compare_versions(
         if ordered(version) is None:
             raise InputError(f"{name}: {version[:40]} is no release such as 0.21.0.")
     if not is_before(from_version, to_version):
-        raise InputError("from: it must come before `to`.")
+        raise VersionOrderError(
+            f"from: {from_version} is not older than {to_version}: give the release that is left, then the next."
+        )
     one, other = plain_version(from_version), plain_version(to_version)
     with store.reading() as session:
         repo_id = find_repository(session, repo)

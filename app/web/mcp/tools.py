@@ -151,7 +151,7 @@ class Tools:
             self.services.store,
             clean_log(log),
             repos=self.services.settings.repo,
-            vllm_version=known_version(vllm_version),
+            vllm_version=known_version(vllm_version, "vllm_version"),
             gpu=_words(gpu),
             model=_words(model),
             limit=MATCHES_MAX,
@@ -239,7 +239,7 @@ class Tools:
         Also whether upgrading helps somebody who runs vllm_version (`for_you`), and what helps without the
         fix.
         """
-        version = known_version(vllm_version)
+        version = known_version(vllm_version, "vllm_version")
         found = view_issue(
             self.services.store,
             known_repo(self.services, repo),
@@ -297,8 +297,8 @@ class Tools:
         found = self.services.cached(
             compare_versions,
             self.services.default_repo,
-            known_version(from_version) or "",
-            known_version(to_version) or "",
+            known_version(from_version, "from_version") or "",
+            known_version(to_version, "to_version") or "",
             stack.at(from_version) if stack else None,
         )
         lists = {
@@ -360,8 +360,8 @@ def known_repo(services: Services, repo: str | None) -> str:
     return found
 
 
-def known_version(text: str | None) -> str | None:
-    """A version as a person writes it; None for none.
+def known_version(text: str | None, argument: str = "version") -> str | None:
+    """A version as a person writes it; None for none. `argument` is what a refusal calls it.
 
     Raises:
         InputError: neither a release, nor a build, nor a commit.
@@ -370,7 +370,7 @@ def known_version(text: str | None) -> str | None:
     if not version:
         return None
     if not _VERSION.fullmatch(version) or not (ordered(version) or re.search(r"[0-9]", version)):
-        raise InputError("version: this is none. Give a release such as 0.19.0, a build, or a commit.")
+        raise InputError(f"{argument}: is no version. Give a release such as 0.19.0, a build, or a commit.")
     return version
 
 

@@ -258,13 +258,14 @@ def test_what_was_cut_is_told(ask: Callable[..., CallToolResult]) -> None:
         (
             "get_fix_status",
             {"number": CRASH_NUMBER, "vllm_version": "latest please"},
-            "version: this is none.",
+            "vllm_version: is no version.",
         ),
         ("known_issues_of_version", {"version": "b4d1dea"}, "version: no stored issue names b4d1dea."),
         ("known_issues_of_version", {"version": " "}, "version: give a vLLM release"),
         ("search_issues", {"query": " "}, "query: give words to search by"),
-        ("search_issues", {"query": "x", "version": "banana"}, "version: this is none."),
+        ("search_issues", {"query": "x", "version": "banana"}, "version: is no version."),
         ("diagnose_log", {"log": " \n"}, "The log is empty."),
+        ("diagnose_log", {"log": ""}, "log: is empty."),
         (
             "diagnose_log",
             {"log": "x", "max_chars": 5},
