@@ -135,7 +135,7 @@ def compare_versions(
             raise InputError(f"{name}: {version[:40]} is no release such as 0.21.0.")
     if not is_before(from_version, to_version):
         raise VersionOrderError(
-            f"from: {from_version} is not older than {to_version}: give the release that is left, then the next."
+            f"from: {from_version[:40]} is not older than {to_version[:40]}: give the one that is left first."
         )
     one, other = plain_version(from_version), plain_version(to_version)
     with store.reading() as session:

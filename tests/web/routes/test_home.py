@@ -672,7 +672,7 @@ def test_an_issue_that_is_not_stored_gives_a_page_with_the_way_out(client: TestC
 
     assert answer.status_code == 404
     assert "#7 of vllm-project/vllm is not stored yet." in checked(answer.text).text
-    assert "/report?url=vllm-project%2Fvllm%237" in answer.text
+    assert '<input type="hidden" name="url" value="vllm-project/vllm#7">' in answer.text
 
 
 @pytest.mark.parametrize("path", ["/static/style.css", "/static/app.js", "/static/icon.svg"])
