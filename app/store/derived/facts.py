@@ -23,7 +23,7 @@ Numbers = npt.NDArray[np.int64]
 """Numbers of issues."""
 OrderColumn = Literal["updated_at", "comments", "reactions"]
 
-_LISTED = "repo_id = :repo_id AND NOT is_pull_request AND gone_at IS NULL"
+_LISTED = "repo_id = :repo_id AND is_pull_request = false AND gone_at IS NULL"
 
 
 def numbers_by_state(session: Session, repo_id: int, *, since: datetime | None = None) -> dict[str, Numbers]:
@@ -186,7 +186,7 @@ def stated_regressions(session: Session, repo_id: int) -> dict[int, StatedRange]
     query = """
         SELECT reading.number, CAST(facts -> 'regression' AS text), issue.state FROM reading
         JOIN issue ON issue.repo_id = reading.repo_id AND issue.number = reading.number
-        WHERE reading.repo_id = :repo_id AND NOT is_pull_request AND gone_at IS NULL
+        WHERE reading.repo_id = :repo_id AND is_pull_request = false AND gone_at IS NULL
         AND reading.number IN (SELECT number FROM fact WHERE field IN :fields)
         AND CAST(facts ->> 'is_failure' AS text) IN ('1', 'true')
     """

@@ -64,7 +64,7 @@ def unembedded_numbers(session: Session, repo_id: int, model: str) -> list[int]:
     query = """
         SELECT i.number FROM issue i
         JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number
-        WHERE i.repo_id = :repo_id AND NOT i.is_pull_request AND i.gone_at IS NULL
+        WHERE i.repo_id = :repo_id AND i.is_pull_request = false AND i.gone_at IS NULL
         AND NOT EXISTS (
             SELECT 1 FROM issue_vector v WHERE v.repo_id = i.repo_id AND v.number = i.number
             AND v.model = :model AND v.checked_at >= r.read_at)

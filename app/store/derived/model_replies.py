@@ -111,7 +111,7 @@ def unread_numbers(session: Session, repo_id: int, model: str, prompt_version: s
     """Issues whose text changed since this model was asked about it, or that it never was; newest first."""
     query = """
         SELECT i.number FROM issue i
-        WHERE i.repo_id = :repo_id AND NOT i.is_pull_request AND i.gone_at IS NULL AND i.origin = 'github'
+        WHERE i.repo_id = :repo_id AND i.is_pull_request = false AND i.gone_at IS NULL AND i.origin = 'github'
         AND NOT EXISTS (
             SELECT 1 FROM model_reply m
             WHERE m.repo_id = i.repo_id AND m.number = i.number AND m.model = :model
