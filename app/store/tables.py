@@ -139,6 +139,7 @@ ISSUE = Table(
     Index("ix_issue_kinds", "repo_id", "is_pull_request", "origin"),
     # All that a list is filtered by before anything is read: the rows themselves hold whole texts.
     Index("ix_issue_listed", "repo_id", "is_pull_request", "gone_at", "state", "created_at", "number"),
+    Index("ix_issue_times", "repo_id", "number", "gone_at", "state", "created_at"),
 )
 
 COMMENT = Table(

@@ -162,7 +162,8 @@ def family_sizes(session: Session, repo_id: int) -> FamilySizes:
     query = """
         SELECT family, count(*) AS size FROM cluster_member
         WHERE repo_id = :repo_id AND number NOT IN (
-            SELECT number FROM issue WHERE repo_id = :repo_id AND is_pull_request = false AND gone_at IS NOT NULL)
+            SELECT number FROM issue
+            WHERE repo_id = :repo_id AND is_pull_request = false AND gone_at IS NOT NULL)
         GROUP BY family ORDER BY size DESC, family
     """
     rows = sql_rows(session, query, repo_id=repo_id)
