@@ -158,7 +158,8 @@ def _named(model: type[BaseModel], fault: ErrorDetails) -> ErrorDetails:
     *where, name = fault["loc"]
     near = nearest(str(name), _field_names(model))
     words = "is no field of this body" + (f"; the nearest is {near}" if near else "")
-    return {**fault, "loc": (*where, plain_name(str(name), "a field")), "msg": words}
+    # A name like none of ours may be a piece of the log, so it is not repeated.
+    return {**fault, "loc": (*where, plain_name(str(name), "a field") if near else "a field"), "msg": words}
 
 
 def _field_names(model: type[BaseModel]) -> Iterator[str]:

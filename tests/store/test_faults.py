@@ -157,20 +157,19 @@ def test_a_lock_is_told_and_writing_goes_on_after_it(
 
 
 def damage(path: Path, start: int) -> None:
+    """Overwrite the file from a byte on."""
     with path.open("r+b") as file:
         file.seek(start)
-        file.write(b"\xee" * 4096 * 20)
+        file.write(b"\xee" * (path.stat().st_size - start))
 
 
 def test_a_damaged_file_is_told_with_the_way_back(sqlite_store: Store) -> None:
     fill(sqlite_store, issues=12)
     sqlite_store.close()
     damage(path_of(sqlite_store), 4096)
-    opened = open_store(str(sqlite_store.engine.url))
 
     with pytest.raises(StoreError, match=r"damaged: stop the server, .* `triage restore BACKUP --force`"):
-        stored(opened)
-    opened.close()
+        stored(open_store(str(sqlite_store.engine.url)))
 
 
 def test_a_file_whose_start_is_damaged_is_told_with_the_way_back(sqlite_store: Store) -> None:

@@ -24,6 +24,7 @@ from app.extract.facts import Facts, Frozen, Regression
 from app.extract.lists import load
 from app.extract.redaction.redact import mask_secrets
 from app.extract.versions import Version, is_before, is_same, last_failing, ordered, plain_version
+from app.knowledge.fix.state import is_vllm
 from app.knowledge.possible_versions import REPORTED, check_possible
 from app.knowledge.version.issues import (
     ListedFailure,
@@ -346,7 +347,8 @@ def known_issues(
         repo_id = find_repository(session, repo)
         if repo_id is None:
             return _known_page(version, (), 0, 0)
-        check_possible(session, repo_id, "version", version)
+        if is_vllm(repo):
+            check_possible(session, repo_id, "version", version)
         keys = [key for key in known_values(session, REPORTED) if is_same(key, version)]
         reported = set(numbers_with(session, repo_id, REPORTED, keys))
         ranges = stated_regressions(session, repo_id)
