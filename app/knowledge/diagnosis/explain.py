@@ -21,7 +21,7 @@ from app.knowledge.diagnosis.shapes import Why
 from app.knowledge.labels import BACKENDS
 from app.match.search.agreement import DISTINCTIVE_BACKENDS, families_of
 from app.match.search.log_search import Candidate
-from app.match.search.terms import ERROR, FRAME, TEXT
+from app.match.search.terms import ERROR, FRAME, STOP_WORDS, TEXT
 
 MAX_PHRASES = 6
 MAX_TERM_CHARS = 80
@@ -98,7 +98,7 @@ def explain(reading: LogReading, facts: Facts | None, candidate: Candidate) -> W
     if facts is not None:
         _compare(reading, facts, shared, differs)
     if not shared:
-        shared = [f"words {_quoted(text)}" for _, text, _ in candidate.shared[:3]]
+        shared = [f"words {_quoted(text)}" for _, text, _ in candidate.shared if _says_something(text)][:3]
     return Why(shared=tuple(shared[:MAX_PHRASES]), differs=tuple(differs[:MAX_PHRASES]))
 
 
@@ -115,13 +115,21 @@ def _shared_error(reading: LogReading, facts: Facts | None, candidate: Candidate
     phrases = []
     if cause and facts and facts.error and facts.error.type == cause.type and cause.type:
         phrases.append(f"error type {cause.type}")
-    errors = [text for channel, text, _ in candidate.shared if channel == ERROR and text[:5] != "type:"]
+    terms = [(channel, text) for channel, text, _ in candidate.shared if _says_something(text)]
+    errors = [text for channel, text in terms if channel == ERROR and text[:5] != "type:"]
     if errors:
         longest = sorted(errors, key=len, reverse=True)[:2]
         phrases.append(f"error words {', '.join(map(_quoted, longest))}")
     elif not phrases:
-        phrases += [f"words {_quoted(text)}" for channel, text, _ in candidate.shared if channel == TEXT][:2]
+        phrases += [f"words {_quoted(text)}" for channel, text in terms if channel == TEXT][:2]
     return phrases
+
+
+def _says_something(term: str) -> bool:
+    """Whether a shared term is more than numbers, single letters and words that stand everywhere."""
+    return any(
+        len(word) > 2 and not word.isdigit() and word not in STOP_WORDS for word in term.lower().split()
+    )
 
 
 def _shared_frames(candidate: Candidate) -> list[str]:

@@ -42,7 +42,7 @@ HEADING = 5
 MAX_CHARS = 400
 MAX_WORD_CHARS = 60
 MEANINGS = ("conditions", "symptoms")
-_STOP_WORDS = frozenset(load("symptoms")["stop_words"])
+STOP_WORDS = frozenset(load("symptoms")["stop_words"])
 NO_FAILURE = "none"
 
 _PREFIX = pattern(r"^\s*(?:\[[^\]]{1,40}\]\s*[:：]?\s*)+")
@@ -115,7 +115,7 @@ def stemmed_words(text: str) -> Iterable[tuple[str, str]]:
     for word in _WORD.findall(text.lower()):
         if word[0] > "~":
             yield from ((one + two, one + two) for one, two in pairwise(word))
-        elif word not in _STOP_WORDS and len(word) <= MAX_WORD_CHARS:
+        elif word not in STOP_WORDS and len(word) <= MAX_WORD_CHARS:
             plain = word[1:] if word[0] == "v" and word[1:2].isdigit() and "." in word else word
             yield stem_of(plain), plain
             if family := _FAMILY.match(plain):

@@ -199,3 +199,13 @@ def test_numbers_of_processes_are_no_difference_but_values_are(
     stored = Facts(number=7, error=ErrorFact(type="RuntimeError", message=theirs))
 
     assert explain(read_log(f"RuntimeError: {ours}"), stored, a_candidate()).differs == differs
+
+
+def test_words_that_stand_everywhere_are_no_evidence() -> None:
+    zero = dict.fromkeys(PARTS, 1.0)
+    shared = tuple((ERROR, text, 5.0) for text in ("when", "than the", "02", "paged cache"))
+    candidate = Candidate((1, 7), zero, zero, zero, 0.0, shared)
+
+    assert explain(read_log("ValueError: paged cache"), None, candidate).shared == (
+        "error words “paged cache”",
+    )
