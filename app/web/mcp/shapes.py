@@ -159,7 +159,7 @@ class DiagnosisAnswer(ToolAnswer):
     """What a crash log is known as, and what helps."""
 
     verdict: Band = Field(
-        description="same: right in 95 of 100; likely; related: alike at most; unknown: nothing is known"
+        description="same: right in 9 of 10; likely; related: alike at most; unknown: nothing is known"
     )
     headline: str = Field("", description="what failed and the verdict, in one line")
     outcome: RunOutcome | None = Field(None, description="what became of the program")
