@@ -272,13 +272,14 @@ def _is_of_hardware(case: FailureCase, features: tuple[dict[str, Any], ...]) -> 
 
 def _platform(stack: Stack, case: FailureCase) -> Fit | None:
     """A failure of another vendor's hardware; agreement alone is no sign that it affects."""
-    mine = vendor_of(stack.gpu) if stack.gpu else None
-    if mine is None:
-        return None
     theirs = {[*_PLATFORMS][at] for at in _TITLED_PLATFORMS.Match(case.title) or ()}
     theirs |= {_LABELS[label] for label in case.labels if label in _LABELS}
     theirs |= {vendor_of(gpu) for gpu in case.titled_gpus}
     theirs |= {name for mark, name in _BUILDS.items() if mark in case.facts.versions.get("vllm", "")}
+    if not stack.gpu:
+        other = sorted(theirs - {"NVIDIA"})
+        return Fit("unknown", f"it is of {' and '.join(other)}: your GPU is not known") if other else None
+    mine = vendor_of(stack.gpu)
     if not theirs:
         theirs = {vendor_of(gpu) for gpu in case.facts.gpus}
     if theirs and mine not in theirs:
@@ -368,10 +369,11 @@ def _model(stack: Stack, case: FailureCase, is_of_hardware: bool) -> Fit | None:
     if stack.model and others and stack.family not in others:
         return Fit("no", f"its title names {sorted(others)[0]}; yours is {stack.model}")
     titled, names = case.titled_models, case.titled_models or case.facts.models
+    if not stack.model:
+        named = [*names, *sorted(others)]
+        return Fit("unknown", f"it is of {named[0]}: your model is not known") if named else None
     if not names:
         return None
-    if not stack.model:
-        return Fit("unknown", f"it is of {names[0]}: your model is not known") if titled else None
     alike = [name for name in names if model_family(name) == stack.family]
     same = [name for name in alike if _is_same_line(name, stack.model)]
     if same:
@@ -417,7 +419,8 @@ def _gpu(stack: Stack, case: FailureCase, is_of_hardware: bool) -> Fit | None:
     """The GPU that the title names, or that it was seen on, against the stack's."""
     titled, names = case.titled_gpus, case.titled_gpus or case.facts.gpus
     if not stack.gpu:
-        return Fit("unknown", f"it is of {names[0]}: your GPU is not known") if titled else None
+        depends = titled or (names and case.facts.failure_kind in _OF_SIZE)
+        return Fit("unknown", f"it is of {names[0]}: your GPU is not known") if depends else None
     mine, weight = generation_of(stack.gpu), MODEL if titled else CARD
     same = next((name for name in names if mine and generation_of(name) == mine), None)
     if stack.gpu in names:

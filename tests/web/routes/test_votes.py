@@ -136,7 +136,8 @@ def test_any_stored_repository_has_votes_of_its_own(client: TestClient) -> None:
         ({"signal": "works", "value": "1"}, "value"),
         ({"signal": "works", "value": True}, "value"),
         ({"signal": "works"}, "value"),
-        ({"signal": "works", "value": 1, "who": "me"}, "who"),
+        ({"signal": "works", "value": 1, "signall": "works"}, "the nearest is signal"),
+        ({"signal": "works", "value": 1, "who": "me"}, "a field"),
     ],
 )
 def test_a_vote_of_a_wrong_shape_is_refused_by_name(
