@@ -226,3 +226,26 @@ def test_vendors_are_told_by_name() -> None:
         "Intel",
         "TPU",
     ]
+
+
+@pytest.mark.parametrize(
+    ("stack", "given", "missing"),
+    [
+        (
+            "0.21.0~H100~--enable-lora",
+            case("LoRA fails", models=("zai-org/GLM-4.7-Flash",)),
+            "your model is not known",
+        ),
+        ("0.21.0~Qwen/Qwen3-8B", case("[ROCm] Qwen3 fails"), "your GPU is not known"),
+        (
+            "0.21.0~Qwen/Qwen3-8B",
+            case("Qwen3-8B runs out of memory", gpus=("GB200",), kind="oom"),
+            "your GPU is not known",
+        ),
+    ],
+)
+def test_what_a_stack_leaves_out_is_unknown(stack: str, given: FailureCase, missing: str) -> None:
+    found = affects(mine(stack), given)
+
+    assert found.state == "unknown"
+    assert missing in found.reason
