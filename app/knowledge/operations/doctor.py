@@ -5,18 +5,22 @@ In: the settings. Out: findings; the base is read, never written. With a fault `
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy.orm import Session
 
 from app.config import Settings
-from app.errors import SchemaError, StoreError
+from app.errors import ReaderError, SchemaError, StoreError
 from app.extract.facts import Frozen
 from app.extract.reader import RULES_VERSION
+from app.extract.text.document import IssueText
 from app.knowledge.freshness import STALE_AFTER, freshness
-from app.knowledge.operations.reader_overview import examine_models
+from app.model_reader.client import reader_client
+from app.model_reader.embeddings import embedder
+from app.model_reader.prompt import make_prompt
+from app.model_reader.reply import parse_reply
 from app.store.derived.readings import stale_numbers
 from app.store.engine.health import (
     LATER,
@@ -75,7 +79,7 @@ def _findings(settings: Settings, looked: list[str]) -> Iterator[Finding]:
             yield from _about_store(settings, store, looked)
     except StoreError as error:
         yield a_fault("database", error.message, _READABLE)
-    yield from examine_models(settings, looked)
+    yield from _examine_models(settings, looked)
 
 
 def _about_store(settings: Settings, store: Store, looked: list[str]) -> Iterator[Finding]:
@@ -128,3 +132,55 @@ def _about_repository(session: Session, store: Store, repo: str, looked: list[st
     if fresh.is_stale and fresh.as_of:
         fault = f"no sync was complete for {STALE_AFTER.total_seconds() / 3600:.0f} hours"
         yield an_advice(repo, fault, "serve with `--sync-every 15m`, or let `triage sync` run by a timer")
+
+
+TOKENS_MIN = 8_000
+"""A model with a shorter context reads the beginnings and ends of long issues only."""
+_SAMPLE = IssueText(
+    1,
+    "Server fails at start",
+    "vLLM 0.9.1 stops with ValueError: no blocks left.\nWith --enforce-eager it starts.",
+)
+"""A report of our own, to try a server with."""
+
+
+def _examine_models(settings: Settings, looked: list[str]) -> Iterator[Finding]:
+    """What is wrong with the configured servers of models; nothing of one that is not configured."""
+    servers = (
+        ("TRIAGE_READER_URL", settings.reader_url, _examine_reader),
+        ("TRIAGE_EMBEDDINGS_URL", settings.embeddings_url, _examine_embeddings),
+    )
+    for variable, url, examine in servers:
+        try:
+            yield from examine(settings, looked) if url is not None else ()
+        except ReaderError as error:
+            do = "start the server, or unset it: nothing else needs it"
+            yield a_fault(variable, error.message, do)
+
+
+def _examine_embeddings(settings: Settings, looked: list[str]) -> Iterable[Finding]:
+    looked.append("embeddings: their server makes a vector")
+    with embedder(settings, attempts=1) as client:
+        model = client.served_model()
+        looked[-1] += f": {model.identity}, {len(client.embed(model, [_SAMPLE.title])[0])} values"
+    return ()
+
+
+def _examine_reader(settings: Settings, looked: list[str]) -> Iterator[Finding]:
+    looked.append("model reader: its server reads a sample")
+    with reader_client(settings, attempts=1) as client:
+        model = client.served_model()
+        answer = client.ask(model, make_prompt(_SAMPLE).content)
+    looked[-1] += f": {model.identity}"
+    if answer.kind == "refused":
+        do = "it must support response_format json_schema, as vLLM does"
+        yield a_fault("TRIAGE_READER_URL", f"the server refuses to read: {answer.text}", do)
+    elif answer.kind == "cut":
+        do = "a model that reads well needs some 400 tokens: serve another one, or one that does not reason"
+        yield an_advice("TRIAGE_READER_MODEL", "its reply was cut", do)
+    elif parse_reply(answer.text) is None:
+        do = "serve it with guided decoding (structured outputs), which vLLM has on by default"
+        yield a_fault("TRIAGE_READER_MODEL", "its reply does not follow the schema", do)
+    if model.tokens_max is not None and model.tokens_max < TOKENS_MIN:
+        fault = f"its context is {model.tokens_max:,} tokens: of long issues only parts are read"
+        yield an_advice("TRIAGE_READER_MODEL", fault, "serve it with a --max-model-len of 32768")
