@@ -313,3 +313,15 @@ def test_a_digest_prints_in_ink_without_menus(seen: Watched, pictures: Path) -> 
     printed = seen.page.pdf(format="A4", prefer_css_page_size=True)
     (pictures / "digest.pdf").write_bytes(printed)
     assert len(re.findall(rb"/Type\s*/Page[^s]", printed)) <= 2
+
+
+def test_an_issue_prints_on_two_pages_however_long_its_text_is(seen: Watched, pictures: Path) -> None:
+    seen.go(f"/issues/{FULL}")
+    seen.page.evaluate(
+        "document.querySelector('.quoted').append(document.createElement('pre'), 'line of a log\\n'.repeat(9000))"
+    )
+    printed = seen.page.pdf(format="A4", prefer_css_page_size=True)
+    (pictures / "issue.pdf").write_bytes(printed)
+    assert len(re.findall(rb"/Type\s*/Page[^s]", printed)) <= 2
+    seen.page.emulate_media(media="print")
+    assert seen.page.locator(".quoted mark").first.is_visible()
