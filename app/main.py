@@ -16,8 +16,8 @@ from starlette.staticfiles import StaticFiles
 from app import __version__
 from app.config import Settings, shared_metrics_folder
 from app.errors import StoreError
+from app.knowledge.freshness import reader_overview
 from app.knowledge.operations.log_reading import read_log_by_model
-from app.knowledge.operations.reader_overview import reader_overview
 from app.knowledge.operations.retention import forget_old, forget_regularly
 from app.model_reader.configured import log_reader, question_embedder
 from app.paths import static_dir
@@ -29,12 +29,11 @@ from app.web.headers import SecurityHeaders
 from app.web.mcp import http as mcp_http
 from app.web.middleware import metrics
 from app.web.middleware.body_limits import LimitReceiving
-from app.web.middleware.client import ForwardedClient
+from app.web.middleware.client import ForwardedClient, UnderPrefix
 from app.web.middleware.conditional import ConditionalReads
+from app.web.middleware.metrics import WatchRequests
 from app.web.middleware.origins import CrossOrigin
-from app.web.middleware.prefix import UnderPrefix
 from app.web.middleware.rate_limits import LimitRequests
-from app.web.middleware.request_log import WatchRequests
 from app.web.middleware.turns import TakeTurns
 from app.web.routes import (
     changes,

@@ -15,8 +15,7 @@ from typing import IO, Any
 
 from app.errors import InputError
 from app.knowledge.indexing.batches import Progress, Report, derive_stale, quiet
-from app.store.github.comments import save_comments
-from app.store.github.issues import add_repository, save_issues
+from app.store.github.issues import add_repository, save_comments, save_issues
 from app.store.github.releases import save_releases
 from app.store.records import CommentRecord, IssueRecord, ReleaseRecord
 from app.store.session import Store

@@ -16,8 +16,14 @@ from app.knowledge.cluster.update import withdraw
 from app.knowledge.indexing.batches import derive_changed
 from app.store.derived.links import save_links
 from app.store.derived.readings import links_from
-from app.store.github.comments import save_comments
-from app.store.github.issues import add_repository, find_heads, find_issue, find_repository, save_issues
+from app.store.github.issues import (
+    add_repository,
+    find_heads,
+    find_issue,
+    find_repository,
+    save_comments,
+    save_issues,
+)
 from app.store.github.presence import last_seen
 from app.store.records import LinkRecord
 from app.store.session import Store

@@ -17,8 +17,7 @@ from sqlalchemy.orm import Session
 from app.errors import StoreError
 from app.knowledge.cluster.update import withdraw
 from app.knowledge.indexing.batches import derive_changed
-from app.store.github.comments import save_comments
-from app.store.github.issues import add_repository, save_issues
+from app.store.github.issues import add_repository, save_comments, save_issues
 from app.store.github.presence import find_gone, mark_gone
 from app.store.github.releases import save_releases
 from app.store.github.sync_state import add_delivery, purge_deliveries

@@ -18,7 +18,7 @@ from app.bench.cases import load_pinned
 from app.bench.run import AnsweredQuery, BenchRun, Split, run
 from app.errors import InputError
 from app.knowledge.diagnosis.shapes import Band
-from app.knowledge.text.markdown import render_markdown
+from app.knowledge.markdown import render_markdown
 from app.store.session import Store
 
 BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 1.0)

@@ -37,7 +37,7 @@ def status(
     found = ask(store, settings.repo)
     models: dict[str, object] = {}
     if settings.reader_url is not None:
-        from app.knowledge.operations.reader_overview import reader_overview
+        from app.knowledge.freshness import reader_overview
 
         reader = reader_overview(store, settings.repo, settings.reader_tokens_per_day)
         models["reader"] = reader.model_dump(mode="json")

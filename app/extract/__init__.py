@@ -60,7 +60,7 @@ Order of the steps
                  cause, its fix, issues mentioned; and the error itself, where no log prints it.
     6. facts     `reader.py` collects everything with its evidence, `facts.py` makes one sentence of it.
 
-    `redaction/` stands beside these steps: facts are read from the text as it is, and whatever is displayed,
+    `redact.py` stands beside these steps: facts are read from the text as it is, and whatever is displayed,
     answered or kept of it is masked by blocks of equal length, so that every place stays true.
 
 How to add a rule

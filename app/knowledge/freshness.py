@@ -9,6 +9,8 @@ from typing import Any
 from pydantic import Field
 
 from app.extract.facts import Frozen
+from app.model_reader.reply import prompt_version
+from app.store.derived.model_replies import count_replies, last_model, tokens_today, unread_numbers
 from app.store.engine.sync_lock import sync_holder
 from app.store.github.issues import count_issues, find_repository, repository_names
 from app.store.github.releases import newest_release, tags_of
@@ -140,3 +142,43 @@ def status(store: Store, repos: Sequence[str]) -> Status:
         },
         runs=tuple(runs),
     )
+
+
+class ReaderStatus(Frozen):
+    """One repository's. `waiting`: issues that the model named last has not read as they are now."""
+
+    model: str | None
+    outcomes: dict[str, int]
+    waiting: int
+    values_kept: int
+    values_dropped: int
+    tokens: int
+
+
+class ReaderOverview(Frozen):
+    """All that is known of the model reader without asking its server."""
+
+    tokens_today: int
+    tokens_per_day: int
+    repositories: dict[str, ReaderStatus]
+
+
+def reader_overview(store: Store, repos: Sequence[str], tokens_per_day: int) -> ReaderOverview:
+    """How far it is with these repositories."""
+    found: dict[str, ReaderStatus] = {}
+    with store.reading() as session:
+        used = tokens_today(session)
+        for repo in repos:
+            repo_id = find_repository(session, repo)
+            if repo_id is None:
+                continue
+            counts, model = count_replies(session, repo_id), last_model(session, repo_id)
+            found[repo] = ReaderStatus(
+                model=model,
+                outcomes=dict(counts.outcomes),
+                waiting=len(unread_numbers(session, repo_id, model or "", prompt_version())),
+                values_kept=counts.kept,
+                values_dropped=counts.dropped,
+                tokens=counts.tokens,
+            )
+    return ReaderOverview(tokens_today=used, tokens_per_day=tokens_per_day, repositories=found)

@@ -13,7 +13,7 @@ from pydantic import Field
 from sqlalchemy.orm import Session
 
 from app.extract.facts import Facts, Frozen
-from app.extract.redaction.redact import mask_secrets
+from app.extract.redact import mask_secrets
 from app.extract.text.document import IssueText
 from app.knowledge.cluster.judgements import judge
 from app.knowledge.diagnosis.diagnose import diagnose
@@ -27,7 +27,7 @@ from app.store.derived.links import find_similar
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.weeks import opened_between, opened_span
 from app.store.github.issues import find_heads, find_issues, find_repository
-from app.store.people.judgements import JudgementRecord, judgements_among
+from app.store.people import JudgementRecord, judgements_among
 from app.store.records import IssueRecord, LinkRecord
 from app.store.session import Store
 

@@ -37,7 +37,7 @@ The steps from a new issue to its cluster (`pairs/`, then `clusters/`)
     2. `pairs/features.py`        what an issue is compared by: weighted words, conditions, backends, date.
     3. `pairs/score.py`           the chance of each pair, by the weights of `pair_weights.json`; the best
                                   pairs become links. A pair has one score, whatever else is stored.
-    4. `clusters/agglomerate.py`  which pairs may be tied: a high chance alone is not enough. Groups from
+    4. `clusters.py`             which pairs may be tied: a high chance alone is not enough. Groups from
                                   judgements first, then duplicates, then the strongest ties.
 
 How to add a search field

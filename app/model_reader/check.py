@@ -18,7 +18,7 @@ from app.extract.fields.backends import known_value
 from app.extract.fields.gpu_names import canonical_name
 from app.extract.fields.models import is_model, name_in
 from app.extract.lists import load
-from app.extract.redaction.redact import BLOCK
+from app.extract.redact import BLOCK
 from app.extract.remedies.changes import find_names
 from app.extract.rules.patterns import pattern
 from app.extract.text.document import Document, Span

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from app.config import Settings
 from app.errors import ReaderError
-from app.extract.redaction.redact import redact
+from app.extract.redact import redact
 from app.model_reader.connection import ModelServer, ServedModel, fault_of
 from app.store.derived.issue_vectors import TextVector, as_bytes
 

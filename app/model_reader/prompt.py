@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.extract.lists import load
-from app.extract.redaction.redact import redact
+from app.extract.redact import redact
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rule_set
 from app.extract.text.blocks import MAINTAINER_ASSOCIATIONS, split_lines

@@ -62,7 +62,7 @@ def serve(settings: Settings, *, sync_now: bool) -> None:
         "server_header": False,
         "http": TimedProtocol,
         "ws": "none",
-        "access_log": False,  # requests are logged by `app.web.middleware.request_log`
+        "access_log": False,  # requests are logged by `app.web.middleware.metrics`
         # `app.web.middleware.client` reads them, of the configured proxies only.
         "proxy_headers": False,
         "forwarded_allow_ips": list(settings.trusted_proxies),

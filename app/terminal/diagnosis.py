@@ -16,7 +16,7 @@ from rich.text import Text
 from app.knowledge import labels
 from app.knowledge.diagnosis.headline import issue_name
 from app.knowledge.diagnosis.shapes import Diagnosis
-from app.knowledge.text.quoting import inert
+from app.knowledge.markdown import inert
 from app.render import make_environment
 
 WIDTH_MAX, WIDTH_MIN = 96, 40

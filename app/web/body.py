@@ -1,18 +1,13 @@
-"""What a caller sends, as clean text: every way in has the same limit and the same rules.
-
-In: the body of a POST as JSON, `text/plain`, a urlencoded form or a multipart form with a file.
-Out: `Fields`, name to text or other JSON value; `log` in it is clean text of at most 10 MiB of UTF-8, as
-`knowledge.diagnosis.log_input` cleans it for the command too.
-The bytes are read on the event loop and refused while they stream in; decoding runs in the thread pool,
-inside the endpoint. Nothing is kept.
-"""
+"""Names that a caller spelled wrong: the nearest of ours, and whether his can be repeated to him."""
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+import re
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, TypeVar, get_args
 from urllib.parse import unquote_to_bytes
 
@@ -34,7 +29,28 @@ from app.knowledge.diagnosis.log_input import (
     too_large,
     unpacked,
 )
-from app.web.names import nearest, plain_name
+
+_GIVEN_CHARS = 200
+_PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
+
+
+def nearest(given: str, known: Iterable[str]) -> str | None:
+    """The name that is spelled most alike, or else the first that is made of the same words."""
+    names = list(known)
+    if near := get_close_matches(given[:_GIVEN_CHARS], names, n=1):
+        return near[0]
+    words = _words(given[:_GIVEN_CHARS])
+    return next((name for name in names if len(words) > 1 and _words(name) == words), None)
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(word.removesuffix("s") for word in re.split(r"[._-]", name.lower()))
+
+
+def plain_name(name: str, otherwise: str) -> str:
+    """A name that a caller sent, if it can be repeated to him; else `otherwise`."""
+    return name if _PLAIN_NAME.fullmatch(name) else otherwise
+
 
 JSON_TYPE = "application/json"
 TEXT_TYPE = "text/plain"

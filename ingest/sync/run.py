@@ -11,8 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import GitHubError, InputError
 from app.knowledge.indexing.batches import Report, derive_stale
-from app.store.github.comments import save_comments
-from app.store.github.issues import save_issues
+from app.store.github.issues import save_comments, save_issues
 from app.store.github.sync_state import note_run
 from app.store.session import Store
 from ingest.github.client import GitHubClient

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.config import Settings
 from app.extract.facts import Cause, ErrorFact, Facts, Regression
-from app.store.github.comments import save_comments
+from app.store.github.issues import save_comments
 from app.store.records import IssueRecord
 from app.store.session import open_store
 from tests.browser.base import put_read

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from app.config import Settings
 from app.knowledge.indexing.derive import derive_issues
-from app.store.github.comments import save_comments
-from app.store.github.issues import add_repository, save_issues
+from app.store.github.issues import add_repository, save_comments, save_issues
 from app.store.github.releases import save_releases
 from app.store.records import CommentRecord, IssueRecord
 from app.store.session import Store, open_store

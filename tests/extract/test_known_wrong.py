@@ -10,7 +10,7 @@ import pytest
 
 from app.extract.log.root_cause import read_errors
 from app.extract.log.signature import mask
-from app.extract.redaction.redact import BLOCK, mask_secrets
+from app.extract.redact import BLOCK, mask_secrets
 from app.extract.remedies.workarounds import find_workarounds
 from tests.extract.saying import an_issue
 

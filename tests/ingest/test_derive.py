@@ -12,8 +12,7 @@ from app.extract.reader import RULES_VERSION
 from app.knowledge.indexing.batches import Progress, derive_changed, derive_stale
 from app.knowledge.indexing.derive import DeriveResult
 from app.store.derived.readings import Reading, save_readings, stale_numbers
-from app.store.github.comments import save_comments
-from app.store.github.issues import add_repository, save_issues
+from app.store.github.issues import add_repository, save_comments, save_issues
 from app.store.records import CommentRecord, IssueRecord
 from app.store.session import Store
 

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.store.github.comments import find_comments
-from app.store.github.issues import find_issue, find_issues, numbers_of
+from app.store.github.issues import find_comments, find_issue, find_issues, numbers_of
 from app.store.github.sync_state import begin_run, last_runs
 from app.store.schema import migrate
 from app.store.session import Store, open_store

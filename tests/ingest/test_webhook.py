@@ -12,8 +12,7 @@ from sqlalchemy import func, select
 from app.errors import InputError, StoreError
 from app.extract.reader import RULES_VERSION
 from app.store.derived.readings import stale_numbers
-from app.store.github.comments import find_comments
-from app.store.github.issues import find_issue, find_repository
+from app.store.github.issues import find_comments, find_issue, find_repository
 from app.store.github.releases import first_releases_of, tags_of
 from app.store.github.sync_state import DELIVERIES_KEPT, find_cursor
 from app.store.records import CommentRecord, IssueRecord

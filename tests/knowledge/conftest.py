@@ -8,8 +8,7 @@ from functools import partial
 import pytest
 
 from app.knowledge.indexing.derive import derive_issues
-from app.store.github.comments import save_comments
-from app.store.github.issues import add_repository, save_issues
+from app.store.github.issues import add_repository, save_comments, save_issues
 from app.store.github.releases import save_releases
 from app.store.records import CommentRecord, IssueRecord, ReleaseRecord
 from app.store.session import Store

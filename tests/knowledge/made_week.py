@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.extract.facts import Facts, Regression, Workaround
-from app.store.github.comments import save_comments
-from app.store.github.issues import save_issues
+from app.store.github.issues import save_comments, save_issues
 from app.store.github.releases import save_releases
 from app.store.records import IssueRecord
 from app.store.session import Store

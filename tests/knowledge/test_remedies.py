@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.extract.facts import Conditions, Facts, Workaround, summarise
+from app.knowledge.markdown import render_markdown
 from app.knowledge.remedies import (
     OUTCOME_RANK,
     Remedy,
@@ -18,7 +19,6 @@ from app.knowledge.remedies import (
     rank_remedies,
     remedies_of,
 )
-from app.knowledge.text.markdown import render_markdown
 from app.web.mcp.shapes import IssueHit, KnownShort, RemedyShort
 from tests.samples import REPO
 

@@ -9,12 +9,10 @@ from sqlalchemy import select
 
 from app.knowledge.indexing.derive import derive_issues
 from app.store.backup.copy import tables_in
-from app.store.github.comments import save_comments
-from app.store.github.issues import add_repository, save_issues
+from app.store.github.issues import add_repository, save_comments, save_issues
 from app.store.github.releases import save_releases
 from app.store.github.sync_state import add_delivery, begin_run, end_run, save_cursor
-from app.store.people.judgements import save_judgement
-from app.store.people.kept_logs import KeptLogRecord, add_kept_log
+from app.store.people import KeptLogRecord, add_kept_log, save_judgement
 from app.store.session import Store
 from tests.samples import (
     REPO,

@@ -27,7 +27,7 @@ from app.extract.facts import (
     Signature,
     Workaround,
 )
-from app.extract.redaction.redact import redact
+from app.extract.redact import redact
 from app.knowledge.diagnosis.diagnose import DiagnosedLog, diagnose, diagnose_log
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import (
@@ -46,10 +46,9 @@ from app.knowledge.digest.week import FixNews
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.freshness import Overview
 from app.knowledge.home import Home, NewFailure, ReleaseFailure, ReleaseNews, TrendingCluster, home
-from app.knowledge.issue.findings import find_findings
 from app.knowledge.issue.relations import Graph, GraphEdge, GraphNode, RelatedItem, likeness_of, related
 from app.knowledge.issue.stored import Quote
-from app.knowledge.issue.view import IssueAnswer, IssuePageData, load_issue_page, view_issue
+from app.knowledge.issue.view import IssueAnswer, IssuePageData, find_findings, load_issue_page, view_issue
 from app.knowledge.issue.votes import RemedyVotes
 from app.knowledge.remedies import Remedy
 from app.main import create_app

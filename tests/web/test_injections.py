@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from app.extract.facts import Cause, ErrorFact, Regression, Workaround
 from app.extract.reader import read_log
-from app.extract.redaction.redact import redact
+from app.extract.redact import redact
 from app.knowledge.diagnosis.issue_draft import issue_draft
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
@@ -33,7 +33,7 @@ from app.knowledge.issue.report import (
     report_markdown,
 )
 from app.knowledge.issue.stored import Quote
-from app.knowledge.text.quoting import RUN_CHARS_MAX, code, cut_markdown, escape, fenced, inert, quotation
+from app.knowledge.markdown import RUN_CHARS_MAX, code, cut_markdown, escape, fenced, inert, quotation
 from app.web.answers.budget import dumps
 from app.web.mcp.shapes import (
     ErrorShort,

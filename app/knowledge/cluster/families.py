@@ -17,7 +17,7 @@ from pydantic import Field
 
 from app.extract.facts import ErrorFact, Facts, Frozen
 from app.extract.log.signature import mask
-from app.extract.redaction.redact import mask_secrets
+from app.extract.redact import mask_secrets
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rule_set
 from app.knowledge.failure_kinds import failure_kinds, kind_of

@@ -9,10 +9,10 @@ from sqlalchemy.orm import Session
 
 from app.errors import InputError, NotFoundError, PullRequestError
 from app.extract.facts import Frozen
-from app.extract.redaction.redact import mask_secrets
+from app.extract.redact import mask_secrets
 from app.knowledge.cluster.update import Change, update_clusters
 from app.store.github.issues import find_heads, find_repository
-from app.store.people.judgements import (
+from app.store.people import (
     JudgementRecord,
     UndoneWhy,
     Verdict,

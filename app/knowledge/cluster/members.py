@@ -13,7 +13,7 @@ from pydantic import Field
 from sqlalchemy.orm import Session
 
 from app.extract.facts import FixState, Frozen
-from app.extract.redaction.redact import mask_secrets
+from app.extract.redact import mask_secrets
 from app.extract.remedies.sentences import cost_of
 from app.extract.versions import is_before, ordered
 from app.knowledge.fix.shapes import FixView
@@ -21,12 +21,12 @@ from app.knowledge.issue.stored import IssueHead
 from app.knowledge.issue.votes import remedy_id
 from app.knowledge.remedies import RankedAction, SourcedRemedy, rank_actions
 from app.knowledge.version.issues import IssueWords, ListedFailure, StatedRemedy, StatedValue
-from app.match.clusters.agglomerate import follow_chain
+from app.match.clusters import follow_chain
 from app.store.derived.cluster_queries import ClusterCounts
 from app.store.derived.clusters import ReportLink
 from app.store.derived.readings import duplicates_of
 from app.store.github.issues import find_heads
-from app.store.people.judgements import Verdict
+from app.store.people import Verdict
 from app.store.records import Pair, pair_of
 
 Role = Literal["canonical", "member"]

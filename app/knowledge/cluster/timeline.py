@@ -16,7 +16,7 @@ from pydantic import Field
 from sqlalchemy.orm import Session
 
 from app.extract.facts import Frozen
-from app.extract.redaction.redact import mask_secrets
+from app.extract.redact import mask_secrets
 from app.extract.versions import is_before, ordered
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.iso_week import IsoWeek

@@ -18,7 +18,7 @@ from app.extract.facts import Facts
 from app.extract.log.signature import mask, signature_id
 from app.extract.rules.rules import load_rule_set
 from app.knowledge.cluster.families import family_of
-from app.match.clusters.agglomerate import (
+from app.match.clusters import (
     BY_PEOPLE,
     Member,
     Scores,
@@ -49,7 +49,7 @@ from app.store.derived.clusters import (
 from app.store.derived.links import find_likeness, find_repositories
 from app.store.derived.readings import links_to
 from app.store.github.presence import mark_gone
-from app.store.people.judgements import JudgementRecord, Verdict, judgements_among
+from app.store.people import JudgementRecord, Verdict, judgements_among
 from app.store.records import IssueRecord, Pair, pair_of
 
 UNPLACED = ""

@@ -15,9 +15,8 @@ from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError
 from app.extract.facts import FORMER, FailureKind, Frozen, Regression
-from app.extract.redaction.redact import mask_secrets
+from app.extract.redact import mask_secrets
 from app.extract.versions import ordered, plain_version
-from app.knowledge.cluster.hardware import ArchitectureLift, architecture_lifts
 from app.knowledge.cluster.members import (
     ClusterFix,
     ClusterMember,
@@ -32,9 +31,9 @@ from app.knowledge.cluster.members import (
     members,
     near,
 )
+from app.knowledge.cluster.spread import ArchitectureLift, RangeWitness, architecture_lifts, cluster_range
 from app.knowledge.cluster.timeline import ClosedButAlive, Timeline, closed_but_alive, timeline
-from app.knowledge.cluster.version_range import RangeWitness, cluster_range
-from app.knowledge.issue.trend import Trend, trend_of
+from app.knowledge.issue.browse import Trend, trend_of
 from app.knowledge.issue.votes import net_remedy_votes
 from app.knowledge.remedies import action_key
 from app.knowledge.version.issues import ListedFailure, load_failures, load_words
@@ -52,8 +51,7 @@ from app.store.derived.cluster_queries import (
 )
 from app.store.derived.clusters import cluster_of, find_clusters, links_within, members_of, near_clusters
 from app.store.github.issues import find_repository
-from app.store.people.judgements import judged_pairs
-from app.store.people.votes import sum_votes
+from app.store.people import judged_pairs, sum_votes
 from app.store.session import Store
 
 

@@ -18,7 +18,7 @@ from app.extract.log.lines import LogLine
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.signature import make_signature
 from app.extract.reader import LogReading, read_log, read_question
-from app.extract.redaction.redact import redact
+from app.extract.redact import masked_all, redact
 from app.knowledge.diagnosis.error_text import whole_message
 from app.knowledge.diagnosis.excerpts import issue_excerpt, log_excerpt
 from app.knowledge.diagnosis.explain import explain, why_not_same
@@ -53,7 +53,6 @@ from app.knowledge.fix.state import fix_states, is_vllm
 from app.knowledge.launch import compose_all
 from app.knowledge.remedies import Remedy, for_version, rank_remedies, remedies_of
 from app.knowledge.stack.stack import stack_of_log, write_stack
-from app.knowledge.text.masking import masked_all
 from app.match.search.agreement import find_agreements
 from app.match.search.log_query import ask_log
 from app.match.search.log_search import find_candidates

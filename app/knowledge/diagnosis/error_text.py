@@ -11,7 +11,7 @@ from typing import Any
 from app.extract.log.lines import LogLine
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.reader import LogReading
-from app.extract.redaction.redact import redact
+from app.extract.redact import redact
 from app.extract.rules.patterns import pattern
 
 LINES_ABOVE, LINES_BELOW = 3, 12

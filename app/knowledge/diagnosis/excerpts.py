@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.extract.log.lines import unwrap
 from app.extract.reader import LogReading
-from app.extract.redaction.redact import mask_part
+from app.extract.redact import mask_part
 from app.extract.text.blocks import LinesAt
 from app.knowledge.diagnosis.shapes import LineRole, MatchLine
 from app.starter.cards import parse_card

@@ -16,7 +16,7 @@ from app.extract.facts import Facts
 from app.extract.log.messages import ONLY_WRAPPER
 from app.extract.log.signature import mask
 from app.extract.reader import LogReading
-from app.extract.redaction.redact import mask_secrets
+from app.extract.redact import mask_secrets
 from app.knowledge.diagnosis.shapes import Why
 from app.knowledge.labels import BACKENDS
 from app.match.search.agreement import DISTINCTIVE_BACKENDS, families_of

@@ -7,13 +7,13 @@ from urllib.parse import quote
 
 from app.extract.fields.settings import Setting, read_settings
 from app.extract.reader import LogReading
-from app.extract.redaction.redact import BLOCK
+from app.extract.redact import BLOCK
 from app.extract.text.blocks import read_log_document
 from app.knowledge.diagnosis.excerpts import without_colours
 from app.knowledge.diagnosis.explain import COMPARED_BACKENDS
 from app.knowledge.diagnosis.shapes import Diagnosis
 from app.knowledge.labels import BACKENDS
-from app.knowledge.text.markdown import render_markdown
+from app.knowledge.markdown import render_markdown
 
 FORM = "400-bug-report.yml"
 FORM_REPO = "vllm-project/vllm"

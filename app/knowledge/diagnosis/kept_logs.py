@@ -20,15 +20,15 @@ from sqlalchemy.orm import Session
 from app.errors import NotFoundError, TriageError
 from app.knowledge.diagnosis.diagnose import DiagnosedLog
 from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
-from app.store.people.kept_logs import (
+from app.store.people import (
     KeptLogRecord,
     add_kept_log,
     delete_kept_log,
     find_kept_log,
+    make_secret,
     purge_kept_logs,
     sum_kept_logs,
 )
-from app.store.people.votes import make_secret
 from app.store.session import Store
 
 KEPT_BYTES = 1_000_000

@@ -13,7 +13,7 @@ import zlib
 
 from app.config import LOG_LIMIT_BYTES
 from app.errors import EmptyInputError, NotTextError, TooLargeError
-from app.knowledge.text.quoting import without_surrogates
+from app.knowledge.markdown import without_surrogates
 
 REPLACEMENT = "\ufffd"
 ODD_SHARE = 0.3

@@ -17,7 +17,7 @@ from app.extract.facts import Facts
 from app.extract.reader import read_issue
 from app.extract.text.document import IssueText
 from app.knowledge.diagnosis.shapes import Diagnosis
-from app.knowledge.text.markdown import render_markdown
+from app.knowledge.markdown import render_markdown
 
 
 def diagnosis_markdown(diagnosis: Diagnosis) -> str:

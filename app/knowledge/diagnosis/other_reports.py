@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from sqlalchemy.orm import Session
 
 from app.extract.reader import LogReading
+from app.extract.redact import masked, masked_all
 from app.knowledge.diagnosis.shapes import CommonCause, CommonError, CommonIssue, Match, RemedySource
 from app.knowledge.remedies import Remedy, for_version, rank_actions, rank_remedies, remedies_of
-from app.knowledge.text.masking import masked, masked_all
 from app.match.search.common_error import find_holders
 from app.match.search.terms import FRAME
 from app.store.derived.clusters import cluster_of, find_members, members_of

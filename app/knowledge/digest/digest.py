@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError
 from app.extract.facts import BACKEND_KEYS, Facts, Frozen
-from app.extract.redaction.redact import mask_secrets
+from app.extract.redact import mask_secrets
 from app.extract.versions import is_before, ordered
 from app.knowledge.cluster.judgements import Judgement, judged_between
 from app.knowledge.cluster.timeline import (
@@ -52,8 +52,8 @@ from app.knowledge.digest.week import (
 )
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.labels import plural
+from app.knowledge.markdown import render_markdown
 from app.knowledge.remedies import Remedy
-from app.knowledge.text.markdown import render_markdown
 from app.store.derived.facts import find_estimated_dates
 from app.store.derived.weeks import (
     OpenedDay,

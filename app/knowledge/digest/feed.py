@@ -17,9 +17,9 @@ from app.knowledge.digest.digest import count_weeks
 from app.knowledge.digest.week import fixed_in, one_line, whole_week
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.labels import plural
+from app.knowledge.markdown import inert
 from app.knowledge.stack.stack import Stack
 from app.knowledge.stack.upgrade import affecting
-from app.knowledge.text.quoting import inert
 from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.weeks import Opened, opened_between, opened_span
 from app.store.github.issues import find_repository

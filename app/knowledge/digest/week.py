@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, computed_field
 from sqlalchemy.orm import Session
 
 from app.extract.facts import FORMER, ErrorLine, Facts, FailureKind, Frozen, Regression
-from app.extract.redaction.redact import mask_secrets
+from app.extract.redact import listed_error, mask_secrets
 from app.extract.versions import ordered, plain_version
 from app.knowledge.cluster.members import cluster_fix
 from app.knowledge.cluster.timeline import ClosedButAlive, closed_but_alive
@@ -25,7 +25,6 @@ from app.knowledge.fix.state import fix_states
 from app.knowledge.iso_week import IsoWeek
 from app.knowledge.issue.stored import IssueHead
 from app.knowledge.remedies import OUTCOME_RANK, Remedy, rank_remedies, remedies_of
-from app.knowledge.text.masking import listed_error
 from app.knowledge.version.issues import ListedFailure, load_failures
 from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.readings import find_facts_without_evidence

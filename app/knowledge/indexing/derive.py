@@ -33,8 +33,7 @@ from app.store.derived.model_replies import KeptReply, find_replies
 from app.store.derived.readings import Reading, save_readings
 from app.store.derived.search_index import NO_TERMS, HashedTerms, Key, hash_terms, index_terms
 from app.store.engine.connect import take_turn
-from app.store.github.comments import find_comments
-from app.store.github.issues import find_cards, find_issues
+from app.store.github.issues import find_cards, find_comments, find_issues
 from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord, Pair
 
 log = structlog.get_logger(__name__)

@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 from app.extract.facts import Facts, Frozen
 from app.extract.reader import RULES_VERSION
-from app.extract.redaction.redact import mask_secrets
+from app.extract.redact import mask_secrets
 from app.knowledge.indexing.batches import AHEAD, BATCH, Progress, Report, quiet, stored_numbers
 from app.knowledge.indexing.derive import StoredReading, read_stored
 from app.knowledge.indexing.readers import reading_apart
-from app.knowledge.text.markdown import render_markdown
+from app.knowledge.markdown import render_markdown
 from app.store.derived.readings import find_kept_readings
 from app.store.records import LinkRecord
 from app.store.session import Store

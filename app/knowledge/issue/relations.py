@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError
 from app.extract.facts import Evidence, Facts, Frozen
-from app.extract.redaction.redact import mask_secrets
+from app.extract.redact import mask_secrets
 from app.knowledge import labels
 from app.knowledge.issue.stored import LinkEnds, Quote, Sources, StoredIssue, load_links, passage
 from app.match.pairs.features import load_features
@@ -25,7 +25,7 @@ from app.store.derived.links import SIMILAR, find_repositories
 from app.store.derived.readings import find_evidence
 from app.store.github.issues import find_heads, find_issues, get_issue
 from app.store.github.releases import first_releases_of
-from app.store.people.judgements import Verdict, judged_pairs
+from app.store.people import Verdict, judged_pairs
 from app.store.records import IssueRecord, LinkRecord
 from app.store.session import Store
 

@@ -32,7 +32,7 @@ from app.extract.facts import (
     StatedChange,
     WorkaroundKind,
 )
-from app.extract.redaction.redact import mask_secrets
+from app.extract.redact import mask_secrets
 from app.extract.text.blocks import MAINTAINER_ASSOCIATIONS
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.freshness import freshness
@@ -40,9 +40,8 @@ from app.knowledge.issue.relations import Graph, issue_graph, key_of
 from app.knowledge.issue.stored import Quote, Sources, StoredIssue, clipped, figures_stand, load_issue
 from app.knowledge.issue.view import GitHubFacts, IssueAnswer, build_answer
 from app.knowledge.labels import BACKENDS, REGRESSION, SPEAKERS, VERSIONS
+from app.knowledge.markdown import code, escape, render_markdown
 from app.knowledge.remedies import OUTCOME_RANK, Remedy
-from app.knowledge.text.markdown import render_markdown
-from app.knowledge.text.quoting import code, escape
 from app.store.github.issues import find_heads
 from app.store.records import CommentRecord
 from app.store.session import Store

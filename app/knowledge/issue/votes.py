@@ -22,7 +22,7 @@ from app.extract.facts import Frozen
 from app.knowledge.remedies import action_key
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.github.issues import get_issue
-from app.store.people.votes import (
+from app.store.people import (
     RemedyBallot,
     count_votes,
     find_secret,

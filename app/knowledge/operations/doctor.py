@@ -37,7 +37,7 @@ from app.store.engine.health import (
 from app.store.engine.sqlite_file import sqlite_file
 from app.store.github.issues import find_repository
 from app.store.github.sync_state import last_run_of
-from app.store.people.kept_logs import sum_kept_logs
+from app.store.people import sum_kept_logs
 from app.store.schema import check_current, current_revision
 from app.store.session import Store, open_store
 

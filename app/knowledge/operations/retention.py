@@ -23,7 +23,7 @@ from app.store.engine.connect import take_turn
 from app.store.github.issues import find_repository
 from app.store.github.presence import take_down
 from app.store.github.sync_state import purge_deliveries, purge_runs
-from app.store.people.kept_logs import delete_kept_log, purge_kept_logs
+from app.store.people import delete_kept_log, purge_kept_logs
 from app.store.session import Store
 
 EVERY_S = 3600.0

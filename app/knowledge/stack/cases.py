@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.extract.facts import Facts
-from app.extract.redaction.redact import mask_secrets
+from app.extract.redact import mask_secrets
 from app.knowledge.fix.state import fix_truths, is_vllm
 from app.knowledge.stack.affects import Affects, FailureCase, Fit, fit, fit_of_run, judged, standing
 from app.knowledge.stack.stack import Stack

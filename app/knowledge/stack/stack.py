@@ -21,7 +21,7 @@ from app.extract.fields.gpu_names import GPU_NAMES, architecture_of, canonical_n
 from app.extract.fields.launch import Launch, Piece, cut_command, read_launch
 from app.extract.fields.settings import normalise_name
 from app.extract.reader import read_log
-from app.extract.redaction.redact import redact
+from app.extract.redact import redact
 from app.extract.versions import can_be_version, ordered
 from app.match.search.agreement import model_family, model_line
 

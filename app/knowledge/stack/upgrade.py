@@ -17,19 +17,19 @@ from sqlalchemy.orm import Session
 
 from app.errors import InputError, VersionOrderError
 from app.extract.facts import Facts, FailureKind, Frozen
-from app.extract.redaction.redact import mask_secrets
+from app.extract.redact import mask_secrets
 from app.extract.versions import is_before, ordered, plain_version
 from app.knowledge.fix.decide import seen_from
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import is_vllm
 from app.knowledge.issue.stored import IssueHead
 from app.knowledge.labels import plural
+from app.knowledge.markdown import render_markdown
 from app.knowledge.possible_versions import REPORTED, check_possible
 from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.stack.affects import NEAR_MINORS, Affects, Fit, fit, generation_of, judged, standing
 from app.knowledge.stack.cases import StoredCase, cases_of, with_runs
 from app.knowledge.stack.stack import Stack
-from app.knowledge.text.markdown import render_markdown
 from app.match.search.agreement import model_family
 from app.store.derived.cluster_queries import cluster_sizes
 from app.store.derived.clusters import cluster_of

@@ -11,18 +11,16 @@ from pydantic import ConfigDict, Field, computed_field
 from sqlalchemy.orm import Session
 
 from app.extract.facts import FORMER, ErrorLine, Evidence, Facts, Regression
-from app.extract.redaction.redact import mask_secrets
+from app.extract.redact import listed_error, mask_secrets, masked
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.fix.state import fix_states, is_vllm
 from app.knowledge.issue.stored import QUOTES_MAX, IssueHead, Quote, Sources
 from app.knowledge.possible_versions import REPORTED
 from app.knowledge.remedies import Remedy, SourcedRemedy, remedies_of
-from app.knowledge.text.masking import listed_error, masked
 from app.store.derived.cluster_queries import cluster_sizes
 from app.store.derived.facts import REGRESSION_FIELDS, count_duplicates
 from app.store.derived.readings import find_evidence, find_facts_without_evidence
-from app.store.github.comments import find_comments
-from app.store.github.issues import find_heads, find_issues
+from app.store.github.issues import find_comments, find_heads, find_issues
 from app.store.records import IssueRecord
 
 

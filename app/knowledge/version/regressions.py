@@ -22,7 +22,7 @@ from sqlalchemy.orm import Session
 
 from app.extract.facts import Facts, Frozen, Regression
 from app.extract.lists import load
-from app.extract.redaction.redact import mask_secrets
+from app.extract.redact import mask_secrets
 from app.extract.versions import Version, is_before, is_same, last_failing, ordered, plain_version
 from app.knowledge.fix.state import is_vllm
 from app.knowledge.possible_versions import REPORTED, check_possible

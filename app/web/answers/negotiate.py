@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from starlette.datastructures import URL
 from starlette.requests import Request
 
-from app.knowledge.text.quoting import cut_markdown
+from app.knowledge.markdown import cut_markdown
 from app.web.answers.budget import MAX_CHARS, MIN_CHARS, dumps, fit, order_of
 from app.web.answers.parameters import CursorText, narrowed, read_cursor, write_cursor
 from app.web.body import JSON_TYPE

@@ -18,8 +18,8 @@ from app.extract.versions import check_version
 from app.knowledge.freshness import stored_repositories
 from app.knowledge.stack.stack import MAX_CHARS, Stack, parse_stack
 from app.web.answers.schemas import NUMBER_MAX, none_if_blank
+from app.web.body import nearest, plain_name
 from app.web.deps import Services, ServicesDep
-from app.web.names import nearest, plain_name
 
 Number = Annotated[int, Path(ge=1, le=NUMBER_MAX)]
 Version = Annotated[

@@ -22,7 +22,7 @@ from pydantic_core import ErrorDetails
 
 from app import __version__
 from app.errors import InputError, NotFoundError, SchemaError, StoreError, TriageError
-from app.knowledge.text.quoting import NOTICE, cut_markdown
+from app.knowledge.markdown import NOTICE, cut_markdown
 from app.web.deps import Services
 from app.web.mcp.tools import TITLES, Hint, ResourceNumber, Tools, issue_report, week_digest
 

@@ -29,8 +29,8 @@ from app.extract.facts import (
 )
 from app.knowledge.diagnosis.shapes import Band, RunOutcome
 from app.knowledge.fix.shapes import ForYou
+from app.knowledge.markdown import cut_markdown, inert
 from app.knowledge.stack.upgrade import Verdict
-from app.knowledge.text.quoting import cut_markdown, inert
 from app.knowledge.version.regressions import Basis, Standing
 from app.match.search.ranking import Band as MatchBand
 from app.web.answers.budget import MIN_CHARS, dumps, fit, order_of

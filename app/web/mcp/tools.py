@@ -26,11 +26,10 @@ from app.knowledge.iso_week import IsoWeek
 from app.knowledge.issue.browse import IssueQuery, browse
 from app.knowledge.issue.report import make_report, report_markdown
 from app.knowledge.issue.view import IssueAnswer, view_issue
+from app.knowledge.markdown import NOTICE, render_markdown, without_surrogates
 from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.stack.stack import make_stack
 from app.knowledge.stack.upgrade import LISTS, compare_versions, upgrade_markdown
-from app.knowledge.text.markdown import render_markdown
-from app.knowledge.text.quoting import NOTICE, without_surrogates
 from app.knowledge.version.regressions import known_issues
 from app.web.answers.schemas import NUMBER_MAX
 from app.web.deps import Services

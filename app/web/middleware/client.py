@@ -1,19 +1,28 @@
-"""The client of a request: its address, seen through the proxies that the operator trusts.
+"""What a proxy in front of the service changes: whose address a request comes from, and under which path.
 
 uvicorn's middleware reads `X-Forwarded-For` from its right end: the first address that is no trusted proxy is
 the client's. What stands further left was written by the client itself, and forwarding headers of peers that
 are not trusted are ignored.
+
+Under a prefix of a host, such as `https://tools.example.org/triage/`, every path and address inside begins
+at the service's own root. A request's path loses the prefix, if the proxy has left it there; `Location`,
+`Link` and the paths of cookies get it, and so do the addresses in pages (`app.web.views.render`), which find
+it in the scope as `Request.base_url` does.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Annotated, Any, cast
 
 from fastapi import Depends, Request
+from starlette.datastructures import URL, MutableHeaders
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+from app.web.headers import at_start
 
 _CLIENT_PREFIX_BITS = 64
 """An IPv6 customer holds at least a /64, so single addresses do not tell clients apart."""
@@ -78,3 +87,44 @@ def _key(address: IPv4Address | IPv6Address | None) -> str:
     if isinstance(address, IPv6Address) and not address.is_loopback:
         return str(ip_network((address, _CLIENT_PREFIX_BITS), strict=False))
     return str(address)
+
+
+_COOKIE_PATH = re.compile(r"(?i)(; *path=)/")
+
+
+class UnderPrefix:
+    """ASGI middleware; stands outside of all that looks at paths.
+
+    Args:
+        app: what follows.
+        prefix: where the service stands, such as `/triage`.
+    """
+
+    def __init__(self, app: ASGIApp, prefix: str) -> None:
+        self._app, self._prefix = app, prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the call on as one at the root; the answer's headers lead back below the prefix."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path = scope["path"]
+        if path == self._prefix or path.startswith(f"{self._prefix}/"):
+            path = path.removeprefix(self._prefix) or "/"
+        scope = {**scope, "path": path, "app_root_path": self._prefix}
+        origin = str(URL(scope=scope).replace(path="", query="", fragment=""))
+
+        def move(headers: MutableHeaders) -> None:
+            if (location := headers.get("location", "").removeprefix(origin)).startswith("/"):
+                headers["location"] = self._moved(location)
+            if (link := headers.get("link", "")).startswith("</"):
+                headers["link"] = f"<{self._moved(link[1:])}"
+            cookies = headers.getlist("set-cookie")
+            del headers["set-cookie"]
+            for cookie in cookies:
+                headers.append("set-cookie", _COOKIE_PATH.sub(rf"\1{self._prefix}/", cookie, count=1))
+
+        await self._app(scope, receive, at_start(send, move))
+
+    def _moved(self, address: str) -> str:
+        return address if address.startswith(f"{self._prefix}/") else self._prefix + address

@@ -1,13 +1,20 @@
-"""`/metrics` for Prometheus: requests, verdicts, what waits, what is stored. No user text, no addresses.
+"""What an operator sees of requests: a line each in the program's log, and `/metrics` for Prometheus.
 
-Counts of one process, or of all workers where `triage serve --workers` gave them a folder to share.
+A line has the method, the route's template, the status and the time, under an id that the answer carries too:
+never an address, a query, a header or a body, which are the caller's. Whatever else is logged while the
+request is answered has the id as well. Counts are of one process, or of all workers where
+`triage serve --workers` gave them a folder to share.
 """
 
 from __future__ import annotations
 
+import re
+import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
+import structlog
 from fastapi import APIRouter, Request
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -21,12 +28,15 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.errors import StoreError
-from app.knowledge.freshness import freshness, overview
-from app.knowledge.operations.reader_overview import ReaderOverview
+from app.knowledge.freshness import ReaderOverview, freshness, overview
 from app.store.session import Store
+from app.web.answers.problems import routes_at
+from app.web.middleware.rate_limits import key_name
 
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -161,3 +171,68 @@ def metrics(request: Request) -> Response:
     """The figures in Prometheus' text format."""
     found: Metrics = request.app.state.metrics
     return Response(generate_latest(found.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+HEADER = "X-Request-ID"
+QUIET = frozenset({"/healthz", "/readyz", "/metrics", "/static"})
+"""Routes that are asked all the time; logged only where they fail."""
+UNKNOWN_ROUTE = "unknown"
+"""All addresses that are no route; their text is the caller's and stays out."""
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_LOG = structlog.get_logger(__name__)
+
+
+class WatchRequests:
+    """ASGI middleware. An id that the caller or a proxy sends is kept where it is a plain word."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the call on; count it as its answer starts, write the line when the answer is out."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        sent_id = Headers(scope=scope).get(HEADER, "")
+        request_id = sent_id if _ID.fullmatch(sent_id) else uuid.uuid4().hex
+        began = time.perf_counter()
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)[HEADER] = request_id
+                took_s = time.perf_counter() - began
+                self._metrics.count_request(route_of(scope), scope["method"], status, key_name(scope), took_s)
+            await send(message)
+
+        with (
+            structlog.contextvars.bound_contextvars(request_id=request_id),
+            self._metrics.in_flight.track_inprogress(),
+        ):
+            try:
+                await self._app(scope, receive, send_with_id)
+            finally:
+                route = route_of(scope)
+                if status >= 500 or status == 0 or route not in QUIET:
+                    took_ms = round((time.perf_counter() - began) * 1000, 1)
+                    line = {"method": scope["method"], "route": route, "status": status, "took_ms": took_ms}
+                    if key := key_name(scope):
+                        line["key"] = key
+                    _LOG.info("request", **line)
+
+
+def route_of(scope: Scope) -> str:
+    """The template of the route that answers, such as `/issues/{number}`; of a mount its root.
+
+    Of a request that was refused before it came to a route it is the one that would have answered.
+    """
+    if scope.get("root_path") == "/static":
+        return "/static"
+    route = scope.get("route")
+    if route is None and "app" in scope:
+        route = next(routes_at(scope["app"].routes, scope["path"]), None)
+    return str(getattr(route, "path", UNKNOWN_ROUTE))

@@ -22,7 +22,7 @@ from app.web.answers.negotiate import ListReplyDep, ReplyDep
 from app.web.answers.openapi import api_router, problems
 from app.web.answers.parameters import ChosenRepo, StackDep
 from app.web.deps import Services, ServicesDep
-from app.web.views.charts import tiles
+from app.web.views.filters import tiles
 from app.web.views.render import render_repo_page, with_repo
 from app.web.views.version_line import version_line
 

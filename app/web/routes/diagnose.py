@@ -16,14 +16,14 @@ from starlette.concurrency import run_in_threadpool
 from app.client import VERDICT
 from app.errors import InputError, StoreError
 from app.extract.facts import Frozen
-from app.extract.redaction.redact import redact
+from app.extract.redact import redact
 from app.knowledge.diagnosis.diagnose import DiagnosedLog, diagnose, diagnose_log
 from app.knowledge.diagnosis.excerpts import common_words
 from app.knowledge.diagnosis.issue_draft import new_issue_address
 from app.knowledge.diagnosis.kept_logs import KeptLog, count_lines, forget_log, keep_log, view_kept_log
 from app.knowledge.diagnosis.markdown import comment_markdown, diagnosis_markdown, read_event
 from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
-from app.knowledge.text.quoting import cut_lines
+from app.knowledge.markdown import cut_lines
 from app.terminal.diagnosis import short_text
 from app.web.answers.negotiate import VARY, ReplyDep, wants
 from app.web.answers.openapi import api_router, diagnose_body, json_body, markdown_too, problems

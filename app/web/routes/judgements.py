@@ -18,7 +18,7 @@ from app.errors import NotFoundError
 from app.extract.facts import Frozen
 from app.knowledge.cluster.judgements import Judgement, judge, judgements, undo
 from app.knowledge.inbox import Decision, decide, inbox
-from app.store.people.judgements import Verdict
+from app.store.people import Verdict
 from app.web.answers.openapi import api_router, json_body, problems
 from app.web.answers.parameters import ChosenRepo, CursorText, RepoName, read_cursor, write_cursor
 from app.web.answers.schemas import NUMBER_MAX, IssueNumber, none_if_blank

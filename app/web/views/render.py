@@ -24,7 +24,7 @@ from app.paths import static_dir
 from app.render import make_environment
 from app.web.deps import Services
 from app.web.views import filters as words
-from app.web.views.charts import shade
+from app.web.views.filters import shade
 
 _PLAIN = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]{1,260}/[A-Za-z0-9._~/-]{0,200}")
 _FROM_ROOT = re.compile(rb' (href|src|action)="/(?!/)')

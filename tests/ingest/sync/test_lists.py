@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.store.github.comments import find_comments
-from app.store.github.issues import find_issue, numbers_of
+from app.store.github.issues import find_comments, find_issue, numbers_of
 from app.store.github.sync_state import find_cursor, last_runs, save_cursor
 from app.store.session import Store
 from ingest.github.client import GitHubClient

@@ -12,8 +12,7 @@ import pytest
 import ingest.sync.lists
 from app.knowledge.indexing.batches import Progress
 from app.store.derived.readings import links_from
-from app.store.github.comments import find_comments
-from app.store.github.issues import find_issue, numbers_of, save_issues
+from app.store.github.issues import find_comments, find_issue, numbers_of, save_issues
 from app.store.github.presence import mark_gone
 from app.store.github.releases import first_releases_of
 from app.store.github.sync_state import find_cursor, last_runs

@@ -15,7 +15,7 @@ from app.knowledge.cluster.judgements import Judgement, judge, judgements, undo
 from app.knowledge.indexing.batches import rederive_all
 from app.knowledge.indexing.derive import derive_issues
 from app.store.github.issues import add_repository, find_repository, save_issues
-from app.store.people.judgements import judged_pairs
+from app.store.people import judged_pairs
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 from tests.knowledge.conftest import Keep

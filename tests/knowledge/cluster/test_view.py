@@ -10,9 +10,9 @@ from app.errors import NotFoundError
 from app.extract.facts import Fix, Regression
 from app.knowledge.cluster.timeline import BUCKETS_MAX, timeline
 from app.knowledge.cluster.view import clusters, current_id, view_cluster
-from app.store.github.comments import save_comments
+from app.store.github.issues import save_comments
 from app.store.github.releases import save_releases
-from app.store.people.judgements import save_judgement
+from app.store.people import save_judgement
 from app.store.session import Store
 from app.store.tables import VOTE
 from tests.knowledge.made_clusters import BODY, OLD, ONE, SOLE, TWO, facts_of, group, link, put, report, told

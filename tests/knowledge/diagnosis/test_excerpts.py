@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.extract.redaction.redact import BLOCK
+from app.extract.redact import BLOCK
 from app.knowledge.diagnosis.diagnose import diagnose_log
 from app.knowledge.diagnosis.excerpts import (
     MAX_LINE_CHARS,

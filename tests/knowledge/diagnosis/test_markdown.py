@@ -24,8 +24,8 @@ from app.knowledge.diagnosis.shapes import (
     Why,
 )
 from app.knowledge.fix.shapes import FixView
+from app.knowledge.markdown import code, escape
 from app.knowledge.remedies import Remedy
-from app.knowledge.text.quoting import code, escape
 from tests.served import CRASH
 from tests.web.conftest import MATCHES, REPO, SAME, UNKNOWN, URL
 from tests.web.injections import INJECTIONS

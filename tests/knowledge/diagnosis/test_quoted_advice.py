@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.extract.reader import read_log
-from app.extract.redaction.redact import redact
+from app.extract.redact import redact
 from app.extract.rules.patterns import pattern
 from app.knowledge.diagnosis.quoted_advice import (
     MAX_QUOTE_CHARS,

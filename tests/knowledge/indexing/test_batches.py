@@ -31,8 +31,14 @@ from app.knowledge.indexing.diff import ReadingDiff, diff_all
 from app.paths import cards_dir
 from app.starter.cards import CardError
 from app.store.derived.readings import Reading, find_facts, find_kept_readings, save_readings, stale_numbers
-from app.store.github.comments import save_comments
-from app.store.github.issues import add_repository, count_issues, find_issue, find_repository, save_issues
+from app.store.github.issues import (
+    add_repository,
+    count_issues,
+    find_issue,
+    find_repository,
+    save_comments,
+    save_issues,
+)
 from app.store.github.releases import first_releases_of
 from app.store.records import CommentRecord, IssueRecord, LinkRecord
 from app.store.session import Store

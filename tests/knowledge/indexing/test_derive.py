@@ -17,8 +17,7 @@ from app.knowledge.indexing.derive import SIMILAR_MAX, DeriveResult, derive_issu
 from app.store.derived.links import find_similar
 from app.store.derived.readings import find_facts, links_from, stale_numbers
 from app.store.engine.connect import sql_rows
-from app.store.github.comments import save_comments
-from app.store.github.issues import add_repository, find_repository, save_issues
+from app.store.github.issues import add_repository, find_repository, save_comments, save_issues
 from app.store.records import LinkRecord
 from app.store.schema import migrate
 from app.store.session import Store, open_store

@@ -21,8 +21,7 @@ from app.knowledge.indexing.batches import quiet, rederive_all
 from app.knowledge.indexing.derive import Source, find_sources, read_stored
 from app.knowledge.indexing.diff import diff_all
 from app.knowledge.indexing.readers import reading_apart
-from app.store.github.comments import save_comments
-from app.store.github.issues import add_repository, save_issues
+from app.store.github.issues import add_repository, save_comments, save_issues
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 from tests.knowledge.conftest import Keep

@@ -7,7 +7,7 @@ import pytest
 from app.errors import NotFoundError
 from app.knowledge.issue.relations import likeness_of, related
 from app.store.derived.links import save_links
-from app.store.people.judgements import Verdict, save_judgement
+from app.store.people import Verdict, save_judgement
 from app.store.records import LinkRecord
 from app.store.session import Store
 from tests.knowledge.conftest import Keep

@@ -18,7 +18,7 @@ from app.knowledge.issue.address import IssueAddress, parse_issue_address
 from app.knowledge.issue.report import Report, issue_markdown, make_report, report_markdown
 from app.knowledge.issue.stored import passage
 from app.knowledge.issue.view import IssueAnswer
-from app.knowledge.text.quoting import NOTICE
+from app.knowledge.markdown import NOTICE
 from app.store.derived.links import save_links
 from app.store.records import CommentRecord, IssueRecord, LinkRecord, ReleaseRecord
 from app.store.session import Store

@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import text
 
 from app.errors import ReaderError
+from app.knowledge.freshness import reader_overview
 from app.knowledge.indexing.batches import derive_changed
 from app.knowledge.indexing.diff import diff_all, diffs_text
 from app.knowledge.operations import model_reading
 from app.knowledge.operations.model_reading import plan_reading, read_issues
-from app.knowledge.operations.reader_overview import reader_overview
 from app.knowledge.operations.retention import forget_issue
 from app.store.derived.readings import find_facts
 from app.store.github.issues import add_repository, save_issues

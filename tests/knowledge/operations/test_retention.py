@@ -22,10 +22,9 @@ from app.knowledge.operations.retention import (
     forget_regularly,
 )
 from app.store.engine.sqlite_file import sqlite_file
-from app.store.github.comments import find_comments, save_comments
-from app.store.github.issues import add_repository, find_heads, save_issues
+from app.store.github.issues import add_repository, find_comments, find_heads, save_comments, save_issues
 from app.store.github.sync_state import add_delivery, begin_run, end_run, fresh_as_of, last_runs
-from app.store.people.kept_logs import KeptLogRecord, add_kept_log, sum_kept_logs
+from app.store.people import KeptLogRecord, add_kept_log, sum_kept_logs
 from app.store.records import CommentRecord
 from app.store.session import Store
 from tests.samples import REPO, an_issue

@@ -21,8 +21,7 @@ from app.knowledge.version.regressions import (
 )
 from app.store.derived.facts import Merged
 from app.store.derived.readings import Reading, save_readings
-from app.store.github.comments import save_comments
-from app.store.github.issues import add_repository, save_issues
+from app.store.github.issues import add_repository, save_comments, save_issues
 from app.store.github.releases import save_releases
 from app.store.records import IssueRecord, LinkRecord
 from app.store.session import Store

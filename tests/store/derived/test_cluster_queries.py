@@ -17,9 +17,8 @@ from app.store.derived.cluster_queries import (
     sum_thumbs,
 )
 from app.store.derived.clusters import count_reports, links_within, near_clusters
-from app.store.github.comments import save_comments
-from app.store.github.issues import save_issues
-from app.store.people.votes import save_vote, sum_votes
+from app.store.github.issues import save_comments, save_issues
+from app.store.people import save_vote, sum_votes
 from app.store.session import Store
 from tests.knowledge.made_clusters import ONE, SOLE, TWO, facts_of, group, link, put, report
 from tests.samples import EARLY, REPO, a_comment

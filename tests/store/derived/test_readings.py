@@ -23,8 +23,7 @@ from app.store.derived.readings import (
     value_key,
 )
 from app.store.engine.connect import sql_rows
-from app.store.github.comments import save_comments
-from app.store.github.issues import add_repository, save_issues
+from app.store.github.issues import add_repository, save_comments, save_issues
 from app.store.records import LinkRecord
 from app.store.session import Store
 from tests.samples import LATE, REPO, a_comment, an_issue

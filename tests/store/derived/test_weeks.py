@@ -20,8 +20,7 @@ from app.store.derived.weeks import (
     remedies_between,
     values_in_reports,
 )
-from app.store.github.comments import save_comments
-from app.store.github.issues import add_repository, save_issues
+from app.store.github.issues import add_repository, save_comments, save_issues
 from app.store.github.releases import ContainmentAnswer, save_answers, save_releases
 from app.store.records import LinkRecord
 from app.store.session import Store

@@ -9,7 +9,7 @@ import pytest
 
 from app.knowledge.diagnosis.kept_logs import forget_log
 from app.knowledge.operations.retention import forget_old
-from app.store.people.kept_logs import KeptLogRecord, add_kept_log
+from app.store.people import KeptLogRecord, add_kept_log
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 

@@ -12,18 +12,19 @@ from app.errors import NotFoundError
 from app.extract.facts import ErrorFact, Facts
 from app.store.derived.readings import Reading, save_readings
 from app.store.derived.search_index import count_indexed, hash_terms, index_terms
-from app.store.github.comments import find_comments, save_comments
 from app.store.github.issues import (
     Stock,
     add_repository,
     count_issues,
     find_cards,
+    find_comments,
     find_issues,
     find_repository,
     find_stock,
     get_issue,
     numbers_of,
     save_cards,
+    save_comments,
     save_issues,
 )
 from app.store.github.releases import first_releases_of, newest_release, save_releases, tags_of

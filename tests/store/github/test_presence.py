@@ -11,8 +11,7 @@ from sqlalchemy import text
 
 from app.store.derived.links import save_links
 from app.store.derived.readings import Reading, links_from, save_readings, stale_numbers
-from app.store.github.comments import find_comments, save_comments
-from app.store.github.issues import add_repository, get_issue, save_issues
+from app.store.github.issues import add_repository, find_comments, get_issue, save_comments, save_issues
 from app.store.github.presence import find_unseen, mark_gone
 from app.store.github.sync_state import begin_run, end_run, last_runs, note_run
 from app.store.records import CARD, LinkRecord

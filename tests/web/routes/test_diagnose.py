@@ -20,7 +20,7 @@ from app.config import LOG_LIMIT_BYTES, Settings
 from app.errors import NotFoundError, StoreError
 from app.knowledge.diagnosis import kept_logs
 from app.main import create_app
-from app.store.people.kept_logs import sum_kept_logs
+from app.store.people import sum_kept_logs
 from app.store.session import Store
 from app.web.answers.negotiate import MARKDOWN_TYPE, wants
 from tests.rows import over_rows

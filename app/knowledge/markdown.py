@@ -1,16 +1,24 @@
-"""Foreign text made safe to stand in our Markdown: as a block of code, as inline code, or as plain words.
+"""Templates of `templates/*.md` and `*.txt` filled in, and foreign text made safe to stand in Markdown.
 
-In: words of an issue, a pull request or a log. Out: Markdown of which no sign of theirs is markup: no link,
+A template passes every foreign text through one of the filters `code`, `escape`, `fenced` and `quotation`;
+what it writes without one must be ours. In what they give no sign of an issue or a log is markup: no link,
 image, heading, comment, mention or end of a fence. Signs that are not seen (terminal sequences, control,
 zero-width, direction and tag characters) are taken out: they say to a program what no person reads.
+The tables of `app.knowledge.labels` are there by their names.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import Environment
 
 from app.extract.rules.patterns import pattern
+from app.knowledge import labels
+from app.render import make_environment
 
 RUN_CHARS_MAX = 100
 """A longer run of backticks is cut: the fence around it must be longer still."""
@@ -176,3 +184,26 @@ def _cut_line(line: str, max_chars: int, size: Callable[[str], int]) -> str:
         if size(beginning) < max_chars and not _RUNS.search(beginning) and not _LINK_OPEN.search(beginning):
             return beginning + "…"
     return ""
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    return make_environment(
+        filters={
+            "code": code,
+            "escape": escape,
+            "fenced": lambda lines: "\n".join(fenced(lines)),
+            "inert": inert,
+            "quotation": lambda text, source: "\n".join(quotation(text, source)),
+            "count": labels.count,
+            "plural": labels.plural,
+            "label": labels.label,
+            "day": "{:%Y-%m-%d}".format,
+        },
+        names=vars(labels) | {"NOTICE": NOTICE},
+    )
+
+
+def render_markdown(template: str, **context: Any) -> str:
+    """The Markdown, or text, of a template of `templates/` for what it is to show; ends with one line end."""
+    return _environment().get_template(template).render(**context).rstrip() + "\n"

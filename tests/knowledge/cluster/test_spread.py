@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.knowledge.cluster.hardware import REPORTS_MIN, architecture_lifts
+from app.knowledge.cluster.spread import REPORTS_MIN, architecture_lifts
 
 CARDS = {"Hopper": "H100", "Ampere": "A100"}
 

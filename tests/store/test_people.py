@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
@@ -12,18 +14,30 @@ from hypothesis import strategies as st
 from sqlalchemy.exc import IntegrityError
 
 from app.errors import StoreError
-from app.store.github.issues import add_repository
-from app.store.people.judgements import (
+from app.store.github.issues import add_repository, save_issues
+from app.store.people import (
+    KEY_BYTES,
+    KeptLogRecord,
     Verdict,
+    add_kept_log,
+    count_votes,
+    delete_kept_log,
+    find_kept_log,
+    find_secret,
     judged_pairs,
     list_judgements,
+    make_secret,
+    purge_kept_logs,
     save_judgement,
+    save_vote,
+    sum_kept_logs,
     undo_judgement,
+    votes_by,
 )
 from app.store.schema import migrate
 from app.store.session import Store, open_store
 from app.store.tables import JUDGEMENT
-from tests.samples import EARLY, REPO
+from tests.samples import EARLY, REPO, an_issue
 
 PAIRS = st.tuples(st.integers(1, 4), st.integers(1, 4)).filter(lambda pair: pair[0] != pair[1])
 JUDGE = st.tuples(st.just("judge"), PAIRS, st.sampled_from(["same", "different"]))
@@ -149,3 +163,116 @@ def long_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     migrate(opened)
     yield opened
     opened.close()
+
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+RECORD = KeptLogRecord(
+    "a" * 32, "b" * 64, "ValueError: größe 🦙", {"x": [1, None]}, NOW, NOW + timedelta(days=30)
+)
+
+
+def keep(store: Store, *records: KeptLogRecord) -> None:
+    with store.unit_of_work() as session:
+        for record in records:
+            add_kept_log(session, record)
+
+
+def find(store: Store, key: str, now: datetime = NOW) -> KeptLogRecord | None:
+    with store.reading() as session:
+        return find_kept_log(session, key, now)
+
+
+def test_a_kept_log_is_found_as_it_was(store: Store) -> None:
+    keep(store, RECORD)
+
+    assert find(store, RECORD.id) == RECORD
+    assert find(store, "c" * 32) is None
+
+
+def test_a_log_whose_time_is_over_is_not_found_and_goes_with_the_next_purge(store: Store) -> None:
+    keep(store, RECORD, replace(RECORD, id="c" * 32, expires_at=NOW + timedelta(days=60)))
+    later = NOW + timedelta(days=30)
+
+    assert find(store, RECORD.id, later) is None
+    with store.unit_of_work() as session:
+        assert purge_kept_logs(session, later) == 1
+        assert sum_kept_logs(session)[0] == 1
+
+
+def test_only_the_right_key_deletes(store: Store) -> None:
+    keep(store, RECORD)
+    with store.unit_of_work() as session:
+        assert delete_kept_log(session, RECORD.id, "0" * 64) is False
+        assert delete_kept_log(session, RECORD.id, RECORD.delete_key) is True
+        assert delete_kept_log(session, RECORD.id, RECORD.delete_key) is False
+
+    assert find(store, RECORD.id) is None
+
+
+def test_a_clock_far_ahead_deletes_nothing_unless_it_is_sure(store: Store) -> None:
+    keep(store, RECORD)
+    with store.unit_of_work() as session:
+        assert purge_kept_logs(session, NOW + timedelta(days=365)) == 0
+        assert purge_kept_logs(session, NOW + timedelta(days=365), is_sure=True) == 1
+
+
+ANNA, BERT = "a" * 64, "b" * 64
+
+
+def stored(store: Store) -> int:
+    with store.unit_of_work() as session:
+        repo = add_repository(session, REPO)
+        save_issues(session, repo, [an_issue(1), an_issue(2)])
+    return repo
+
+
+def test_votes_are_counted_for_and_against_each_signal(store: Store) -> None:
+    repo = stored(store)
+    with store.unit_of_work() as session:
+        save_vote(session, repo, 1, "works", ANNA, 1)
+        save_vote(session, repo, 1, "works", BERT, -1)
+        save_vote(session, repo, 1, "flaky", BERT, 1)
+        save_vote(session, repo, 2, "works", BERT, 1)
+
+    with store.reading() as session:
+        assert count_votes(session, repo, 1) == {"works": (1, 1), "flaky": (1, 0)}
+        assert votes_by(session, repo, 1, BERT) == {"works": -1, "flaky": 1}
+        assert votes_by(session, repo, 1, "c" * 64) == {}
+
+
+def test_a_second_vote_takes_the_first_one_s_place_and_zero_takes_it_away(store: Store) -> None:
+    repo = stored(store)
+    for value, counts in (
+        (1, {"works": (1, 0)}),
+        (1, {"works": (1, 0)}),
+        (-1, {"works": (0, 1)}),
+        (0, {}),
+        (0, {}),
+    ):
+        with store.unit_of_work() as session:
+            save_vote(session, repo, 1, "works", ANNA, value)
+            assert count_votes(session, repo, 1) == counts
+
+
+def test_votes_outlive_a_new_version_of_the_issue(store: Store) -> None:
+    repo = stored(store)
+    with store.unit_of_work() as session:
+        save_vote(session, repo, 1, "works", ANNA, 1)
+    with store.unit_of_work() as session:
+        assert save_issues(session, repo, [an_issue(1, title="changed")]) == [1]
+
+    with store.reading() as session:
+        assert count_votes(session, repo, 1) == {"works": (1, 0)}
+
+
+def test_a_secret_is_made_once_and_is_random(store: Store) -> None:
+    with store.reading() as session:
+        assert find_secret(session, "votes") is None
+    with store.unit_of_work() as session:
+        made = make_secret(session, "votes")
+        assert make_secret(session, "votes") == made
+        assert make_secret(session, "other") != made
+
+    with store.reading() as session:
+        assert find_secret(session, "votes") == made
+    assert len(made) == KEY_BYTES

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.extract.facts import ErrorFact, Facts, Fix, Workaround
-from app.match.clusters.agglomerate import (
+from app.match.clusters import (
     BY_PEOPLE,
     COMPARED_MAX,
     FAR_DAYS,

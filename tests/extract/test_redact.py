@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import random
 import time
 import tomllib
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field
 
 from app.bench.cases import load_pinned
+from app.extract.facts import Frozen
 from app.extract.reader import read_log
-from app.extract.redaction.redact import BLOCK, is_placeholder, mask_part, mask_secrets, redact
+from app.extract.redact import BLOCK, is_placeholder, mask_part, mask_secrets, masked, masked_all, redact
 from tests.rows import over_rows
 from tests.secret_shapes import SHAPES, make_all
 
@@ -385,3 +389,31 @@ def test_what_stands_in_a_secrets_place_is_told_among_many_secrets() -> None:
 )
 def test_a_placeholder_of_each_form_is_none(kind: str, value: str) -> None:
     assert is_placeholder(value, kind)
+
+
+class Note(Frozen):
+    title: str
+    lines: tuple[str, ...] = ()
+    told: Mapping[str, str] = Field(default_factory=dict)
+
+
+PLAIN = Note(title="a worker died", lines=("one", "two"), told={"url": "https://github.com/o/r/issues/7"})
+
+
+def test_answers_without_secrets_stay_as_they_are() -> None:
+    assert masked_all([PLAIN, PLAIN]) == [PLAIN, PLAIN]
+
+
+def test_no_answers_are_no_answers() -> None:
+    assert masked_all([]) == []
+
+
+@pytest.mark.parametrize("shape", sorted(SHAPES))
+def test_a_secret_in_one_of_many_answers_is_masked_as_if_it_stood_alone(shape: str) -> None:
+    line, _ = SHAPES[shape](random.Random(shape))
+    alone = masked(Note(title=line)).title
+
+    page = masked_all([PLAIN, Note(title="x", lines=("before", line), told={"after": line}), PLAIN])
+
+    assert [page[0], page[2]] == [PLAIN, PLAIN]
+    assert (page[1].lines, page[1].told["after"]) == (("before", alone), alone)

@@ -1,1 +1,0 @@
-"""Secrets and names of people and hosts: found, and masked by blocks of equal length."""

@@ -1,1 +1,0 @@
-"""Text made safe to show: quoting and masking."""

@@ -1,1 +1,0 @@
-"""Pairs in; groups of reports of one failure out."""

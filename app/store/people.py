@@ -1,0 +1,238 @@
+"""What people left: judgements of pairs, masked logs, votes, and the keys that hide visitors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from secrets import token_bytes
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, delete, func, insert, select, update
+from sqlalchemy.orm import Session
+
+from app.store.engine.connect import erasing, insert_new, rows_in_parts, take_turn, upsert
+from app.store.records import Pair, pair_of
+from app.store.tables import JUDGEMENT, KEPT_LOG, REMEDY_VOTE, SECRET, VOTE
+
+Verdict = Literal["same", "different"]
+UndoneWhy = Literal["undone", "replaced"]
+_TABLE = JUDGEMENT
+_IN_FORCE = _TABLE.c.undone_at.is_(None)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgementRecord:
+    """A judgement, in force while `undone_at` is None."""
+
+    id: int
+    repo_id: int
+    a: int
+    b: int
+    verdict: Verdict
+    note: str | None
+    judged_at: datetime
+    undone_at: datetime | None = None
+    undone_why: UndoneWhy | None = None
+
+
+def save_judgement(
+    session: Session, repo_id: int, a: int, b: int, verdict: Verdict, note: str | None = None
+) -> tuple[JudgementRecord, bool]:
+    """Put a judgement in force, in place of the pair's former one; whether that changed anything."""
+    take_turn(session)
+    low, high = pair_of(a, b)
+    is_pair = (_TABLE.c.repo_id == repo_id) & (_TABLE.c.a == low) & (_TABLE.c.b == high)
+    former = _find(session, is_pair, _IN_FORCE)
+    if former and (former[0].verdict, former[0].note) == (verdict, note):
+        return former[0], False
+    now = datetime.now(UTC)
+    for record in former:
+        _end(session, record.id, now, "replaced")
+    row = {"repo_id": repo_id, "a": low, "b": high, "verdict": verdict, "note": note, "judged_at": now}
+    session.connection().execute(insert(_TABLE).values(row))
+    return _find(session, is_pair, _IN_FORCE)[0], True
+
+
+def undo_judgement(session: Session, judgement_id: int) -> JudgementRecord | None:
+    """End a judgement; one that has ended stays as it ended. None if there is none of that id."""
+    take_turn(session)
+    _end(session, judgement_id, datetime.now(UTC), "undone")
+    return next(iter(_find(session, _TABLE.c.id == judgement_id)), None)
+
+
+def list_judgements(
+    session: Session, repo_id: int, *, below: int | None = None, limit: int = 50, ended: bool = False
+) -> list[JudgementRecord]:
+    """The newest judgements first, from those with an id below the one given.
+
+    Args:
+        ended: whether to list those that were undone or replaced, too.
+    """
+    chosen = [_TABLE.c.repo_id == repo_id]
+    chosen += [] if below is None else [_TABLE.c.id < below]
+    chosen += [] if ended else [_IN_FORCE]
+    return _find(session, *chosen, limit=limit)
+
+
+def judged_pairs(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[Pair, Verdict]:
+    """The verdict in force on each pair of which at least one issue is among these."""
+    return {(item.a, item.b): item.verdict for item in judgements_among(session, repo_id, numbers)}
+
+
+def judgements_among(session: Session, repo_id: int, numbers: Iterable[int]) -> list[JudgementRecord]:
+    """The judgements in force of which one issue at least is among these, the newest first."""
+    query = select(_TABLE).where(_TABLE.c.repo_id == repo_id, _IN_FORCE)
+    asked = set(numbers)
+    rows = [row for end in (_TABLE.c.a, _TABLE.c.b) for row in rows_in_parts(session, query, end, asked)]
+    found = {row.id: JudgementRecord(*row) for row in rows}
+    return [found[key] for key in sorted(found, reverse=True)]
+
+
+def _find(session: Session, *chosen: ColumnElement[bool], limit: int | None = None) -> list[JudgementRecord]:
+    query = select(_TABLE).where(*chosen).order_by(_TABLE.c.id.desc()).limit(limit)
+    return [JudgementRecord(*row) for row in session.connection().execute(query)]
+
+
+def _end(session: Session, judgement_id: int, now: datetime, why: UndoneWhy) -> None:
+    is_it = _TABLE.c.id == judgement_id
+    session.connection().execute(update(_TABLE).where(is_it, _IN_FORCE).values(undone_at=now, undone_why=why))
+
+
+LATE = timedelta(days=7)
+"""Logs are purged hourly, so that none is over for so long, unless nobody purged or the clock is wrong."""
+
+_LOG = KEPT_LOG.c
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLogRecord:
+    """A kept log; `delete_key` is the hash of the secret in the delete link, `owner` that of the client."""
+
+    id: str
+    delete_key: str
+    log: str
+    answer: dict[str, Any]
+    kept_at: datetime
+    expires_at: datetime
+    owner: str | None = None
+    size: int | None = None
+
+
+def add_kept_log(session: Session, record: KeptLogRecord) -> None:
+    """Keep a log under an id that is new."""
+    with erasing(session) as connection:
+        connection.execute(insert(KEPT_LOG).values(**asdict(record)))
+
+
+def find_kept_log(session: Session, key: str, now: datetime) -> KeptLogRecord | None:
+    """The log under this id, unless its time is over."""
+    query = select(KEPT_LOG).where(_LOG.id == key, _LOG.expires_at > now)
+    return next((KeptLogRecord(*row) for row in session.connection().execute(query)), None)
+
+
+def delete_kept_log(session: Session, key: str, delete_key: str | None) -> bool:
+    """Delete the log under this id, if the hash is that of its delete link; whether there was one.
+
+    Without a hash, as the operator asks for it, it is deleted in any case.
+    """
+    is_it = (_LOG.id == key) & (delete_key is None or _LOG.delete_key == delete_key)
+    with erasing(session) as connection:
+        return connection.execute(delete(KEPT_LOG).where(is_it)).rowcount > 0
+
+
+def purge_kept_logs(session: Session, now: datetime, *, is_sure: bool = False) -> int:
+    """Delete the logs whose time is over; how many they were.
+
+    A clock that runs far ahead would delete all. So where even the newest should have gone long ago, nothing
+    is deleted, unless `is_sure`: the time is known to be right.
+    """
+    newest = select(func.max(_LOG.expires_at)).scalar_subquery()
+    is_over = (_LOG.expires_at <= now) & (is_sure or newest > now - LATE)
+    with erasing(session) as connection:
+        return connection.execute(delete(KEPT_LOG).where(is_over)).rowcount
+
+
+def sum_kept_logs(
+    session: Session, owner: str | None = None, *, expired_before: datetime | None = None
+) -> tuple[int, int]:
+    """How many logs are kept, and their bytes: of all, of one owner, of those past their time by then."""
+    query = select(func.count(), func.coalesce(func.sum(_LOG.size), 0)).select_from(KEPT_LOG)
+    query = query if owner is None else query.where(_LOG.owner == owner)
+    query = query if expired_before is None else query.where(_LOG.expires_at <= expired_before)
+    count, size = session.connection().execute(query).one()
+    return count, int(size)
+
+
+KEY_BYTES = 32
+_VOTE, _REMEDY = VOTE.c, REMEDY_VOTE.c
+
+
+def find_secret(session: Session, name: str) -> bytes | None:
+    """The key of this name, or None if none was made yet."""
+    return session.connection().execute(select(SECRET.c.value).where(SECRET.c.name == name)).scalar()
+
+
+def make_secret(session: Session, name: str) -> bytes:
+    """The key of this name, made now if there is none; two that make it at once get the same."""
+    made = token_bytes(KEY_BYTES)
+    insert_new(session, SECRET, {"name": name, "value": made}, keys=("name",))
+    return find_secret(session, name) or made
+
+
+def save_vote(session: Session, repo_id: int, number: int, signal: str, visitor: str, value: int) -> None:
+    """Put a vote in place of the visitor's former one; 0 takes it away."""
+    key = {"repo_id": repo_id, "number": number, "signal": signal, "visitor": visitor}
+    if value:
+        upsert(session, VOTE, [{**key, "value": value, "voted_at": datetime.now(UTC)}], keys=tuple(key))
+    else:
+        session.connection().execute(delete(VOTE).filter_by(**key))
+
+
+def count_votes(session: Session, repo_id: int, number: int) -> dict[str, tuple[int, int]]:
+    """For each signal that was voted on: how many for it, how many against."""
+    counts = (func.count().filter(_VOTE.value == value) for value in (1, -1))
+    query = select(_VOTE.signal, *counts).where(_VOTE.repo_id == repo_id, _VOTE.number == number)
+    rows = session.connection().execute(query.group_by(_VOTE.signal))
+    return {signal: (for_it, against) for signal, for_it, against in rows}
+
+
+def votes_by(session: Session, repo_id: int, number: int, visitor: str) -> dict[str, int]:
+    """What a visitor voted on an issue."""
+    query = select(_VOTE.signal, _VOTE.value).filter_by(repo_id=repo_id, number=number, visitor=visitor)
+    return dict(iter(session.connection().execute(query)))
+
+
+def sum_votes(session: Session, repo_id: int, numbers: Sequence[int], signal: str) -> dict[int, int]:
+    """Votes for less votes against, by issue; those without votes are left out."""
+    query = select(_VOTE.number, func.sum(_VOTE.value)).group_by(_VOTE.number)
+    rows = rows_in_parts(session, query.filter_by(repo_id=repo_id, signal=signal), _VOTE.number, numbers)
+    return {number: int(value) for number, value in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class RemedyBallot:
+    """A visitor's vote on a remedy; `origin` is shared by all visitors of one network address."""
+
+    number: int
+    remedy: str
+    visitor: str
+    origin: str
+    value: int
+
+
+def save_remedy_vote(session: Session, repo_id: int, ballot: RemedyBallot) -> None:
+    """Put a vote in place of the visitor's former one on this remedy; 0 takes it away."""
+    row = {"repo_id": repo_id, **asdict(ballot)}
+    keys = ("repo_id", "number", "remedy", "visitor")
+    if ballot.value:
+        upsert(session, REMEDY_VOTE, [{**row, "voted_at": datetime.now(UTC)}], keys=keys)
+    else:
+        session.connection().execute(delete(REMEDY_VOTE).filter_by(**{key: row[key] for key in keys}))
+
+
+def remedy_ballots(session: Session, repo_id: int, numbers: Sequence[int]) -> list[RemedyBallot]:
+    """All votes on the remedies of these issues."""
+    query = select(_REMEDY.number, _REMEDY.remedy, _REMEDY.visitor, _REMEDY.origin, _REMEDY.value)
+    rows = rows_in_parts(session, query.where(_REMEDY.repo_id == repo_id), _REMEDY.number, numbers)
+    return [RemedyBallot(*row) for row in rows]

@@ -1,1 +1,0 @@
-"""Rows that people left: votes, judgements, kept logs."""
