@@ -96,12 +96,11 @@ def compose(launch: Launch, change: str, *, without: bool = False) -> ComposedCo
         is_place = launch.program == "shell" and not is_container and not without
         parts = [CommandPart(text=f"{change} &&", change="added"), *_kept(pieces)]
         return _composed(launch, change, parts) if is_place else None
-    assigned = _ASSIGNED.fullmatch(change)
-    wanted = [Piece(change.removeprefix("export "), assigned[1])] if assigned else list(cut_command(change))
+    wanted = cut_command(change.removeprefix("export "))
     is_python = launch.program == "python"
-    if not wanted or not all(piece.name for piece in wanted) or (is_python and assigned):
+    if not wanted or not all(piece.name for piece in wanted) or (is_python and any(map(_is_variable, wanted))):
         return None
-    wanted = [_as_keyword(piece) for piece in wanted] if is_python else wanted
+    wanted = tuple(map(_as_keyword, wanted)) if is_python else wanted
     touched = {bare(piece.name) for piece in wanted}
     present = [piece for piece in pieces if bare(piece.name) in touched and piece.name]
     if without:
@@ -109,13 +108,13 @@ def compose(launch: Launch, change: str, *, without: bool = False) -> ComposedCo
     if [_value(piece) for piece in present] == [_value(piece) for piece in wanted]:
         return _composed(launch, change, _kept(pieces), is_there=True)
     costs = [cost for piece in wanted if (cost := _cost(piece, present))]
-    parts = _placed(pieces, wanted, touched, is_variable=assigned is not None, is_container=is_container)
+    parts = _placed(pieces, wanted, is_container=is_container)
     return _composed(launch, change, parts, costs=costs)
 
 
 def alone(change: str) -> str:
     """A change as it is in a `ComposedCommand`: without the command that a step writes around it."""
-    return _OWN_COMMAND.sub("", change.strip().strip("`")).strip()
+    return _OWN_COMMAND.sub(" ", change.strip().strip("`")).strip()
 
 
 def bare(name: str) -> str:
@@ -130,26 +129,25 @@ def _kept(pieces: Sequence[Piece], taken: Collection[str] = ()) -> list[CommandP
     ]
 
 
-def _placed(
-    pieces: Sequence[Piece],
-    wanted: Sequence[Piece],
-    touched: Collection[str],
-    *,
-    is_variable: bool,
-    is_container: bool,
-) -> list[CommandPart]:
+def _is_variable(piece: Piece) -> bool:
+    return _ASSIGNED.fullmatch(piece.text) is not None
+
+
+def _placed(pieces: Sequence[Piece], wanted: Sequence[Piece], *, is_container: bool) -> list[CommandPart]:
     """The change where the old value stands, else in its place: variables in front, options at the end."""
-    parts = _kept(pieces, touched)
-    added = [
-        CommandPart(text=f"-e {piece.text}" if is_variable and is_container else piece.text, change="added")
-        for piece in wanted
-    ]
-    at = next((i + 1 for i, part in enumerate(parts) if part.change == "removed"), None)
-    if at is None and is_variable:
-        at = next((i for i, part in enumerate(pieces) if part.text not in _RUNNERS), 0)
-        at = next(i + 1 for i, part in enumerate(pieces) if part.text == "run") if is_container else at
-    at = len(parts) if at is None else at
-    return [*parts[:at], *added, *parts[at:]]
+    front = next((i for i, piece in enumerate(pieces) if piece.text not in _RUNNERS), 0)
+    if is_container:
+        front = next(i + 1 for i, piece in enumerate(pieces) if piece.text == "run")
+    added: dict[int, list[CommandPart]] = {}
+    for is_variable in (True, False):
+        group = [piece for piece in wanted if _is_variable(piece) == is_variable]
+        names = {bare(piece.name) for piece in group}
+        old = (i + 1 for i, piece in enumerate(pieces) if piece.name and bare(piece.name) in names)
+        at = next(old, front if is_variable else len(pieces))
+        before = "-e " if is_variable and is_container else ""
+        added.setdefault(at, []).extend(CommandPart(text=before + one.text, change="added") for one in group)
+    parts = _kept(pieces, {bare(piece.name) for piece in wanted})
+    return [one for at in range(len(parts) + 1) for one in (*added.get(at, ()), *parts[at : at + 1])]
 
 
 def _composed(

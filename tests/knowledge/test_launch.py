@@ -51,6 +51,20 @@ def composed(log: str, change: str, *, without: bool = False) -> ComposedCommand
         ),
         (
             TYPED,
+            "NCCL_P2P_DISABLE=1 vllm serve YOUR_ARGS --disable-custom-all-reduce -tp 1",
+            "NCCL_P2P_DISABLE=1 vllm serve acme/V --max-model-len 90000 --disable-custom-all-reduce -tp 1 "
+            "--enable-prefix-caching",
+            ["-tp 2"],
+        ),
+        (
+            DOCKER,
+            "NCCL_SOCKET_IFNAME=eth1 GLOO_SOCKET_IFNAME=eth1 vllm serve YOUR_ARGS",
+            "docker run -e NCCL_SOCKET_IFNAME=eth1 -e GLOO_SOCKET_IFNAME=eth1 --gpus all -e VLLM_USE_V1=1 "
+            "vllm/vllm-openai:v0.10.1 --model acme/V",
+            [],
+        ),
+        (
+            TYPED,
             "pip install vllm==0.10.2",
             "pip install vllm==0.10.2 && vllm serve acme/V --max-model-len 90000 -tp 2 --enable-prefix-caching",
             [],

@@ -54,6 +54,8 @@ MESSAGE_CHARS, DIFFERENCE_WORDS_MAX, DIFFERENCES_MAX = 400, 3, 2
 _MESSAGE_WORD = re.compile(r"[\w./-]+")
 _IDENTIFIER = re.compile(r"[A-Za-z]\w*_\w*[A-Za-z]")
 """A name in code, as messages hold it."""
+_PLACEHOLDER = re.compile(r"\b(?:hex|hash|layer|device|shape|size|path|host|id|n)\d?\b")
+"""What the terms of an error hold in place of what varies; see `mask`."""
 _KERNEL = re.compile(r"\.cuh?:|\.hip:|kernel|_custom_ops\.py:|triton")
 
 
@@ -116,7 +118,8 @@ def _shared_error(reading: LogReading, facts: Facts | None, candidate: Candidate
     if cause and facts and facts.error and facts.error.type == cause.type and cause.type:
         phrases.append(f"error type {cause.type}")
     terms = [(channel, text) for channel, text, _ in candidate.shared if _says_something(text)]
-    errors = [text for channel, text in terms if channel == ERROR and text[:5] != "type:"]
+    errors = [text for channel, text in terms if channel == ERROR and not _PLACEHOLDER.search(text)]
+    errors = [text for text in errors if not text.startswith("type:")]
     if errors:
         longest = sorted(errors, key=len, reverse=True)[:2]
         phrases.append(f"error words {', '.join(map(_quoted, longest))}")
