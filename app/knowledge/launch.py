@@ -98,7 +98,9 @@ def compose(launch: Launch, change: str, *, without: bool = False) -> ComposedCo
         return _composed(launch, change, parts) if is_place else None
     wanted = cut_command(change.removeprefix("export "))
     is_python = launch.program == "python"
-    if not wanted or not all(piece.name for piece in wanted) or (is_python and any(map(_is_variable, wanted))):
+    if not wanted or not all(piece.name for piece in wanted):
+        return None
+    if is_python and any(map(_is_variable, wanted)):
         return None
     wanted = tuple(map(_as_keyword, wanted)) if is_python else wanted
     touched = {bare(piece.name) for piece in wanted}

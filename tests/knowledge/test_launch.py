@@ -52,15 +52,19 @@ def composed(log: str, change: str, *, without: bool = False) -> ComposedCommand
         (
             TYPED,
             "NCCL_P2P_DISABLE=1 vllm serve YOUR_ARGS --disable-custom-all-reduce -tp 1",
-            "NCCL_P2P_DISABLE=1 vllm serve acme/V --max-model-len 90000 --disable-custom-all-reduce -tp 1 "
-            "--enable-prefix-caching",
+            (
+                "NCCL_P2P_DISABLE=1 vllm serve acme/V --max-model-len 90000 --disable-custom-all-reduce -tp 1 "
+                "--enable-prefix-caching"
+            ),
             ["-tp 2"],
         ),
         (
             DOCKER,
             "NCCL_SOCKET_IFNAME=eth1 GLOO_SOCKET_IFNAME=eth1 vllm serve YOUR_ARGS",
-            "docker run -e NCCL_SOCKET_IFNAME=eth1 -e GLOO_SOCKET_IFNAME=eth1 --gpus all -e VLLM_USE_V1=1 "
-            "vllm/vllm-openai:v0.10.1 --model acme/V",
+            (
+                "docker run -e NCCL_SOCKET_IFNAME=eth1 -e GLOO_SOCKET_IFNAME=eth1 --gpus all -e VLLM_USE_V1=1 "
+                "vllm/vllm-openai:v0.10.1 --model acme/V"
+            ),
             [],
         ),
         (

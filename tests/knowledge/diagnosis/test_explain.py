@@ -203,7 +203,9 @@ def test_numbers_of_processes_are_no_difference_but_values_are(
 
 def test_words_that_stand_everywhere_and_masked_ones_are_no_evidence() -> None:
     zero = dict.fromkeys(PARTS, 1.0)
-    shared = tuple((ERROR, text, 5.0) for text in ("when", "than the", "02", "utilization size2", "paged cache"))
+    shared = tuple(
+        (ERROR, text, 5.0) for text in ("when", "than the", "02", "utilization size2", "paged cache")
+    )
     candidate = Candidate((1, 7), zero, zero, zero, 0.0, shared)
 
     assert explain(read_log("ValueError: paged cache"), None, candidate).shared == (
