@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from app import __version__
-from app.commands import ask, data, maintain, read, run, serve, show
+from app.commands import ask, data, maintain, run, serve, show
 from app.errors import TriageError
 from app.terminal.console import emit, say
 
@@ -29,7 +29,7 @@ GROUPS = {
         ask.extract,
     ),
     "Server": (serve.up, serve.serve, serve.mcp),
-    "Data": (data.sync, data.import_, data.reextract, read.read),
+    "Data": (data.sync, data.import_, data.reextract, data.read),
     "Upkeep": (
         show.status,
         maintain.doctor,

@@ -19,14 +19,14 @@ from app.errors import StoreError
 from app.knowledge.freshness import reader_overview
 from app.knowledge.operations.log_reading import read_log_by_model
 from app.knowledge.operations.retention import forget_old, forget_regularly
-from app.model_reader.configured import log_reader, question_embedder
+from app.model_reader import log_reader, question_embedder
 from app.paths import static_dir
 from app.store.engine.data_version import DataVersion
 from app.store.session import Store, open_store
 from app.web.answers import openapi, problems
 from app.web.deps import WRITE_WAIT_S, AnswerCache, Services
 from app.web.headers import SecurityHeaders
-from app.web.mcp import http as mcp_http
+from app.web.mcp import server as mcp_server
 from app.web.middleware import metrics
 from app.web.middleware.body_limits import LimitReceiving
 from app.web.middleware.client import ForwardedClient, UnderPrefix
@@ -36,11 +36,9 @@ from app.web.middleware.origins import CrossOrigin
 from app.web.middleware.rate_limits import LimitRequests
 from app.web.middleware.turns import TakeTurns
 from app.web.routes import (
-    changes,
     clusters,
     diagnose,
     digest,
-    guide,
     home,
     issue,
     issues,
@@ -48,7 +46,6 @@ from app.web.routes import (
     report,
     service,
     versions,
-    votes,
     webhooks,
 )
 from app.web.routes.report import Fetcher, FetchIssue
@@ -70,7 +67,6 @@ _ROUTES = (
     diagnose,
     issues,
     digest,
-    guide,
     service,
     judgements,
     metrics,
@@ -78,9 +74,7 @@ _ROUTES = (
     versions,
     report,
     clusters,
-    votes,
     webhooks,
-    changes,
 )
 """What answers; an address ending in .md is looked for before the page it belongs to."""
 _BACKGROUND_STOP_S = 10.0
@@ -110,7 +104,7 @@ def create_app(
         opened = store or open_store(settings.database_url)
         try:
             with _at_work(app, opened, take, fetch or FetchForVisitors(), background) as services:
-                async with mcp_http.speaking(services) as app.state.mcp:
+                async with mcp_server.speaking(services) as app.state.mcp:
                     yield
         finally:
             if store is None:
@@ -131,7 +125,7 @@ def create_app(
     _add_middleware(app, settings)
     for routes in _ROUTES:
         app.router.routes.extend(routes.router.routes)
-    app.router.routes.append(mcp_http.ROUTE)
+    app.router.routes.append(mcp_server.ROUTE)
     app.mount("/static", StaticFiles(directory=static_dir()), name="static")
     return app
 

@@ -29,7 +29,7 @@ from app.store.records import LinkRecord
 from app.store.session import Store
 from ingest.github.client import GitHubClient
 from ingest.github.rate_limits import RequestBudget
-from ingest.parse.records import comment_record, issue_record, repo_named
+from ingest.parse import comment_record, issue_record, repo_named
 
 LINKED_MAX = 8
 """Linked issues fetched with one: without a token GitHub allows 60 requests an hour."""

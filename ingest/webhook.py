@@ -23,8 +23,7 @@ from app.store.github.releases import save_releases
 from app.store.github.sync_state import add_delivery, purge_deliveries
 from app.store.records import CommentRecord, IssueRecord
 from app.store.session import Store
-from ingest.parse.fields import GitHubDelivery, read_row
-from ingest.parse.records import comment_record, issue_record, release_record
+from ingest.parse import GitHubDelivery, comment_record, issue_record, read_row, release_record
 
 Outcome = Literal["stored", "seen", "ignored"]
 

@@ -51,7 +51,7 @@ FLOORS: dict[str, Sequence[Sequence[str]]] = {
     "app.model_reader": (
         ("reply", "connection"),
         ("prompt", "client", "embeddings"),
-        ("check", "configured"),
+        ("check",),
         ("merge",),
     ),
     "app.knowledge": (

@@ -1,4 +1,4 @@
-"""Asks every query of the benchmark.
+"""`triage bench diagnose`: asks every query; its figures as JSON or Markdown, also between marks.
 
 *real log* is all that a server printed; *paste* is a log as it stands in an issue, which is hidden: the other
 reports of its failure are right. The answer to a real log is compared with its label by their words.
@@ -6,15 +6,24 @@ reports of its failure are right. The answer to a real log is compared with its 
 
 from __future__ import annotations
 
+import json
+import os
+import platform
 import re
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal, get_args
 
-from app.bench.cases import Pinned, RealLog, StoredCases, find_logs, read_texts
+from app.bench.cases import Pinned, RealLog, StoredCases, find_logs, load_pinned, read_texts
+from app.errors import InputError
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.diagnosis.shapes import Band, Diagnosis
+from app.knowledge.markdown import render_markdown
 from app.store.session import Store
 
 LIMIT = 10
@@ -159,3 +168,199 @@ def _names_cause(line: str, log: RealLog) -> bool:
     wanted = [[word for word in cause if len(word) > 3][:10] for cause in causes]
     shares = [sum(word in held for word in words) / len(words) for words in wanted if words]
     return "\n" not in line and len(line) <= HEADLINE_CHARS_MAX and max(shares, default=1) >= 0.6
+
+
+BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 1.0)
+"""Edges of the reliability table; finer where a promise is made."""
+CLAIMS: tuple[Band, ...] = ("same", "likely")
+REAL_LOGS: tuple[Split, ...] = ("real log", "real log, unseen")
+RELIABILITY_SPLITS: tuple[Split, ...] = (*REAL_LOGS, "paste", "foreign")
+"""What users may send: failures that are stored, such that nobody reported, and what is not vLLM's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """How well a set of queries was answered."""
+
+    split: str
+    queries: int = 0
+    r1: float = 0.0
+    r5: float = 0.0
+    r10: float = 0.0
+    mrr: float = 0.0
+    p50_ms: float = 0.0
+    p95_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BandShare:
+    """How often a verdict was given in a split, and how often its first match was right."""
+
+    split: str
+    band: Band
+    given: int
+    queries: int
+    right: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """Queries whose first match was given a chance in [low, high): the mean chance `given`, and right."""
+
+    low: float
+    high: float
+    queries: int
+    given: float
+    right: float
+
+
+@dataclass(frozen=True, slots=True)
+class BenchFigures:
+    """All figures of a run."""
+
+    day: str
+    machine: str
+    issues: int
+    cases: int
+    missing: tuple[int, ...]
+    changed: tuple[int, ...]
+    real_logs: dict[str, dict[Split, tuple[int, int]]]
+    """By statement and split: in how many answers to whole real logs it holds, of how many."""
+    recall: tuple[Recall, ...]
+    bands: tuple[BandShare, ...]
+    reliability: tuple[Reliability, ...]
+
+
+def bench_diagnose(
+    store: Store,
+    repo: str,
+    *,
+    report: Callable[[str], None],
+    as_json: bool = False,
+    write: Path | None = None,
+) -> str:
+    """Measure, put the tables into `write` if one is given, and return them, or all figures as JSON.
+
+    Raises:
+        InputError: nothing of `repo` is stored, or `write` lacks its marks.
+    """
+    figures = figures_of(run(store, repo, load_pinned(), report))
+    if write is not None:
+        write_between_marks(write, markdown(figures))
+    return json.dumps(asdict(figures), indent=2) if as_json else markdown(figures)
+
+
+def markdown(figures: BenchFigures) -> str:
+    """All tables."""
+    return render_markdown("bench.md", figures=figures) + "\n"
+
+
+def write_between_marks(path: Path, text: str, name: str = "bench") -> None:
+    """Replace what stands between the marks of this name in a file.
+
+    Raises:
+        InputError: the file or one of its marks is not there.
+    """
+    try:
+        old = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    head, has_begin, rest = old.partition(begin)
+    _, has_end, tail = rest.partition(end)
+    if not has_begin or not has_end:
+        raise InputError(f"{path} lacks the marks {begin} and {end}: put them where the table belongs")
+    path.write_text(f"{head}{begin}\n{text}{end}{tail}", encoding="utf-8")
+
+
+def figures_of(ran: BenchRun) -> BenchFigures:
+    """The figures of what was asked."""
+    by_split = {name: [one for one in ran.answers if one.query.split == name] for name in get_args(Split)}
+    return BenchFigures(
+        day=datetime.now(UTC).date().isoformat(),
+        machine=machine(),
+        issues=ran.issues,
+        cases=len(ran.found.logs),
+        missing=ran.found.missing,
+        changed=ran.found.changed,
+        real_logs=real_log_figures(ran.answers),
+        recall=tuple(recall_of(name, answers) for name, answers in by_split.items()),
+        bands=tuple(share for name, answers in by_split.items() for share in band_shares(name, answers)),
+        reliability=tuple(_reliability(ran.answers)),
+    )
+
+
+def recall_of(split: str, answers: Sequence[AnsweredQuery]) -> Recall:
+    """Latency over some queries; recall and mean reciprocal rank over those to which an answer is known."""
+    ranks = [item.rank for item in answers if item.query.right]
+    if not ranks:
+        return Recall(split)
+    times = sorted(item.took_ms for item in answers)
+    r1, r5, r10 = (_share([0 < rank <= k for rank in ranks]) for k in (1, 5, 10))
+    return Recall(
+        split,
+        len(ranks),
+        r1,
+        r5,
+        r10,
+        mrr=round(sum(1 / rank for rank in ranks if rank) / len(ranks), 4),
+        p50_ms=round(statistics.median(times), 1),
+        p95_ms=round(times[int(0.95 * (len(times) - 1))], 1),
+    )
+
+
+def real_log_figures(answers: Sequence[AnsweredQuery]) -> dict[str, dict[Split, tuple[int, int]]]:
+    """What holds of the answers to whole real logs."""
+    figures: dict[str, dict[Split, tuple[int, int]]] = {}
+    for split in REAL_LOGS:
+        asked = [item for item in answers if item.query.split == split]
+        known, results = [i for i in asked if i.query.right], [i.result for i in asked if i.result]
+        statements: dict[str, list[bool]] = {
+            "the root cause is right": [result.root_cause for result in results],
+            "the headline names it": [result.headline for result in results],
+            "where a report is stored, one is first": [item.rank == 1 for item in known],
+            "…, one is among the first five": [0 < item.rank <= 5 for item in known],
+            "…, one is first as `same` or `likely`": [i.verdict in CLAIMS and i.rank == 1 for i in known],
+            "where none is stored, none is claimed": [
+                i.verdict not in CLAIMS for i in asked if not i.query.right
+            ],
+            "another failure is claimed": [i.verdict in CLAIMS and i.rank != 1 for i in asked],
+            "`unknown`, but a remedy is shown": [result.unrelated_remedy for result in results],
+        }
+        for statement, hits in statements.items():
+            figures.setdefault(statement, {})[split] = sum(hits), len(hits)
+    return figures
+
+
+def band_shares(split: str, answers: Sequence[AnsweredQuery]) -> Iterator[BandShare]:
+    """How often each verdict was given over a set of queries."""
+    for band in get_args(Band):
+        given = [item for item in answers if item.verdict == band]
+        yield BandShare(split, band, len(given), len(answers), sum(item.rank == 1 for item in given))
+
+
+def _reliability(answers: Sequence[AnsweredQuery]) -> Iterator[Reliability]:
+    chances = [
+        (item.chance, item.rank == 1)
+        for item in answers
+        if item.query.split in RELIABILITY_SPLITS and item.chance is not None
+    ]
+    for low, high in pairwise(BINS):
+        inside = [(chance, ok) for chance, ok in chances if low <= chance < high or chance == high == 1]
+        mean = round(statistics.mean(chance for chance, _ in inside), 4) if inside else 0.0
+        yield Reliability(low, high, len(inside), mean, _share([ok for _, ok in inside]))
+
+
+def _share(hits: Sequence[bool]) -> float:
+    return round(sum(hits) / len(hits), 4) if hits else 0.0
+
+
+def machine() -> str:
+    """The class of this machine: processor and cores, nothing that names it."""
+    cores = os.cpu_count() or 1
+    processor = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        found = re.search(r"(?m)^model name\s*:(.+)", info.read_text(encoding="utf-8", errors="replace"))
+        processor = found[1].strip() if found else processor
+    return f"{processor}, {cores} {'core' if cores == 1 else 'cores'}"

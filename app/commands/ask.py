@@ -165,7 +165,7 @@ def _diagnosis(
 
         return diagnose_remotely(url, log, read_by_model=read_by_model, **question)
     from app.knowledge.diagnosis.diagnose import diagnose_log
-    from app.model_reader.configured import log_reader, question_embedder
+    from app.model_reader import log_reader, question_embedder
 
     reader = log_reader(settings) if read_by_model else None
     if read_by_model and reader is None:

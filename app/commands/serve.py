@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,14 +42,13 @@ def up(
 ) -> None:
     """Set up, load the starter cards, sync in the background, serve: the whole thing in one word."""
     from app.config import address_without_password
-    from app.server.port import check_port
     from app.terminal.events import announce, set_up_logging
 
     settings = _serving(host, port, workers, sync_every, snapshot_url)
     if settings.sync_every is None:
         settings = settings.model_copy(update={"sync_every": "15m"})
     set_up_logging(settings.log_level, settings.log_format)
-    check_port(settings.host, settings.port)
+    _check_port(settings.host, settings.port)
     if settings.snapshot_url:
         _start_with(settings, settings.snapshot_url)
     announce(f"setting up the database {address_without_password(settings.database_url)}")
@@ -118,6 +119,7 @@ def serve(
 ) -> None:
     """Serve only, or with the background sync."""
     settings = _serving(host, port, workers, sync_every)
+    _check_port(settings.host, settings.port)
     current_store(settings).close()
     from app.server.run import serve as run
 
@@ -181,3 +183,16 @@ def mcp(
         say("nothing is stored yet: `triage up` loads the starter cards, `triage sync` the rest")
     with closing(store):
         build_server(Services(settings, store)).run("stdio")
+
+
+def _check_port(host: str, port: int) -> None:
+    """Raise ConfigError if nothing can listen there; the server's own message comes late and long."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            busy = error.errno == errno.EADDRINUSE
+            fault = "is in use; choose another with --port" if busy else f"cannot be used: {error.strerror}"
+            raise ConfigError(f"port {port} on {host} {fault}") from None

@@ -19,7 +19,7 @@ def bench_diagnose(
     _database: DatabaseOption = None,
 ) -> None:
     """How well logs find their issue, beside what search libraries reach; takes some minutes."""
-    from app.bench.report import bench_diagnose as measure
+    from app.bench.run import bench_diagnose as measure
 
     settings = current_settings()
     store = current_store(settings)

@@ -37,7 +37,7 @@ from app.extract.log.root_cause import (
 )
 from app.extract.log.signature import make_signature
 from app.extract.log.tracebacks import find_errors, may_hold_errors, title_error
-from app.extract.prose.mentions import find_related
+from app.extract.prose.mentions import find_fix, find_related
 from app.extract.prose.regression import find_regression
 from app.extract.prose.stated_causes import find_causes, find_reproductions
 from app.extract.prose.stated_error import (
@@ -46,7 +46,6 @@ from app.extract.prose.stated_error import (
     find_stated_error,
     find_stated_place,
 )
-from app.extract.prose.stated_fix import find_fix
 from app.extract.remedies.workarounds import find_repeats, find_workarounds
 from app.extract.text.blocks import read_document, read_log_document
 from app.extract.text.document import Document, IssueText, Line

@@ -46,7 +46,7 @@ NICENESS = 10
 Background = Callable[[threading.Event], object]
 """Runs until the event is set."""
 
-_LOG = structlog.get_logger(__name__)
+LOG = structlog.get_logger(__name__)
 
 
 def github_client(settings: Settings, *, patient: bool = True, url: str | None = None) -> GitHubClient:
@@ -103,8 +103,8 @@ def sync_round(settings: Settings, store: Store, stop: threading.Event) -> bool:
             forget_old(store)
     except TriageError as error:
         announce(f"the sync could not begin: {error.message}")
-    except Exception:  # noqa: BLE001  a fault of the program in one round; the next may go well
-        _LOG.exception("sync_round_failed")
+    except Exception:  # a fault of the program in one round; the next may go well
+        LOG.exception("sync_round_failed")
     else:
         return True
     return False
@@ -209,7 +209,7 @@ def run_round(work: Callable[[Settings, Store, threading.Event], bool | None], n
         announce(f"{name} could not begin: {error.message}")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        _LOG.info("round_stopped")
+        LOG.info("round_stopped")
 
 
 def _interrupt_at_end_of_input() -> None:

@@ -21,7 +21,6 @@ from app.errors import ServerError
 from app.main import create_app, threads_beside
 from app.server.background_sync import Background, background_sync, reading_apart, round_apart
 from app.server.connections import BACKLOG, TimedProtocol, raise_file_limit
-from app.server.port import check_port
 from app.server.workers import Workers, bind, end_on_hangup, end_with_parent, ending_in_peace
 from app.store.schema import check_current
 from app.store.session import open_store
@@ -43,13 +42,11 @@ def serve(settings: Settings, *, sync_now: bool) -> None:
         sync_now: begin with a sync, also where none is to be repeated.
 
     Raises:
-        ConfigError: the port cannot be used.
         SchemaError: the database is not of this version.
         ServerError: a worker process could not start.
     """
     host, port, sync_every_s = settings.host, settings.port, settings.sync_every_s
     set_up_logging(settings.log_level, settings.log_format)
-    check_port(host, port)
     store = open_store(settings.database_url)
     check_current(store)
     wants_sync = sync_now or sync_every_s is not None

@@ -11,9 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.extract.lists import read_lines
-from app.extract.log.lines import LOUD, read_numbered
+from app.extract.log.lines import LOUD, read_numbered, shape_of
 from app.extract.log.sampling import informative_lines
-from app.extract.log.usual_lines import shape_of
 from app.train.inputs import make_parser
 
 LEAST_WORDS = 2

@@ -24,7 +24,7 @@ from app.knowledge.diagnosis.diagnose import DiagnosedLog, Embed
 from app.knowledge.diagnosis.shapes import ModelReading
 from app.knowledge.freshness import Overview, overview
 from app.knowledge.operations.log_reading import with_model_reading
-from app.model_reader.configured import LOG_DEADLINE_S, LOGS_AT_A_TIME
+from app.model_reader import LOG_DEADLINE_S, LOGS_AT_A_TIME
 from app.store.engine.data_version import Kind
 from app.store.session import Store
 

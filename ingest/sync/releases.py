@@ -37,7 +37,7 @@ from app.store.github.releases import (
 from app.store.github.sync_state import find_cursor, save_cursor
 from app.store.records import ReleaseRecord
 from ingest.github.client import Page
-from ingest.parse.records import release_record
+from ingest.parse import release_record
 from ingest.sync.run import SyncRun, now
 
 STREAM = "releases"

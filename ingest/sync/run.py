@@ -15,7 +15,7 @@ from app.store.github.issues import save_comments, save_issues
 from app.store.github.sync_state import note_run
 from app.store.session import Store
 from ingest.github.client import GitHubClient
-from ingest.parse.records import comment_record, issue_record
+from ingest.parse import comment_record, issue_record
 
 T = TypeVar("T")
 

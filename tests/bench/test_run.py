@@ -8,10 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from app.bench import report as command
+from app.bench import run as command
 from app.bench.cases import Pinned, find_logs, load_pinned, read_texts
-from app.bench.report import bench_diagnose, figures_of, markdown, recall_of, write_between_marks
-from app.bench.run import AnsweredQuery, BenchQuery, BenchRun, paste_queries, run
+from app.bench.run import (
+    AnsweredQuery,
+    BenchQuery,
+    BenchRun,
+    bench_diagnose,
+    figures_of,
+    markdown,
+    paste_queries,
+    recall_of,
+    run,
+    write_between_marks,
+)
 from app.errors import InputError
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store

@@ -23,7 +23,7 @@ from app.knowledge.indexing.derive import derive_issues
 from app.store.github.issues import add_repository, save_issues
 from app.store.schema import migrate
 from app.store.session import Store, open_store
-from ingest.parse.records import issue_record
+from ingest.parse import issue_record
 
 REPO = "vllm-project/vllm"
 BATCH = 500

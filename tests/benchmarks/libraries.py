@@ -25,8 +25,17 @@ from typing import Any
 import numpy as np
 
 from app.bench.cases import SearchText, StoredCases, find_logs, load_pinned, read_texts
-from app.bench.report import band_shares, recall_of, write_between_marks
-from app.bench.run import LIMIT, AnsweredQuery, BenchQuery, ask_all, other_queries, paste_queries
+from app.bench.run import (
+    LIMIT,
+    AnsweredQuery,
+    BenchQuery,
+    ask_all,
+    band_shares,
+    other_queries,
+    paste_queries,
+    recall_of,
+    write_between_marks,
+)
 from app.store.session import Store, open_store
 from app.terminal.console import say
 from tests.benchmarks.rewrite import rewrite, ways_of

@@ -17,8 +17,7 @@ from app.knowledge.indexing.batches import Progress
 from app.store.github.issues import find_comments, find_issue, find_repository, numbers_of
 from app.store.github.releases import first_releases_of
 from app.store.session import Store
-from ingest.importer import ImportResult, import_paths
-from ingest.parse.json_files import CHUNK_BYTES, FileRow, read_rows
+from ingest.importer import CHUNK_BYTES, FileRow, ImportResult, import_paths, read_rows
 
 REPO = "acme/engine"
 

@@ -506,7 +506,7 @@ ASK_MCP = {"test_fuzz", "test_origins", "test_rate_limits", "test_server", "test
 @pytest.fixture(autouse=True)
 def _without_mcp(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.module.__name__.rpartition(".")[2] not in ASK_MCP:
-        monkeypatch.setattr("app.main.mcp_http.speaking", lambda _services: nullcontext())
+        monkeypatch.setattr("app.main.mcp_server.speaking", lambda _services: nullcontext())
 
 
 @pytest.fixture

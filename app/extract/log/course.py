@@ -14,8 +14,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from app.extract.log.lines import LogLine
-from app.extract.log.native_faults import ANSWER
-from app.extract.log.process_stream import ErrorRecord
+from app.extract.log.process_stream import ANSWER, ErrorRecord
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rules
 

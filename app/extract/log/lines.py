@@ -1,8 +1,11 @@
-"""Log lines without their wrapping: who printed it, at which level, and what it says.
+"""Log lines without their wrapping: who printed it, at which level, what it says; is it a usual one.
 
 In: the lines of a log (or of an issue's code blocks). Out: `LogLine`s in the same order. Taken off are
 container and CI time stamps, docker-compose names, terminal colours, quote marks, rank and process
 prefixes, and vLLM's own `LEVEL date [file:line]`. The forms are those of vLLM 0.2 to 0.33.
+
+Usual are the shapes of `lists/usual_lines.txt`, which `app.train.usual_lines` makes of good starts, requests
+and ends of many releases. A shape is the first words of a line, `#` for each that holds more than letters.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from app.extract import lists
 from app.extract.rules.patterns import pattern
 from app.extract.text.document import Line
 
@@ -178,3 +182,28 @@ def _process_of(found: Any) -> str:
     """A process's stable name: `EngineCore_DP0`, `Worker_TP3`, `rank0`."""
     process = next(group for group in found.groups() if group)
     return "_".join(process.replace("rank=", "TP").split())
+
+
+SHAPE_WORDS = 8
+MAX_WORD_CHARS = 30
+
+
+def is_usual(line: LogLine) -> bool:
+    """Whether a good run prints such a line; never of a line that is logged as an error."""
+    return line.level not in LOUD and shape_of(line.text) in _usual_shapes()
+
+
+def shape_of(text: str) -> str:
+    """The shape of a line's words: `loading weights took # seconds`."""
+    words = text[:400].lower().split(maxsplit=SHAPE_WORDS)[:SHAPE_WORDS]
+    return " ".join(_plain(word) for word in words)
+
+
+def _plain(word: str) -> str:
+    bare = word.strip(".,:;()[]'\"`")
+    return bare if bare.replace("_", "").replace("-", "").isalpha() and len(bare) <= MAX_WORD_CHARS else "#"
+
+
+@lru_cache(maxsize=1)
+def _usual_shapes() -> frozenset[str]:
+    return frozenset(lists.read_lines("usual_lines"))

@@ -16,6 +16,8 @@ from app.extract.rules.patterns import pattern
 
 Chain = Literal["", "caused_by", "during"]
 
+ANSWER = "native.answer"
+"""The rule of what a server answers to a request."""
 CUT = "traceback.cut"
 """The rule of a record that is only the place where a traceback was cut off."""
 _PYDANTIC = pattern(

@@ -1,28 +1,32 @@
 """Errors in a log: Python tracebacks, bare error lines, native faults; each with frames and place.
 
 In: `LogLine`s. Out: `ErrorRecord`s in the order of the log, one per raised exception or fault. Lines
-of several processes may be interleaved: each process is read as a stream of its own.
+of several processes may be interleaved: each process is read as a stream of its own. Native faults are what
+kernels, compilers, shells, installers and parsers print, by the rules of `lists/native.toml`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from app.extract.log.course import QUIET, is_mention
 from app.extract.log.error_lines import (
+    MAX_MESSAGE_CHARS,
     bare_end,
     in_title,
     inline,
+    is_change,
     own_words,
     spelled,
     terminal,
 )
 from app.extract.log.frames import PYTHON, Frame, join_frames, other_frame, pytest_place, stack_frame
 from app.extract.log.lines import LOUD, LogLine
-from app.extract.log.native_faults import FaultRules, fault_rules, find_fault, is_guarded
 from app.extract.log.process_stream import (
+    ANSWER,
     ErrorRecord,
     Stream,
     add,
@@ -30,9 +34,83 @@ from app.extract.log.process_stream import (
     close,
     complete,
     end_stack,
+    invalid_reason,
     look_inward,
 )
-from app.extract.rules.patterns import pattern
+from app.extract.rules.patterns import escape, pattern
+from app.extract.rules.rules import Rule, RuleSet, load_rules
+
+_ANSWER_TYPE = pattern(r"""["']?type["']?[:=] ?["']([A-Za-z]\w{3,60})["']""")
+_ESCAPED = pattern(r"\\(.)")
+_LOGGED_AT = pattern(r" ([\w.+-]{3,60}\.cpp:\d{1,6})\]")
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRules:
+    """The rules that can hit anything in a text, early and late ones apart; and all their guards."""
+
+    early: tuple[Rule, ...]
+    late: tuple[Rule, ...]
+    guards: tuple[str, ...]
+
+
+def fault_rules(text: str) -> FaultRules | None:
+    """The rules that can hit anything in a text: one look at the whole is cheaper than one at each line."""
+    rules = _guards().meeting(text)
+    if not rules:
+        return None
+    late = tuple(rule for rule in rules if rule.extra.get("late", False))
+    early = tuple(rule for rule in rules if not rule.extra.get("late", False))
+    return FaultRules(early, late, tuple(dict.fromkeys(guard for rule in rules for guard in rule["guards"])))
+
+
+@lru_cache(maxsize=1)
+def _guards() -> RuleSet:
+    rules = load_rules("native")
+    return RuleSet(rules, ["|".join(escape(guard) for guard in rule["guards"]) for rule in rules])
+
+
+def is_guarded(text: str, rules: FaultRules) -> bool:
+    """Whether any rule is worth trying on a line."""
+    return any(map(text.__contains__, rules.guards))
+
+
+def find_fault(line: LogLine, rules: tuple[Rule, ...]) -> ErrorRecord | None:
+    """The first fault that the rules find in a line."""
+    for rule in rules:
+        if not any(guard in line.text for guard in rule["guards"]):
+            continue
+        found = rule.pattern.search(line.text)
+        if found and not is_change(line.text):
+            groups = found.groupdict()
+            place = groups.get("frame")
+            if place is None and rule.id == "native.watchdog" and (at := _LOGGED_AT.search(line.raw[:400])):
+                place = at.group(1)  # the watchdog's own check: there is no other place
+            kind, message = groups.get("type"), groups.get("message") or ""
+            if rule.id == ANSWER:
+                kind, message = _answered(line.text, groups)
+            return ErrorRecord(
+                rule["type"] or kind,
+                message.strip()[:MAX_MESSAGE_CHARS],
+                line,
+                native=True,
+                frame=place,
+                rule=rule.id,
+                weak=int(rule.extra.get("weak", 0)),
+            )
+    return None
+
+
+def _answered(text: str, groups: dict[str, str | None]) -> tuple[str | None, str]:
+    """Class and message of a server's answer; of a message over several lines the one with the reason."""
+    words = next((words for name, words in groups.items() if words and name != "type"), "")
+    first, *below = _ESCAPED.sub(
+        lambda found: "\n" if found.group(1) == "n" else found.group(1), words
+    ).split("\n")
+    reasons = filter(None, map(invalid_reason, below)) if "validation error" in first else iter(())
+    kinds = [found.group(1) for found in _ANSWER_TYPE.finditer(text)]
+    return kinds[-1] if kinds else None, next(reasons, first)
+
 
 MAX_ERRORS = 400
 """What is kept of a log; a crash loop repeats itself."""

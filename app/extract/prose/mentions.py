@@ -1,22 +1,30 @@
-"""Issues and pull requests that an issue's people mention.
+"""Issues and pull requests that people mention, and the relations in which they name them.
 
-In: a `Document`. Out: numbers of the same repository, `owner/name#n` of others, and the quotes; the quote's
-rule names the relation that the words around state (`related.duplicate`, `.same`, `.similar`, `.culprit`,
-`.fix`, or `.mention`). Only what people say is looked at: a `#4` in a log is a frame or a build step.
+In: a `Document`, or a pull request's title and body. Out: numbers of the same repository, `owner/name#n` of
+others, and the quotes; the quote's rule names the relation that the words around state (`related.duplicate`,
+`.same`, `.similar`, `.culprit`, `.fix`, or `.mention`). Only what people say is looked at: a `#4` in a log is
+a frame or a build step. The fix is the pull request of which they say that it helps, with state and release.
+
+A pull request closes, takes back or brings back others. Closing keywords are GitHub's: close, fix and resolve
+with their forms, before `#123`, `owner/name#123` or the issue's address. GitHub's own button writes
+`Revert "title (#7)"` and `Reverts owner/name#7`; people write `Reland "…"`, `Reapply #7`. A revert of only a
+part is none: the rest may well be what fixed the failure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from app.extract.evidence import cite
-from app.extract.facts import Evidence
+from app.extract.facts import Evidence, Fix, FixState
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
-from app.extract.rules.rules import load_rule_set
+from app.extract.rules.rules import Rule, load_rule_set
 from app.extract.text.document import Block, Document
+from app.extract.text.sentences import Sentence, is_request, read_sentences
 
 MIN_BARE_NUMBER = 20
 """A bare `#7` is a list item or a step; vLLM's first issues are hardly ever meant."""
@@ -143,3 +151,157 @@ def _bare(text: str, repo: str) -> Iterator[_Found]:
         )
         if not leads_away:
             yield repo, number, start, end
+
+
+_NUMBER = pattern(
+    r"((?:[a-z0-9][\w-]*/[a-z0-9][\w.-]*)?)#(\d{3,6})\b|github\.com/([\w-]+/[\w.-]+)/pull/(\d{1,6})",
+    ignore_case=True,
+)
+_WORDS_BEFORE = 24
+_VERSION = pattern(r"\bv?(\d+\.\d+\.\d+(?:\.?(?:post|rc)\d+)?)\b")
+_TAKEN_BACK = ("however", "unfortunately", "but it still", "but the", "still,", "但是", "但")
+_RANK = {"fixed": 3, "merged_unreleased": 2, "in_progress": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class _StatedFix:
+    rank: tuple[int, int, int]
+    fix: Fix
+    evidence: Evidence
+
+
+def find_fix(document: Document) -> tuple[Fix | None, Evidence | None]:
+    """The fix that is reported to work best: one that was seen to help before one that was only opened."""
+    if is_request(document):
+        return None, None
+    best: _StatedFix | None = None
+    sentences = read_sentences(document)
+    for order, sentence in enumerate(sentences):
+        if "#" not in sentence.text and "/pull/" not in sentence.text:
+            continue
+        after = sentences[order + 1] if order + 1 < len(sentences) else None
+        if after is not None and after.source == sentence.source and after.low.startswith(_TAKEN_BACK):
+            continue
+        fix = _read(document, sentence, order)
+        if fix is not None and (best is None or fix.rank > best.rank):
+            best = fix
+    return (best.fix, best.evidence) if best else (None, None)
+
+
+def _read(document: Document, sentence: Sentence, order: int) -> _StatedFix | None:
+    for rule in load_rule_set("stated_fix").meeting(sentence.text):
+        match = rule.pattern.search(sentence.text)
+        if match is None or not (found := _name(document, sentence.text, match.span(0))):
+            continue
+        if rule.id == "fix.submitted" and "issue" in match.group(0).lower():
+            continue
+        if rule["state"] == "no":
+            return None
+        return _stated(document, sentence, rule, found, order)
+    return None
+
+
+def _name(document: Document, text: str, span: tuple[int, int]) -> str | None:
+    """The pull request that a part of a sentence names: `#1`, or `owner/name#1` of another repository."""
+    own, repo = document.issue.number, document.issue.repo
+    for match in _NUMBER.finditer(text):
+        name = match.group(1) or match.group(3) or repo
+        number = int(match.group(2) or match.group(4))
+        if not span[0] <= match.end(0) <= span[1] or (number == own and name.lower() == repo.lower()):
+            continue
+        before = text[max(0, match.start(0) - _WORDS_BEFORE) : match.start(0)].lower().rstrip(" ([*_`")
+        if name == repo and before.endswith(foreign_words(repo)):
+            continue
+        return f"#{number}" if name.lower() == repo.lower() else f"{name}#{number}"
+    return None
+
+
+def _stated(document: Document, sentence: Sentence, rule: Rule, name: str, order: int) -> _StatedFix:
+    state = cast("FixState", rule["state"])
+    version: Any = _VERSION.search(sentence.text) if rule.extra.get("releases") else None
+    released = version.group(1) if version else None
+    if state == "merged_unreleased" and released:
+        state = "fixed"
+    by_maintainer = document.speaker.get(sentence.source) == "maintainer"
+    fix = Fix(state=state, pr=name, released_in=released, source=sentence.source)
+    evidence = cite(
+        document, "fix", name, sentence.span(0, len(sentence.text)), rule.id, 0.85 if by_maintainer else 0.75
+    )
+    return _StatedFix((_RANK.get(state, 0), int(rule["weight"]), order), fix, evidence)
+
+
+MAX_CHARS = 60_000
+MAX_BODY_CHARS = 4_000
+
+_CLOSES = pattern(
+    r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+"
+    r"(?:([\w.-]+/[\w.-]+)?#(\d{1,7})\b|https?://github\.com/([\w.-]+/[\w.-]+)/issues/(\d{1,7})\b)",
+    ignore_case=True,
+)
+
+
+def closed_issues(text: str, repo: str) -> tuple[int, ...]:
+    """Numbers of the issues of `repo` that a pull request's title or body says it closes."""
+    return tuple(number for name, number in _closed(text, repo) if name.lower() == repo.lower())
+
+
+def closed_elsewhere(text: str, repo: str) -> tuple[tuple[str, int], ...]:
+    """The issues of other repositories that it says it closes, as (owner/name, number)."""
+    return tuple(item for item in _closed(text, repo) if item[0].lower() != repo.lower())
+
+
+def _closed(text: str, repo: str) -> tuple[tuple[str, int], ...]:
+    if "#" not in text and "/issues/" not in text:
+        return ()
+    found: dict[tuple[str, int], None] = {}
+    for match in _CLOSES.finditer(text[:MAX_CHARS]):
+        short_repo, short, long_repo, long = match.groups()
+        name = short_repo or long_repo or repo
+        found[repo if name.lower() == repo.lower() else name, int(short or long)] = None
+    return tuple(found)
+
+
+_TAGS = r"^(?:\s*\[[^\]]{0,40}\]){0,4}\s*"
+_REVERT = pattern(_TAGS + r"\[?revert(?:s|ing|ed)?\]?\b", ignore_case=True)
+_AGAIN = pattern(_TAGS + r"\[?(?:re-?land|re-?apply|re-?introduce)(?:s|ing|ed)?\]?\b", ignore_case=True)
+_PARTLY = pattern(r"\bpartial(?:ly)?\b|\bpart of\b", ignore_case=True)
+_BODY_REVERT = pattern(
+    r"(?:^|\n)\s*(?:this\s+)?reverts\s+(?:pr\s+|pull request\s+)?"
+    r"(?:([\w.-]+/[\w.-]+)?#(\d{1,7})\b|https?://github\.com/([\w.-]+/[\w.-]+)/pull/(\d{1,7})\b)",
+    ignore_case=True,
+)
+_BODY_AGAIN = pattern(
+    r"\b(?:re-?land|re-?appl(?:y|ie)|re-?introduce)[sd]?\s+(?:of\s+)?(?:pr\s+|pull request\s+)?"
+    r"(?:([\w.-]+/[\w.-]+)?#(\d{1,7})\b|https?://github\.com/([\w.-]+/[\w.-]+)/pull/(\d{1,7})\b)",
+    ignore_case=True,
+)
+_NUMBER_IN_TITLE = pattern(r"#(\d{1,7})\b")
+
+
+def reverted_pull(title: str, body: str, repo: str) -> int | None:
+    """The pull request that this one takes back as a whole, or None."""
+    named = _REVERT.search(title) is not None
+    if _PARTLY.search(title) or (not named and "revert" not in body[:MAX_BODY_CHARS].lower()):
+        return None
+    return _in_body(_BODY_REVERT, body, repo) or (_last_number(title) if named else None)
+
+
+def relanded_pull(title: str, body: str, repo: str) -> int | None:
+    """The pull request that this one brings back, or None."""
+    if _AGAIN.search(title) is None or _PARTLY.search(title):
+        return None
+    return _last_number(title) or _in_body(_BODY_AGAIN, body, repo)
+
+
+def _in_body(rule: Any, body: str, repo: str) -> int | None:
+    for match in rule.finditer(body[:MAX_BODY_CHARS]):
+        short_repo, short, long_repo, long = match.groups()
+        if (short_repo or long_repo or repo).lower() == repo.lower():
+            return int(short or long)
+    return None
+
+
+def _last_number(title: str) -> int | None:
+    """The outermost number of a title: in `Revert "Revert "x (#7)" (#8)"` it is 8."""
+    found = [int(match.group(1)) for match in _NUMBER_IN_TITLE.finditer(title)]
+    return found[-1] if found else None

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from app.extract.facts import Evidence, Facts, Workaround, summarise
 from app.extract.log.lines import read_lines
 from app.extract.log.root_cause import read_errors
-from app.extract.prose.pull_requests import closed_elsewhere, closed_issues, relanded_pull, reverted_pull
+from app.extract.prose.mentions import closed_elsewhere, closed_issues, relanded_pull, reverted_pull
 from app.extract.reader import RULES_VERSION, IssueReading, read_issue
 from app.extract.text.document import CommentText, IssueText
 from app.knowledge.cluster.update import DUPLICATE, Change, traits_of, update_clusters

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from app.extract.log.lines import LOUD, LogLine
+from app.extract.log.lines import LOUD, LogLine, is_usual
 from app.extract.log.messages import wrapper_rule
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.signature import mask
-from app.extract.log.usual_lines import is_usual
 from app.extract.reader import LogReading
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rule_set

@@ -1,22 +1,32 @@
-"""What watches and explains the service: health, `/docs`, `/robots.txt`, `/llms.txt`, `/favicon.ico`.
+"""What watches and explains the service: health, `/docs`, `/guide` and the files that programs look for.
 
 `/docs` is Swagger UI; its files come from the package `fastapi-offline` and are served here, with a start
 script of our own, so that nothing is loaded from elsewhere and the page needs no inline script.
+
+The pages of `app/guide/` are rendered once from their Markdown. They are written for a reader in the checkout
+too, so they link to each other as `chatbots.md`; here that is `/guide/chatbots`. A link to a file that the
+server does not serve becomes plain text.
 """
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from app import __version__
 from app import client as client_module
+from app.errors import NotFoundError
 from app.knowledge.freshness import freshness, overview
-from app.paths import static_dir
+from app.paths import guide_dir, static_dir
 from app.store.engine.sync_lock import sync_holder
 from app.store.schema import check_current
 from app.web.answers.openapi import problems
@@ -130,3 +140,79 @@ def llms(request: Request, services: ServicesDep) -> PlainTextResponse:
     """What a model should know before it asks."""
     repos = ", ".join(services.settings.repo)
     return PlainTextResponse(render_text("llms.txt", base=base_address(request), repos=repos))
+
+
+_PAGE_LINK = re.compile(r"([a-z-]+)\.md(#.*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class GuidePage:
+    """A page of the guide as HTML."""
+
+    name: str
+    title: str
+    html: str
+
+
+@lru_cache(maxsize=1)
+def guide_pages() -> dict[str, GuidePage]:
+    """All pages by name, in the order of the contents list `index.md`."""
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in guide_dir().glob("*.md")}
+    order = ["index", *re.findall(r"\]\(([a-z-]+)\.md\)", texts["index"])]
+    return {name: _render(name, texts[name]) for name in order}
+
+
+def _render(name: str, text: str) -> GuidePage:
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = markdown.parse(re.sub(r"<!--.*?-->\n?", "", text, flags=re.DOTALL))
+    title = next((tokens[at + 1].content for at, token in enumerate(tokens) if token.tag == "h1"), name)
+    for at, token in enumerate(tokens):
+        if token.type == "heading_open":  # links name a heading as GitHub does
+            token.attrSet("id", re.sub(r"[^a-z0-9]+", "-", tokens[at + 1].content.lower()).strip("-"))
+        if token.children:
+            token.children = _with_served_links(token.children)
+        if token.type == "table_open":
+            token.attrSet("tabindex", "0")  # a wide table scrolls, also by keyboard
+    html = markdown.renderer.render(tokens, markdown.options, {}).replace("<th></th>", "<td></td>")
+    return GuidePage(name, title, html)
+
+
+def _with_served_links(tokens: list[Token]) -> list[Token]:
+    kept: list[Token] = []
+    is_dropped = False
+    for token in tokens:
+        if token.type == "link_open":
+            target = str(token.attrGet("href"))
+            page = _PAGE_LINK.fullmatch(target)
+            is_dropped = page is None and not target.startswith(("/", "#", "http://", "https://"))
+            if page is not None:
+                token.attrSet("href", f"/guide/{page[1]}{page[2] or ''}")
+        if is_dropped and token.type in {"link_open", "link_close"}:
+            continue
+        kept.append(token)
+    return kept
+
+
+@router.get("/guide", include_in_schema=False)
+def guide() -> HTMLResponse:
+    """The contents."""
+    return _show("index")
+
+
+@router.get("/guide/{name}", include_in_schema=False, response_model=None)
+def guide_page(name: str) -> HTMLResponse | RedirectResponse:
+    """One page.
+
+    Raises:
+        NotFoundError: the guide has no such page.
+    """
+    if name == "index" or name.endswith(".md"):
+        return RedirectResponse("/guide" if name.startswith("index") else f"/guide/{name[:-3]}", 301)
+    return _show(name)
+
+
+def _show(name: str) -> HTMLResponse:
+    pages = guide_pages()
+    if name not in pages:
+        raise NotFoundError(f"The guide has no page {name!r}; its contents are at /guide.")
+    return render_page("guide.html", page=pages[name], pages=pages.values())

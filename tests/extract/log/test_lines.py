@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.log.lines import _LEVEL, _PROCESS, MAX_LINE_CHARS, read_lines, unwrap
+from app.extract.log.lines import (
+    _LEVEL,
+    _PROCESS,
+    MAX_LINE_CHARS,
+    is_usual,
+    read_lines,
+    read_numbered,
+    shape_of,
+    unwrap,
+)
 from app.extract.text.blocks import split_lines
 
 CORE = "ERROR 03-14 09:26:53 [core.py:842] "
@@ -172,3 +181,35 @@ def test_a_known_prefix_ends_where_it_ends_before_any_words(before: str, level: 
     assert (found.end() if found else 0) == len(level)
     alone, with_rest = unwrap(f"{before}{level}."), unwrap(line)
     assert with_rest[1:] == alone[1:]
+
+
+def usual(log: str) -> list[bool]:
+    return [is_usual(line) for line in read_numbered(enumerate(split_lines(log), 1))]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "INFO:     Application startup complete.",
+        "(APIServer pid=7) INFO 11-22 13:54:37 [api_server.py:500] Available routes are:",
+    ],
+)
+def test_what_a_good_start_prints_is_usual_whoever_prints_it(line: str) -> None:
+    assert usual(line) == [True]
+
+
+def test_an_error_is_never_usual() -> None:
+    line = "INFO 11-22 13:54:37 [api_server.py:500] Available routes are:"
+
+    assert usual(line.replace("INFO", "ERROR")) == [False]
+
+
+def test_a_line_that_no_good_run_prints_is_not_usual() -> None:
+    assert usual("WARNING 11-22 13:54:37 [x.py:1] Falling back to a kernel that is not tuned") == [False]
+
+
+def test_numbers_paths_and_values_do_not_change_a_shape() -> None:
+    one = "Loading weights from /models/a took 3.21 seconds"
+
+    assert shape_of(one) == shape_of("Loading weights from /srv/b took 188 seconds")
+    assert shape_of(one) == "loading weights from # took # seconds"

@@ -5,21 +5,27 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+import time_machine
+from fastapi.testclient import TestClient
 
 from app.config import Settings
+from app.knowledge.indexing.batches import derive_stale
 from app.knowledge.indexing.derive import derive_issues
 from app.main import create_app
-from app.store.github.issues import add_repository, save_issues
+from app.store.github.issues import add_repository, find_repository, save_issues
+from app.store.github.presence import mark_gone
 from app.store.records import IssueRecord
-from app.store.session import Store
+from app.store.session import Store, open_store
 from app.web.routes.issues import PAGE_ISSUES
 from tests.rows import over_rows
 from tests.samples import EARLY, an_issue, fenced, marlin_log, rope_log
-from tests.web.conftest import REPO, TestClient
+from tests.served import starter_settings
+from tests.web.conftest import REPO
 from tests.web.routes.test_home import HOSTILE, Page, assert_harmless, checked
 
 LIST = "/api/v1/issues"
@@ -367,3 +373,55 @@ def test_a_list_within_bounds_is_small(client: TestClient, store: Store) -> None
     keep(store, *(an_issue(n, title="w" * 250, body=fenced(marlin_log())) for n in range(1, PAGE_ISSUES + 2)))
 
     assert len(client.get("/issues").content) < 100_000
+
+
+LATER = datetime.now(UTC) + timedelta(hours=1)
+
+
+@pytest.fixture
+def starter(tmp_path: Path) -> Iterator[TestClient]:
+    with TestClient(create_app(starter_settings(tmp_path))) as opened:
+        yield opened
+
+
+def follow(starter: TestClient, since: str | None, limit: int) -> tuple[list[dict[str, object]], str]:
+    items: list[dict[str, object]] = []
+    while True:
+        query = {"limit": limit} | ({"since": since} if since else {})
+        answer = starter.get("/api/v1/changes", params=query).json()
+        items += answer["items"]
+        since = answer["next_cursor"]
+        if not answer["has_more"]:
+            return items, since
+
+
+def test_pages_hold_everything_once_and_the_cursor_goes_on(starter: TestClient, tmp_path: Path) -> None:
+    with time_machine.travel(LATER, tick=False):
+        whole, end = follow(starter, None, 500)
+        parts, same_end = follow(starter, None, 7)
+        nothing, still = follow(starter, end, 7)
+
+    assert parts == whole
+    assert len({item["number"] for item in whole}) == len(whole) > 50
+    assert (nothing, end) == ([], same_end) == ([], still)
+
+    store = open_store(f"sqlite:///{tmp_path}/triage.db")
+    with store.unit_of_work() as session:
+        repo_id = find_repository(session, "vllm-project/vllm")
+        assert repo_id is not None
+        assert mark_gone(session, "issue", repo_id, int(str(whole[0]["number"])))
+    derive_stale(store, "vllm-project/vllm")
+    store.close()
+    with time_machine.travel(LATER, tick=False):
+        news, _ = follow(starter, end, 7)
+
+    assert [(item["number"], item["is_gone"]) for item in news] == [(whole[0]["number"], True)]
+
+
+def test_what_is_not_settled_is_told_later(starter: TestClient) -> None:
+    with time_machine.travel(datetime.now(UTC) - timedelta(days=1), tick=False):
+        assert starter.get("/api/v1/changes").json()["items"] == []
+
+
+def test_a_foreign_cursor_is_refused(starter: TestClient) -> None:
+    assert starter.get("/api/v1/changes", params={"since": "yesterday"}).status_code == 422

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import InputError
-from ingest.parse.fields import clean_text
-from ingest.parse.records import (
+from ingest.parse import (
+    clean_text,
     comment_record,
     comments_inside,
     issue_record,

@@ -1,1 +1,0 @@
-"""GitHub's JSON in, records out."""
