@@ -7,6 +7,7 @@ The field names and their meaning are a public contract (JSON of `triage extract
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, Self, get_args
 
@@ -51,6 +52,9 @@ VERSION_KEYS = ("vllm", "torch", "cuda", "python", "transformers", "driver")
 
 
 MAX_SUMMARY_CHARS = 300
+SENTENCE_CHARS = 240
+_MARKS = re.compile(r"\*\*|`|(?:^|(?<=\s))#{2,} ")
+"""Of Markdown, in a sentence that is shown as words."""
 FORMER: dict[str, JsonValue] = {"deprecated": True}
 """Marks the former name of a field in the API description: it goes with the next release."""
 KIND_WORDS = {
@@ -151,6 +155,21 @@ class StatedChange(Frozen):
     def words(self) -> str:
         """The change in words that are true beside "helps" and "works"."""
         return self.prefix + self.typed
+
+    def within(self, quote: str) -> tuple[str, str, str]:
+        """The sentence that states it, cut to `SENTENCE_CHARS` around the action: before, action, after.
+
+        Where the quote does not hold the action, that alone.
+        """
+        plain, stated = (" ".join(_MARKS.sub("", text).split()) for text in (quote, self.action))
+        before, action, after = plain.partition(stated)
+        if not action:
+            return "", self.action, ""
+        room = max(SENTENCE_CHARS - len(action), 0)
+        ahead = max(room // 2, room - len(after))
+        if len(before) > ahead:
+            before = f"…{before[len(before) - ahead :].partition(' ')[2]}"
+        return before, action, _cut(after, max(room - len(before), 1))
 
 
 class Workaround(StatedChange):

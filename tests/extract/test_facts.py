@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.facts import MAX_SUMMARY_CHARS, ErrorFact, Facts, Workaround, summarise
+from app.extract.facts import (
+    MAX_SUMMARY_CHARS,
+    SENTENCE_CHARS,
+    ErrorFact,
+    Facts,
+    StatedChange,
+    Workaround,
+    summarise,
+)
 
 FACTS = Facts(
     number=1,
@@ -70,3 +78,21 @@ def test_a_shape_takes_what_another_has_under_its_names() -> None:
     assert Workaround.based_on(tried, outcome="fails", source="body") == Workaround(
         action="--enforce-eager", kind="flag", outcome="fails"
     )
+
+
+def test_an_action_is_shown_within_its_sentence_without_markup() -> None:
+    change = StatedChange(action="`level 1`")
+
+    assert change.within("### Note With **level 2**  it is wrong, `level 1` is fine.") == (
+        "Note With level 2 it is wrong, ",
+        "level 1",
+        " is fine.",
+    )
+    assert change.within("another sentence") == ("", "`level 1`", "")
+
+
+@given(st.text(max_size=600), st.text(min_size=1, max_size=100), st.text(max_size=600))
+def test_a_sentence_is_cut_around_its_action(before: str, action: str, after: str) -> None:
+    shown = StatedChange(action=action).within(before + action + after)
+
+    assert sum(map(len, shown)) <= max(SENTENCE_CHARS, len(action)) + len("……")
