@@ -19,7 +19,7 @@ from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.signature import make_signature
 from app.extract.reader import LogReading, read_log, read_question
 from app.extract.redact import masked_all, redact
-from app.knowledge.diagnosis.error_text import whole_message
+from app.knowledge.diagnosis.error_text import whole_message, words_of_cause
 from app.knowledge.diagnosis.excerpts import issue_excerpt, log_excerpt
 from app.knowledge.diagnosis.explain import explain, why_not_same
 from app.knowledge.diagnosis.failures import (
@@ -349,9 +349,9 @@ def _root_cause(cause: ErrorRecord, masked_log: str) -> RootCause:
 
 
 def _message(reading: LogReading, masked_log: str) -> str:
-    """The message of the cause as it may be shown."""
-    error = reading.errors.cause or reading.errors.apparent
-    return _masked(error.message, error.line, masked_log) if error else ""
+    """What the cause says, as it may be shown."""
+    said = words_of_cause(reading)
+    return _masked(*said, masked_log) if said else ""
 
 
 def _other_errors(records: Sequence[ErrorRecord], masked_log: str) -> tuple[OtherError, ...]:

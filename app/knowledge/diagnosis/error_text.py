@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from app.extract.log.lines import LogLine
+from app.extract.log.messages import ONLY_WRAPPER
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.reader import LogReading
 from app.extract.redact import redact
@@ -72,6 +73,21 @@ def lines_above(reading: LogReading) -> list[LogLine]:
     number = record.line.number
     near = (line for line in reading.lines if number - LINES_ABOVE <= line.number < number)
     return [line for line in near if line.process == record.line.process]
+
+
+def words_of_cause(reading: LogReading) -> tuple[str, LogLine] | None:
+    """What a log's cause says, and its line; of an assertion without words the code that did not hold.
+
+    None where the log shows only that there was an error.
+    """
+    record = reading.errors.cause or reading.errors.apparent
+    if record is None or record.rule == ONLY_WRAPPER:
+        return None
+    if not record.message:
+        for line in reversed(lines_above(reading)):
+            if line.text.lstrip().startswith("assert "):
+                return line.text.strip(), line
+    return record.message, record.line
 
 
 def masked_text(line: LogLine, masked_log: str) -> str:

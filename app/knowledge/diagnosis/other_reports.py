@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.extract.reader import LogReading
 from app.extract.redact import masked, masked_all
+from app.knowledge.diagnosis.error_text import words_of_cause
 from app.knowledge.diagnosis.shapes import CommonCause, CommonError, CommonIssue, Match, RemedySource
 from app.knowledge.remedies import Remedy, for_version, rank_actions, rank_remedies, remedies_of
 from app.match.search.common_error import find_holders
@@ -97,10 +98,12 @@ def find_common(
         matches: the candidates for the same failure, likest first: these issues are named first.
         repos: names of the repositories that are searched, by key.
     """
-    cause = reading.errors.cause or reading.errors.apparent
-    if cause is None or not text:
+    said = words_of_cause(reading)
+    if said is None or not text:
         return None
-    found = find_holders(session, cause.message, list(repos), exclude=exclude)
+    keys = {repo: key for key, repo in repos.items()}
+    likeliest = next(((keys[match.repo], match.number) for match in matches), None)
+    found = find_holders(session, said[0], list(repos), exclude=exclude, likeliest=likeliest)
     places = {(match.repo, match.number): at for at, match in enumerate(matches)}
 
     def order(key: Key) -> tuple[float, int, int]:
@@ -128,7 +131,6 @@ def find_common(
     if not issues:
         return None
     places_of = {key: at for at, key in enumerate(chosen)}
-    keys = {repo: key for key, repo in repos.items()}
     issues.sort(key=lambda one: places_of[keys[one.repo], one.number])
     causes.sort(key=lambda one: (one.certainty != "stated", places_of[keys[one.repo], one.number]))
     actions = [one for one in rank_actions(remedies) if one.best.command or len(one.issues(fails=False)) > 1]

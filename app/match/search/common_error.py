@@ -20,19 +20,21 @@ from sqlalchemy.orm import Session
 from app.extract.log.course import is_mention
 from app.extract.rules.rules import load_rule_set
 from app.match.search.bm25 import Query, affordable, gains_of_holders, weigh
-from app.match.search.log_query import name_words, own_words
+from app.match.search.log_query import PLACES, name_words, names_in, own_words
 from app.match.search.terms import TEXT, grams_of
 from app.store.derived.search_index import Key, find_postings, numbers_by_repository
 from app.store.github.issues import find_texts
 
 SHARE_MIN = 0.65
 """The share of the message's information that a passage holds at least."""
-NATS_MIN, WORDS_MIN = 8.0, 3
-"""A shorter or more common message names no kind of error."""
-OPENING_SHARE_MIN, OPENING_NATS_MIN = 0.9, 12.0
-"""The same for the message's opening alone: what follows a colon is often one machine's."""
+NATS_MIN, WORDS_MIN = 17.0, 3
+"""Information and words that it holds at least: less of them unlike messages share."""
+NAME_NATS_MIN = 8.0
+"""Enough where a name says all that is wrong."""
+OPENING_SHARE_MIN = 0.9
+"""The share of the message's opening alone: what follows a colon is often one machine's."""
 NAMED_SHARE_MIN = 0.7
-"""The same for the message with the names in it."""
+"""The share of the message with the names in it."""
 REPORTS_MIN = 2
 """So many reports are a kind; of a name that says all that is wrong one is enough."""
 NAMES_MAX = 4
@@ -47,9 +49,13 @@ PASSAGE_CHARS = 60
 _NAMES_KIND = "common.system"
 """Of the messages that unlike faults share those that still name one failure: a taken port, a full disk."""
 _ERRNO = "common.errno"
-_OPENING = re.compile(r": |\. |; | \(")
+_OPENING = re.compile(r": |\. |; | \((?=(?:[^()]|\([^()]*\))*\)\W*$)")
+"""Where a message's opening ends. A bracket in the middle of a sentence ends nothing."""
+_NUMBER = re.compile(r"^\[?(?:Errno|WinError) -?\d+\]?:? *", re.IGNORECASE)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 _FIRST_NAME = re.compile(r"[\w.-]{3,}")
+_BETWEEN = r"\W*(?:--\S+(?: [^-\s]\S*)*\s+)*(?<![\w.-])"
+"""Between these words and the name: quotes, and other options with their values."""
 _NAMELESS = frozenset(
     f"common.{name}"
     for name in ("attribute", "conversion", "http", "index", "key", "module", "parser", "signature", "tensor")
@@ -59,13 +65,13 @@ _VALIDATION = "common.validation"
 
 @dataclass(frozen=True, slots=True)
 class _Wording:
-    """What of a message is looked for: its words but for `left_out`, and `name` as it stands."""
+    """What of a message is looked for: its words but for `left_out`, and `name`, a pattern."""
 
     text: str
     share: float
-    nats: float
     left_out: frozenset[str] = frozenset()
     name: str = ""
+    nats: float = NATS_MIN
     reports: int = REPORTS_MIN
 
 
@@ -75,21 +81,33 @@ def find_holders(
     repo_ids: Sequence[int],
     *,
     exclude: Collection[Key] = frozenset(),
+    likeliest: Key | None = None,
 ) -> dict[Key, float]:
     """The issues that hold a message, each with the share that it holds; empty where too few do.
 
     Args:
         exclude: issues that are no answer.
+        likeliest: the issue that is likest to report this failure; if it holds the message, and names the
+            same, it alone is enough.
     """
+    alone: dict[Key, float] = {}
     for wording in _wordings(message):
         found = _holding(session, wording, repo_ids, exclude)
         if len(found) >= wording.reports:
             return found
+        if likeliest is not None and likeliest in found:
+            alone = found
+    if alone and likeliest is not None:
+        text = find_texts(session, likeliest[0], [likeliest[1]])[likeliest[1]].lower()
+        if all(name in text for name in names_in(message)):
+            return alone
     return {}
 
 
 def _wordings(message: str) -> Iterator[_Wording]:
     """How a message may stand in a report, the strictest reading of it first."""
+    if PLACES.match(message):
+        return
     rules = load_rule_set("common_errors")
     met = {rule.id for rule in rules.meeting(message)}
     named = next(iter(load_rule_set("named_errors").meeting(message)), None)
@@ -100,18 +118,21 @@ def _wordings(message: str) -> Iterator[_Wording]:
         for name in (found.strip(".").lower() for found in names[:NAMES_MAX]):
             text = f"{match.group()} {name}"
             if not (met | {rule.id for rule in rules.meeting(text)}) & _NAMELESS:
-                yield _Wording(text, SHARE_MIN, NATS_MIN, name=name, reports=1)
+                standing = rf"{re.escape(match.group().lower())}{_BETWEEN}{re.escape(name)}(?![\w-]|\.\w)"
+                yield _Wording(text, SHARE_MIN, name=standing, nats=NAME_NATS_MIN, reports=1)
         return
-    if _NAMES_KIND not in met:
-        if met & (_NAMELESS | {_VALIDATION}):
-            return
-        message = _without_system_words(message)
+    if _NAMES_KIND in met:
+        yield _Wording(_NUMBER.sub("", message), SHARE_MIN, reports=1)
+        return
+    if met & (_NAMELESS | {_VALIDATION}):
+        return
+    message = _without_system_words(message)
     left_out = frozenset(name_words(message))
-    yield _Wording(message, SHARE_MIN, NATS_MIN, left_out)
+    yield _Wording(message, SHARE_MIN, left_out)
     opening, *rest_of_it = _OPENING.split(message, maxsplit=1)
     if rest_of_it:
-        yield _Wording(opening, OPENING_SHARE_MIN, OPENING_NATS_MIN, left_out)
-    yield _Wording(message, NAMED_SHARE_MIN, NATS_MIN)
+        yield _Wording(opening, OPENING_SHARE_MIN, left_out)
+    yield _Wording(message, NAMED_SHARE_MIN)
 
 
 def _without_system_words(message: str) -> str:
@@ -146,7 +167,7 @@ def _holding(
     for repo_id, numbers in numbers_by_repository(promising[:READ_MAX]).items():
         for number, text in find_texts(session, repo_id, numbers).items():
             share = _share_of_passage(text.lower(), wording, anchor, weights)
-            if share >= wording.share:
+            if share >= wording.share and share * whole >= wording.nats:
                 found[repo_id, number] = share
     return found
 
@@ -164,7 +185,7 @@ def _share_of_passage(text: str, wording: _Wording, anchor: str, weights: Mappin
     if not anchor:
         return 0.0
     whole = sum(weights.values())
-    name = re.compile(rf"(?<![\w.-]){re.escape(wording.name)}(?![\w-]|\.\w)") if wording.name else None
+    name = re.compile(wording.name) if wording.name else None
     around = len(wording.text) + PASSAGE_CHARS
     best, at = 0.0, text.find(anchor)
     for _ in range(PLACES_MAX):

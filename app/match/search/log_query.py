@@ -48,7 +48,7 @@ SHORT_LOG_LINES = 150
 """Of a longer log only loud lines are context, and those around the cause."""
 CONTEXT_LINES = 200
 _PLACEHOLDER = pattern(r"<\w+>")
-_PLACES = pattern(r"^\s*(?:File \"|Traceback \(most|[\^~]{3,}|$)")
+PLACES = pattern(r"^\s*(?:File \"|Traceback \(most|[\^~]{3,}|$)")
 """Lines of a traceback that hold no words of their own; frames are a part by themselves."""
 _QUIET = frozenset({"INFO", "DEBUG"})
 _NAME = pattern(
@@ -155,7 +155,7 @@ def _lines(
     lines: Sequence[LogLine], cause: ErrorRecord | None
 ) -> tuple[Sequence[LogLine], Sequence[LogLine]]:
     """The lines right above the cause, and what else of the log is worth asking for."""
-    kept = [line for line in lines if (cause is None or not _PLACES.match(line.text)) and not is_usual(line)]
+    kept = [line for line in lines if (cause is None or not PLACES.match(line.text)) and not is_usual(line)]
     at = cause.line.number if cause is not None else 0
     near = [line for line in kept if at - NEAR_LINES <= line.number <= at and line.level not in _QUIET]
     rest = [line for line in kept if not at - NEAR_LINES <= line.number <= at]

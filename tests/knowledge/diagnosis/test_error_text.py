@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 
 from app.extract.reader import read_log
-from app.knowledge.diagnosis.error_text import lines_above, message_lines, sentences, whole_message
+from app.knowledge.diagnosis.error_text import (
+    lines_above,
+    message_lines,
+    sentences,
+    whole_message,
+    words_of_cause,
+)
 
 CORE = "(EngineCore pid=7) ERROR 03-14 09:26:40 [core.py:1] "
 
@@ -23,6 +29,25 @@ def test_a_message_ends_where_another_record_or_process_begins() -> None:
     log = f"{CORE}ValueError: it is too much\n{CORE}Use less.\n(APIServer pid=1) INFO 03-14 09:26:41 [a.py:1] bye\n"
 
     assert [line.text for line in message_lines(read_log(log))] == ["ValueError: it is too much", "Use less."]
+
+
+@pytest.mark.parametrize(
+    ("log", "wanted"),
+    [
+        ("ValueError: it is too much", "it is too much"),
+        (
+            '  File "vllm/a.py", line 2, in load\n    assert rows == self.rows\nAssertionError',
+            "assert rows == self.rows",
+        ),
+        ("RuntimeError: Engine core initialization failed. See root cause above.", None),
+        ("", None),
+    ],
+    ids=["its message", "the assertion that did not hold", "only a wrapper is shown", "no error"],
+)
+def test_the_words_of_a_cause(log: str, wanted: str | None) -> None:
+    said = words_of_cause(read_log("\n".join(f"{CORE}{line}" for line in log.splitlines())))
+
+    assert (said[0] if said else None) == wanted
 
 
 def test_the_lines_above_are_of_the_same_process() -> None:

@@ -94,8 +94,30 @@ def test_what_many_issues_share_is_told_where_none_is_the_same(shared: Store) ->
     assert "A COMMON ERROR, 3 REPORTS" in short_text(found, colours=False)
 
 
+def test_of_an_assertion_without_words_the_code_that_did_not_hold_is_its_message(
+    store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "assert pigeon_blocks.shape[loft_dim] == self.spare_shelves"
+    log = a_traceback("AssertionError", "vllm/pigeon_loft.py:settle").replace(
+        "settle\n", f"settle\n    {code}\n           ^^^^^^\n"
+    )
+    for number in (11, 12):
+        keep(an_issue(number, title=f"[Bug]: `{code}` fails", body="Since the last release."))
+    keep(*(an_issue(100 + at, title=f"[Bug]: {at} hangs", body="It hangs.") for at in range(6)))
+    monkeypatch.setattr("app.knowledge.diagnosis.diagnose._is_related", lambda *_, **__: False)
+
+    found = diagnose(store, log, repos=(REPO,)).common
+
+    assert found is not None
+    assert (found.text, {issue.number for issue in found.issues}) == (code, {11, 12})
+
+
 def test_hidden_issues_are_no_reports(shared: Store) -> None:
-    assert diagnose(shared, SHARED_LOG, repos=(REPO,), exclude=frozenset({11, 12})).common is None
+    found = diagnose(shared, SHARED_LOG, repos=(REPO,), exclude=frozenset({11, 12})).common
+
+    assert found is not None
+    assert (found.reports, [issue.number for issue in found.issues]) == (1, [13])
+    assert diagnose(shared, SHARED_LOG, repos=(REPO,), exclude=frozenset({11, 12, 13})).common is None
 
 
 def test_a_known_failure_is_no_common_error(store: Store, keep: Keep) -> None:

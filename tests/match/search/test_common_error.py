@@ -15,6 +15,7 @@ from tests.samples import REPO, a_traceback, an_issue
 MESSAGE = "No spare shelf left for the pigeon blocks. Try raising the loft share."
 UNKNOWN_ARGUMENT = "TypeError: PigeonLoft.__init__() got an unexpected keyword argument '{}'"
 SCATTERED = "Falcon crane dropped eleven cargo crates"
+IN_BRACKETS = "Nested falcon width ({}) divides no pigeon stride of the gantry (at all)."
 MISSING = "libpigeon_loft.so: cannot open shared carrier object"
 TEXTS = {
     11: a_traceback(f"ValueError: {MESSAGE}", "vllm/sparrow.py:run"),
@@ -32,6 +33,12 @@ TEXTS = {
     22: ("\n" + "Nothing else was seen. " * 12).join(SCATTERED.split()),
     23: ("\n" + "Nothing else was seen. " * 12).join(SCATTERED.split()),
     21: "loft.py: error: unrecognized arguments: --perch-count 2",
+    24: "ModuleNotFoundError: No module named 'pigeon._C', and then pigeon.loft.seeds was imported",
+    25: a_traceback("OSError: [Errno 24] Too many open files", "vllm/loft.py:load"),
+    26: a_traceback(f"ValueError: {IN_BRACKETS.format(9)}", "vllm/loft.py:load"),
+    28: "A gantry cannot be used with falcons.",
+    29: "A crane cannot be used with sparrows.",
+    27: a_traceback(f"ValueError: {IN_BRACKETS.format(9)}", "vllm/loft.py:load"),
 }
 
 
@@ -46,11 +53,15 @@ def base(store: Store) -> Store:
     return store
 
 
-def holders(store: Store, message: str, hidden: tuple[int, ...] = ()) -> list[int]:
+def holders(
+    store: Store, message: str, hidden: tuple[int, ...] = (), likeliest: int | None = None
+) -> list[int]:
     with store.reading() as session:
         repo_id = find_repository(session, REPO) or 0
         excluded = frozenset((repo_id, number) for number in hidden)
-        return sorted(number for _, number in find_holders(session, message, [repo_id], exclude=excluded))
+        likest = (repo_id, likeliest) if likeliest else None
+        found = find_holders(session, message, [repo_id], exclude=excluded, likeliest=likest)
+        return sorted(number for _, number in found)
 
 
 def test_the_issues_that_hold_most_of_a_message_are_found(base: Store) -> None:
@@ -79,8 +90,32 @@ def test_where_only_the_name_says_what_is_wrong_it_counts(base: Store) -> None:
     assert holders(base, "loft.py: error: unrecognized arguments: --loft-size 4 --perch-count 2") == [21]
 
 
+def test_a_name_that_stands_elsewhere_is_not_the_one_that_is_missed(base: Store) -> None:
+    assert holders(base, "No module named 'pigeon.loft.seeds'") == []
+    assert holders(base, "No module named 'pigeon._C'") == [24]
+
+
 def test_one_report_is_no_common_error(base: Store) -> None:
     assert holders(base, MESSAGE, hidden=(12,)) == []
+
+
+def test_one_report_is_enough_if_it_is_the_likeliest_match_and_names_the_same(base: Store) -> None:
+    assert holders(base, MESSAGE, hidden=(12,), likeliest=11) == [11]
+    assert holders(base, MESSAGE, hidden=(12,), likeliest=13) == []
+    assert holders(base, f"{MESSAGE} Or drop `zeppelin`.", hidden=(12,), likeliest=11) == []
+
+
+def test_of_the_systems_words_that_name_one_failure_one_report_is_enough(base: Store) -> None:
+    assert holders(base, "[Errno 24] Too many open files") == [25]
+
+
+def test_a_bracket_within_a_sentence_does_not_end_its_opening(base: Store) -> None:
+    assert holders(base, IN_BRACKETS.format(64)) == [26, 27]
+    assert holders(base, "Nested falcon width (64) is written in zeppelin inches of the hangar") == []
+
+
+def test_a_few_common_words_name_no_kind(base: Store) -> None:
+    assert holders(base, "--perch-count=2 cannot be used with --loft (no perches there).") == []
 
 
 def test_what_stands_before_the_systems_words_is_the_message(base: Store) -> None:
@@ -91,7 +126,15 @@ def test_what_stands_before_the_systems_words_is_the_message(base: Store) -> Non
 
 @pytest.mark.parametrize(
     "message",
-    ["", "x", "[Errno 2] No such file or directory: '/a'", "'gadget'", "the hangar of zeppelins burns"],
+    [
+        "",
+        "x",
+        'File "/loft/pigeon.py", line 2, in settle',
+        "Traceback (most recent call last): (Loft pid=7)",
+        "[Errno 2] No such file or directory: '/a'",
+        "'gadget'",
+        "the hangar of zeppelins burns",
+    ],
 )
 def test_words_of_a_system_and_of_nobody_name_no_kind(base: Store, message: str) -> None:
     assert holders(base, message) == []
