@@ -174,16 +174,24 @@ def _holds(low: str, name: str) -> bool:
     return any(word in low for word in _LIST[name])
 
 
+def _states_failure(low: str) -> bool:
+    """Whether a sentence in lower case names a failure and no cure of it."""
+    return _holds(low, "failure_words") and not _holds(low, "cured_words")
+
+
 def _read_versions(document: Document, sentence: Sentence, claims: _Claims) -> None:
     versions = versions_in(sentence)
     if not versions or len(versions) > MAX_VERSIONS:
         return
+    low = sentence.low
     taken: set[int] = set()
     for rule in load_rule_set("regression", "part", *_VERSION_FIELDS).meeting(sentence.text):
         extra = rule.extra
-        if extra.get("needs_cure") and not _holds(sentence.low, "cure_words"):
+        if extra.get("needs_cure") and not _holds(low, "cure_words"):
             continue
-        part = "still" if extra.get("still_if") and _holds(sentence.low, "still_words") else rule["part"]
+        if extra.get("needs_failure") and not (_states_failure(low) and not _holds(low, "required_words")):
+            continue
+        part = "still" if extra.get("still_if") and _holds(low, "still_words") else rule["part"]
         for match in rule.pattern.finditer(sentence.text):
             for at, version in _near(sentence, versions, rule, match.start(), match.end()):
                 if at not in taken:
@@ -202,8 +210,7 @@ def _read_culprit(document: Document, sentence: Sentence, claims: _Claims) -> No
         match = rule.pattern.search(sentence.text)
         if match is None or _holds(low[max(0, match.start() - NO_BLAME_CHARS) : match.end()], "no_blame"):
             continue
-        is_failure = _holds(low, "failure_words") and not _holds(low, "cured_words")
-        if rule.extra.get("needs_failure") and not is_failure:
+        if rule.extra.get("needs_failure") and not _states_failure(low):
             continue
         if rule.extra.get("needs_subject") and not _holds(low[: match.end()], "subjects"):
             continue

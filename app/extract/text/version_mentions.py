@@ -21,7 +21,7 @@ _VERSION = pattern(
     r"(\d{1,2}\.\d{1,2}(?:\.\d{1,2}){0,2}(?:[._-]?(?:post|rc|dev|a|b)\d+)*(?:\.dev\d+)?(?:\+[\w.]*\w)?)(?:\b|xx)",
     ignore_case=True,
 )
-_UNITS = (" gb", " gi", " mb", " tok", " s ", "gb", " ms", "s)")
+_UNITS = (" gb", " gib", " mb", " tok", " s ", "gb", " ms", "s)")
 _LISTED = frozenset([",", "and", "->", "to", "/", "or", "→", "=>", "~"])
 FIRST_RELEASE_OF_ONES = 1
 """vLLM is below version 1; a larger first number is another package's."""

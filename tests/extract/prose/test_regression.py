@@ -45,6 +45,33 @@ def test_two_versions_make_a_range(said: str) -> None:
     assert told(said) == {"last_working": "0.27.0", "first_failing": "0.28.0"}
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Answers are wrong with vLLM (>= v0.28.0).",
+        "Serving it with version >=0.28.0 gives an error.",
+        "The model fails to load on vLLM ≥ 0.28.0 here.",
+        "Loading the weights breaks under vllm 0.28.0+.",
+        "Random hangs in 0.28.0+ with two cards.",
+    ],
+)
+def test_an_open_range_that_fails_begins_where_it_fails_first(said: str) -> None:
+    assert told(said) == {"first_failing": "0.28.0"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The error says that NVFP4 requires vLLM 0.28.0+.",
+        "`pip install vllm>=0.28.0` fails.",
+        "I run vllm>=0.28.0 with this model.",
+        "The build of vllm 0.28.0+cu129 fails with numpy>=0.3.1.",
+    ],
+)
+def test_an_open_range_that_is_asked_for_fails_nowhere(said: str) -> None:
+    assert told(said) == {}
+
+
 def test_the_version_of_the_title_fails_if_another_works() -> None:
     assert told("It worked in 0.27.0.", "v0.28.0 raises a KeyError") == {
         "last_working": "0.27.0",
