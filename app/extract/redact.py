@@ -25,8 +25,9 @@ BLOCK = "█"
 KEY_BLOCK = "PRIVATE KEY"
 """What every rule that reads over many lines looks for."""
 
-AROUND_CHARS = 8_000
-"""Longer than any key block: what is masked apart from its text is masked with so much on both sides."""
+BLOCK_CHARS, NEAR_CHARS = 8_000, 1_000
+"""Longer than any key block, and than what any other rule reads beyond a line: what is masked apart from its
+text is masked with so much on both sides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,10 @@ def mask_secrets(text: str) -> str:
 
 def mask_part(text: str, start: int, end: int) -> str:
     """`text[start:end]` of a public text as it may be displayed: as it is masked in the whole text."""
-    first = max(0, start - AROUND_CHARS)
-    return redact(text[first : end + AROUND_CHARS]).text[start - first : end - first]
+    wide = text[max(0, start - BLOCK_CHARS) : end + BLOCK_CHARS]
+    around = BLOCK_CHARS if KEY_BLOCK in wide else NEAR_CHARS
+    first = max(0, start - around)
+    return redact(text[first : end + around]).text[start - first : end - first]
 
 
 def _find_secrets(text: str, *, private: bool) -> dict[int, tuple[int, str]]:

@@ -307,7 +307,7 @@ LINK = Table(
     Column("score", Float),
     Column("channel", String(10)),
     _known("reason", Text),
-    Index("ix_link_target", "target_repo", "target_number"),
+    Index("ix_link_target", "target_repo", "target_number", "kind", "repo_id", "number"),
 )
 
 # `visitor` is a keyed hash, never an address.
@@ -420,9 +420,8 @@ TERM = Table(
     "term",
     metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=False),
-    _known("channel", Integer),
-    _known("text", Text),
     _known("df", Integer),
+    sqlite_with_rowid=False,
 )
 
 # This term stands in this issue.

@@ -55,7 +55,6 @@ class Index:
 
     ids: np.ndarray
     dfs: np.ndarray
-    told: list[tuple[int, str]]
     at: np.ndarray
     numbers: np.ndarray
 
@@ -68,16 +67,13 @@ def heaps_exponent(dfs: np.ndarray) -> float:
 
 def read_index(connection: Connection, repo_id: int) -> Index:
     """The whole search index of a base, some 3 million postings."""
-    terms = connection.exec_driver_sql(
-        "SELECT id, df, channel, text FROM term WHERE df > 0 ORDER BY id"
-    ).all()
+    terms = connection.exec_driver_sql("SELECT id, df FROM term WHERE df > 0 ORDER BY id").all()
     ids = np.array([row[0] for row in terms], dtype=np.int64)
     asked = f"SELECT term_id, number FROM posting WHERE repo_id = {int(repo_id)} AND number < {OFFSET}"
     rows = np.array(connection.exec_driver_sql(asked).cursor.fetchall(), dtype=np.int64)
     return Index(
         ids,
         np.array([row[1] for row in terms]),
-        [(row[2], row[3]) for row in terms],
         np.searchsorted(ids, rows[:, 0]),
         rows[:, 1],
     )
@@ -142,12 +138,8 @@ def _copy(
     new = new[np.argsort(ids[new])]
     _many(
         connection,
-        "INSERT INTO term (id, channel, text, df) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (id) DO UPDATE SET df = df + excluded.df",
-        (
-            (key, index.told[spot][0], f"{index.told[spot][1]} #{copy}", df)
-            for spot, key, df in zip(new.tolist(), ids[new].tolist(), counts[new].tolist(), strict=True)
-        ),
+        "INSERT INTO term (id, df) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET df = df + excluded.df",
+        zip(ids[new].tolist(), counts[new].tolist(), strict=True),
     )
     packed = connection.exec_driver_sql(
         "SELECT number, terms FROM profile WHERE repo_id = ? AND number BETWEEN ? AND ?", (repo_id, low, high)

@@ -31,7 +31,7 @@ from app.store.derived.clusters import FailureTraits
 from app.store.derived.links import SIMILAR, Links, find_repositories, replace_similar
 from app.store.derived.model_replies import KeptReply, find_replies
 from app.store.derived.readings import Reading, save_readings
-from app.store.derived.search_index import NO_TERMS, HashedTerms, Key, hash_terms, index_terms
+from app.store.derived.search_index import NO_TERMS, Key, Profile, hash_terms, index_terms
 from app.store.engine.connect import take_turn
 from app.store.github.issues import find_cards, find_comments, find_issues
 from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord, Pair
@@ -63,7 +63,7 @@ class StoredReading:
     """
 
     reading: Reading
-    terms: HashedTerms = NO_TERMS
+    terms: Profile = NO_TERMS
     seeds: Seeds | None = None
     features: PairFeatures | None = None
     traits: FailureTraits | None = None

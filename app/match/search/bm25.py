@@ -90,10 +90,7 @@ class Query:
 
     def heaviest(self, places: np.ndarray) -> list[tuple[int, str, float]]:
         """Channel, text and weight of the terms at these places, the weightiest first."""
-        return self.terms(places[np.argsort(-self.weights[places], kind="stable")])
-
-    def terms(self, places: np.ndarray) -> list[tuple[int, str, float]]:
-        """Channel, text and weight of the terms at these places, in their order."""
+        places = places[np.argsort(-self.weights[places], kind="stable")]
         columns = self.channels[places].tolist(), places.tolist(), self.weights[places].tolist()
         return [(channel, self.texts[at], weight) for channel, at, weight in zip(*columns, strict=True)]
 

@@ -144,8 +144,9 @@ def _score(
     crowds = _crowds(at, of, known, size)
     is_name = np.isin(known.texts, list(names)) & (known.channels == TEXT)
     named = np.bincount(of, is_name[at], size) / max(len(names), 1) if names else np.ones(size)
-    heaviest = np.lexsort((-weights, of))
-    starts = np.searchsorted(of, np.arange(size + 1))
+    heaviest = at[np.lexsort((-weights, of))].tolist()
+    starts = np.searchsorted(of, np.arange(size + 1)).tolist()
+    terms = list(zip(known.channels.tolist(), known.texts, known.weights.tolist(), strict=True))
     return [
         Candidate(
             key,
@@ -153,7 +154,7 @@ def _score(
             dict(zip(PARTS, shares[i].tolist(), strict=True)),
             dict(zip(PARTS, known_shares[i].tolist(), strict=True)),
             all_shares[i],
-            known.terms(at[heaviest[starts[i] : min(starts[i + 1], starts[i] + SHARED_MAX)]]),
+            [terms[place] for place in heaviest[starts[i] : min(starts[i + 1], starts[i] + SHARED_MAX)]],
             float(words[i, _RARE]),
             float(words[i, _SCARCE]),
             float(named[i]),

@@ -256,7 +256,7 @@ def duplicates_of(
 
 
 def purge_orphans(session: Session) -> None:
-    """Delete the search terms and signatures that no issue has any more: they are pieces of its text."""
+    """Delete the search terms and signatures that no issue has any more: they were made of its text."""
     session.connection().execute(delete(TERM).where(TERM.c.df <= 0))
     is_used = exists().where(OCCURRENCE.c.signature_id == SIGNATURE.c.id)
     session.connection().execute(delete(SIGNATURE).where(~is_used))

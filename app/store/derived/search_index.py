@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
 
 import numpy as np
 from sqlalchemy import func, select
@@ -41,37 +40,18 @@ class Profile:
         return int(np.count_nonzero(self.counts))
 
 
-@dataclass(frozen=True, slots=True)
-class HashedTerms:
-    """The terms of an issue by their ids, ready to be stored: all columns in the order of the ids.
-
-    Attributes:
-        ids: int64, ascending.
-        counts: uint16; 0 for what is not in the text.
-        terms: channel and text of each.
-    """
-
-    ids: np.ndarray
-    counts: np.ndarray
-    terms: tuple[tuple[int, str], ...]
-
-
-def hash_terms(terms: Mapping[tuple[int, str], int]) -> HashedTerms:
+def hash_terms(terms: Mapping[tuple[int, str], int]) -> Profile:
     """Terms with their ids.
 
     Args:
         terms: {(channel, text): count}.
     """
-    by_id = {term_id(*term): (term, min(count, COUNT_MAX)) for term, count in terms.items()}
+    by_id = {term_id(*term): min(count, COUNT_MAX) for term, count in terms.items()}
     ids = sorted(by_id)
-    return HashedTerms(
-        np.array(ids, dtype="<i8"),
-        np.array([by_id[key][1] for key in ids], dtype="<u2"),
-        tuple(by_id[key][0] for key in ids),
-    )
+    return Profile(np.array(ids, dtype="<i8"), np.array([by_id[key] for key in ids], dtype="<u2"))
 
 
-NO_TERMS = HashedTerms(np.empty(0, dtype="<i8"), np.empty(0, dtype="<u2"), ())
+NO_TERMS = Profile(np.empty(0, dtype="<i8"), np.empty(0, dtype="<u2"))
 
 
 def term_id(channel: int, text: str) -> int:
@@ -80,29 +60,20 @@ def term_id(channel: int, text: str) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
-def index_terms(session: Session, repo_id: int, terms_of: Mapping[int, HashedTerms]) -> None:
+def index_terms(session: Session, repo_id: int, terms_of: Mapping[int, Profile]) -> None:
     """Replace the terms of these issues, by their numbers."""
     take_turn(session)
     stored = find_profiles(session, [(repo_id, number) for number in terms_of])
-    texts: dict[int, tuple[int, str]] = {}
     added, removed = [_NONE], [_NONE]
     postings: list[tuple[int, int, int]] = []
     for number, new in terms_of.items():
-        ids = new.ids.tolist()
-        if (repo_id, number) in stored:
-            old = stored[repo_id, number].ids
-            gone = np.setdiff1d(old, new.ids, assume_unique=True)
-            delete_with(session, repo_id, POSTING.c.term_id, gone.tolist(), POSTING.c.number == number)
-            removed.append(gone)
-            is_new = np.isin(new.ids, old, assume_unique=True, invert=True)
-            added.append(new.ids[is_new])
-            ids = added[-1].tolist()
-            texts.update(zip(ids, compress(new.terms, is_new.tolist()), strict=True))
-        else:
-            added.append(new.ids)
-            texts.update(zip(ids, new.terms, strict=True))
-        postings += [(key, repo_id, number) for key in ids]
-    _change_frequencies(session, np.concatenate(added), np.concatenate(removed), texts)
+        old = stored.get((repo_id, number), NO_TERMS).ids
+        gone = np.setdiff1d(old, new.ids, assume_unique=True)
+        delete_with(session, repo_id, POSTING.c.term_id, gone.tolist(), POSTING.c.number == number)
+        removed.append(gone)
+        added.append(np.setdiff1d(new.ids, old, assume_unique=True))
+        postings += [(key, repo_id, number) for key in added[-1].tolist()]
+    _change_frequencies(session, np.concatenate(added), np.concatenate(removed))
     run_many(session, "INSERT INTO posting (term_id, repo_id, number) VALUES (?, ?, ?)", sorted(postings))
     rows = [
         {"repo_id": repo_id, "number": number, "terms": item.ids.tobytes() + item.counts.tobytes()}
@@ -111,22 +82,14 @@ def index_terms(session: Session, repo_id: int, terms_of: Mapping[int, HashedTer
     upsert(session, PROFILE, rows, keys=("repo_id", "number"))
 
 
-def _change_frequencies(
-    session: Session, added: np.ndarray, removed: np.ndarray, texts: Mapping[int, tuple[int, str]]
-) -> None:
+def _change_frequencies(session: Session, added: np.ndarray, removed: np.ndarray) -> None:
     # In the order of the ids, so that two writers never wait for each other in a circle.
     ids, at = np.unique(np.concatenate([added, removed]), return_inverse=True)
     by = np.bincount(at, np.repeat((1, -1), (len(added), len(removed))), len(ids)).astype(int)
-    change = list(zip(ids.tolist(), by.tolist(), strict=True))
     statement = (
-        "INSERT INTO term (id, channel, text, df) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (id) DO UPDATE SET df = term.df + excluded.df"
+        "INSERT INTO term (id, df) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET df = term.df + excluded.df"
     )
-    run_many(session, statement, [(key, *texts[key], more) for key, more in change if more > 0])
-    for key, more in change:
-        if more < 0:
-            lowered = TERM.update().where(TERM.c.id == key).values(df=TERM.c.df + more)
-            session.connection().execute(lowered)
+    run_many(session, statement, list(zip(ids[by != 0].tolist(), by[by != 0].tolist(), strict=True)))
 
 
 def _unpack(packed: bytes) -> Profile:

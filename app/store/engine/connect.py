@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 SQLITE_MINIMUM = (3, 40, 0)
 BUSY_TIMEOUT_MS = 30_000
 """How long a writer waits for another."""
-MAPPED_BYTES = 48 << 20
-"""Of the file, read through the system's page cache: SQLite's own is emptied by every commit of another
-process. More is hardly faster, and counts as memory of each worker."""
+MAPPED_BYTES = 1 << 30
+"""Of the file, read in the system's page cache, which all workers share: SQLite's own is emptied by every
+commit of another process, and to fill it takes a call for each of some 300 pages of a search."""
 CACHE_KIB = 8_000
 """Page cache of a SQLite connection; a worker has up to sixteen."""
 ROWS_PER_STATEMENT = 500

@@ -93,7 +93,7 @@ def test_both_engines_hold_the_same(
             rows = [
                 session.connection().execute(text(query)).all()
                 for query in (
-                    "SELECT id, channel, text, df FROM term ORDER BY id",
+                    "SELECT id, df FROM term ORDER BY id",
                     "SELECT term_id, repo_id, number FROM posting ORDER BY 1, 2, 3",
                     "SELECT repo_id, number, terms FROM profile ORDER BY 1, 2",
                 )
