@@ -143,6 +143,7 @@ def stack_frame(text: str) -> Frame | None:
     return Frame(found.group(1), found.group(2) or "") if found else None
 
 
+@lru_cache(maxsize=2048)
 def is_plumbing(frame: Frame, *, raised: bool = False) -> bool:
     """Whether a frame stands in every traceback of its kind and says nothing.
 

@@ -6,7 +6,7 @@ no back-references. Every pattern that meets an issue's or a log's text is made 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -15,36 +15,6 @@ import re2
 MAX_MEMORY_BYTES = 8 << 20
 """Room for one pattern's automaton, and for a set's. Where it ends RE2 forgets the states met so far and goes
 on. With eight times as much, texts are read no faster, and a process grows by 100 MB over its first 3,000."""
-
-
-_Found: Any = type(re2.search("", ""))
-_Compiled: Any = type(re2.compile(""))
-
-
-class _Pattern(_Compiled):
-    """The library's pattern, which counts the characters up to each place only where they are not bytes.
-
-    That count, and the layers that it needs, take four fifths of the time of a hit in a line.
-    """
-
-    __slots__ = ()
-
-    def _match(self, anchor: Any, text: Any, pos: int | None = None, endpos: int | None = None) -> Any:
-        if not isinstance(text, str) or not text.isascii():
-            return super()._match(anchor, text, pos, endpos)
-        first = 0 if pos is None else max(0, min(pos, len(text)))
-        end = len(text) if endpos is None else max(0, min(endpos, len(text)))
-        return self._match_ascii(anchor, text, first, end)
-
-    def _match_ascii(self, anchor: Any, text: str, pos: int, endpos: int) -> Iterator[Any]:
-        encoded, at = text.encode(), pos
-        while at <= endpos:
-            spans = self._regexp.Match(anchor, encoded, at, endpos)
-            end = spans[0][1]
-            if end < 0:
-                return
-            yield _Found(self, text, pos, endpos, spans)
-            at = end + (end == at)
 
 
 class _OnFirstUse:
@@ -76,7 +46,7 @@ def pattern(text: str, *, ignore_case: bool = False, multiline: bool = False) ->
     def compiled() -> Any:
         options = _options()
         options.case_sensitive = not ignore_case
-        return _Pattern(source, options)
+        return re2.compile(source, options)
 
     return _OnFirstUse(compiled, pattern=source)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sqlalchemy.orm import Session
 
@@ -142,10 +143,15 @@ def _messages(reading: LogReading, facts: Facts) -> float:
     cause = reading.errors.cause or reading.errors.apparent
     if cause is None or facts.error is None:
         return 0.0
-    mine, theirs = (frozenset(words_of(mask(item.message))) for item in (cause, facts.error))
+    mine, theirs = _words_in(cause.message), _words_in(facts.error.message)
     if not mine or not theirs:
         return 0.0
     return 2 * len(mine & theirs) / len(mine | theirs) - 1
+
+
+@lru_cache(maxsize=256)
+def _words_in(message: str) -> frozenset[str]:
+    return frozenset(words_of(mask(message)))
 
 
 def _name_others(reading: LogReading, facts: Facts) -> bool:

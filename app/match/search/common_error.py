@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from app.extract.log.course import is_mention
 from app.extract.rules.rules import load_rule_set
 from app.match.search.bm25 import Query, affordable, gains_of_holders, weigh
-from app.match.search.log_query import PLACES, name_words, names_in, own_words
+from app.match.search.log_query import has_words, name_words, names_in, own_words
 from app.match.search.terms import TEXT, grams_of
 from app.store.derived.search_index import Key, find_postings, numbers_by_repository
 from app.store.github.issues import find_texts
@@ -106,7 +106,7 @@ def find_holders(
 
 def _wordings(message: str) -> Iterator[_Wording]:
     """How a message may stand in a report, the strictest reading of it first."""
-    if PLACES.match(message):
+    if not has_words(message):
         return
     rules = load_rule_set("common_errors")
     met = {rule.id for rule in rules.meeting(message)}

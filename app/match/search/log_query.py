@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
 from typing import Literal, get_args
 
 from app.extract.log.lines import LOUD, LogLine, is_usual
@@ -48,8 +50,8 @@ SHORT_LOG_LINES = 150
 """Of a longer log only loud lines are context, and those around the cause."""
 CONTEXT_LINES = 200
 _PLACEHOLDER = pattern(r"<\w+>")
-PLACES = pattern(r"^\s*(?:File \"|Traceback \(most|[\^~]{3,}|$)")
-"""Lines of a traceback that hold no words of their own; frames are a part by themselves."""
+_PLACES = ('File "', "Traceback (most", *map("".join, product("^~", repeat=3)))
+"""How lines of a traceback begin that hold no words of their own; frames are a part by themselves."""
 _QUIET = frozenset({"INFO", "DEBUG"})
 _NAME = pattern(
     r"""[`'"‘“]([^\s`'"‘’“”]{2,60})[`'"’”]|(?:^|\s)(--[a-z][\w-]+)|: ([A-Za-z_][\w.-]{1,40})\.?$"""
@@ -129,6 +131,7 @@ def _names_option(message: str) -> bool:
     return _OPTION_RULE in rules and any(name.startswith("--") for name in names_in(message))
 
 
+@lru_cache(maxsize=256)
 def names_in(message: str) -> frozenset[str]:
     """What a message says it is about: a name in quotes, an option, the last word behind a colon."""
     found = _NAME.finditer(_without_places(message))
@@ -151,11 +154,17 @@ def _without_places(message: str) -> str:
     return str(_PLACEHOLDER.sub(" ", mask(message)))
 
 
+def has_words(line: str) -> bool:
+    """Whether a line is neither blank nor one that only forms a traceback."""
+    text = line.lstrip()
+    return bool(text) and not text.startswith(_PLACES)
+
+
 def _lines(
     lines: Sequence[LogLine], cause: ErrorRecord | None
 ) -> tuple[Sequence[LogLine], Sequence[LogLine]]:
     """The lines right above the cause, and what else of the log is worth asking for."""
-    kept = [line for line in lines if (cause is None or not PLACES.match(line.text)) and not is_usual(line)]
+    kept = [line for line in lines if (cause is None or has_words(line.text)) and not is_usual(line)]
     at = cause.line.number if cause is not None else 0
     near = [line for line in kept if at - NEAR_LINES <= line.number <= at and line.level not in _QUIET]
     rest = [line for line in kept if not at - NEAR_LINES <= line.number <= at]
