@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from app.store.engine.connect import erasing, insert_new, rows_in_parts, take_turn, upsert
+from app.store.engine.connect import erasing, insert_new, rows_in_parts, sql_rows, take_turn, upsert
 from app.store.records import Pair, pair_of
 from app.store.tables import JUDGEMENT, KEPT_LOG, REMEDY_VOTE, SECRET, VOTE
 
@@ -82,11 +82,12 @@ def judged_pairs(session: Session, repo_id: int, numbers: Iterable[int]) -> dict
 
 def judgements_among(session: Session, repo_id: int, numbers: Iterable[int]) -> list[JudgementRecord]:
     """The judgements in force of which one issue at least is among these, the newest first."""
-    query = select(_TABLE).where(_TABLE.c.repo_id == repo_id, _IN_FORCE)
-    asked = set(numbers)
-    rows = [row for end in (_TABLE.c.a, _TABLE.c.b) for row in rows_in_parts(session, query, end, asked)]
-    found = {row.id: JudgementRecord(*row) for row in rows}
-    return [found[key] for key in sorted(found, reverse=True)]
+    query = f"""
+        SELECT {", ".join(_TABLE.c.keys())} FROM judgement
+        WHERE repo_id = :repo_id AND undone_at IS NULL AND (a IN :numbers OR b IN :numbers) ORDER BY id DESC
+    """
+    rows = sql_rows(session, query, times=("judged_at",), repo_id=repo_id, numbers=list(numbers))
+    return [JudgementRecord(*row) for row in rows]
 
 
 def _find(session: Session, *chosen: ColumnElement[bool], limit: int | None = None) -> list[JudgementRecord]:

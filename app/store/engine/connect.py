@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -217,27 +218,39 @@ def rows_in_parts(
     session: Session, query: Select[Any], column: ColumnElement[Any], keys: Iterable[Any]
 ) -> Iterator[Any]:
     """The rows of a query in which a column has one of these keys, asked for in parts."""
-    asked = sorted(set(keys))
-    for start in range(0, len(asked), KEYS_PER_QUERY):
-        part = column.in_(asked[start : start + KEYS_PER_QUERY])
-        yield from session.connection().execute(query.where(part))
+    for part in _parts(keys):
+        yield from session.connection().execute(query.where(column.in_(part)))
 
 
 def rows_with(
     session: Session, repo_id: int, key: Column[Any], keys: Iterable[Any], *columns: Column[Any]
 ) -> Iterator[Any]:
     """These columns of a repository's rows that have one of these keys, after the key."""
-    query = select(key, *columns).where(key.table.c.repo_id == repo_id)
-    return rows_in_parts(session, query, key, keys)
+    query = _rows_with(key, *columns)
+    for part in _parts(keys):
+        yield from session.connection().execute(query, {"repo_id": repo_id, "keys": part})
+
+
+@lru_cache(maxsize=64)
+def _rows_with(key: Column[Any], *columns: Column[Any]) -> Select[Any]:
+    # To put a statement together takes longer than to run it.
+    is_one = key.in_(bindparam("keys", expanding=True))
+    return select(key, *columns).where(key.table.c.repo_id == bindparam("repo_id"), is_one)
+
+
+def _parts(keys: Iterable[Any]) -> Iterator[list[Any]]:
+    """The keys, each once, ascending, by so many as one query asks for."""
+    wanted = sorted(set(keys))
+    return (wanted[start : start + KEYS_PER_QUERY] for start in range(0, len(wanted), KEYS_PER_QUERY))
 
 
 def delete_with(
     session: Session, repo_id: int, key: Column[Any], keys: Iterable[Any], *also: ColumnElement[bool]
 ) -> None:
     """Delete a repository's rows that have one of these keys, where `also` holds."""
-    wanted, table = sorted(set(keys)), key.table
-    for start in range(0, len(wanted), KEYS_PER_QUERY):
-        is_part = (table.c.repo_id == repo_id) & key.in_(wanted[start : start + KEYS_PER_QUERY])
+    table = key.table
+    for part in _parts(keys):
+        is_part = (table.c.repo_id == repo_id) & key.in_(part)
         session.connection().execute(delete(table).where(is_part, *also))
 
 
