@@ -15,7 +15,7 @@ from app.extract.lists import load
 from app.extract.remedies.changes import find_names, grammar, kind_of, split_clauses, trimmed
 from app.extract.remedies.cues import find_cues, find_denial, is_wish
 from app.extract.remedies.sentences import RemedyStatement, is_readable, read_remedies
-from app.extract.remedies.typed import command_of, is_left_out
+from app.extract.remedies.typed import command_of, is_left_out, is_unset
 from app.extract.rules.patterns import pattern
 from app.extract.statements.candidates import BAD, GOOD, LINKS, NEGATIONS
 from app.extract.statements.features import Hint, surroundings_of
@@ -114,10 +114,17 @@ def _only_fails(sentence: Sentence) -> bool:
 
 
 def _without(sentence: Sentence, item: RemedyStatement) -> RemedyStatement:
-    """A remedy that the words before it take away is what to leave out."""
-    is_here = item.outcome != "fails" and _is_in(sentence, item)
-    is_taken = is_here and is_left_out(sentence.text[: item.start - sentence.start])
-    return replace(item, without=True) if is_taken else item
+    """A remedy that the words before or behind it take away is what to leave out.
+
+    What it fails without is none: "it hangs when --x is not set".
+    """
+    if item.outcome == "fails" or not _is_in(sentence, item):
+        return item
+    before, behind = sentence.text[: item.start - sentence.start], sentence.text[item.end - sentence.start :]
+    if is_unset(behind):
+        kinds = {token.kind for token in tokenise(before)}
+        return replace(item, without=not kinds & BAD or bool(kinds & GOOD))
+    return replace(item, without=True) if is_left_out(before) else item
 
 
 def _kept(

@@ -21,6 +21,11 @@ _CONDITION = pattern(
     r"(?:when|with|if)\s(?:(?:using|setting|running with|passing|adding|the flag|export)\s){0,2}[`*\"']*$"
 )
 _DENIED = pattern(r"(?i)(?:\b(?:not?|never|no longer)|n['’]?t)\s(?:\w+\s){0,3}(?:when|with|if)\s[^,;.]*$")
+_UNSET = pattern(
+    r"(?i)^[`*\"']*\s(?:flag |option |parameter |argument )?(?:(?:is|are|was|were|has been)(?: not|n['’]t)"
+    r" (?:set|used|enabled|passed|given|present|specified|provided|added|on|there)"
+    r"|(?:is|are|was|were|has been) (?:disabled|removed|(?:turned )?off|omitted|unset|dropped|left out))\b"
+)
 _LEADING = pattern(r"(?i)\b(?:with|by|via|if|when|once|after)\b|\sto\s")
 """Words behind which another change begins: "disabling TP with `--tensor-parallel-size 1`"."""
 
@@ -64,6 +69,11 @@ def is_left_out(before: str) -> bool:
         return True
     match = _LEFT_OUT.search(before)
     return match is not None and not _LEADING.search(match.group(0))
+
+
+def is_unset(behind: str) -> bool:
+    """Whether the words behind a change take it away: "it works when `--a` is not set"."""
+    return _UNSET.search(behind) is not None
 
 
 def _is_switch(flag: str) -> bool:

@@ -72,6 +72,8 @@ def test_what_it_fails_with_is_never_handed_over_as_the_cure() -> None:
     [
         ("But without cuda graph, it exits normally.", "cuda graph"),
         ("The hang only occurs if prefix caching is enabled; otherwise it is stable.", "prefix caching"),
+        ("This works when --enable-lora is not set.", "--enable-lora"),
+        ("The crash is gone when `enable_prefix_caching` is disabled.", "enable_prefix_caching"),
     ],
 )
 def test_what_works_only_without_a_thing_says_to_leave_it_out(said: str, thing: str) -> None:
@@ -98,3 +100,4 @@ def test_what_it_fails_without_is_the_remedy() -> None:
     )
     assert not any("ithout" in action for action, outcome, _ in _of(output) if outcome != "fails")
     assert any("ithout" in action for action, _, _ in _of("Without streaming it works fine."))
+    assert _of("It crashes when `--enforce-eager` is not set.") == [("--enforce-eager", "works", False)]
