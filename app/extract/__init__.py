@@ -40,7 +40,7 @@ Order of the steps
     `reader.py` has the two entry points, `read_issue` and `read_log`; both go through the same rules.
 
     1. text      `text/blocks.py` cuts the texts into a `Document`, also one that lost its line breaks;
-                 `text/sentences.py` gives the sentences, `text/version_mentions.py` the versions in them.
+                 `text/sentences.py` gives the sentences, `text/claims.py` the versions in them.
     2. log       `log/containers.py` takes a log out of a platform's export, `log/lines.py` the logger's
                  prefix off each line, `log/process_stream.py` sorts lines by process,
                  `log/tracebacks.py` and `log/error_lines.py` find the errors, `log/course.py` reads what

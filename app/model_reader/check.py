@@ -21,9 +21,9 @@ from app.extract.lists import load
 from app.extract.redact import BLOCK
 from app.extract.remedies.changes import find_names
 from app.extract.rules.patterns import pattern
+from app.extract.text.claims import versions_in
 from app.extract.text.document import Document, Span
 from app.extract.text.sentences import Sentence, lower
-from app.extract.text.version_mentions import versions_in
 from app.extract.versions import can_be_version, plain_version
 from app.model_reader.prompt import Prompt
 from app.model_reader.reply import QuotedCondition, QuotedError, QuotedReading, QuotedRemedy, QuotedVersion

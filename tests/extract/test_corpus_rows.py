@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from app.extract.reader import read_issue
+from app.extract.text.claims import LAST_MINOR
 from app.extract.text.document import IssueText
-from app.extract.text.version_mentions import LAST_MINOR
 from app.extract.versions import ordered
 
 ONCE_WRONG = frozenset({2919, 10833, 11055, 13294, 13836, 15617, 17077, 22756, 27775, 28552, 33664})

@@ -26,8 +26,8 @@ from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, WordSet, load_rules
 from app.extract.text.blocks import Places, windows
+from app.extract.text.claims import claimed_to_work
 from app.extract.text.document import Document, Span
-from app.extract.text.working_claims import claimed_to_work
 
 MAX_VALUES = 4
 MAX_MENTIONED = 2

@@ -23,8 +23,8 @@ from app.extract.fields.settings import Origin, Setting
 from app.extract.lists import load
 from app.extract.rules.patterns import escape, pattern
 from app.extract.text.blocks import Places, windows
+from app.extract.text.claims import claimed_to_work
 from app.extract.text.document import Document, Span
-from app.extract.text.working_claims import claimed_to_work
 
 MAX_MODELS = 8
 MAX_NAMES = 400

@@ -20,9 +20,9 @@ from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rule_set
 from app.extract.statements.features import Hint, surroundings_of
 from app.extract.statements.model import read_roles
+from app.extract.text.claims import VersionMention, names_other, versions_in
 from app.extract.text.document import Document
 from app.extract.text.sentences import Sentence, is_request, lower, read_sentences
-from app.extract.text.version_mentions import VersionMention, names_other, versions_in
 from app.extract.versions import is_before, is_same, newest, oldest, ordered, sort_key
 
 MAX_SENTENCES = 300

@@ -21,9 +21,9 @@ from app.extract.remedies.stated import find_stated
 from app.extract.remedies.typed import command_of
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rules
+from app.extract.text.claims import versions_in
 from app.extract.text.document import Document, Span
 from app.extract.text.sentences import Sentence, is_request, read_sentences
-from app.extract.text.version_mentions import versions_in
 
 MAX_WORKAROUNDS = 12
 MAX_REPEATS = 4

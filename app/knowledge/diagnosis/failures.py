@@ -21,10 +21,10 @@ from app.extract.rules.patterns import pattern
 from app.extract.text.blocks import read_document
 from app.extract.text.document import IssueText
 from app.extract.versions import is_before
+from app.knowledge.cluster.families import FailureKind, failure_kinds, kinds_in
 from app.knowledge.diagnosis.error_text import CHOICES, message_lines
 from app.knowledge.diagnosis.quoted_advice import advice_data
 from app.knowledge.diagnosis.shapes import Failure, NextStep, RunOutcome
-from app.knowledge.failure_kinds import FailureKind, failure_kinds, kinds_in
 
 Program = Literal["server", "engine", "client", "other"]
 """A server, a script that runs the engine, a command that asks a server, or no vLLM at all."""

@@ -38,7 +38,9 @@ class Purpose:
 SYNC = Purpose(0x74726961, ".sync-lock")  # the number spells "tria"
 READING = Purpose(0x74726962, ".reading-lock")
 LOCK_BUSY_S = 0.3
-"""Looking for the lock's holder takes it for an instant; whoever wants it waits longer than that."""
+LOOKED_AT_S = 3.0
+"""To see whether a named holder still lives takes the lock for an instant, longer on a busy machine; whoever
+wants it and finds nobody named waits for so long."""
 RETRY_EVERY_S = 0.5
 
 _LOCK_NAME = "triage sync: "
@@ -145,6 +147,25 @@ def _lock_file(base: str | None, purpose: Purpose) -> Callable[[], None] | None:
     if not base or base == ":memory:":  # no other process can open it
         return lambda: None
     connection = _open_lock_file(base + purpose.suffix)
+    until = time.monotonic() + LOOKED_AT_S
+    try:
+        while not _has_locked(connection):
+            if _name_in(connection) not in (None, own_name()) or time.monotonic() > until:
+                connection.close()
+                return None
+    except BaseException:
+        connection.close()
+        raise
+
+    def free() -> None:
+        with closing(connection), suppress(sqlite3.OperationalError):
+            connection.execute("DELETE FROM holder")
+            connection.execute("COMMIT")
+
+    return free
+
+
+def _has_locked(connection: sqlite3.Connection) -> bool:
     try:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("CREATE TABLE IF NOT EXISTS holder (name TEXT NOT NULL)")
@@ -152,29 +173,38 @@ def _lock_file(base: str | None, purpose: Purpose) -> Callable[[], None] | None:
         connection.execute("INSERT INTO holder VALUES (?)", (own_name(),))
         connection.execute("COMMIT")  # or nobody else could read the name
         connection.execute("BEGIN IMMEDIATE")
-    except sqlite3.Error as error:
-        connection.close()
-        if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
-            return None
-        raise
-    return connection.close
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+            raise
+        connection.rollback()
+        return False
+    return True
+
+
+def _name_in(connection: sqlite3.Connection) -> str | None:
+    """Who holds the lock, or died while it did. Reading it takes nothing from who wants the lock."""
+    try:
+        found = connection.execute("SELECT name FROM holder").fetchone()
+    except sqlite3.OperationalError:  # nobody has written a name yet
+        return None
+    return str(found[0]) if found else None
 
 
 def _find_file_holder(base: str | None) -> str | None:
     if not base or not Path(base + SYNC.suffix).exists():
         return None
     with closing(_open_lock_file(base + SYNC.suffix)) as connection:
+        name = _name_in(connection)
+        if name is None:
+            return None
         connection.execute("PRAGMA busy_timeout=0")
         try:
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                 raise
-        else:
-            return None
-        connection.execute(f"PRAGMA busy_timeout={LOCK_BUSY_S * 1000:.0f}")
-        found = connection.execute("SELECT name FROM holder").fetchone()
-        return str(found[0]) if found else "another process"
+            return name
+        return None
 
 
 def _open_lock_file(path: str) -> sqlite3.Connection:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app.extract.reader import read_log
+from app.knowledge.cluster.families import failure_kinds, failure_rows
 from app.knowledge.diagnosis.failures import (
     MAX_QUESTION_CHARS,
     MAX_STEPS,
@@ -24,7 +25,6 @@ from app.knowledge.diagnosis.failures import (
     rows,
 )
 from app.knowledge.diagnosis.shapes import NextStep
-from app.knowledge.failure_kinds import failure_kinds, failure_rows
 from tests.samples import FOREIGN_LOG, HEALTHY_LOG, a_traceback
 
 ROWS = [pytest.param(row, id=row["id"]) for row in failure_rows()]

@@ -1,7 +1,9 @@
-"""vLLM's versions in a sentence.
+"""What sentences say of versions, and whether they say that something works.
 
 In: a `Sentence`. Out: the versions that are vLLM's, with their places: `0.9.1` behind another package's name,
 a memory size, a sampling setting or an address is none.
+In: a `Document` and a place in it. Out: whether it is stated to work, in a sentence that says so or in the
+block of code below one. What such places set is not what fails.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from typing import Any
 
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
+from app.extract.text.blocks import Places
+from app.extract.text.document import Document, Span
 from app.extract.text.sentences import Sentence
 
 _FOREIGN: tuple[str, ...] = tuple(load("regression")["foreign"])
@@ -89,3 +93,37 @@ def _is_short(sentence: Sentence, match: Any, is_named: bool) -> bool:
     return is_named or (
         before.endswith((" on ", " in ", "since ", "from ")) and len(text) >= 4 and text[2] in "123"
     )
+
+
+MAX_LINE_CHARS = 300
+"""How much of the prose around a place is looked at."""
+
+_LIST = load("models")["works"]
+_END = pattern(r"\n|\. |; ")
+_WORKS = pattern(_LIST["line"], ignore_case=True)
+_FAILS = pattern(_LIST["unless"], ignore_case=True)
+
+
+def claimed_to_work(document: Document, places: Places, span: Span) -> bool:
+    """Whether its own sentence, or the last line of prose before its block of code, says that it works."""
+    source, start, end = span
+    block = places.block_at(source, start)
+    if block is None:
+        return False
+    text = document.sources[source]
+    if block.kind == "prose":
+        before = text[max(block.start, start - MAX_LINE_CHARS) : start]
+        after = text[start : min(block.end, end + MAX_LINE_CHARS)]
+        return _praises(_END.split(before)[-1] + _END.split(after)[0])
+    if block.kind != "code":
+        return False
+    lead = places.block_at(source, block.start - 1)
+    if lead is None or lead.start >= block.start or lead.kind not in ("prose", "heading"):
+        return False
+    above = text[max(lead.start, block.start - MAX_LINE_CHARS) : block.start].splitlines()
+    lines = [line for line in above if line.strip("`~ \t")]
+    return bool(lines) and _praises(lines[-1])
+
+
+def _praises(line: str) -> bool:
+    return bool(_WORKS.search(line)) and not _FAILS.search(line)
