@@ -22,12 +22,11 @@ from app.store.tables import metadata
 from tests.bytecode import keep_bytecode
 from tests.postgresql import CannotStartError, PostgreSQL, set_up_server
 from tests.shared_work import share_compiled_statements
-from tests.starter_base import shared_folder
+from tests.starter_base import set_folder
 
 ENGINES = ("sqlite", "postgresql")
 keep_bytecode()
 SERVER = pytest.StashKey[PostgreSQL | CannotStartError]()
-CARDS = pytest.StashKey[Path]()
 os.environ["TRIAGE_RATE_LIMIT"] = "off"  # tests ask often, and from the loopback, which counts too
 if _folder := os.environ.pop("TRIAGE_SCREENSHOTS", None):
     os.environ["SCREENSHOTS"] = _folder  # commands warn of a variable with their prefix that is no setting
@@ -105,7 +104,6 @@ def pytest_collection_finish() -> None:
 def pytest_configure_node(node: Any) -> None:
     """Before a worker of pytest-xdist starts: one PostgreSQL server serves all of them."""
     stash = node.config.stash
-    stash[CARDS] = shared_folder(node.workerinput["testrunuid"])
     if SERVER not in stash:
         try:
             server = set_up_server()
@@ -125,8 +123,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     server = config.stash.get(SERVER, None)
     if isinstance(server, PostgreSQL):
         server.remove()
-    if cards := config.stash.get(CARDS, None):
-        shutil.rmtree(cards, ignore_errors=True)
 
 
 def _without_postgresql(reason: str) -> NoReturn:
@@ -164,6 +160,11 @@ def own_postgresql() -> Iterator[PostgreSQL]:
         pytest.skip(str(error))
     yield server
     server.remove()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _starter_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
+    set_folder(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="session", autouse=True)

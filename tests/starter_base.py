@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 import tempfile
 import time
 from functools import cache
@@ -19,28 +17,27 @@ WAIT_S = 120.0
 """For a worker of pytest-xdist that makes the base; then each makes one of its own."""
 
 
-def shared_folder(run: str) -> Path:
-    """Where the workers of one run of pytest-xdist share the base; its controller removes it at the end."""
-    return Path(tempfile.gettempdir()) / f"triage-cards-{run}"
+def set_folder(basetemp: Path) -> None:
+    """Where the base is made: pytest removes it. Workers of pytest-xdist share what lies above theirs."""
+    is_shared = "PYTEST_XDIST_TESTRUNUID" in os.environ
+    _FOLDER.append((basetemp.parent if is_shared else basetemp) / "cards")
+
+
+_FOLDER: list[Path] = []
 
 
 @cache
 def starter_file() -> Path:
     """A migrated SQLite file with the starter cards in it; to be copied, not to be changed."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
-    if run is None:
-        folder = Path(tempfile.mkdtemp(prefix="triage-cards-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        return _make(folder)
-    shared = shared_folder(run)
+    folder = _FOLDER[-1]
     try:
-        shared.mkdir()
+        folder.mkdir()
     except FileExistsError:
-        made, until = shared / "triage.db", time.monotonic() + WAIT_S
+        made, until = folder / "triage.db", time.monotonic() + WAIT_S
         while not made.exists() and time.monotonic() < until:
             time.sleep(0.1)
-        return made if made.exists() else _make(Path(tempfile.mkdtemp(dir=shared)))
-    return _make(shared)
+        return made if made.exists() else _make(Path(tempfile.mkdtemp(dir=folder)))
+    return _make(folder)
 
 
 def _make(folder: Path) -> Path:
