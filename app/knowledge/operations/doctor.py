@@ -47,6 +47,14 @@ _READABLE = (
 )
 OVERDUE = timedelta(hours=3)
 """A server forgets every hour."""
+TOKENS_MIN = 8_000
+"""A model with a shorter context reads the beginnings and ends of long issues only."""
+_SAMPLE = IssueText(
+    1,
+    "Server fails at start",
+    "vLLM 0.9.1 stops with ValueError: no blocks left.\nWith --enforce-eager it starts.",
+)
+"""A report of our own, to try a server with."""
 
 
 class Examination(Frozen):
@@ -132,16 +140,6 @@ def _about_repository(session: Session, store: Store, repo: str, looked: list[st
     if fresh.is_stale and fresh.as_of:
         fault = f"no sync was complete for {STALE_AFTER.total_seconds() / 3600:.0f} hours"
         yield an_advice(repo, fault, "serve with `--sync-every 15m`, or let `triage sync` run by a timer")
-
-
-TOKENS_MIN = 8_000
-"""A model with a shorter context reads the beginnings and ends of long issues only."""
-_SAMPLE = IssueText(
-    1,
-    "Server fails at start",
-    "vLLM 0.9.1 stops with ValueError: no blocks left.\nWith --enforce-eager it starts.",
-)
-"""A report of our own, to try a server with."""
 
 
 def _examine_models(settings: Settings, looked: list[str]) -> Iterator[Finding]:

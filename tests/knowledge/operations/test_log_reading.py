@@ -13,12 +13,12 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
+from app import model_reader
 from app.config import Settings
 from app.knowledge.diagnosis.diagnose import DiagnosedLog, diagnose_log
 from app.knowledge.diagnosis.shapes import ModelReading
 from app.knowledge.operations.log_reading import read_log_by_model
 from app.main import create_app
-from app.model_reader import configured
 from app.store.session import Store
 from app.web import deps
 from tests.command import triage
@@ -175,7 +175,7 @@ def test_a_slow_or_dead_model_costs_a_bounded_time_and_no_one_else_any(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deps, "LOG_DEADLINE_S", 0.3)
-    monkeypatch.setattr(configured, "LOG_DEADLINE_S", 1.0)
+    monkeypatch.setattr(model_reader, "LOG_DEADLINE_S", 1.0)
     with (
         reader_server(adds, answer_s=3.0) as served,
         TestClient(create_app(settings_of(tmp_path, served.url, allowed=True))) as client,
