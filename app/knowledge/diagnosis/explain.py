@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher
+from functools import cache
 
 from app.extract.facts import Facts
 from app.extract.log.messages import ONLY_WRAPPER
 from app.extract.log.signature import mask
 from app.extract.reader import LogReading
-from app.extract.redact import mask_secrets
 from app.knowledge.diagnosis.shapes import Why
 from app.knowledge.labels import BACKENDS
 from app.match.search.agreement import DISTINCTIVE_BACKENDS, families_of
@@ -193,9 +193,10 @@ def _differ_by_place(ours: str, theirs: str) -> bool:
 
 
 def _differs(ours: str, theirs: str) -> str:
-    return mask_secrets(f"your message has {_quoted(ours)}; theirs {_quoted(theirs)}")
+    return f"your message has {_quoted(ours)}; theirs {_quoted(theirs)}"
 
 
+@cache
 def _in_sentence(label: str) -> str:
     """`Attention backend` as `attention backend`; names such as `MoE` stay."""
     return label[0].lower() + label[1:] if label.split(maxsplit=1)[0][1:].islower() else label

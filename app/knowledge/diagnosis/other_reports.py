@@ -19,7 +19,7 @@ from app.knowledge.diagnosis.shapes import CommonCause, CommonError, CommonIssue
 from app.knowledge.remedies import Remedy, for_version, rank_actions, rank_remedies, remedies_of
 from app.match.search.common_error import find_holders
 from app.match.search.terms import FRAME
-from app.store.derived.clusters import cluster_of, find_members, members_of
+from app.store.derived.clusters import cluster_of, clusters_raised_at, members_of
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.search_index import Key, find_postings, term_id
 from app.store.github.issues import find_heads
@@ -51,10 +51,11 @@ def remedies_of_others(
         for cluster in sorted(members, key=lambda one: (-len(members[one]), one)):
             numbers = [one for one in members[cluster] if one != number and (repo_id, one) not in hidden]
             facts = find_facts_without_evidence(session, repo_id, numbers)
+            with_remedy = [one for one in numbers if one in facts and facts[one].workarounds]
             found = rank_remedies(
                 remedy
-                for head in find_heads(session, repo_id, numbers)
-                if head.number in facts and head.gone_at is None
+                for head in find_heads(session, repo_id, with_remedy)
+                if head.gone_at is None
                 for remedy in remedies_of(facts[head.number], repo=repo, url=head.url)
             )
             if helps(found):
@@ -72,8 +73,7 @@ def remedies_of_others(
 def _clusters_at(session: Session, repo_id: int, frame: str) -> list[str]:
     """The clusters with a report whose error was raised in this frame, if the index holds it."""
     places = find_postings(session, [term_id(FRAME, frame)])
-    members = find_members(session, repo_id, [int(number) for _, key, number in places if key == repo_id])
-    return sorted({one.cluster_id for one in members.values() if one.traits.frame == frame})
+    return clusters_raised_at(session, repo_id, places[places[:, 1] == repo_id, 2].tolist(), frame)
 
 
 ISSUES_MAX, READ_MAX = 10, 30

@@ -226,11 +226,13 @@ def heaviest_holders(
     """
     if repo_ids is not None:
         rows = rows[(rows[:, 1, None] == list(repo_ids)).any(axis=1)]
-    numbers = [item for item in exclude if isinstance(item, int)]
-    left_out = [key[0] << _NUMBER_BITS | key[1] for key in exclude if not isinstance(key, int)]
     issues = rows[:, 1] << _NUMBER_BITS | rows[:, 2]
-    wanted = ~(np.isin(rows[:, 2], numbers) | np.isin(issues, left_out))
-    keys, sums = _sums(issues[wanted], gains[np.searchsorted(ids, rows[wanted, 0])])
+    if exclude:
+        numbers = [item for item in exclude if isinstance(item, int)]
+        left_out = [key[0] << _NUMBER_BITS | key[1] for key in exclude if not isinstance(key, int)]
+        wanted = ~(np.isin(rows[:, 2], numbers) | np.isin(issues, left_out))
+        rows, issues = rows[wanted], issues[wanted]
+    keys, sums = _sums(issues, gains[np.searchsorted(ids, rows[:, 0])])
     return _keys_of(keys[np.lexsort((keys, -sums))[:limit]])
 
 

@@ -142,7 +142,7 @@ def _score(
     counted = np.bincount(of * _KINDS + rarities[at], minlength=size * _KINDS).reshape(-1, _KINDS)
     words = _share(counted, np.bincount(rarities, minlength=_KINDS), NO_SUCH_WORDS)
     crowds = _crowds(at, of, known, size)
-    is_name = np.isin(known.texts, list(names)) & (known.channels == TEXT)
+    is_name = np.array([text in names for text in known.texts]) & (known.channels == TEXT)
     named = np.bincount(of, is_name[at], size) / max(len(names), 1) if names else np.ones(size)
     heaviest = at[np.lexsort((-weights, of))].tolist()
     starts = np.searchsorted(of, np.arange(size + 1)).tolist()

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from operator import mul
 from typing import Any, Literal
 
 from app.match.search.agreement import UNKNOWN, Agreement
@@ -172,7 +173,8 @@ def order_features(candidate: Candidate, agreement: Agreement = UNKNOWN) -> tupl
 
 def weighted(features: Sequence[float], weights: Sequence[float]) -> float:
     """The linear sum by which candidates are put in order."""
-    return sum(weight * value for weight, value in zip(weights, features, strict=True))
+    total: float = sum(map(mul, weights, features))
+    return total
 
 
 def features_of(

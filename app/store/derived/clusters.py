@@ -239,3 +239,13 @@ def cluster_of(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[i
     """The id of the cluster that each of these issues is in; what reports no failure is in none."""
     query = "SELECT number, cluster_id FROM cluster_member WHERE repo_id = :repo_id AND number IN :numbers"
     return dict(sql_rows(session, query, repo_id=repo_id, numbers=list(numbers)))
+
+
+def clusters_raised_at(session: Session, repo_id: int, numbers: Iterable[int], frame: str) -> list[str]:
+    """The ids of the clusters that hold those of these issues whose error was raised in this frame."""
+    query = """
+        SELECT cluster_id FROM cluster_member
+        WHERE repo_id = :repo_id AND number IN :numbers AND traits ->> 'frame' = :frame
+    """
+    rows = sql_rows(session, query, repo_id=repo_id, numbers=list(numbers), frame=frame)
+    return sorted({key for (key,) in rows})
