@@ -11,7 +11,15 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from app.store.engine.connect import erasing, insert_new, rows_in_parts, sql_rows, take_turn, upsert
+from app.store.engine.connect import (
+    erasing,
+    insert_new,
+    rows_in_parts,
+    rows_with,
+    sql_rows,
+    take_turn,
+    upsert,
+)
 from app.store.records import Pair, pair_of
 from app.store.tables import JUDGEMENT, KEPT_LOG, REMEDY_VOTE, SECRET, VOTE
 
@@ -192,9 +200,11 @@ def save_vote(session: Session, repo_id: int, number: int, signal: str, visitor:
 
 def count_votes(session: Session, repo_id: int, number: int) -> dict[str, tuple[int, int]]:
     """For each signal that was voted on: how many for it, how many against."""
-    counts = (func.count().filter(_VOTE.value == value) for value in (1, -1))
-    query = select(_VOTE.signal, *counts).where(_VOTE.repo_id == repo_id, _VOTE.number == number)
-    rows = session.connection().execute(query.group_by(_VOTE.signal))
+    query = """
+        SELECT signal, count(*) FILTER (WHERE value = 1), count(*) FILTER (WHERE value = -1) FROM vote
+        WHERE repo_id = :repo_id AND number = :number GROUP BY signal
+    """
+    rows = sql_rows(session, query, repo_id=repo_id, number=number)
     return {signal: (for_it, against) for signal, for_it, against in rows}
 
 
@@ -234,6 +244,6 @@ def save_remedy_vote(session: Session, repo_id: int, ballot: RemedyBallot) -> No
 
 def remedy_ballots(session: Session, repo_id: int, numbers: Sequence[int]) -> list[RemedyBallot]:
     """All votes on the remedies of these issues."""
-    query = select(_REMEDY.number, _REMEDY.remedy, _REMEDY.visitor, _REMEDY.origin, _REMEDY.value)
-    rows = rows_in_parts(session, query.where(_REMEDY.repo_id == repo_id), _REMEDY.number, numbers)
+    columns = _REMEDY.remedy, _REMEDY.visitor, _REMEDY.origin, _REMEDY.value
+    rows = rows_with(session, repo_id, _REMEDY.number, numbers, *columns)
     return [RemedyBallot(*row) for row in rows]

@@ -103,15 +103,14 @@ def find_evidence(
     session: Session, repo_id: int, numbers: Sequence[int], among: Sequence[str] = ()
 ) -> dict[int, list[Evidence]]:
     """The evidence of these issues in the order in which it was read, of all fields or `among` these."""
-    query = (
-        select(_FACT.number, *(_FACT[name] for name in Evidence.model_fields))
-        .where(_FACT.repo_id == repo_id, _FACT.number.in_(numbers))
-        .order_by(_FACT.number, _FACT.position)
-    )
-    if among:
-        query = query.where(_FACT.field.in_(among))
+    bound = {"fields": list(among)} if among else {}
+    query = f"""
+        SELECT number, {", ".join(f'"{name}"' for name in Evidence.model_fields)} FROM fact
+        WHERE repo_id = :repo_id AND number IN :numbers {"AND field IN :fields" if among else ""}
+        ORDER BY number, position
+    """
     found: dict[int, list[Evidence]] = {}
-    for number, *values in session.connection().execute(query):
+    for number, *values in sql_rows(session, query, repo_id=repo_id, numbers=list(numbers), **bound):
         item = Evidence.model_construct(**dict(zip(Evidence.model_fields, values, strict=True)))
         found.setdefault(number, []).append(item)
     return found
@@ -206,8 +205,8 @@ def links_to(session: Session, repo: str, numbers: Sequence[int], kind: str) -> 
 
 def links_from(session: Session, repo_id: int, number: int) -> list[LinkRecord]:
     """All links of one issue."""
-    query = select(*_LINK_COLUMNS).where(_LINK.repo_id == repo_id, _LINK.number == number)
-    return [LinkRecord(*row) for row in session.connection().execute(query)]
+    rows = rows_with(session, repo_id, _LINK.number, [number], *_LINK_COLUMNS)
+    return [LinkRecord(*values) for _, *values in rows]
 
 
 def all_links_to(session: Session, repo: str, number: int) -> list[tuple[int, int, str, str]]:

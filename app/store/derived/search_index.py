@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.store.engine.connect import delete_with, joined, run_many, sql_rows, take_turn, upsert
@@ -153,5 +153,7 @@ def find_postings(session: Session, term_ids: Sequence[int]) -> np.ndarray:
 
 def count_indexed(session: Session) -> int:
     """How many issues the index holds."""
-    query = select(func.count()).select_from(PROFILE)
-    return remembered(session, "indexed", lambda: session.connection().execute(query).scalar_one())
+    count: int = remembered(
+        session, "indexed", lambda: sql_rows(session, "SELECT count(*) FROM profile")[0][0]
+    )
+    return count
