@@ -30,7 +30,7 @@ from app.match.search.agreement import families_named, model_family, model_line
 Answer = Literal["affects", "not", "unknown"]
 Fails = Literal["yes", "no", "unknown"]
 
-NEAR_MINORS = 3
+NEAR_MINORS = 2
 """A report on an open failure speaks for so many minor versions after its own."""
 _VARIANT = re.compile(
     r"(?i)\b(VL|omni|coder|next|embedding|reranker|audio|math|vision|scout|maverick|distill|ocr|asr|flash|air|"
@@ -49,14 +49,22 @@ _PLATFORMS = {
     "Neuron": r"(?i)\bneuron\b|trainium|inferentia",
 }
 _WORKSTATION = pattern(r"(?i)RTX|GeForce|^A(?:2|10|10G|16|40)$")
-_OPTION = pattern(r"--[a-z][a-z_-]+[a-z]")
+_OPTION = pattern(r"(--[a-z][a-z_-]+[a-z])(?:[ =]([\w.]+))?")
+_NUMBER = re.compile(r"[\d.]+")
 _PARSER = pattern(
     r"\b([A-Z][A-Za-z0-9]*?)(?:Reasoning|Tool(?:Call)?)Parser\b|\b(\w+?)_(?:tool|reasoning)_parser\b"
+    r"|(?i)\b([a-z]\w*\d\w*) (?:tool|reasoning)[ -](?:call(?:ing)?[ -])?parser\b"
 )
-"""A parser's class or module, in a title."""
-_PARSERS = ("tool-call-parser", "reasoning-parser")
+"""A parser's class, module, or name with a number in it, in a title."""
+_SINCE = pattern(
+    r"(?i)\bsince\b|\bafter (?:up(?:grad|dat)|switch|v?\d)|\bregress|\bbr(?:oke|eaks|oken)\b|no longer"
+    r"|any ?more|onwards?\b|\bnewer\b|>="
+)
+"""In a title that names a version: the failure began with it."""
 _LOADING = pattern(r"\bload_weights\b")
 _EDGE = pattern(r"(?i)GB10|Thor|Spark|Jetson|Orin")
+_CHIPS = pattern(r"^MI ?(\d)(\d)\d|^RX ?(\d)\d{3}")
+"""Of AMD's cards the digits that name a generation: MI355 has other limits than MI325."""
 _LABELS = {"rocm": "AMD", "cpu": "CPU", "tpu": "TPU", "intel-gpu": "Intel", "aws-neuron": "Neuron"}
 _BUILDS = {"+cpu": "CPU", "+rocm": "AMD", "+xpu": "Intel", "+tpu": "TPU", ".empty": "another platform"}
 """What a version says of the platform that it was built for."""
@@ -85,6 +93,17 @@ _VENDOR = (
 
 _OF_HARDWARE = frozenset({"crash", "oom", "slowdown", "hang", "wrong_output"})
 _OF_SIZE = frozenset({"oom", "slowdown"})
+_WITHOUT_ERROR = frozenset({"wrong_output", "slowdown", "hang"})
+_OF_ANSWERS = pattern(
+    r"(?i)stream|completions?\b|\bfields?\b|response|\bAPI\b|parser|template|\busage\b|finish_reason|metric|\blogs?\b"
+    r"|endpoint|tokeni[sz]er|\bjson\b|\bdelta\b"
+)
+"""In the title of a wrong output: it is of how answers are written."""
+_OF_NUMBERS = pattern(
+    r"(?i)garb|gibberish|!!!|nonsens|\bnan\b|accura|degrad|diverge|determinis|quality|corrupt|incoheren|repeat"
+    r"|random|scrambl|endless|precision"
+)
+"""In the title of a wrong output: it is of what is computed, which depends on the kernels."""
 _KERNEL = pattern(
     r"(?i)cuda|\bhip|triton|nccl|illegal|out ?of ?(?:memory|resources)|cublas|cutlass|flash|deep_?gemm"
     r"|kernel|ptxas|capability|\bsm_?\d|torch\.ops|_C\b|nvrtc|nvcc|cudnn"
@@ -120,13 +139,16 @@ the report are so together; what nearly every stack has weighs nothing."""
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """An answer to one of the two questions, with its reason."""
+    """An answer to one of the two questions, with its reason.
+
+    `weight`: of one sign what it weighs, of all together how much agrees, less what is not known.
+    """
 
     answer: Fails
     reason: str
     weight: int = STRONG
     is_near: bool = False
-    """Of an unknown one: all else that is known agrees."""
+    """Of an unknown one: what is known of the stack agrees with it."""
 
 
 def judged(version: Fit, of_the_stack: Fit | None = None) -> Affects:
@@ -169,12 +191,14 @@ def _by_range(version: str, case: FailureCase) -> Iterator[Fit]:
     stated = (case.facts.versions.get("vllm"), *span.still_failing)
     if any(is_same(fixed, one) or is_before(fixed, one) for one in stated):
         fixed = None  # it was seen there all the same
-    if is_same(works, version) or is_before(version, works):
+    has_failed_before = any(is_same(works, one) or is_before(one, works) for one in stated)
+    if is_same(works, version) or (is_before(version, works) and not has_failed_before):
         yield Fit("no", f"it works in {works}")
     if is_same(fixed, version) or is_before(fixed, version):
         yield Fit("no", f"it is said to be fixed in {fixed}")
     if is_before(version, first) and not works:
-        yield Fit("no", f"it first fails in {first}")
+        is_stated = _SINCE.search(case.title)
+        yield Fit("no" if is_stated else "unknown", f"it is first seen in {first}")
     if is_same(first, version):
         yield Fit("yes", f"it is said to begin in {first}")
     if any(is_same(item, version) for item in span.still_failing):
@@ -196,10 +220,10 @@ def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Ite
         yield Fit("unknown", "the report names no release")
     if is_before(version, stated):
         yield Fit("unknown", f"it is reported on {reported}; whether {version} has it is not known")
-    if case.state != "open" and not released_in and case.truth.view.state != "merged_unreleased":
-        yield Fit("unknown", "it was closed, and nothing says what fixed it")
     if is_same(stated, version):
         yield Fit("yes", f"it is reported on {reported}")
+    if case.state != "open" and not released_in and case.truth.view.state != "merged_unreleased":
+        yield Fit("unknown", "it was closed, and nothing says what fixed it")
     if released_in:
         yield Fit("yes", f"it is reported on {reported} and fixed in {released_in}")
     if _is_since(case, stated, version):
@@ -210,7 +234,7 @@ def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Ite
 def _is_since(case: FailureCase, start: str | None, version: str) -> bool:
     """Whether an open failure of an earlier version may be taken to be in this one."""
     one, other = ordered(start), ordered(version)
-    if case.state != "open" or one is None or other is None:
+    if case.state != "open" or "stale" in case.labels or one is None or other is None:
         return False
     return one.major == other.major and other.minor - one.minor <= NEAR_MINORS
 
@@ -227,15 +251,20 @@ def fit(stack: Stack, case: FailureCase) -> Fit:
         signs.append(sign)
     reasons = "; ".join(dict.fromkeys(sign.reason for sign in signs if sign.answer == "yes"))
     strong = [sign for sign in signs if sign.answer == "yes" and sign.weight == STRONG]
-    is_like = bool(strong) or sum(sign.weight for sign in signs if sign.answer == "yes") > MODEL
-    if unsure := next((sign for sign in signs if sign.answer == "unknown"), None):
-        return replace(unsure, is_near=is_like and unsure.weight > 0)
+    weight = sum(sign.weight for sign in signs if sign.answer == "yes")
+    is_like = bool(strong) or weight > MODEL or (weight == MODEL and _is_bounded(case))
+    if open_ones := [sign for sign in signs if sign.answer == "unknown"]:
+        unsure = open_ones[0]
+        is_near = weight >= MODEL and unsure.weight > 0
+        return replace(unsure, is_near=is_near, weight=weight - len(open_ones))
     if not is_like:
-        missing = "but nothing says that this matters"
-        return Fit("unknown", f"{reasons}, {missing}" if signs else "nothing in it names your stack")
-    if case.facts.error is None and not strong:
-        return Fit("unknown", f"{reasons}, but it states no error", is_near=True)
-    return Fit("yes", reasons)
+        missing = (
+            f"{reasons}, but nothing says that this matters" if signs else "nothing in it names your stack"
+        )
+        return Fit("unknown", missing, weight - 1, is_near=weight >= MODEL)
+    if case.facts.error is None and not strong and case.facts.failure_kind not in _WITHOUT_ERROR:
+        return Fit("unknown", f"{reasons}, but it states no error", weight - 1, is_near=True)
+    return Fit("yes", reasons, weight)
 
 
 def _signs(stack: Stack, case: FailureCase) -> Iterator[Fit]:
@@ -245,8 +274,9 @@ def _signs(stack: Stack, case: FailureCase) -> Iterator[Fit]:
             yield sign
     features = features_of(case.title, case.labels)
     yield from (_feature(stack, row) for row in features)
-    is_of_hardware = _is_of_hardware(case, features)
-    if sign := _model(stack, case, is_of_hardware):
+    is_software = any(row.get("is_software") for row in features)
+    is_of_hardware = not is_software and _is_of_hardware(case)
+    if sign := _model(stack, case, is_of_hardware=is_of_hardware, is_software=is_software):
         yield sign
     if sign := _gpu(stack, case, is_of_hardware):
         yield sign
@@ -254,18 +284,18 @@ def _signs(stack: Stack, case: FailureCase) -> Iterator[Fit]:
         yield sign
 
 
-def fit_of_run(stack: Stack, case: FailureCase, text: str) -> Fit | None:
-    """Why a failure that seems to be of a stack is not known to be, by its report's text; None if it is."""
-    difference = difference_of_run(stack, case.facts, case.title, text)
-    return Fit("unknown", difference, is_near=True) if difference else None
+def fit_of_run(stack: Stack, case: FailureCase, text: str, found: Fit) -> Fit:
+    """Whether a failure that seems to be of a stack, as `found` says, is so by its report's text too."""
+    difference = difference_of_run(stack, case.facts, case.title, case.labels, text)
+    return Fit("unknown", difference, found.weight - 1, is_near=True) if difference else found
 
 
-def _is_of_hardware(case: FailureCase, features: tuple[dict[str, Any], ...]) -> bool:
+def _is_of_hardware(case: FailureCase) -> bool:
     """Whether a failure may depend on the card that runs it, as most do that no plain exception names."""
-    error = case.facts.error
-    if any(row.get("is_software") for row in features):
+    error, kind = case.facts.error, case.facts.failure_kind
+    if kind == "wrong_output" and _OF_ANSWERS.search(case.title) and not _OF_NUMBERS.search(case.title):
         return False
-    if error is None or case.facts.failure_kind in _OF_HARDWARE:
+    if error is None or kind in _OF_HARDWARE:
         return True
     return bool(_KERNEL.search(f"{error.line} {error.frame}"))
 
@@ -293,15 +323,25 @@ def generation_of(gpu: str) -> tuple[str, str] | None:
     if architecture is None:
         return None
     chip = "edge" if _EDGE.search(gpu) else "workstation" if _WORKSTATION.search(gpu) else "server"
+    if found := _CHIPS.search(gpu):
+        chip = "new" if (found[2] or found[3]) in {"5", "9"} else "old"
     return architecture, chip
 
 
 def _titled_options(stack: Stack, case: FailureCase) -> Fit | None:
-    """A title that names options, none of which the stack has."""
-    named = [name for name in _OPTION.findall(case.title) if not name.startswith("--no-")]
-    if stack.options is None or not named or stack.options.keys() & set(map(normalise_name, named)):
+    """A title that names options, none of which the stack has, or one with another value."""
+    named = {normalise_name(one[1]): one for one in _OPTION.finditer(case.title) if "--no-" not in one[1]}
+    if stack.options is None or not named:
         return None
-    return Fit("no", f"it needs {named[0]}, which yours has not")
+    common = stack.options.keys() & named.keys()
+    if not common:
+        return Fit("no", f"it needs {next(iter(named.values()))[1]}, which yours has not")
+    for name in sorted(common):
+        option, value = named[name].groups("")
+        mine = stack.options[name]
+        if value and mine and _plain_name(value) not in _plain_name(mine) and not _NUMBER.fullmatch(mine):
+            return Fit("unknown", f"its title names {option} {value}; yours is {mine}")
+    return None
 
 
 def _titled_parser(stack: Stack, case: FailureCase) -> Fit | None:
@@ -309,11 +349,12 @@ def _titled_parser(stack: Stack, case: FailureCase) -> Fit | None:
     found = _PARSER.search(case.title)
     if found is None:
         return None
-    name = found[1] or found[2]
+    name = found[1] or found[2] or found[3]
     if stack.options is None:
         return Fit("unknown", f"it is of the parser {name}: your arguments are not known")
-    mine = [_plain_name(stack.options[option]) for option in _PARSERS if option in stack.options]
-    if any(_plain_name(name) in one or one in _plain_name(name) for one in mine if one):
+    option = "tool-call-parser" if "tool" in found[0].lower() else "reasoning-parser"
+    mine = _plain_name(stack.options.get(option, ""))
+    if mine and mine in _plain_name(name):
         return Fit("yes", f"of the parser {name}, as yours")
     return Fit("no", f"its title names the parser {name}, which yours has not")
 
@@ -356,14 +397,14 @@ def vendor_of(gpu: str) -> str:
 def _feature(stack: Stack, row: dict[str, Any]) -> Fit:
     is_on, name = has_feature(stack, row), row["name"]
     if is_on is None:
-        return Fit("unknown", f"it needs {name}: whether yours has it is not known")
+        return Fit("unknown", row.get("doubt") or f"it matters if yours has {name}")
     if not is_on:
         return Fit("no", f"it needs {name}, which yours has not")
     is_sign = "on" in row and not row.get("is_common")
     return Fit("yes", f"of {name}, as yours", STRONG if is_sign else 0)
 
 
-def _model(stack: Stack, case: FailureCase, is_of_hardware: bool) -> Fit | None:
+def _model(stack: Stack, case: FailureCase, *, is_of_hardware: bool, is_software: bool) -> Fit | None:
     """The model that the title names, or that was run, against the stack's."""
     others = families_named(case.title)
     if stack.model and others and stack.family not in others:
@@ -371,24 +412,43 @@ def _model(stack: Stack, case: FailureCase, is_of_hardware: bool) -> Fit | None:
     titled, names = case.titled_models, case.titled_models or case.facts.models
     if not stack.model:
         named = [*names, *sorted(others)]
-        return Fit("unknown", f"it is of {named[0]}: your model is not known") if named else None
-    if not names:
-        return None
+        if named:
+            return Fit("unknown", f"it is of {named[0]}: your model is not known")
+    if not names or not stack.model:
+        return None if is_software or _is_bounded(case) else Fit("unknown", "it names no model")
     alike = [name for name in names if model_family(name) == stack.family]
     same = [name for name in alike if _is_same_line(name, stack.model)]
     if same:
-        return _of_same_line(stack.model, same, is_titled=bool(titled), is_of_hardware=is_of_hardware)
+        return _of_same_line(
+            stack.model,
+            same,
+            is_titled=bool(titled) or stack.family in others,
+            is_of_hardware=is_of_hardware,
+            is_software=is_software,
+        )
     if titled:
         return Fit("no", f"its title names {titled[0]}; yours is {stack.model}")
     return Fit("unknown", f"it is reported with {names[0]}, not with {stack.family or stack.model}", 0)
 
 
-def _of_same_line(mine: str, names: Sequence[str], *, is_titled: bool, is_of_hardware: bool) -> Fit:
+def _is_bounded(case: FailureCase) -> bool:
+    """Whether a release is known before which it worked, or since which it is fixed."""
+    span = case.facts.regression
+    return bool(case.truth.view.released_in or (span and span.last_working and span.first_failing))
+
+
+def _of_same_line(
+    mine: str, names: Sequence[str], *, is_titled: bool, is_of_hardware: bool, is_software: bool
+) -> Fit:
     """What it says that a failure was seen with these models, which are of one line with the stack's."""
-    same = next((name for name in names if _is_same_generation(name, mine)), None)
-    if same is None:
+    alike = [name for name in names if _is_same_generation(name, mine)]
+    if not alike:
         return Fit("unknown", f"it is reported with {names[0]}, of another generation than yours")
-    if is_of_hardware and not _SIZE.search(same):  # which kernels run depends on the size
+    # Which kernels run, and which layers a model has, depends on its size.
+    same = next((name for name in alike if _sizes(name) == _sizes(mine)), alike[0])
+    if not is_software and _sizes(same) and _sizes(same) != _sizes(mine):
+        return Fit("unknown", f"it is reported with {same}, of another size than {mine}")
+    if is_of_hardware and not _SIZE.search(same):
         return Fit("yes", f"with {same}", CARD)
     return Fit("yes", f"with {same}", STRONG if is_titled else MODEL)
 
@@ -410,6 +470,11 @@ def _is_same_generation(one: str, other: str) -> bool:
     return len({*found}) < 2
 
 
+def _sizes(name: str) -> frozenset[str]:
+    """How large a model is, as its name says it: all parameters, and those that one token uses."""
+    return frozenset(found.upper() for found in _SIZE.findall(_last_part(name)))
+
+
 def _variants(name: str) -> frozenset[str]:
     plain = name.rstrip("/").rpartition("/")[2]
     return frozenset(str(match[1] or match[2]).lower() for match in _VARIANT.finditer(plain))
@@ -419,8 +484,8 @@ def _gpu(stack: Stack, case: FailureCase, is_of_hardware: bool) -> Fit | None:
     """The GPU that the title names, or that it was seen on, against the stack's."""
     titled, names = case.titled_gpus, case.titled_gpus or case.facts.gpus
     if not stack.gpu:
-        depends = titled or (names and case.facts.failure_kind in _OF_SIZE)
-        return Fit("unknown", f"it is of {names[0]}: your GPU is not known") if depends else None
+        depends = titled or (names and is_of_hardware)
+        return Fit("unknown", f"it was seen on {names[0]}: your GPU is not known") if depends else None
     mine, weight = generation_of(stack.gpu), MODEL if titled else CARD
     same = next((name for name in names if mine and generation_of(name) == mine), None)
     if stack.gpu in names:

@@ -73,10 +73,10 @@ def with_runs(
     """Whether each failure is of a stack, as `found` says or as the texts of those that seem to be say."""
     seeming = [number for number in cases if found[number].answer == "yes"]
     runs = {
-        issue.number: fit_of_run(stack, cases[issue.number].case, issue.body)
+        issue.number: fit_of_run(stack, cases[issue.number].case, issue.body, found[issue.number])
         for issue in find_issues(session, repo_id, seeming)
     }
-    return {number: runs.get(number) or found[number] for number in cases}
+    return {number: runs.get(number, found[number]) for number in cases}
 
 
 def affects_issues(store: Store, repo: str, stack: Stack, numbers: tuple[int, ...]) -> Mapping[int, Affects]:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 from app.extract.facts import Facts
@@ -24,6 +25,10 @@ TEXT_MAX = 40_000
 _OFF = frozenset({"false", "none", "null", "auto", "0"})
 _NAMED_SETTING = pattern(r"\b[A-Z][A-Z0-9]{1,20}(?:_[A-Z0-9]{1,20}){1,6}\b")
 """A variable or a value of an option, in a title."""
+_PARAMETER = pattern(r"\b([a-z]+(?:_[a-z]+)+) ?[=:] ?[\"']?\w")
+"""A parameter that a title sets."""
+_PARSERS = {"tools": "tool-call-parser", "reasoning": "reasoning-parser"}
+"""The option that decides, by the feature that a failure is of."""
 _OBJECT = pattern(
     r"\b((?:speculative|kv_transfer|compilation)_config)['\"]?\s{0,2}[=:]\s{0,2}(\{[^\n]{0,200})"
 )
@@ -37,7 +42,16 @@ def _table() -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _features() -> tuple[dict[str, Any], ...]:
-    return tuple({**row, "title": pattern(row["title"])} for row in _table()["feature"])
+    return tuple(
+        {
+            **row,
+            "title": pattern(row["title"]),
+            "in_text": pattern(row["title"] if row["in_text"] is True else row["in_text"])
+            if "in_text" in row
+            else None,
+        }
+        for row in _table()["feature"]
+    )
 
 
 @lru_cache(maxsize=1)
@@ -66,19 +80,20 @@ def features_of(title: str, labels: tuple[str, ...]) -> tuple[dict[str, Any], ..
 
 def has_feature(stack: Stack, row: dict[str, Any]) -> bool | None:
     """Whether a stack has a feature; None where that is not known."""
-    options, needed = stack.options, row.get("models")
+    options, parts = stack.options, (("models", stack.model), ("gpus", stack.gpu))
+    named = [(row[key], name) for key, name in parts if key in row]
     if row.get("asked") or ("off" in row and options is None):
         return None
     if options is not None and "off" in row:
         return not options.keys() & set(row["off"])
-    if needed and stack.model and pattern(needed).search(stack.model):
+    if any(name and pattern(needed).search(name) for needed, name in named):
         return True
     found = [_is_set(options, wanted) for wanted in row.get("on", ())] if options is not None else []
     if True in found:
         return True
     if (perhaps := row.get("perhaps")) and stack.model and pattern(perhaps).search(stack.model):
         return None
-    is_open = ("on" in row and options is None) or (needed is not None and not stack.model)
+    is_open = ("on" in row and options is None) or any(not name for _, name in named)
     return None if is_open or None in found else False
 
 
@@ -110,21 +125,28 @@ def _turned_on_by() -> dict[str, tuple[dict[str, Any], ...]]:
     return {name: tuple(rows) for name, rows in found.items()}
 
 
-def difference_of_run(stack: Stack, facts: Facts, title: str, text: str) -> str | None:
+def difference_of_run(
+    stack: Stack, facts: Facts, title: str, labels: tuple[str, ...], text: str
+) -> str | None:
     """How the run that a report describes differs from a stack's in what may decide; None if it does not.
 
     What the report's own remedies set is no part of its run.
     """
     text, tried = text[:TEXT_MAX], " ".join(item.action for item in facts.workarounds)
     for row in _features():
-        if row.get("in_text") and has_feature(stack, row) is not True and row["title"].search(text):
-            return f"the report speaks of {row['name']}, which yours is not known to have"
+        if row["in_text"] and has_feature(stack, row) is not True and row["in_text"].search(text):
+            return row.get("doubt") or f"the report speaks of {row['name']}: it matters if yours has that"
     mine = (stack.args or "").lower().replace("-", "_")
-    for name in _NAMED_SETTING.findall(title):
+    for name in chain(_NAMED_SETTING.findall(title), _PARAMETER.findall(title)):
         if name.lower() not in mine and name not in tried:
-            return f"its title names {name}: whether yours has it is not known"
-    differing = (_difference(stack, name, value) for name, value in _settings(text) if name not in tried)
-    return next(filter(None, differing), None)
+            return f"its title names {name}: it matters if yours has that"
+    named = {row["id"] for row in features_of(title, labels)}
+    settings = [(name, value) for name, value in _settings(text) if name not in tried]
+    for row_id, option in _PARSERS.items():
+        theirs = next((value for name, value in settings if name == option), "")
+        if row_id in named and theirs and theirs != (stack.options or {}).get(option):
+            return f"the report runs --{option} {theirs}: yours is not known to"
+    return next(filter(None, (_difference(stack, name, value) for name, value in settings)), None)
 
 
 def _difference(stack: Stack, name: str, value: str) -> str | None:
@@ -132,13 +154,13 @@ def _difference(stack: Stack, name: str, value: str) -> str | None:
     run, given = _table()["run"], stack.options or {}
     if name.startswith("VLLM_"):
         is_usual = name.startswith(tuple(run["variables"])) or (name, value) == ("VLLM_USE_V1", "1")
-        return None if is_usual else f"the report sets {name}: whether yours does is not known"
+        return None if is_usual else f"the report sets {name}: it matters if yours does"
     rows = [row for row in _turned_on_by().get(name, ()) if _turns_on(row, name, value)]
     is_decisive = name in run["options"]
     if (rows or is_decisive) and stack.options is None:
         return f"the report sets --{name}: your arguments are not known"
     if row := next((row for row in rows if has_feature(stack, row) is not True), None):
-        return f"the report runs {row['name']}, which yours is not known to have"
+        return f"the report runs {row['name']}: it matters if yours does"
     if is_decisive and value.lower() not in {given.get(name, "").lower(), *_OFF}:
         return f"the report sets {f'--{name} {value}'.strip()}, which yours has not"
     return None

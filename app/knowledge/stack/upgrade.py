@@ -195,7 +195,7 @@ def affecting(store: Store, repo: str, stack: Stack) -> tuple[UpgradeLine, ...]:
         if found.state == "affects":
             grouped[item.group].append((item, found.reason))
     best = [max(entries, key=lambda entry: _people(entry[0])) for entries in grouped.values()]
-    return _lines(repo, best, stack.vllm)
+    return _lines(repo, sorted(best, key=lambda entry: _severity(entry[0])), stack.vllm)
 
 
 def _load(
@@ -256,19 +256,21 @@ def _compared(known: Iterable[_Known], one: str, other: str) -> dict[str, list[t
     """Each failure in its list, with the reason; a failure that has reports in two is open on both."""
     grouped: dict[str, list[tuple[str, _Known, str]]] = defaultdict(list)
     for item in known:
-        before, after = item.affects(one), item.affects(other)
+        before, after, mine = item.affects(one), item.affects(other), item.of_the_stack
         if before.state == "affects" and after.state == "not":
             grouped[item.group].append(("fixed", item, _cut_reason(before, after)))
         elif after.state == "affects" and before.state == "affects":
             grouped[item.group].append(("still_open", item, after.reason))
-        elif after.state == "affects" and _is_after(item, one):
-            grouped[item.group].append(("breaks", item, after.reason))
-        elif (
-            item.of_the_stack is not None
-            and item.of_the_stack.is_near
-            and item.standings[other].answer == "yes"
-        ):
-            grouped[item.group].append(("unsure", item, item.of_the_stack.reason))
+        elif after.state == "affects" and mine is None:
+            if _is_after(item, one):
+                grouped[item.group].append(("breaks", item, after.reason))
+        elif after.state == "affects" and before.state == "not":
+            grouped[item.group].append(("breaks", item, _cut_reason(before, after)))
+        elif mine and item.standings[other].answer == "yes" and (mine.answer == "yes" or mine.is_near):
+            start = item.standings[one]
+            is_of_versions = mine.answer == "yes" or start.answer == "no"
+            reason = f"{mine.reason}; {start.reason}" if is_of_versions else mine.reason
+            grouped[item.group].append(("unsure", item, reason))
     found: dict[str, list[tuple[_Known, str]]] = {name: [] for name in LISTS}
     for group in grouped.values():
         entries = [entry for entry in group if entry[0] != "unsure"] or group
@@ -276,6 +278,10 @@ def _compared(known: Iterable[_Known], one: str, other: str) -> dict[str, list[t
         best = max(entries, key=lambda entry: _people(entry[1]))
         name = best[0] if len(names) == 1 else "still_open"
         found[name].append((best[1], best[2]))
+    for lines in found.values():
+        lines.sort(key=lambda entry: _severity(entry[0]))
+    # What the version that is left does not have stands first, then what most of the stack agrees with.
+    found["unsure"].sort(key=lambda entry: (entry[0].standings[one].answer != "no", -_weight(entry[0])))
     return found
 
 
@@ -293,8 +299,11 @@ def _is_after(item: _Known, version: str) -> bool:
 
 def _lines(repo: str, found: Sequence[tuple[_Known, str]], version: str) -> tuple[UpgradeLine, ...]:
     """The first lines of a list."""
-    first = sorted(found, key=lambda entry: _severity(entry[0]))[:LINES_MAX]
-    return tuple(_line(repo, item, reason, version) for item, reason in first)
+    return tuple(_line(repo, item, reason, version) for item, reason in found[:LINES_MAX])
+
+
+def _weight(item: _Known) -> int:
+    return item.of_the_stack.weight if item.of_the_stack else 0
 
 
 def _severity(item: _Known) -> tuple[int, int, int, int]:
