@@ -227,8 +227,15 @@ def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Ite
     if released_in:
         yield Fit("yes", f"it is reported on {reported} and fixed in {released_in}")
     if _is_since(case, stated, version):
-        yield Fit("yes", f"it is reported on {reported} and open")
+        is_line = line_of(stated) == line_of(version)
+        yield Fit("yes", f"it is reported on {reported} and open", STRONG if is_line else CARD)
     yield Fit("unknown", f"it is reported on {reported}, long before {version}")
+
+
+def line_of(version: str | None) -> tuple[int, int] | None:
+    """The minor line of a version."""
+    found = ordered(version)
+    return (found.major, found.minor) if found is not None else None
 
 
 def _is_since(case: FailureCase, start: str | None, version: str) -> bool:
@@ -257,6 +264,8 @@ def fit(stack: Stack, case: FailureCase) -> Fit:
         unsure = open_ones[0]
         is_near = weight >= MODEL and unsure.weight > 0
         return replace(unsure, is_near=is_near, weight=weight - len(open_ones))
+    if case.facts.failure_kind == "slowdown" and not _is_bounded(case):
+        return Fit("unknown", "no release is named that was faster", weight - 1, is_near=weight >= MODEL)
     if not is_like:
         missing = (
             f"{reasons}, but nothing says that this matters" if signs else "nothing in it names your stack"
@@ -280,7 +289,7 @@ def _signs(stack: Stack, case: FailureCase) -> Iterator[Fit]:
         yield sign
     if sign := _gpu(stack, case, is_of_hardware):
         yield sign
-    if is_of_hardware and (sign := _weights(stack, case)):
+    if not is_software and (sign := _weights(stack, case)):
         yield sign
 
 
@@ -422,7 +431,7 @@ def _model(stack: Stack, case: FailureCase, *, is_of_hardware: bool, is_software
         return _of_same_line(
             stack.model,
             same,
-            is_titled=bool(titled) or stack.family in others,
+            is_titled=bool(titled) or (stack.family in others and not is_software),
             is_of_hardware=is_of_hardware,
             is_software=is_software,
         )
@@ -446,7 +455,8 @@ def _of_same_line(
         return Fit("unknown", f"it is reported with {names[0]}, of another generation than yours")
     # Which kernels run, and which layers a model has, depends on its size.
     same = next((name for name in alike if _sizes(name) == _sizes(mine)), alike[0])
-    if not is_software and _sizes(same) and _sizes(same) != _sizes(mine):
+    depends = not is_software or is_titled
+    if depends and _sizes(same) and _sizes(same) != _sizes(mine):
         return Fit("unknown", f"it is reported with {same}, of another size than {mine}")
     if is_of_hardware and not _SIZE.search(same):
         return Fit("yes", f"with {same}", CARD)

@@ -27,7 +27,17 @@ from app.knowledge.labels import plural
 from app.knowledge.markdown import render_markdown
 from app.knowledge.possible_versions import REPORTED, check_possible
 from app.knowledge.remedies import Remedy, remedies_of
-from app.knowledge.stack.affects import NEAR_MINORS, Affects, Fit, fit, generation_of, judged, standing
+from app.knowledge.stack.affects import (
+    NEAR_MINORS,
+    STRONG,
+    Affects,
+    Fit,
+    fit,
+    generation_of,
+    judged,
+    line_of,
+    standing,
+)
 from app.knowledge.stack.cases import StoredCase, cases_of, with_runs
 from app.knowledge.stack.stack import Stack
 from app.match.search.agreement import model_family
@@ -235,20 +245,14 @@ def _load(
     return _Failures([stored.case.facts for stored in cases.values()], known)
 
 
-def _minor_line(version: str | None) -> tuple[int, int] | None:
-    """The first two parts of a version; None where it has no place in the order."""
-    found = ordered(version)
-    return (found.major, found.minor) if found is not None else None
-
-
 def _floor(start: str) -> tuple[int, int]:
     """The oldest minor line of which a report may speak for `start`."""
-    major, minor = _minor_line(start) or (0, 0)
+    major, minor = line_of(start) or (0, 0)
     return major, max(0, minor - NEAR_MINORS)
 
 
 def _is_from(version: str, floor: tuple[int, int]) -> bool:
-    line = _minor_line(version)
+    line = line_of(version)
     return line is not None and line >= floor
 
 
@@ -259,7 +263,7 @@ def _compared(known: Iterable[_Known], one: str, other: str) -> dict[str, list[t
         before, after, mine = item.affects(one), item.affects(other), item.of_the_stack
         if before.state == "affects" and after.state == "not":
             grouped[item.group].append(("fixed", item, _cut_reason(before, after)))
-        elif after.state == "affects" and before.state == "affects":
+        elif after.state == "affects" and before.state == "affects" and _is_sure(item, one):
             grouped[item.group].append(("still_open", item, after.reason))
         elif after.state == "affects" and mine is None:
             if _is_after(item, one):
@@ -283,6 +287,11 @@ def _compared(known: Iterable[_Known], one: str, other: str) -> dict[str, list[t
     # What the version that is left does not have stands first, then what most of the stack agrees with.
     found["unsure"].sort(key=lambda entry: (entry[0].standings[one].answer != "no", -_weight(entry[0])))
     return found
+
+
+def _is_sure(item: _Known, version: str) -> bool:
+    """Whether it is known, and not only taken, that a version has a failure: without a stack it is taken."""
+    return item.of_the_stack is None or item.standings[version].weight == STRONG
 
 
 def _cut_reason(before: Affects, after: Affects) -> str:
@@ -344,18 +353,18 @@ def _newest_clean(failures: _Failures, start: str, releases: Sequence[str]) -> s
     lines = {_reported_line(facts) for facts in failures.facts}
     for version in reversed(releases):
         # Nothing can be known of a release on which nobody reported anything.
-        if _minor_line(version) in lines and not _compared(failures.known, start, version)["breaks"]:
+        if line_of(version) in lines and not _compared(failures.known, start, version)["breaks"]:
             return version
     return None
 
 
 def _reported_line(facts: Facts) -> tuple[int, int] | None:
-    return _minor_line(facts.versions.get("vllm"))
+    return line_of(facts.versions.get("vllm"))
 
 
 def _unreported(reported: Sequence[Facts], version: str, stack: Stack) -> tuple[str, ...]:
     """What of the stack no report on the version's minor line names."""
-    wanted = _minor_line(version) or (0, 0)
+    wanted = line_of(version) or (0, 0)
     line = ".".join(map(str, wanted))
     facts = [one for one in reported if _reported_line(one) == wanted]
     if not facts:
