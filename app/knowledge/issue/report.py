@@ -36,6 +36,7 @@ from app.extract.redact import mask_secrets
 from app.extract.text.blocks import MAINTAINER_ASSOCIATIONS
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.freshness import freshness
+from app.knowledge.issue.findings import Findings
 from app.knowledge.issue.relations import Graph, issue_graph, key_of
 from app.knowledge.issue.stored import Quote, Sources, StoredIssue, clipped, figures_stand, load_issue
 from app.knowledge.issue.view import GitHubFacts, IssueAnswer, build_answer
@@ -117,6 +118,7 @@ class Report(GitHubFacts):
     fix: FixView
     fix_quotes: tuple[Quote, ...] = ()
     regression: tuple[ReportFact, ...] = ()
+    findings: Findings = Field(default_factory=Findings, description="what the text states beside the facts")
     graph: Graph
     timeline: tuple[Moment, ...] = ()
     not_known: tuple[NotKnown, ...] = ()

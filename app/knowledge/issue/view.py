@@ -74,6 +74,7 @@ class IssueAnswer(GitHubFacts):
 
     facts: Facts | None
     fix: FixView
+    findings: Findings = Field(default_factory=Findings, description="what the text states beside the facts")
     cluster: ClusterLine | None = Field(None, description="null for what reports no failure")
     votes: dict[Signal, VoteCount] = Field(
         default_factory=dict, description="for each signal how many visitors are for it, and against"
@@ -92,7 +93,6 @@ class IssuePageData:
     issue: IssueAnswer
     graph: Graph
     remedy_votes: dict[str, RemedyVotes]
-    findings: Findings
 
 
 def load_issue_page(
@@ -110,7 +110,7 @@ def load_issue_page(
         issue = build_answer(session, stored, vllm_version=vllm_version, versions_of=versions_of)
         votes = count_remedy_votes(session, stored.repo_id, repo, number, cookie=cookie)
         graph = issue_graph(session, stored, stored.sources(), alike_max=ALIKE_MAX)
-        return IssuePageData(issue, graph, votes, find_findings(stored.issue.body, issue.facts))
+        return IssuePageData(issue, graph, votes)
 
 
 def view_issue(
@@ -156,6 +156,7 @@ def build_answer(
         cluster=_cluster(session, repo_id, number),
         votes=vote_counts(session, repo_id, number),
         facts=_masked(facts, texts) if facts else None,
+        findings=find_findings(issue.body, facts),
         fix=fixes[number],
     )
 

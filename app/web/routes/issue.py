@@ -151,7 +151,7 @@ def _page(
         affects=affects_issues(services.store, repo, stack, (issue.number,)).get(issue.number)
         if stack and facts and facts.is_failure
         else None,
-        findings=seen.findings,
+        findings=issue.findings,
         cites=Citations(issue),
         yours=yours,
         stations=version_line(facts.regression, mine, services.overview(repo).newest_release)
