@@ -74,7 +74,7 @@ def feed_entries(store: Store, repo: str) -> tuple[FeedEntry, ...]:
 def stack_entries(store: Store, repo: str, stack: Stack) -> tuple[FeedEntry, ...]:
     """What affects a stack, and what a release has the fix of, the newest issue first."""
     entries = []
-    for line in affecting(store, repo, stack):
+    for line in affecting(store, repo, stack).lines:
         if line.opened_at is None:
             continue
         is_fixed = line.fix.for_you == "upgrade"

@@ -6,9 +6,9 @@ Without one only the versions decide. A failure with several reports is one line
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -31,6 +31,7 @@ from app.knowledge.stack.affects import (
     NEAR_MINORS,
     STRONG,
     Affects,
+    Answer,
     Fit,
     fit,
     generation_of,
@@ -122,10 +123,23 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Failures:
-    """The facts of all failures that were looked at, and those that one of the versions has."""
+    """The failures that were looked at, how far each is of the stack, and which of them a version has."""
 
-    facts: Sequence[Facts]
+    cases: Mapping[int, StoredCase]
+    fits: Mapping[int, Fit]
     known: Sequence[_Known]
+
+    @property
+    def facts(self) -> list[Facts]:
+        return [stored.case.facts for stored in self.cases.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class Affecting:
+    """What affects a stack: a line for each failure, and how many reports near its version say what of it."""
+
+    lines: tuple[UpgradeLine, ...] = ()
+    counts: Mapping[Answer, int] = field(default_factory=dict)
 
 
 def compare_versions(
@@ -192,10 +206,10 @@ def upgrade_text(found: Upgrade) -> str:
     return render_markdown("upgrade.txt", found=found, verdicts=VERDICTS, lines_max=TEXT_LINES_MAX).rstrip()
 
 
-def affecting(store: Store, repo: str, stack: Stack) -> tuple[UpgradeLine, ...]:
+def affecting(store: Store, repo: str, stack: Stack) -> Affecting:
     """The failures that affect a stack, in the order of a list; none where its version has no order."""
     if stack.vllm is None or ordered(stack.vllm) is None or not is_vllm(repo):
-        return ()
+        return Affecting()
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         failures = _load(session, repo_id, repo, (stack.vllm,), stack)
@@ -205,7 +219,13 @@ def affecting(store: Store, repo: str, stack: Stack) -> tuple[UpgradeLine, ...]:
         if found.state == "affects":
             grouped[item.group].append((item, found.reason))
     best = [max(entries, key=lambda entry: _people(entry[0])) for entries in grouped.values()]
-    return _lines(repo, sorted(best, key=lambda entry: _severity(entry[0])), stack.vllm)
+    counts = Counter(
+        judged(standing(stack.vllm, stored.case), failures.fits[number]).state
+        for number, stored in failures.cases.items()
+    )
+    return Affecting(
+        _lines(repo, sorted(best, key=lambda entry: _severity(entry[0])), stack.vllm), dict(counts)
+    )
 
 
 def _load(
@@ -213,7 +233,7 @@ def _load(
 ) -> _Failures:
     """The failures that one of these versions may have; the first is the oldest."""
     if repo_id is None:
-        return _Failures((), ())
+        return _Failures({}, {}, ())
     floor = _floor(versions[0])
     values = [value for value in known_values(session, REPORTED) if _is_from(value, floor)]
     facts = find_failures_with(session, repo_id, REPORTED, values, stating=REGRESSION_FIELDS)
@@ -230,7 +250,7 @@ def _load(
         if any(one.answer == "yes" for one in found.values())
     }
     if stack:
-        fits = with_runs(session, repo_id, stack, failing, fits)
+        fits |= with_runs(session, repo_id, stack, failing, fits)
     groups, sizes = cluster_of(session, repo_id, failing), cluster_sizes(session, repo_id, list(failing))
     known = [
         _Known(
@@ -242,7 +262,7 @@ def _load(
         )
         for number, stored in failing.items()
     ]
-    return _Failures([stored.case.facts for stored in cases.values()], known)
+    return _Failures(cases, fits, known)
 
 
 def _floor(start: str) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from app.knowledge.freshness import release_names
 from app.knowledge.stack.affects import Affects
 from app.knowledge.stack.cases import affects_issues
 from app.knowledge.stack.stack import Stack, doubtful_parts, make_stack, write_stack
-from app.knowledge.stack.upgrade import Upgrade, affecting, compare_versions, upgrade_markdown
+from app.knowledge.stack.upgrade import Affecting, Upgrade, affecting, compare_versions, upgrade_markdown
 from app.knowledge.version.issues import VersionIssue
 from app.knowledge.version.regressions import (
     Basis,
@@ -245,15 +245,16 @@ def stack_page(
     if made := make_stack(vllm, gpu, model, args):
         address = with_repo("/stack", repo, services.default_repo, stack=write_stack(made))
         return RedirectResponse(address, status_code=303)
-    lines = services.cached(affecting, repo, stack) if stack else ()
+    found = services.cached(affecting, repo, stack) if stack else Affecting()
     return render_repo_page(
         "stack.html",
         services,
         repo,
         path="/stack",
         stack=stack,
-        lines=lines[:AFFECTING_LISTED],
-        total=len(lines),
+        lines=found.lines[:AFFECTING_LISTED],
+        total=len(found.lines),
+        counts=found.counts,
         doubts=tuple(doubtful_parts(stack, advice_data()["flags"]["names"].split())) if stack else (),
         json_address=with_repo("/api/v1/issues", repo, services.default_repo, stack=write_stack(stack)),
     )

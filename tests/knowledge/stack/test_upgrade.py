@@ -147,8 +147,9 @@ def test_a_version_that_nobody_ran_is_never_the_best(stored: Store) -> None:
 
 
 def test_what_affects_a_stack_now(stored: Store) -> None:
-    lines = affecting(stored, REPO, parse_stack("0.21.0~--enable-lora") or pytest.fail("no stack"))
-    assert [line.number for line in lines] == [2]
+    found = affecting(stored, REPO, parse_stack("0.21.0~--enable-lora") or pytest.fail("no stack"))
+    assert [line.number for line in found.lines] == [2]
+    assert found.counts == {"affects": 1, "not": 2, "unknown": 3}
 
 
 @pytest.mark.parametrize(("start", "goal"), [("0.21.0", "0.20.0"), ("main", "0.21.0"), ("0.20.0", "next")])
