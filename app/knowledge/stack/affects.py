@@ -61,6 +61,9 @@ _SINCE = pattern(
     r"|any ?more|onwards?\b|\bnewer\b|>="
 )
 """In a title that names a version: the failure began with it."""
+_CLASS = re.compile(r"\b([A-Z]\w{2,40}?)For(?:Conditional|Causal|Sequence|Embedding)\w+")
+"""The class of a model."""
+_CAMEL = re.compile(r"(?<=[a-z\d])(?=[A-Z])")
 _LOADING = pattern(r"\bload_weights\b")
 _EDGE = pattern(r"(?i)GB10|Thor|Spark|Jetson|Orin")
 _CHIPS = pattern(r"^MI ?(\d)(\d)\d|^RX ?(\d)\d{3}")
@@ -425,6 +428,8 @@ def _model(stack: Stack, case: FailureCase, *, is_of_hardware: bool, is_software
             return Fit("unknown", f"it is of {named[0]}: your model is not known")
     if not names or not stack.model:
         return None if is_software or _is_bounded(case) else Fit("unknown", "it names no model")
+    if (found := _CLASS.search(case.title)) and _variants(_CAMEL.sub("-", found[1])) - _variants(stack.model):
+        return Fit("unknown", f"its title names {found[0]}, which may not be the class of {stack.model}")
     alike = [name for name in names if model_family(name) == stack.family]
     same = [name for name in alike if _is_same_line(name, stack.model)]
     if same:
@@ -432,6 +437,7 @@ def _model(stack: Stack, case: FailureCase, *, is_of_hardware: bool, is_software
             stack.model,
             same,
             is_titled=bool(titled) or (stack.family in others and not is_software),
+            is_sized=_SIZE.search(case.title) is not None,
             is_of_hardware=is_of_hardware,
             is_software=is_software,
         )
@@ -447,7 +453,13 @@ def _is_bounded(case: FailureCase) -> bool:
 
 
 def _of_same_line(
-    mine: str, names: Sequence[str], *, is_titled: bool, is_of_hardware: bool, is_software: bool
+    mine: str,
+    names: Sequence[str],
+    *,
+    is_titled: bool,
+    is_sized: bool,
+    is_of_hardware: bool,
+    is_software: bool,
 ) -> Fit:
     """What it says that a failure was seen with these models, which are of one line with the stack's."""
     alike = [name for name in names if _is_same_generation(name, mine)]
@@ -455,8 +467,7 @@ def _of_same_line(
         return Fit("unknown", f"it is reported with {names[0]}, of another generation than yours")
     # Which kernels run, and which layers a model has, depends on its size.
     same = next((name for name in alike if _sizes(name) == _sizes(mine)), alike[0])
-    depends = not is_software or is_titled
-    if depends and _sizes(same) and _sizes(same) != _sizes(mine):
+    if (not is_software or is_sized) and _sizes(same) and _sizes(same) != _sizes(mine):
         return Fit("unknown", f"it is reported with {same}, of another size than {mine}")
     if is_of_hardware and not _SIZE.search(same):
         return Fit("yes", f"with {same}", CARD)

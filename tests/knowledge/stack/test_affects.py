@@ -103,6 +103,7 @@ ALIKE = ("Qwen3-30B-A3B",)
         (case("Qwen3-30B-A3B fails with transformers 5.0", titled_models=ALIKE), "unknown"),
         (case("Qwen3-8B fails", titled_models=("Qwen3-8B",)), "no"),
         (case("Qwen3 fails", models=("Qwen3-235B-A22B",)), "unknown"),
+        (case("Qwen3VLForConditionalGeneration fails", models=ALIKE, span=SPAN), "unknown"),
         (case("Qwen3 tool calls fail", models=("Qwen3-235B-A22B",)), "no"),
         (case("x", labels=("rocm",)), "no"),
         (case("x", gpus=("MI300X",)), "no"),
@@ -297,3 +298,11 @@ def test_the_parser_of_the_report_s_run_decides_where_the_failure_is_of_tools() 
 def test_cards_of_two_generations_are_not_alike(gpu: str, answer: str) -> None:
     given = case(models=("Qwen/Qwen3-8B",), gpus=("MI325X",), kind="crash")
     assert fit(mine(f"0.21.0~{gpu}~Qwen/Qwen3-8B"), given).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("title", "answer"), [("Tool calls fail", "yes"), ("Tool calls of 8B fail", "unknown")]
+)
+def test_a_size_in_the_title_counts_for_software_too(title: str, answer: str) -> None:
+    stack = mine("0.21.0~H100~Qwen/Qwen3-32B~--tool-call-parser hermes --enable-auto-tool-choice")
+    assert fit(stack, case(title, models=("Qwen/Qwen3-8B",))).answer == answer
