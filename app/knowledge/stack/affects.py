@@ -1,37 +1,24 @@
-"""Whether a stored failure affects a stack: decided from its facts and its fix, with the reason. Pure.
+"""Whether a stored failure is of a stack's GPU, model and arguments, by its facts, title and text. Pure.
 
-Two questions, asked apart: does the version fail (`standing`), and is the failure of this GPU, model and
-arguments (`fit`)? "Affects you" needs a yes to both; a no to either is "does not"; all else is unknown. A
-report that names no model may still be of one, so a failure that says nothing of a stack never affects it.
+A report that names no model may still be of one, so a failure that says nothing of a stack never affects it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import Field
-
-from app.extract.facts import Facts, Frozen
 from app.extract.fields.gpu_names import architecture_of
 from app.extract.fields.settings import normalise_name
 from app.extract.rules.patterns import pattern, pattern_set
-from app.extract.versions import is_before, is_same, last_failing, ordered
-from app.knowledge.fix.decide import seen_from
-from app.knowledge.fix.shapes import FixTruth
 from app.knowledge.stack.features import difference_of_run, features_of, has_feature
 from app.knowledge.stack.stack import Stack
+from app.knowledge.stack.standing import CARD, MODEL, STRONG, FailureCase, Fit, is_bounded
 from app.match.search.agreement import families_named, model_family, model_line
 
-Answer = Literal["affects", "not", "unknown"]
-Fails = Literal["yes", "no", "unknown"]
-
-NEAR_MINORS = 2
-"""A report on an open failure speaks for so many minor versions after its own."""
 _VARIANT = re.compile(
     r"(?i)\b(VL|omni|coder|next|embedding|reranker|audio|math|vision|scout|maverick|distill|ocr|asr|flash|air|"
     r"speciale|guard|nano|super|ultra|thinking|E[24]B)\b|(?<=\d)(V)\b"
@@ -56,11 +43,6 @@ _PARSER = pattern(
     r"|(?i)\b([a-z]\w*\d\w*) (?:tool|reasoning)[ -](?:call(?:ing)?[ -])?parser\b"
 )
 """A parser's class, module, or name with a number in it, in a title."""
-_SINCE = pattern(
-    r"(?i)\bsince\b|\bafter (?:up(?:grad|dat)|switch|v?\d)|\bregress|\bbr(?:oke|eaks|oken)\b|no longer"
-    r"|any ?more|onwards?\b|\bnewer\b|>="
-)
-"""In a title that names a version: the failure began with it."""
 _CLASS = re.compile(r"\b([A-Z]\w{2,40}?)For(?:Conditional|Causal|Sequence|Embedding)\w+")
 """The class of a model."""
 _CAMEL = re.compile(r"(?<=[a-z\d])(?=[A-Z])")
@@ -115,143 +97,6 @@ _KERNEL = pattern(
 _FORM = pattern(r"(?i)nvfp4|mxfp4|fp4|fp8|w\d+a\d+|awq|gptq|int[48]|gguf|bnb|exl\d|autoround")
 
 
-class Affects(Frozen):
-    """Whether a failure affects a stack."""
-
-    state: Answer
-    reason: str = Field(description="one sentence: how this is known, or what is missing")
-
-
-@dataclass(frozen=True, slots=True)
-class FailureCase:
-    """What is known of one failure. `titled`: the GPUs and models that its title names."""
-
-    facts: Facts
-    truth: FixTruth
-    state: str
-    title: str = ""
-    labels: tuple[str, ...] = ()
-    titled_gpus: tuple[str, ...] = ()
-    titled_models: tuple[str, ...] = ()
-
-
-STRONG, MODEL, CARD = 3, 2, 1
-"""How much a sign weighs: what the title names or the arguments turn on is enough, the model and the GPU of
-the report are so together; what nearly every stack has weighs nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """An answer to one of the two questions, with its reason.
-
-    `weight`: of one sign what it weighs, of all together how much agrees, less what is not known.
-    """
-
-    answer: Fails
-    reason: str
-    weight: int = STRONG
-    is_near: bool = False
-    """Of an unknown one: what is known of the stack agrees with it."""
-
-
-def judged(version: Fit, of_the_stack: Fit | None = None) -> Affects:
-    """The answer to both questions as one; without the second, whatever runs."""
-    fits = [fit for fit in (version, of_the_stack) if fit is not None]
-    for answer, state in _DECISIVE:
-        if found := next((fit for fit in fits if fit.answer == answer), None):
-            return Affects(state=state, reason=found.reason)
-    return Affects(state="affects", reason="; ".join(fit.reason for fit in fits))
-
-
-_DECISIVE: tuple[tuple[Fails, Answer], ...] = (("no", "not"), ("unknown", "unknown"))
-
-
-# ---- the version
-
-
-def standing(version: str | None, case: FailureCase) -> Fit:
-    """Whether a version has the failure."""
-    if version is None:
-        return Fit("unknown", "your version is not known")
-    if ordered(version) is None:
-        return Fit("unknown", f"{version} has no place among the releases")
-    released_in = None
-    if case.truth.view.state in {"fixed", "merged_unreleased"}:
-        fix = seen_from(case.truth, version)
-        if fix.for_you == "already_included":
-            first = f", in {case.truth.view.released_in}" if case.truth.view.released_in else ""
-            return Fit("no", f"{version} has the fix: {fix.pr}{first}")
-        released_in = fix.released_in if fix.for_you == "upgrade" else None
-    return next(chain(_by_range(version, case), _by_reports(version, case, released_in)))
-
-
-def _by_range(version: str, case: FailureCase) -> Iterator[Fit]:
-    """What the stated range says of a version, what decides first; nothing where it says nothing."""
-    span = case.facts.regression
-    if span is None:
-        return
-    works, first, fixed = span.last_working, span.first_failing, span.fixed_in
-    stated = (case.facts.versions.get("vllm"), *span.still_failing)
-    if any(is_same(fixed, one) or is_before(fixed, one) for one in stated):
-        fixed = None  # it was seen there all the same
-    has_failed_before = any(is_same(works, one) or is_before(one, works) for one in stated)
-    if is_same(works, version) or (is_before(version, works) and not has_failed_before):
-        yield Fit("no", f"it works in {works}")
-    if is_same(fixed, version) or is_before(fixed, version):
-        yield Fit("no", f"it is said to be fixed in {fixed}")
-    if is_before(version, first) and not works:
-        is_stated = _SINCE.search(case.title)
-        yield Fit("no" if is_stated else "unknown", f"it is first seen in {first}")
-    if is_same(first, version):
-        yield Fit("yes", f"it is said to begin in {first}")
-    if any(is_same(item, version) for item in span.still_failing):
-        yield Fit("yes", f"it is reported to fail in {version}")
-    if is_before(first, version) and (
-        is_before(version, last_failing(span)) or _is_since(case, first, version)
-    ):
-        yield Fit("yes", f"it is said to fail since {first}")
-
-
-def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Iterator[Fit]:
-    """What the version that was reported says of this one, what decides first.
-
-    `released_in` is a later version that has the fix.
-    """
-    stated = case.facts.versions.get("vllm")
-    reported = ordered(stated)
-    if reported is None:
-        yield Fit("unknown", "the report names no release")
-    if is_before(version, stated):
-        yield Fit("unknown", f"it is reported on {reported}; whether {version} has it is not known")
-    if is_same(stated, version):
-        yield Fit("yes", f"it is reported on {reported}")
-    if case.state != "open" and not released_in and case.truth.view.state != "merged_unreleased":
-        yield Fit("unknown", "it was closed, and nothing says what fixed it")
-    if released_in:
-        yield Fit("yes", f"it is reported on {reported} and fixed in {released_in}")
-    if _is_since(case, stated, version):
-        is_line = line_of(stated) == line_of(version)
-        yield Fit("yes", f"it is reported on {reported} and open", STRONG if is_line else CARD)
-    yield Fit("unknown", f"it is reported on {reported}, long before {version}")
-
-
-def line_of(version: str | None) -> tuple[int, int] | None:
-    """The minor line of a version."""
-    found = ordered(version)
-    return (found.major, found.minor) if found is not None else None
-
-
-def _is_since(case: FailureCase, start: str | None, version: str) -> bool:
-    """Whether an open failure of an earlier version may be taken to be in this one."""
-    one, other = ordered(start), ordered(version)
-    if case.state != "open" or "stale" in case.labels or one is None or other is None:
-        return False
-    return one.major == other.major and other.minor - one.minor <= NEAR_MINORS
-
-
-# ---- GPU, model, arguments
-
-
 def fit(stack: Stack, case: FailureCase) -> Fit:
     """Whether a failure is of a stack's GPU, model and arguments, by its facts, title and labels."""
     signs: list[Fit] = []
@@ -262,12 +107,12 @@ def fit(stack: Stack, case: FailureCase) -> Fit:
     reasons = "; ".join(dict.fromkeys(sign.reason for sign in signs if sign.answer == "yes"))
     strong = [sign for sign in signs if sign.answer == "yes" and sign.weight == STRONG]
     weight = sum(sign.weight for sign in signs if sign.answer == "yes")
-    is_like = bool(strong) or weight > MODEL or (weight == MODEL and _is_bounded(case))
+    is_like = bool(strong) or weight > MODEL or (weight == MODEL and is_bounded(case))
     if open_ones := [sign for sign in signs if sign.answer == "unknown"]:
         unsure = open_ones[0]
         is_near = weight >= MODEL and unsure.weight > 0
         return replace(unsure, is_near=is_near, weight=weight - len(open_ones))
-    if case.facts.failure_kind == "slowdown" and not _is_bounded(case):
+    if case.facts.failure_kind == "slowdown" and not is_bounded(case):
         return Fit("unknown", "no release is named that was faster", weight - 1, is_near=weight >= MODEL)
     if not is_like:
         missing = (
@@ -281,7 +126,14 @@ def fit(stack: Stack, case: FailureCase) -> Fit:
 
 def _signs(stack: Stack, case: FailureCase) -> Iterator[Fit]:
     """What each part of a report says of a stack."""
-    for read in (_platform, _titled_architecture, _titled_options, _titled_parser, _checkpoint):
+    for read in (
+        _platform,
+        _titled_architecture,
+        _titled_options,
+        _titled_parser,
+        _titled_class,
+        _checkpoint,
+    ):
         if sign := read(stack, case):
             yield sign
     features = features_of(case.title, case.labels)
@@ -371,6 +223,14 @@ def _titled_parser(stack: Stack, case: FailureCase) -> Fit | None:
     return Fit("no", f"its title names the parser {name}, which yours has not")
 
 
+def _titled_class(stack: Stack, case: FailureCase) -> Fit | None:
+    """A title that names the class of a model of another variant."""
+    found = _CLASS.search(case.title)
+    if found is None or not stack.model or not _variants(_CAMEL.sub("-", found[1])) - _variants(stack.model):
+        return None
+    return Fit("unknown", f"its title names {found[0]}, which may not be the class of {stack.model}")
+
+
 def _plain_name(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "")
 
@@ -427,9 +287,7 @@ def _model(stack: Stack, case: FailureCase, *, is_of_hardware: bool, is_software
         if named:
             return Fit("unknown", f"it is of {named[0]}: your model is not known")
     if not names or not stack.model:
-        return None if is_software or _is_bounded(case) else Fit("unknown", "it names no model")
-    if (found := _CLASS.search(case.title)) and _variants(_CAMEL.sub("-", found[1])) - _variants(stack.model):
-        return Fit("unknown", f"its title names {found[0]}, which may not be the class of {stack.model}")
+        return None if is_software or is_bounded(case) else Fit("unknown", "it names no model")
     alike = [name for name in names if model_family(name) == stack.family]
     same = [name for name in alike if _is_same_line(name, stack.model)]
     if same:
@@ -444,12 +302,6 @@ def _model(stack: Stack, case: FailureCase, *, is_of_hardware: bool, is_software
     if titled:
         return Fit("no", f"its title names {titled[0]}; yours is {stack.model}")
     return Fit("unknown", f"it is reported with {names[0]}, not with {stack.family or stack.model}", 0)
-
-
-def _is_bounded(case: FailureCase) -> bool:
-    """Whether a release is known before which it worked, or since which it is fixed."""
-    span = case.facts.regression
-    return bool(case.truth.view.released_in or (span and span.last_working and span.first_failing))
 
 
 def _of_same_line(

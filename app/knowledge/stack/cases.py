@@ -11,8 +11,9 @@ from sqlalchemy.orm import Session
 from app.extract.facts import Facts
 from app.extract.redact import mask_secrets
 from app.knowledge.fix.state import fix_truths, is_vllm
-from app.knowledge.stack.affects import Affects, FailureCase, Fit, fit, fit_of_run, judged, standing
+from app.knowledge.stack.affects import fit, fit_of_run
 from app.knowledge.stack.stack import Stack
+from app.knowledge.stack.standing import Affects, FailureCase, Fit, judged, standing
 from app.store.derived.clusters import find_clusters, members_of
 from app.store.derived.facts import values_in_titles
 from app.store.derived.readings import find_facts_without_evidence

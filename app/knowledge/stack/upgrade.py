@@ -27,20 +27,10 @@ from app.knowledge.labels import plural
 from app.knowledge.markdown import render_markdown
 from app.knowledge.possible_versions import REPORTED, check_possible
 from app.knowledge.remedies import Remedy, remedies_of
-from app.knowledge.stack.affects import (
-    NEAR_MINORS,
-    STRONG,
-    Affects,
-    Answer,
-    Fit,
-    fit,
-    generation_of,
-    judged,
-    line_of,
-    standing,
-)
+from app.knowledge.stack.affects import fit, generation_of
 from app.knowledge.stack.cases import StoredCase, cases_of, with_runs
 from app.knowledge.stack.stack import Stack
+from app.knowledge.stack.standing import NEAR_MINORS, STRONG, Affects, Answer, Fit, judged, line_of, standing
 from app.match.search.agreement import model_family
 from app.store.derived.cluster_queries import cluster_sizes
 from app.store.derived.clusters import cluster_of

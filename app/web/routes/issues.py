@@ -30,9 +30,9 @@ from app.knowledge.issue.browse import (
 )
 from app.knowledge.issue.facets import FacetName
 from app.knowledge.labels import FACETS, FAILURES, FLAGS, SORTS, label
-from app.knowledge.stack.affects import Affects
 from app.knowledge.stack.cases import affects_issues
 from app.knowledge.stack.stack import MAX_CHARS, Stack, parse_stack, write_stack
+from app.knowledge.stack.standing import Affects
 from app.store.derived.readings import read_since
 from app.store.github.issues import find_heads, find_repository
 from app.web.answers.negotiate import ReplyDep

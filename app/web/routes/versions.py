@@ -13,9 +13,9 @@ from app.errors import InputError
 from app.extract.versions import can_be_version, is_same, ordered
 from app.knowledge.diagnosis.quoted_advice import advice_data
 from app.knowledge.freshness import release_names
-from app.knowledge.stack.affects import Affects
 from app.knowledge.stack.cases import affects_issues
 from app.knowledge.stack.stack import Stack, doubtful_parts, make_stack, write_stack
+from app.knowledge.stack.standing import Affects
 from app.knowledge.stack.upgrade import Affecting, Upgrade, affecting, compare_versions, upgrade_markdown
 from app.knowledge.version.issues import VersionIssue
 from app.knowledge.version.regressions import (

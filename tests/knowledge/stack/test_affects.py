@@ -10,8 +10,9 @@ import pytest
 from app.extract.facts import ErrorFact, Facts, Regression, Workaround
 from app.extract.versions import Version
 from app.knowledge.fix.shapes import FixTruth, FixView, Held
-from app.knowledge.stack.affects import Affects, FailureCase, fit, fit_of_run, judged, standing, vendor_of
+from app.knowledge.stack.affects import fit, fit_of_run, vendor_of
 from app.knowledge.stack.stack import Stack, parse_stack
+from app.knowledge.stack.standing import Affects, FailureCase, judged, standing
 
 MINE = "0.21.0~H100~Qwen/Qwen3-30B-A3B~--tensor-parallel-size 4 --enable-lora"
 OPEN = FixTruth(FixView(state="not_fixed"))
