@@ -478,7 +478,8 @@ class Room:
         self, store: Store, repo: str, number: int, *, cookie: str | None = None, **options: Any
     ) -> IssuePageData:
         issue = self._view_issue(store, repo, number, **options)
-        return IssuePageData(issue, self.graph, self.remedy_votes, find_findings(issue.body, issue.facts))
+        found = find_findings(issue.body, issue.facts)
+        return IssuePageData(issue.model_copy(update={"findings": found}), self.graph, self.remedy_votes)
 
 
 ON_BOTH_ENGINES = {
