@@ -36,10 +36,9 @@ from app.extract.redact import mask_secrets
 from app.extract.text.blocks import MAINTAINER_ASSOCIATIONS
 from app.knowledge.fix.shapes import FixView
 from app.knowledge.freshness import freshness
-from app.knowledge.issue.findings import Findings
 from app.knowledge.issue.relations import Graph, issue_graph, key_of
 from app.knowledge.issue.stored import Quote, Sources, StoredIssue, clipped, figures_stand, load_issue
-from app.knowledge.issue.view import GitHubFacts, IssueAnswer, build_answer
+from app.knowledge.issue.view import Findings, GitHubFacts, IssueAnswer, build_answer
 from app.knowledge.labels import BACKENDS, REGRESSION, SPEAKERS, VERSIONS
 from app.knowledge.markdown import code, escape, render_markdown
 from app.knowledge.remedies import OUTCOME_RANK, Remedy

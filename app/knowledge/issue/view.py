@@ -69,6 +69,30 @@ class ClusterLine(Frozen):
     size: int
 
 
+class Measurement(Frozen):
+    """A figure that a report of slowness gives."""
+
+    metric: str = Field(description="what was measured, such as TTFT P99")
+    change: str = Field(description="by how much it changed, as it is written")
+    quote: str
+
+
+class PartialFix(Frozen):
+    """A fix that helps on some cards and not on others."""
+
+    fixed_on: tuple[str, ...]
+    not_on: tuple[str, ...]
+    quote: str
+
+
+class Findings(Frozen):
+    """What was found; empty where the text states nothing of it."""
+
+    measurements: tuple[Measurement, ...] = ()
+    partial_fix: PartialFix | None = None
+    proposal: str | None = Field(None, description="how a fix that the report proposes begins; not proven")
+
+
 class IssueAnswer(GitHubFacts):
     """One issue: GitHub's facts and ours, with evidence. All texts are masked for display."""
 
@@ -220,30 +244,6 @@ _CURED = pattern(r"(?i)\b(?:fixe[sd]|resolve[sd]|solve[sd]|cure[sd]|works?|gone|
 _DENIED = pattern(r"(?i)\b(?:not|never|n't|does ?n.t|did ?n.t)\b")
 _FAILS = pattern(r"(?i)\b(?:still|remains?|broken|fails?|crash(?:es)?|not|persists?|hangs?)\b")
 _BUT = pattern(r"(?i),? \b(?:but|however|while|whereas|though|although|yet)\b")
-
-
-class Measurement(Frozen):
-    """A figure that a report of slowness gives."""
-
-    metric: str = Field(description="what was measured, such as TTFT P99")
-    change: str = Field(description="by how much it changed, as it is written")
-    quote: str
-
-
-class PartialFix(Frozen):
-    """A fix that helps on some cards and not on others."""
-
-    fixed_on: tuple[str, ...]
-    not_on: tuple[str, ...]
-    quote: str
-
-
-class Findings(Frozen):
-    """What was found; empty where the text states nothing of it."""
-
-    measurements: tuple[Measurement, ...] = ()
-    partial_fix: PartialFix | None = None
-    proposal: str | None = Field(None, description="how a fix that the report proposes begins; not proven")
 
 
 def find_findings(text: str, facts: Facts | None) -> Findings:
