@@ -17,6 +17,7 @@ from sqlalchemy import insert, inspect, text
 
 from app.errors import SchemaError, StoreError
 from app.paths import migrations_dir
+from app.store.derived.search_index import find_frequencies, hash_terms, index_terms, term_id
 from app.store.engine import connect as dialect
 from app.store.github.issues import add_repository, find_repository, save_issues
 from app.store.schema import check_current, current_revision, known_revisions, migrate, newest_revision
@@ -116,6 +117,19 @@ def test_what_lists_filter_by_is_told_of_readings_that_are_there_already(empty: 
             ("hang", "", False, [2]),
             ("oom", "E" * 120, True, [1]),
         ]
+
+
+def test_terms_are_counted_anew_by_the_postings_that_are_there(empty: Store) -> None:
+    migrate(empty)
+    with empty.unit_of_work() as session:
+        repo_id = add_repository(session, "a/b")
+        save_issues(session, repo_id, [an_issue(number) for number in (1, 2)])
+        index_terms(session, repo_id, {1: hash_terms({(1, "cuda"): 2}), 2: hash_terms({(1, "cuda"): 1})})
+    migrate(empty, "20261209_issue_times")
+    migrate(empty)
+
+    with empty.reading() as session:
+        assert find_frequencies(session, [term_id(1, "cuda")]) == {term_id(1, "cuda"): 2}
 
 
 def test_migrate_of_an_empty_database_to_base_changes_nothing(empty: Store) -> None:
