@@ -7,6 +7,7 @@ the lines that its message goes on in, then in the errors that were raised on to
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -114,6 +115,8 @@ def _without_choices(text: str) -> str:
 
 
 MAX_STEPS = 4
+_MISSING = pattern(r"No module named '?((?:vllm\.)?[A-Za-z]\w*)")
+"""A module that was not found; of vLLM's own those that no build makes."""
 MAX_ERROR_CHARS = 8_000
 MAX_QUESTION_CHARS, MAX_QUESTION_LINES = 300, 3
 """A longer text without an error is the log of something, or a story."""
@@ -216,9 +219,23 @@ def conditions_of(reading: LogReading, kinds: Sequence[FailureKind]) -> frozense
             found.add("only_wrappers" if reading.errors.wrappers else "no_error")
         found |= {"refused", "not_started"} & {find_outcome(reading, kinds)}
     found |= {kind.id for kind in kinds}
+    if "missing_package" in found:
+        found.update(_origins_of_missing(reading))
     if unknown := _unknown_of(reading):
         found |= {*unknown, "environment_missing"}
     return frozenset(found)
+
+
+def _origins_of_missing(reading: LogReading) -> Iterator[str]:
+    """Whose the module is that was not found, where that is no package's: vLLM's, or the user's own."""
+    cause = reading.errors.cause
+    missing = _MISSING.search(cause.message) if cause else None
+    if missing is None:
+        return
+    if missing[1].startswith("vllm."):
+        yield "moved_module"
+    elif re.search(rf"(?:['\"=]|-cls ){missing[1]}\.[\w.:]{{0,200}}[A-Z]\w", reading.log):
+        yield "own_code"
 
 
 def is_question(reading: LogReading) -> bool:

@@ -162,7 +162,7 @@ KNOWN_NAMES = {
     "--trust-remote-code",
 }
 """Variables and flags of vLLM 0.33 and of what it runs on, read out of its packages."""
-PYTHON_S_OWN = {"PYTHONFAULTHANDLER"}
+PYTHON_S_OWN = {"PYTHONFAULTHANDLER", "PYTHONPATH"}
 
 STEPS = [pytest.param(row, id=f"{'+'.join(row['when']) or 'any'}-{at}") for at, row in enumerate(rows())]
 
