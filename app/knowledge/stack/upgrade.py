@@ -214,7 +214,8 @@ def affecting(store: Store, repo: str, stack: Stack) -> Affecting:
         for number, stored in failures.cases.items()
     )
     return Affecting(
-        _lines(repo, sorted(best, key=lambda entry: _severity(entry[0])), stack.vllm), dict(counts)
+        _lines(repo, sorted(best, key=lambda entry: _severity(entry[0])), stack.vllm),
+        {"affects": counts["affects"], "not": counts["not"], "unknown": counts["unknown"]},
     )
 
 

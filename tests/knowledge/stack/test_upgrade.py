@@ -150,6 +150,8 @@ def test_what_affects_a_stack_now(stored: Store) -> None:
     found = affecting(stored, REPO, parse_stack("0.21.0~--enable-lora") or pytest.fail("no stack"))
     assert [line.number for line in found.lines] == [2]
     assert found.counts == {"affects": 1, "not": 2, "unknown": 3}
+    nothing = affecting(stored, REPO, parse_stack("0.21.0~CPU~--enforce-eager") or pytest.fail("no stack"))
+    assert nothing.counts["affects"] == 0
 
 
 @pytest.mark.parametrize(("start", "goal"), [("0.21.0", "0.20.0"), ("main", "0.21.0"), ("0.20.0", "next")])
