@@ -66,8 +66,19 @@ class QuotedSteps(NamedTuple):
     risky: tuple[NextStep, ...]
 
     def joined(self, ours: Sequence[NextStep]) -> tuple[NextStep, ...]:
-        """These steps and ours; before a risky one stands a safer one of ours, if there is one."""
-        return (*self.steps, *ours[:1], *self.risky, *ours[1:])
+        """These steps and ours; before a risky one stands a safer one of ours, if there is one.
+
+        What two would have one type stands with ours, which says more of it.
+        """
+        ours_typed = {step.command for step in ours}
+        steps, risky = (
+            tuple(
+                step.model_copy(update={"command": ""}) if step.command in ours_typed else step
+                for step in one
+            )
+            for one in (self.steps, self.risky)
+        )
+        return (*steps, *ours[:1], *risky, *ours[1:])
 
 
 def quoted_steps(reading: LogReading, masked_log: str) -> QuotedSteps:

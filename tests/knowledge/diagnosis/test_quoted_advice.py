@@ -197,3 +197,17 @@ def test_advice_that_the_message_warns_of_is_quoted_with_the_warning_and_is_no_f
     assert not found.steps
     assert [step.command for step in found.risky] == ["VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 vllm serve YOUR_ARGS"]
     assert "extreme caution" in found.risky[0].text
+
+
+def test_what_two_steps_would_have_one_type_stands_with_the_one_that_says_more_of_it() -> None:
+    log = (
+        "ValueError: The repository /srv/m contains custom code which must be executed. "
+        "Please pass the argument `trust_remote_code=True` to allow custom code to be run."
+    )
+    quoted = quoted_steps(read_log(log), redact(log).text)
+    ours = NextStep(text="Read it first.", command="vllm serve YOUR_ARGS --trust-remote-code")
+
+    joined = quoted.joined((ours,))
+
+    assert [step.command for step in joined] == ["", ours.command]
+    assert quoted.steps[0].command == ours.command
