@@ -150,7 +150,7 @@ def _lock_file(base: str | None, purpose: Purpose) -> Callable[[], None] | None:
     until = time.monotonic() + LOOKED_AT_S
     try:
         while not _has_locked(connection):
-            if _name_in(connection) not in (None, own_name()) or time.monotonic() > until:
+            if _name_in(connection) is not None or time.monotonic() > until:
                 connection.close()
                 return None
     except BaseException:
@@ -172,6 +172,9 @@ def _has_locked(connection: sqlite3.Connection) -> bool:
         connection.execute("DELETE FROM holder")
         connection.execute("INSERT INTO holder VALUES (?)", (own_name(),))
         connection.execute("COMMIT")  # or nobody else could read the name
+        connection.execute(
+            f"PRAGMA busy_timeout={LOOKED_AT_S * 1000:.0f}"
+        )  # who looks meanwhile is soon done
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:

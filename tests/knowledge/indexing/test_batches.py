@@ -25,6 +25,7 @@ from app.knowledge.indexing.batches import (
     load_starter_set,
     quiet,
     rederive_all,
+    stored_numbers,
 )
 from app.knowledge.indexing.derive import Source, StoredReading, derive_issues
 from app.knowledge.indexing.diff import ReadingDiff, diff_all
@@ -69,7 +70,9 @@ def other_rules(monkeypatch: pytest.MonkeyPatch, change: Callable[[Facts], Facts
 # What a change of the rules would alter
 
 
-def test_under_the_same_rules_nothing_would_change(store: Store, keep: Keep) -> None:
+def test_under_the_same_rules_nothing_would_change(
+    store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put_cards(store)
     keep(
         an_issue(
@@ -79,10 +82,13 @@ def test_under_the_same_rules_nothing_would_change(store: Store, keep: Keep) -> 
         a_comment(5, 2, "`--enforce-eager` works for me.", author_association="MEMBER"),
         a_pull(7, body="Fixes #1"),
     )
+    repo_id, numbers = stored_numbers(store, REPO)
+    some = [*numbers[:3], *numbers[3::6]]  # each costs as much as reading it
+    monkeypatch.setattr("app.knowledge.indexing.diff.stored_numbers", lambda *_: (repo_id, some))
     diff = diff_all(store, REPO, quiet)
 
     assert (differing(diff), diff.differing, diff.never_read) == ({}, 0, 0)
-    assert diff.compared > 30
+    assert diff.compared > 12
     assert diff.stored_rules == {RULES_VERSION: diff.compared}
     assert {"error.type", "gpus", "workarounds", "links"} <= {item.field for item in diff.fields}
 
