@@ -209,10 +209,11 @@ def affecting(store: Store, repo: str, stack: Stack) -> Affecting:
         if found.state == "affects":
             grouped[item.group].append((item, found.reason))
     best = [max(entries, key=lambda entry: _people(entry[0])) for entries in grouped.values()]
-    counts = Counter(
-        judged(standing(stack.vllm, stored.case), failures.fits[number]).state
-        for number, stored in failures.cases.items()
-    )
+    counts: Counter[Answer] = Counter()
+    for number, stored in failures.cases.items():
+        mine = failures.fits[number]
+        is_other = mine.answer == "no"
+        counts["not" if is_other else judged(standing(stack.vllm, stored.case), mine).state] += 1
     return Affecting(
         _lines(repo, sorted(best, key=lambda entry: _severity(entry[0])), stack.vllm),
         {"affects": counts["affects"], "not": counts["not"], "unknown": counts["unknown"]},
