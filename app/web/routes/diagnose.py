@@ -1,10 +1,11 @@
-"""The diagnosis of a pasted log: its page, its JSON route, and kept logs with the links that delete them."""
+"""The first page with its paste box; the diagnosis of a pasted log as a page and as JSON; kept logs."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from anyio.to_thread import run_sync
 from fastapi import Depends, Query, Request
@@ -23,10 +24,11 @@ from app.knowledge.diagnosis.issue_draft import new_issue_address
 from app.knowledge.diagnosis.kept_logs import KeptLog, count_lines, forget_log, keep_log, view_kept_log
 from app.knowledge.diagnosis.markdown import comment_markdown, diagnosis_markdown, read_event
 from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
+from app.knowledge.home import home as load_home
 from app.knowledge.markdown import cut_lines
 from app.terminal.diagnosis import short_text
 from app.web.answers.negotiate import VARY, ReplyDep, wants
-from app.web.answers.openapi import api_router, diagnose_body, json_body, markdown_too, problems
+from app.web.answers.openapi import EXAMPLE_LOG, api_router, diagnose_body, json_body, markdown_too, problems
 from app.web.answers.problems import field_faults, problem_of
 from app.web.answers.schemas import DiagnoseBatch, DiagnoseOptions, DiagnoseRequest
 from app.web.body import (
@@ -46,11 +48,54 @@ from app.web.body import (
 from app.web.deps import Services, ServicesDep
 from app.web.middleware.client import ClientDep
 from app.web.middleware.rate_limits import spend
-from app.web.routes.home import curl_command, first_page
-from app.web.views.render import render_page, render_repo_page
+from app.web.views.render import base_address, render_page, render_repo_page
 from app.web.views.version_line import match_stations
 
 router = api_router("diagnosis")
+
+
+@router.get("/", include_in_schema=False)
+def home(
+    request: Request,
+    services: ServicesDep,
+    example: Annotated[str, Query(max_length=10)] = "",
+) -> HTMLResponse:
+    """The paste box, and below it what is new. `?example=1` fills the box with a log of ours."""
+    return first_page(request, services, log=EXAMPLE_LOG if example == "1" else "")
+
+
+def first_page(
+    request: Request,
+    services: Services,
+    *,
+    log: str = "",
+    version: str = "",
+    fault: str = "",
+    status: int = 200,
+) -> HTMLResponse:
+    """The first page; with a `fault` of what was sent, and that in its fields again."""
+    return render_repo_page(
+        "index.html",
+        services,
+        services.default_repo,
+        status=status,
+        headers={"Cache-Control": "no-store"} if fault else None,
+        log=log,
+        version=version,
+        fault=fault,
+        home=services.cached(load_home, services.default_repo),
+        keep_days=services.settings.keep_days,
+        has_log_reader=services.read_log is not None,
+        curl=curl_command(request, None),
+    )
+
+
+def curl_command(request: Request, vllm_version: str | None) -> str:
+    """The same question for a shell; the host is repeated only where it is a plain one."""
+    query = "?" + urlencode({"vllm_version": vllm_version}) if vllm_version else ""
+    address = f"{base_address(request)}api/v1/diagnose{query}"
+    return f"curl --data-binary @crash.log -H 'Content-Type: text/plain' '{address}'"
+
 
 LINES_TYPE = "application/x-ndjson"
 _LINE = '{"verdict":"unknown","root_cause":null}\n'

@@ -14,7 +14,7 @@ from app.store.session import Store
 from tests.knowledge.made_clusters import BODY, OLD, ONE, SOLE, TWO, facts_of, group, link, put, report
 from tests.rows import over_rows
 from tests.samples import EARLY, REPO
-from tests.web.routes.test_home import HOSTILE, Page
+from tests.web.routes.test_diagnose import HOSTILE, Page
 
 JSON, PAGE = "/api/v1/signatures", "/signatures"
 HELD, UNKNOWN = "s1-dddddddddddd", "s1-ffffffffffff"

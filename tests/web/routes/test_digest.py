@@ -25,7 +25,7 @@ from app.render import make_environment
 from app.store.session import Store
 from app.web.routes.digest import atom, tag
 from tests.knowledge.made_week import GROWING, REPO, SECRET, WEEK, put_week
-from tests.web.routes.test_home import Page, checked
+from tests.web.routes.test_diagnose import Page, checked
 
 PAGE = f"/digest/{WEEK}"
 

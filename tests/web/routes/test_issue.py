@@ -19,7 +19,7 @@ from app.store.session import Store
 from app.web.deps import WRITE_WAIT_S
 from tests.samples import an_issue
 from tests.web.conftest import REPO, TestClient
-from tests.web.routes.test_home import checked
+from tests.web.routes.test_diagnose import checked
 
 VOTES = "/api/v1/issues/1/votes"
 FORM = "/issues/1/votes"

@@ -26,7 +26,7 @@ from tests.rows import over_rows
 from tests.samples import EARLY, an_issue, fenced, marlin_log, rope_log
 from tests.served import starter_settings
 from tests.web.conftest import REPO
-from tests.web.routes.test_home import HOSTILE, Page, assert_harmless, checked
+from tests.web.routes.test_diagnose import HOSTILE, Page, assert_harmless, checked
 
 LIST = "/api/v1/issues"
 

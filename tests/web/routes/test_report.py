@@ -20,7 +20,7 @@ from app.web.middleware.rate_limits import Rate
 from app.web.routes.report import EDGES_LISTED, Fetcher, RateLimitError
 from tests.samples import a_pull, an_issue, fenced, rope_log
 from tests.web.conftest import REPO, TestClient
-from tests.web.routes.test_home import checked
+from tests.web.routes.test_diagnose import checked
 
 BODY = "Introduced by #850. See #860 and acme/engine#4.\n\nIt works with `--moe-backend triton`.\n" + fenced(
     rope_log()

@@ -12,7 +12,7 @@ from app.store.derived.readings import Reading, save_readings
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
 from tests.samples import REPO, an_issue
-from tests.web.routes.test_home import HOSTILE, Page
+from tests.web.routes.test_diagnose import HOSTILE, Page
 
 LINE = "Since 0.9.0 it fails; --moe-backend triton works."
 
