@@ -109,7 +109,9 @@ def diagnose(
 
 def _write_draft(answer: Diagnosis, path: Path) -> None:
     if not answer.issue_draft:
-        say("no bug report is written: the failure is reported already")
+        known = answer.verdict in {"same", "likely"}
+        why = "the failure is reported already" if known else "the next steps say what to correct"
+        say(f"no bug report is written: {why}")
         return
     try:
         path.write_text(answer.issue_draft, encoding="utf-8")

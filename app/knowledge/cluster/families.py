@@ -35,7 +35,8 @@ from app.store.session import Store
 class FailureKind:
     """A row of `failure_kinds.toml`, its patterns compiled.
 
-    `is_topic`: its messages have many shapes. `parts`: what it falls into, each by name and pattern.
+    `is_own`: who runs or asks the server corrects it. `is_topic`: its messages have many shapes.
+    `parts`: what it falls into, each by name and pattern.
     """
 
     id: str
@@ -43,6 +44,7 @@ class FailureKind:
     scene: str
     error: Any
     asked: Any
+    is_own: bool
     is_topic: bool
     parts: tuple[tuple[str, Any], ...]
 
@@ -57,6 +59,7 @@ def failure_kinds() -> tuple[FailureKind, ...]:
             row.get("scene", ""),
             _pattern(row, "error"),
             _pattern(row, "asked"),
+            row.get("own", False),
             row.get("topic", False),
             tuple((name, pattern(text, ignore_case=True)) for name, text in row.get("parts", ())),
         )

@@ -222,9 +222,11 @@ def diagnose_log(
         repo=repos[0],
         is_question=in_words,
     )
-    draft = issue_draft(reading, redacted.text, answer) if is_open else ""
-    took_ms = round((time.perf_counter() - began) * 1000, 1)
-    answer = answer.model_copy(update={"issue_draft": draft, "took_ms": took_ms})
+    to_correct = steps and not in_words and any(kind.is_own for kind in kinds[:1])
+    draft = issue_draft(reading, redacted.text, answer) if is_open and not to_correct else ""
+    answer = answer.model_copy(
+        update={"issue_draft": draft, "took_ms": round((time.perf_counter() - began) * 1000, 1)}
+    )
     return DiagnosedLog(answer, log_excerpt(reading, redacted.text), redacted.text)
 
 

@@ -152,10 +152,12 @@ def next_steps(reading: LogReading, kinds: Sequence[FailureKind]) -> tuple[NextS
         if step is None:
             continue
         options = set(_OPTION.findall(step.command.partition("YOUR_ARGS")[2]))
-        if len(found) < MAX_STEPS and not (options and options <= set_before):
+        if not (options and options <= set_before):
             found.append(step)
             set_before |= options
-    return tuple(found)
+        if len(found) == MAX_STEPS:
+            break
+    return _with_port(found, reading.log)
 
 
 def holds(row: dict[str, Any], known: frozenset[str]) -> bool:
@@ -192,6 +194,20 @@ def _command_for(row: dict[str, Any], version: str | None) -> str:
     return command
 
 
+def _with_port(steps: Sequence[NextStep], log: str) -> tuple[NextStep, ...]:
+    """The steps with the server's port; the log is searched for it only if one names it."""
+    if not any("port}" in step.command for step in steps):
+        return tuple(steps)
+    port = _port_of(log)
+    return tuple(
+        NextStep(
+            text=step.text,
+            command=step.command.replace("{port}", str(port)).replace("{other_port}", str(port + 1)),
+        )
+        for step in steps
+    )
+
+
 def _port_of(log: str) -> int:
     """The port of the server that printed a log; vLLM's default where it is not shown."""
     found = _PORT.search(log)
@@ -221,6 +237,8 @@ def conditions_of(reading: LogReading, kinds: Sequence[FailureKind]) -> frozense
     found |= {kind.id for kind in kinds}
     if "missing_package" in found:
         found.update(_origins_of_missing(reading))
+    if any(kind.is_own for kind in kinds):
+        found.add("own_mistake")
     if unknown := _unknown_of(reading):
         found |= {*unknown, "environment_missing"}
     return frozenset(found)

@@ -215,7 +215,8 @@ class Diagnosis(Frozen):
     issue_draft: str = Field(
         "",
         description="for `unknown` and `related`: Markdown for a new issue in the form of a bug report, with "
-        "the log's lines around the error and its environment, secrets masked; empty otherwise",
+        "the log's lines around the error and its environment, secrets masked; empty otherwise, and for a "
+        "kind of failure that the caller corrects, such as an unknown argument: `next_steps` say how",
     )
     model_reading: ModelReading | None = Field(
         None,

@@ -221,6 +221,7 @@ def test_a_command_names_only_variables_and_flags_that_there_are(row: dict[str, 
         ("ValueError: No available memory for the cache blocks.", {"kv_cache_room"}),
         (NCCL, {"nccl"}),
         (FOREIGN_LOG, set()),
+        ("vllm: error: unrecognized arguments: --loft", {"unknown_argument", "own_mistake", *MISSING}),
         ("vLLM hangs on two GPUs", {"question", "timeout", *MISSING}),
     ],
 )
@@ -346,6 +347,7 @@ def test_steps_name_the_port_of_the_log() -> None:
     log = "INFO 03-14 09:26:40 [utils.py:1] non-default args: {'port': 8422}\nOSError: [Errno 98] Address already in use"
     commands = [step.command for step in next_steps(read_log(log), find_kinds(read_log(log)))]
 
+    assert not any("port}" in command for command in commands)
     assert commands[:2] == ["ss -ltnp | grep :8422", "VLLM_PORT=29600 vllm serve YOUR_ARGS --port 8423"]
 
 

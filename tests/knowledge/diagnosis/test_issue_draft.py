@@ -124,6 +124,25 @@ def test_a_known_failure_needs_no_draft(store: Store, keep: Keep) -> None:
 # The address of GitHub's form
 
 
+@pytest.mark.parametrize(
+    ("log", "has_draft"),
+    [
+        ("vllm: error: unrecognized arguments: --max-model-length 4096", False),
+        ("NotFoundError: The model `gpt-4` does not exist.", False),
+        ("OSError: [Errno 98] Address already in use", False),
+        ("RuntimeError: Engine core has lost its third pigeon", True),
+        ("unrecognized arguments?", True),
+    ],
+)
+def test_what_the_caller_corrects_needs_steps_and_no_draft(
+    sqlite_store: Store, log: str, has_draft: bool
+) -> None:
+    found = ask(sqlite_store, log)
+
+    assert bool(found.issue_draft) == has_draft
+    assert found.next_steps
+
+
 def test_the_title_is_encoded_and_read_back_as_it_was(sqlite_store: Store) -> None:
     address = new_issue_address(REPO, ask(sqlite_store, "ValueError: a & b = 'c' ü?\n"))
     parts = urlsplit(address)
