@@ -7,6 +7,7 @@ are ranked by BM25; words of the error line, neighbouring words and those of the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -33,6 +34,9 @@ PROFILES_MAX = 600
 """Above this many the counts of words are not looked at; a profile is read in some 10 µs."""
 CHANNEL_WEIGHT = {TEXT: 1.0, ERROR: 1.5}
 TITLE_WEIGHT = 2.0
+NAME_HELD_LEAST = 5
+_NAME = re.compile(r"\b(?:[A-Z][a-z]+){2,8}\b")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class FoundByWords:
 
 def search_words(session: Session, repo_id: int, text: str) -> FoundByWords:
     """The issues of a repository that hold all the distinctive words of a text."""
+    text = _in_parts(session, text)
     words = tuple(dict.fromkeys(words_of(text)))[:WORDS_MAX]
     size = count_indexed(session)
     frequencies = find_frequencies(session, [term_id(TEXT, word) for word in words])
@@ -57,6 +62,16 @@ def search_words(session: Session, repo_id: int, text: str) -> FoundByWords:
     factors = {(channel, one): (factor, one) for channel, factor in CHANNEL_WEIGHT.items() for one in texts}
     query = weigh(session, factors, small_base=False).known()
     return FoundByWords(_scored(session, repo_id, found, query), words, unknown)
+
+
+def _in_parts(session: Session, text: str) -> str:
+    """The text with names such as `OutOfMemory` as words, where hardly any issue holds the name."""
+    names = {found[0]: term_id(TEXT, found[0].lower()) for found in _NAME.finditer(text)}
+    held = find_frequencies(session, list(names.values()))
+    for name, key in names.items():
+        if held.get(key, 0) < NAME_HELD_LEAST:
+            text = text.replace(name, _HUMP.sub(" ", name))
+    return text
 
 
 def _pairs(words: Sequence[str]) -> list[str]:
