@@ -18,6 +18,7 @@ from app.knowledge.diagnosis.error_text import words_of_cause
 from app.knowledge.diagnosis.shapes import CommonCause, CommonError, CommonIssue, Match, RemedySource
 from app.knowledge.remedies import Remedy, for_version, rank_actions, rank_remedies, remedies_of
 from app.match.search.common_error import find_holders
+from app.match.search.log_query import is_shared
 from app.match.search.terms import FRAME
 from app.store.derived.clusters import cluster_of, clusters_raised_at, members_of
 from app.store.derived.readings import find_facts_without_evidence
@@ -93,6 +94,8 @@ def find_common(
 ) -> CommonError | None:
     """The kind of error that a log's cause is; None where few issues share its message.
 
+    Of a message that unlike faults share one report's cause and remedy say nothing of another's.
+
     Args:
         text: the message as it may be shown; nothing is asked for an empty one.
         matches: the candidates for the same failure, likest first: these issues are named first.
@@ -133,14 +136,19 @@ def find_common(
     places_of = {key: at for at, key in enumerate(chosen)}
     issues.sort(key=lambda one: places_of[keys[one.repo], one.number])
     causes.sort(key=lambda one: (one.certainty != "stated", places_of[keys[one.repo], one.number]))
-    actions = [one for one in rank_actions(remedies) if one.best.command or len(one.issues(fails=False)) > 1]
+    is_vague = is_shared(said[0])
+    actions = [
+        one
+        for one in rank_actions(remedies)
+        if len(one.issues(fails=False)) > 1 or (one.best.command and not is_vague)
+    ]
     actions.sort(key=lambda action: -len(action.issues(fails=False)))
     return masked(
         CommonError(
             reports=len(found),
             text=text,
             issues=tuple(issues[:ISSUES_MAX]),
-            causes=tuple(causes[:CAUSES_MAX]),
+            causes=() if is_vague else tuple(causes[:CAUSES_MAX]),
             workarounds=for_version(
                 (action.best for action in actions), reading.surroundings.versions.get("vllm")
             )[:WORKAROUNDS_MAX],

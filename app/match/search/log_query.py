@@ -74,13 +74,17 @@ class LogQuery:
     names: frozenset[str] = frozenset()
 
 
+def is_shared(message: str) -> bool:
+    """Whether unlike faults share a message."""
+    return bool(load_rule_set("common_errors").meeting(message)) and not _names_option(message)
+
+
 def ask_log(reading: LogReading) -> LogQuery:
     """The query that a log is."""
     errors = reading.errors
     cause = errors.cause or errors.apparent
     message = cause.message if cause is not None else ""
-    is_shared = bool(load_rule_set("common_errors").meeting(message)) and not _names_option(message)
-    is_common = not message or errors.outcome == "refused" or is_shared
+    is_common = not message or errors.outcome == "refused" or is_shared(message)
     found: dict[tuple[int, str], Part] = {}
     for part, channel, terms in _terms(reading, cause, is_common=is_common):
         for term in terms:

@@ -141,6 +141,16 @@ def test_the_answer_has_its_headings_in_order() -> None:
     ]
 
 
+def test_where_no_issue_is_the_same_the_next_steps_come_first() -> None:
+    text = diagnosis_markdown(a_diagnosis().model_copy(update={"verdict": "unknown"}))
+
+    assert [line for line in text.splitlines() if line.startswith("#")][:2] == [
+        "## Root cause",
+        "## Next steps",
+    ]
+    assert text.count("## Next steps") == 1
+
+
 def test_the_verdict_stands_first_and_the_freshness_last() -> None:
     lines = diagnosis_markdown(a_diagnosis()).splitlines()
 

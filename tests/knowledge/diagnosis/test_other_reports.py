@@ -126,3 +126,17 @@ def test_a_known_failure_is_no_common_error(store: Store, keep: Keep) -> None:
 
     assert found.verdict in {"same", "likely"}
     assert found.common is None
+
+
+def test_of_a_message_that_unlike_faults_share_one_report_answers_for_no_other(
+    shared: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.knowledge.diagnosis.other_reports.is_shared", lambda message: True)
+
+    of_three = diagnose(shared, SHARED_LOG, repos=(REPO,)).common
+    of_one = diagnose(shared, SHARED_LOG, repos=(REPO,), exclude=frozenset({11, 12})).common
+
+    assert of_three is not None
+    assert of_one is not None
+    assert [one.action for one in of_three.workarounds] == ["--enforce-eager"]
+    assert (of_one.workarounds, of_one.causes, of_three.causes) == ((), (), ())
