@@ -145,8 +145,8 @@ def test_where_no_issue_is_the_same_the_next_steps_come_first() -> None:
     text = diagnosis_markdown(a_diagnosis().model_copy(update={"verdict": "unknown"}))
 
     assert [line for line in text.splitlines() if line.startswith("#")][:2] == [
-        "## Root cause",
         "## Next steps",
+        "## Root cause",
     ]
     assert text.count("## Next steps") == 1
 
