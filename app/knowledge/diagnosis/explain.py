@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 from functools import cache
 
 from app.extract.facts import Facts
+from app.extract.lists import load
 from app.extract.log.messages import ONLY_WRAPPER
 from app.extract.log.signature import mask
 from app.extract.reader import LogReading
@@ -54,7 +55,7 @@ MESSAGE_CHARS, DIFFERENCE_WORDS_MAX, DIFFERENCES_MAX = 400, 3, 2
 _MESSAGE_WORD = re.compile(r"[\w./-]+")
 _IDENTIFIER = re.compile(r"[A-Za-z]\w*_\w*[A-Za-z]")
 """A name in code, as messages hold it."""
-_PLACEHOLDER = re.compile(r"\b(?:hex|hash|layer|device|shape|size|path|host|id|n)\d?\b")
+_PLACEHOLDER = re.compile(rf"\b(?:{'|'.join(row['value'] for row in load('masks')['rule'])})\d?\b")
 """What the terms of an error hold in place of what varies; see `mask`."""
 _KERNEL = re.compile(r"\.cuh?:|\.hip:|kernel|_custom_ops\.py:|triton")
 

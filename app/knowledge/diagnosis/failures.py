@@ -171,9 +171,6 @@ def _step_of(row: dict[str, Any], error: str, reading: LogReading) -> NextStep |
     """The step, filled in from log and error; None if its pattern is not found there."""
     text = row["text"].replace("{unknown}", ", ".join(_unknown_of(reading).values()))
     command = _command_for(row, reading.surroundings.versions.get("vllm"))
-    if "port}" in command:
-        port = _port_of(reading.log)
-        command = command.replace("{port}", str(port)).replace("{other_port}", str(port + 1))
     if "pattern" in row:
         found = pattern(row["pattern"], ignore_case=True).search(error)
         if found is None:
