@@ -15,7 +15,7 @@ import structlog
 from sqlalchemy.orm import Session
 
 from app.extract.facts import Evidence, Facts, Workaround, summarise
-from app.extract.log.lines import read_lines
+from app.extract.log.lines import is_usual, read_lines
 from app.extract.log.root_cause import read_errors
 from app.extract.prose.mentions import closed_elsewhere, closed_issues, relanded_pull, reverted_pull
 from app.extract.reader import RULES_VERSION, IssueReading, read_issue
@@ -268,9 +268,12 @@ def _pull_links(issue: IssueRecord, repo: str) -> tuple[LinkRecord, ...]:
 
 
 def _terms(issue: IssueRecord, reading: IssueReading, card: Card | None) -> Terms:
-    """Search terms of title, body and card; the errors are those the reading found."""
+    """Search terms of title, body and card; the errors are those the reading found.
+
+    What good runs print is no term: a start-up warning may name errors that never happened.
+    """
     body = read_lines(line for block in reading.document.of_source("body") for line in block.lines)
-    found = terms_of([issue.title, *line_texts(tuple(body))], reading.errors)
+    found = terms_of([issue.title, *line_texts(line for line in body if not is_usual(line))], reading.errors)
     if card is None or issue.origin == CARD:
         return found
     lines, errors = read_errors(card.log)

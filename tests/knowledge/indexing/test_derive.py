@@ -384,3 +384,21 @@ def test_links_are_symmetric_and_stay_in_whatever_order_issues_come(
     rederive_all(store, REPO, lambda _progress: None)
     assert links(store) == before
     store.close()
+
+
+def test_a_warning_of_good_runs_makes_an_issue_like_no_log_that_fails_with_the_error_it_names(
+    store: Store, keep: Keep
+) -> None:
+    warning = (
+        "WARNING 02-01 17:03:01 [system_utils.py:262] Found ulimit of 4096 and failed to automatically increase "
+        "with error current limit exceeds maximum limit. This can cause fd limit errors like "
+        "`OSError: [Errno 24] Too many open files`. Consider increasing with ulimit -n\n"
+    )
+    keep(an_issue(1, body=fenced("See.", warning + marlin_log())))
+
+    assert (
+        matches_of(
+            store, a_traceback("OSError: [Errno 24] Too many open files", "zmq/sugar/context.py:socket")
+        )
+        == []
+    )
