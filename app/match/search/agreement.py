@@ -58,7 +58,8 @@ class Agreement:
     `message`: of the log's root cause and the issue's, by their words: an issue may hold a log's message and
     be about another error. `names` is -1 where the two are alike and name other things, or other functions.
     `frame`: where both were raised. `version` falls from 1 (the same minor version) towards -1 with the
-    distance. `test` is -1 for an issue that reports a run of vLLM's own tests, which the log is none of.
+    distance. `test`, of an issue that reports a run of vLLM's own tests, is 1 if the log is such a run,
+    -1 if it is none.
     """
 
     signature: float = 0.0
@@ -92,7 +93,9 @@ def agreement_of(reading: LogReading, facts: Facts, title: str) -> Agreement:
     """How far the log and the issue of this title agree."""
     mine = reading.surroundings
     message = _messages(reading, facts)
-    is_foreign = bool(_TESTED.search(title)) and not _TEST_RUN.search(reading.log)
+    of_test = 0.0
+    if _TESTED.search(title):
+        of_test = 1.0 if _TEST_RUN.search(reading.log) else -1.0
     return Agreement(
         signature=float(bool(_roots(reading.signatures) & _roots(facts.signatures))),
         message=message,
@@ -102,7 +105,7 @@ def agreement_of(reading: LogReading, facts: Facts, title: str) -> Agreement:
         architecture=_agree(architectures_of(mine.gpus), architectures_of(facts.gpus)),
         backend=_backends(mine, facts),
         version=_nearness(mine.versions.get("vllm"), facts.versions.get("vllm")),
-        test=-float(is_foreign),
+        test=of_test,
     )
 
 

@@ -40,7 +40,8 @@ PARTS: tuple[Part, ...] = get_args(Part)
 """`cause`: words of the root message in a text; `error`: the same, masked, in an error line; `title`: its
 stems in a title; `signature`: type and masked message as one; `chain`: messages of the errors around it;
 `frames`; `near`: words of the code and lines right above the cause; `context`: the other lines that no
-healthy server prints. A term belongs to the first part that it stands in."""
+healthy server prints, and around a message that unlike faults share what it was wrapped in, which names the
+phase. A term belongs to the first part that it stands in."""
 
 _OPTION_RULE = "named.option"
 """An option that a command does not know names the failure, though all commands use the same words."""
@@ -113,6 +114,8 @@ def _terms(
     near, around = _lines([line for line in reading.lines if line.number not in wrapping], cause)
     yield "near", TEXT, grams_of(line_texts(near))
     yield "context", TEXT, grams_of(line_texts(around))
+    if cause is not None and is_common:
+        yield "context", TEXT, grams_of(text for text, _ in errors.wrappers)
 
 
 def _frames(error: ErrorRecord, *, is_common: bool) -> Iterable[str]:

@@ -31,7 +31,7 @@ AGREEMENT_FEATURES = (
     "near_version",
     "same_message",
     "same_frame",
-    "no_foreign_test",
+    "same_test",
 )
 """What the facts of the log and of an issue say beside the words."""
 
@@ -200,7 +200,7 @@ def features_of(
         math.log1p(LEAD_SCALE * max(lead, 0.0)),
         agreement.signature,
         specific * (1 - candidate.names),
-        -agreement.test,
+        max(0.0, -agreement.test),
     )
 
 

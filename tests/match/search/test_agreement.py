@@ -32,11 +32,13 @@ def some_facts(**told: object) -> Facts:
     [
         ("[CI Failure]: Language Models Test (Extended Pooling)", LOG, -1),
         ("[Bug]: test_port.py::test_get_port fails", LOG, -1),
-        ("[Bug]: test_port.py::test_get_port fails", f"FAILED tests/test_port.py::test_get_port\n{LOG}", 0),
+        ("[Bug]: test_port.py::test_get_port fails", f"FAILED tests/test_port.py::test_get_port\n{LOG}", 1),
         ("[Bug]: No memory left in our stress test", LOG, 0),
     ],
 )
-def test_a_report_of_a_test_is_not_of_a_server(title: str, log: str, wanted: float) -> None:
+def test_a_report_of_a_test_is_of_a_run_of_tests_and_not_of_a_server(
+    title: str, log: str, wanted: float
+) -> None:
     assert agreement_of(read_log(log), some_facts(), title).test == wanted
 
 

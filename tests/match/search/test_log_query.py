@@ -53,6 +53,17 @@ def test_the_length_of_a_log_changes_nothing_in_what_its_cause_asks() -> None:
     assert part_of(long, TEXT, "step") is None
 
 
+def test_what_a_shared_message_was_wrapped_in_is_context() -> None:
+    wrapper = (
+        "ERROR 08-10 09:40:50 [multiproc_worker_utils.py:256] Exception in worker VllmWorkerProcess while "
+        "processing method determine_num_available_blocks.\n"
+    )
+    shared = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 23.08 GiB.\n"
+
+    assert part_of(asked(wrapper + shared), TEXT, "determine_num_available_blocks") == "context"
+    assert part_of(asked(wrapper + TRACEBACK), TEXT, "determine_num_available_blocks") is None
+
+
 def test_one_machine_s_own_words_are_not_the_cause_s() -> None:
     query = asked(TRACEBACK)
 
