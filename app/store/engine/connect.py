@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 SQLITE_MINIMUM = (3, 40, 0)
 BUSY_TIMEOUT_MS = 30_000
 """How long a writer waits for another."""
+LOCK_RETRY_S = 0.02
+"""Between two attempts where SQLite does not wait by itself."""
 MAPPED_BYTES = 1 << 30
 """Of the file, read in the system's page cache, which all workers share: SQLite's own is emptied by every
 commit of another process, and to fill it takes a call for each of some 300 pages of a search."""
@@ -186,8 +189,6 @@ def _open_sqlite(database_url: str, file: str | None) -> Engine:
 def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
     connection.isolation_level = None
     pragmas = (
-        f"busy_timeout={BUSY_TIMEOUT_MS}",
-        "journal_mode=WAL",
         "synchronous=NORMAL",
         "foreign_keys=ON",
         f"cache_size=-{CACHE_KIB}",
@@ -195,11 +196,31 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
         f"mmap_size={MAPPED_BYTES}",
     )
     try:
+        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        _log_ahead(connection)
         for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}")
     except sqlite3.Error:
         connection.close()  # the pool does not know it yet
         raise
+
+
+def _log_ahead(connection: sqlite3.Connection) -> None:
+    """Turn write-ahead logging on.
+
+    Of several that do so to an empty file at once, SQLite refuses all but one without waiting, as each holds
+    the lock that the others wait for.
+    """
+    give_up_at = monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > give_up_at:
+                raise
+            sleep(LOCK_RETRY_S)
+        else:
+            return
 
 
 def _begin_sqlite(connection: Connection) -> None:
