@@ -3,8 +3,6 @@
 Data goes to stdout, everything else to stderr.
 """
 
-from __future__ import annotations
-
 import gc
 import sys
 from typing import Annotated, Any, NoReturn

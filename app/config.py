@@ -6,8 +6,6 @@ Out: one frozen `Settings`. A wrong value raises `ConfigError` with the variable
 the fault and what is allowed; the value itself is not repeated, it may be a secret.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

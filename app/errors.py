@@ -22,8 +22,6 @@ TriageError                 anything the program refuses or cannot do
 └── ServerError             a remote triage server failed (`--url`)        exit 1
 """
 
-from __future__ import annotations
-
 
 class TriageError(Exception):
     """Base of the family; `str(error)` is one line fit to show a person.

@@ -1,7 +1,5 @@
 """The web application: opens, wires, closes; no logic."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress

@@ -3,8 +3,6 @@
 In a checkout they lie at the top level beside `app`; an installed wheel carries them inside `app`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _APP = Path(__file__).resolve().parent

@@ -1,7 +1,5 @@
 """The one module that knows jinja2: an environment over `templates/`, for pages and for Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

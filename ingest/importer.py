@@ -7,8 +7,6 @@ next row begins. Each row goes to the repository it names, or to the one given. 
 one unit of work each; facts are derived at the end, also when a file breaks off.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """One issue that a person asks for, with what it is linked to: a few requests. The sync's cursors stay."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ version 2022-11-28) and what `gh issue list --json` and `gh pr list --json` prin
 and `state`, a comment's `id` and its issue, a release's `tag_name`.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

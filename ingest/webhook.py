@@ -5,8 +5,6 @@ older than the stored one; one that is gone comes back only with a later update 
 Shapes: docs.github.com, "Webhook events and payloads".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal

@@ -4,8 +4,6 @@ Logs of servers that were made to fail are kept whole. Of an issue's log only fa
 hash): the text comes from the reader's own base. A case whose text is not stored, or changed, is listed only.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 from collections.abc import Iterable, Sequence

@@ -3,8 +3,6 @@
 The answer comes from a process of its own, so that this one stays small and the output goes on meanwhile.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,7 +1,5 @@
 """`triage status`, `digest`, `upgrade` and `bench`: how a base is, what a week or an upgrade brings."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated, Literal

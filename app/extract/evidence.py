@@ -6,8 +6,6 @@
 Quotes: every extracted value points at the words that say it.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from functools import lru_cache

@@ -5,8 +5,6 @@ The field names and their meaning are a public contract (JSON of `triage extract
 `Evidence` in `Facts.evidence` whose quote is the exact text between two code points of a source.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, Literal, Self, get_args

@@ -1,7 +1,5 @@
 """JSON lines of issues in, JSON lines of facts out: the pure half of `triage extract`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -4,8 +4,6 @@ In: an issue's texts, or a pasted log. Out: `IssueReading` or `LogReading`; the 
 their frames, which the catalogue needs and `Facts` does not show.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain

@@ -5,8 +5,6 @@ checkout without tags builds (`0.1.dev3151+g31c7178`, `0.0.0`). Whether one of t
 another version is unknown: `is_before` is false both ways, and `is_same` compares the texts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """What is stored of a repository and how fresh it is: for every page's foot and for `triage status`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any

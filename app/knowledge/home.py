@@ -3,8 +3,6 @@
 "This week" are the seven days up to the newest stored issue, so that an old copy shows its own last days.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -3,8 +3,6 @@
 A decision is a judgement of the two issues: it sticks through every rebuild, and what is decided leaves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal

@@ -3,8 +3,6 @@
 A value without a label is written as its name, with blanks for underscores: see `label`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 VERSIONS = {

@@ -4,8 +4,6 @@ In: a `Launch` that was read out of a log, and what a remedy says to type or to 
 `ComposedCommand`, or None where the change has no place in the command.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -7,8 +7,6 @@ zero-width, direction and tag characters) are taken out: they say to a program w
 The tables of `app.knowledge.labels` are there by their names.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache

@@ -6,8 +6,6 @@ and that is no newer than all releases, the build on the way to the release afte
 release of all: patch, minor or major. In a base without releases those are the versions of several issues.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import get_close_matches
 

@@ -3,8 +3,6 @@
 Two remedies are one action if they change the same thing; one of another issue confirms or refutes it.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Mapping

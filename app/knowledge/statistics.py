@@ -5,8 +5,6 @@ Poisson: whether a count is too large for its mean. Fisher's exact test (The log
 discovery rate, 1995): correction for many tests at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import exp, fsum, lgamma, log
 

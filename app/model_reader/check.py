@@ -4,8 +4,6 @@ In: a `Prompt`, the texts it was made of, and a reply. Out: `ProvenReading`, who
 texts, and how many were dropped for which reason. Nothing else of a reply goes any further.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,6 @@
 A prompt that is too long, one that is refused, and a reply of another model are told apart.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 

@@ -5,8 +5,6 @@ server that is of no use at all is an error at once. The address is the operator
 followed, so texts go nowhere else.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -4,8 +4,6 @@
 goes on without it then, and a server that was away is left alone for a while.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Sequence

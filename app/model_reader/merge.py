@@ -6,8 +6,6 @@ whether one stands that only the model proved, and how often the latter was righ
 rows by `python -m app.train.precedence`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ It depends on the texts, the masks of secrets and this file alone, not on how th
 was kept can be checked again after any change of the rules.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence

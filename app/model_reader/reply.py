@@ -3,8 +3,6 @@
 Every length is bounded, so that a guided server cannot run on for ever. Descriptions are in `prompt.md`.
 """
 
-from __future__ import annotations
-
 import hashlib
 from functools import lru_cache
 from importlib.resources import files

@@ -3,8 +3,6 @@
 Each service has its own shape, marks and limits; what an issue says can mention nobody and link nowhere.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@
 A download that breaks off goes on where it stopped, in this run and in the next one.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from pathlib import Path

@@ -4,8 +4,6 @@ However many hosts share a database, one reads at a time: whoever holds its read
 for it, nor it for a sync; what was answered is kept at once, so a round may be ended at any time.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

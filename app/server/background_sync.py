@@ -4,8 +4,6 @@ However many processes and hosts share a database, one background sync runs: who
 A sync by hand waits a little for it and then goes on beside it, which loses nothing.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -3,8 +3,6 @@
 The background sync is started by the first process, in a process of its own; all workers only answer.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import tempfile

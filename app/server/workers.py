@@ -5,8 +5,6 @@ parent gets the signal; a closed terminal hangs up; and a parent can be killed. 
 be started again or stay, hold the port, or lose what it is answering.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """What people left: judgements of pairs, masked logs, votes, and the keys that hide visitors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta

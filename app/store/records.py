@@ -4,8 +4,6 @@
 no database takes; both become U+FFFD, so offsets stay true.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime

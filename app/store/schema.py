@@ -1,7 +1,5 @@
 """The schema's version: Alembic, configured in code; it is loaded only where something is migrated."""
 
-from __future__ import annotations
-
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
 

@@ -1,7 +1,5 @@
 """Opening the archive, and the one place that commits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field

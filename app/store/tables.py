@@ -5,8 +5,6 @@ issue is searchable once it is stored. The tables of clusters are derived from l
 can be made again from them; only `cluster_alias`, the ids that once named a cluster, cannot.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the commands print: data to stdout, everything else to stderr."""
 
-from __future__ import annotations
-
 import sys
 
 

@@ -4,8 +4,6 @@ Colours of our own terminal follow what `rich` makes of it and of NO_COLOR. Noth
 move the cursor or colour anything: what is not printable is taken out before.
 """
 
-from __future__ import annotations
-
 import io
 from textwrap import fill
 from typing import TextIO

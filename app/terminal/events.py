@@ -1,7 +1,5 @@
 """What happens in the program, as lines on stderr: readable on a terminal, JSON elsewhere."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import time

@@ -5,8 +5,6 @@
 It holds hashes and numbers only.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

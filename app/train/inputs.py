@@ -1,7 +1,5 @@
 """What the commands that learn have in common: how they are called, files of JSON lines."""
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import json

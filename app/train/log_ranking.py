@@ -13,8 +13,6 @@ one issue, where none is named) are in one fold and count as one, and nothing is
 same answer: logs of several releases show one failure, and a failure that was learned from is no unseen one.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -10,8 +10,6 @@ judged pairs alone do not show what most candidates are like. Figures and bands 
 pairs that were not learned from; pairs that share an issue, directly or through others, lie in one fold.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

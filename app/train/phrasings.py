@@ -4,8 +4,6 @@ In: the frames and words of `labels/phrasings.toml`. Out: issues of one such sen
 with the label of what it states. They are learned from with a small weight and never measured.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator, Sequence

@@ -12,8 +12,6 @@ text a row has `[source, start, end]` in code points, or null where the model qu
 hold. `restore` cuts the quotes out of the text again; a test server replays replies with it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product

@@ -10,8 +10,6 @@ meaning counts in the order is learned instead: the weight with the best mean of
 answer.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

@@ -8,8 +8,6 @@ counted with those of their issues' texts, weighed by positive pointwise mutual 
 `DIMENSIONS` by a singular value decomposition, and compared by the cosine (Levy, Goldberg and Dagan 2015).
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path

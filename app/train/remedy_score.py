@@ -10,8 +10,6 @@ Prints the scores of five folds over issues, of the examples learned from, of a 
 clause's first candidate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

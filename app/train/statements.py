@@ -11,8 +11,6 @@ L-BFGS with an L2 penalty; the gold is any candidate that means the labelled cha
 Printed: precision and recall of the rows not learned from, by threshold; chances are calibrated on `dev`.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import json

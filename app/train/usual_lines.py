@@ -6,8 +6,6 @@ The shapes of the lines are added to those that the list holds. Give it whole lo
 ends in which nothing went wrong, of every release.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from app.extract.lists import read_lines

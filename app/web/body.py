@@ -1,7 +1,5 @@
 """Names that a caller spelled wrong: the nearest of ours, and whether his can be repeated to him."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """What an endpoint depends on: the settings, the open store, kept answers, and the admin token's check."""
 
-from __future__ import annotations
-
 import hmac
 import math
 import threading

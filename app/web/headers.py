@@ -1,7 +1,5 @@
 """Headers of answers: how to change them as an answer starts, and those that every answer carries."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from starlette.datastructures import MutableHeaders

@@ -5,8 +5,6 @@ other side, and each is checked first. Passing faults (a lost connection, 5xx, b
 with a jittered back-off; limits are waited for. What remains is a `GitHubError` without the token in it.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping

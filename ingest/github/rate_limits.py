@@ -5,8 +5,6 @@ Secondary: too much at once; `retry-after` (seconds), or the message alone.
 Both answer 403 or 429. Source: docs.github.com, "Rate limits for the REST API".
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -20,8 +20,6 @@ only be done once. These walks have cursors of their own: the first run with a t
 oldest change first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta

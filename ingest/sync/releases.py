@@ -10,8 +10,6 @@ into it: their subjects end in the pull request's number. Each pair is asked onc
 come first.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta

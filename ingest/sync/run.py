@@ -1,7 +1,5 @@
 """One run of the sync, as its parts share it: where it reads and writes, and what came of it so far."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

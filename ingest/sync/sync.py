@@ -9,8 +9,6 @@ at the next `--full`, and marks nothing before its end.
 Cursor: full  {"begun": when the crawl's first list was asked for}; empty when none is under way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial

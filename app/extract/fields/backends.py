@@ -8,8 +8,6 @@ logged, what somebody set, what the traceback runs through, the title, the autho
 names one of several values in use, it is that one which fails.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, islice

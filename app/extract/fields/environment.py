@@ -7,8 +7,6 @@ The dump has had two layouts (`label: value` and, since 0.9, `label      : value
 half of the texts have lost their line breaks, so a value ends at a line end, a banner or the next label.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 

@@ -7,8 +7,6 @@ A text that proposes or wishes (an RFC, a roadmap, a model somebody wants suppor
 and engines that run on nobody's machine: what it sets in a command counts, what it only mentions does not.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from itertools import islice
 from typing import cast

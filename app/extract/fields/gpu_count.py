@@ -4,8 +4,6 @@ In: a `Document`, its `Environment` and its settings. Out: evidence of `gpu_coun
 a tensor-parallel size alone counts no GPUs, and "A100 GPUs" is a number nobody gave.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import Any

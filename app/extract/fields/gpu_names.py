@@ -4,8 +4,6 @@ In: any text. Out: `GpuMention`s, each with the canonical name, its span and the
 ("8xH100", "two A10", "A100 x 4"). The names are data: `lists/gpus.toml`, `lists/architecture.toml`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache

@@ -7,8 +7,6 @@ author's own words, the log and, last, comments. A lower source is asked only wh
 silent, since texts also name GPUs on which it works, or where others saw it. How many: `gpu_count.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 

@@ -5,8 +5,6 @@ that the program printed (`non-default args: {…}`, `args: Namespace(…)`), el
 A dump that is cut off gives none: a command with a hole is worse than none.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

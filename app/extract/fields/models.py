@@ -9,8 +9,6 @@ and adapters from a hub are loaded too and count beside the first. Organisations
 follow them are data: `lists/models.toml`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice

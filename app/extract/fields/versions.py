@@ -8,8 +8,6 @@ since people collect the environment after they have gone back to a version that
 else the dump is the better witness. Of several versions that fail the newest is taken.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice, pairwise
 from typing import Any

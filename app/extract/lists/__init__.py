@@ -1,7 +1,5 @@
 """Vocabulary and rules as data: read once, checked on load. How to edit them: README.md."""
 
-from __future__ import annotations
-
 import tomllib
 from functools import lru_cache
 from importlib.resources import files

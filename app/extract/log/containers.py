@@ -5,8 +5,6 @@ Elasticsearch, whole or cut. Out: the plain lines, oldest first; any other text 
 lines (kubectl, CRI, compose, syslog) are `lines.py`'s.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

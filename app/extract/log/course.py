@@ -5,8 +5,6 @@ only a request got it, or whether it came when the program was already asked to 
 `lists/course.toml`.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ In: a line's text. Out: class and message. Lines that only mention a class are l
 `except` clauses, comments behind code.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from app.extract.rules.patterns import pattern

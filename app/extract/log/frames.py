@@ -5,8 +5,6 @@ tracebacks, notebooks, pytest, rich's boxes, the fault handler's stacks and the 
 `join_frames` puts frames together that a narrow screen broke over two lines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -8,8 +8,6 @@ Usual are the shapes of `lists/usual_lines.txt`, which `app.train.usual_lines` m
 and ends of many releases. A shape is the first words of a line, `#` for each that holds more than letters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache

@@ -5,8 +5,6 @@ which what torch, NCCL and the compiler append is taken off; and the lines that 
 (`lists/wrappers.toml`), with the inner error where such a line quotes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache

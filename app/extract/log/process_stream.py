@@ -4,8 +4,6 @@ In: frames and errors as they are met. Out: `ErrorRecord`s, completed by what st
 on the next line, the stack of a fault, the end of a traceback that was cut.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Literal
 

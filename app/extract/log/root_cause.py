@@ -7,8 +7,6 @@ before API server before client), there the first. Where nothing but wrappers is
 them is `apparent`: the best that is known, never what a signature is made of.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ A server's log may hold 100,000 lines of requests around one crash. One linear p
 errors; only the lines near them are read any further. Line numbers stay those of the whole log.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -13,8 +13,6 @@ parts masked, and the innermost decisive frames as module:function without line 
     s1  2026-11-21  type, masked message, at most two decisive frames
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache

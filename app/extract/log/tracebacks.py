@@ -5,8 +5,6 @@ of several processes may be interleaved: each process is read as a stream of its
 kernels, compilers, shells, installers and parsers print, by the rules of `lists/native.toml`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache

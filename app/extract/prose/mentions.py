@@ -11,8 +11,6 @@ with their forms, before `#123`, `owner/name#123` or the issue's address. GitHub
 part is none: the rest may well be what fixed the failure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache

@@ -5,8 +5,6 @@ that is only the environment's is no regression: there must be one that works, o
 ("since", "from … on", "still", "fixed in"). A change is a pull request, an issue's number or a commit.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

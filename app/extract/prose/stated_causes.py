@@ -3,8 +3,6 @@
 In: a `Document`. Out: causes, stated as fact or as a guess; commands that fail and that work.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from app.extract.evidence import cite

@@ -5,8 +5,6 @@ message only where the text quotes one, and the place where the sentence names f
 denied, wished, only feared, or said of another failure is none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

@@ -5,8 +5,6 @@ success, how the two are joined, and what stands around. `score.py` judges which
 decided here but what cannot be a remedy at all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any

@@ -6,8 +6,6 @@ with the `ChangeSpan`s found in it. Which words name a change is data (`lists/wo
 several names enumerated as one change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -6,8 +6,6 @@ fails", "X does not help", "even with X"). What helped is looked for around the 
 `candidates.py`. A clause that denies yields no remedy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice

@@ -5,8 +5,6 @@ The weights are learned by `python -m app.train.remedy_score` and lie in `remedy
 scores; here they are only added up.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from functools import lru_cache

@@ -5,8 +5,6 @@ part or did not help. What did not help is read by rules (`cues.py`); what helpe
 `candidates.py` and judged by `score.py`, unless its clause denies it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -5,8 +5,6 @@ grammar of remedies (`sentences.py`) does not decide: what it reads, its words o
 hints among the features of `app.extract.statements`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

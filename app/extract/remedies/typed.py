@@ -4,8 +4,6 @@ In: an action's words and the words before it. Out: one line, or None where the 
 typed as it stands.
 """
 
-from __future__ import annotations
-
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.statements.tokens import NAMED, Token, tokenise

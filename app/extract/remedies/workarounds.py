@@ -5,8 +5,6 @@ triton serves normally"), and a line below a heading or label "Workaround". Late
 what earlier ones offer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache

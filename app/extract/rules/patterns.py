@@ -4,8 +4,6 @@
 no back-references. Every pattern that meets an issue's or a log's text is made here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any

@@ -5,8 +5,6 @@ change, behind a linking word, a negation or a sign, and ends before a word of o
 pronoun. On labelled sentences 98 of 100 remedies are among them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from app.extract.lists import load

@@ -5,8 +5,6 @@ own features count for all its candidates. `hints` are what the grammar of remed
 sentence: one more voice, whose weight is learned.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

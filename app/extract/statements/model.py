@@ -6,8 +6,6 @@ over one sum of weights each. Method: multinomial logistic regression over hashe
 `app.train.statements`, which writes `weights.npz` with the figures of its folds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache

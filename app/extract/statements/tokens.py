@@ -4,8 +4,6 @@ In: a text. Out: `Token`s with their places. `kind` stands for what a token name
 that a sentence about one flag teaches something about all; a plain word is its own stem.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

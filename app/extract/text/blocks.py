@@ -5,8 +5,6 @@ block is a span of its source. What stands outside a fence but reads as program 
 too, since half of all reporters paste their log bare.
 """
 
-from __future__ import annotations
-
 import itertools
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator

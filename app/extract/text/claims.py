@@ -6,8 +6,6 @@ In: a `Document` and a place in it. Out: whether it is stated to work, in a sent
 block of code below one. What such places set is not what fails.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any

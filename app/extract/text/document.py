@@ -7,8 +7,6 @@ Robust to CRLF, unclosed fences, `<details>`, HTML, and texts whose line breaks 
 are cut at form headings, log prefixes and traceback marks, so that every block has `lines`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal

@@ -4,8 +4,6 @@ In: a `Document`. Out: `Sentence`s in reading order. Logs, code, commands, envir
 form's own words are left out, so that the readers of remedies, regressions and causes see people only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache

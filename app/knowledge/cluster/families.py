@@ -9,8 +9,6 @@
 A failure of which none of these is known is in no family.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """People's judgement of two issues: the same failure, or not. It outranks everything that is derived."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from pydantic import Field

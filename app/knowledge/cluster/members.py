@@ -3,8 +3,6 @@
 And what they say together: of the fix, and of what helps, merged in the order to try.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal

@@ -5,8 +5,6 @@ tells a share that is no chance. Each report says that the failure began after t
 and not after the first that failed; those with another range, or of an earlier version, disagree.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass

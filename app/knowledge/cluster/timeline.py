@@ -4,8 +4,6 @@ A cluster grows with more reports in a week than its eight weeks before let one 
 that rate, with Benjamini and Hochberg's procedure over all clusters (`Q_MAX`).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The shapes here are the public contract of the signatures routes.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime

@@ -3,8 +3,6 @@
 Nothing of the log is stored here, and what is quoted from it is masked.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 What is quoted of a log is taken from the masked one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

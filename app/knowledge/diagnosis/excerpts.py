@@ -3,8 +3,6 @@
 `common_words` and `marked_pieces` mark what two excerpts share, never the words of every log alone.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

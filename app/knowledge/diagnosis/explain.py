@@ -6,8 +6,6 @@ whatever call comes next, and a wrapper says only that something failed. There `
 family, backend or kernel on both sides.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher

@@ -5,8 +5,6 @@ the lines that its message goes on in, then in the errors that were raised on to
 `next_steps.toml`. A text may also be a question, and no log.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The answer in one line: what failed and why, then which issue it is, or that none is known."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """An issue draft for a failure nobody has reported: vLLM's bug report, filled in from the masked log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from urllib.parse import quote
 

@@ -4,8 +4,6 @@ Of the secret in the delete link only a hash is stored. Who knows a log's id may
 may delete it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

@@ -3,8 +3,6 @@
 In: text or bytes from a form, a file, JSON, stdin. Out: text that every room can take.
 """
 
-from __future__ import annotations
-
 import codecs
 import gzip
 import io

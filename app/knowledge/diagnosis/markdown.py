@@ -4,8 +4,6 @@ The comment names the known issue that it may be and what the report lacks. Ther
 likely, or where the report names that issue itself. Foreign text stands in code or is escaped.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ Where no single issue is the same failure, a known kind of error is an answer of
 its message, what they name as cause, and what helped most.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 

@@ -4,8 +4,6 @@ Which sentences are advice is data: `advice.toml`. A command is given only where
 argument.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import tomllib

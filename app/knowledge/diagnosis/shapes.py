@@ -1,7 +1,5 @@
 """The shapes of an answer: a diagnosis of a pasted log. Public contract of `POST /api/v1/diagnose`."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Literal
 

@@ -4,8 +4,6 @@ The same week and database give the same digest, whenever it is asked for. Every
 stated fact; where nothing is known, it says only what to watch.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime

@@ -3,8 +3,6 @@
 Times come from the data: the same database gives the same feed, and an entry keeps its key.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime

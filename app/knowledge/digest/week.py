@@ -4,8 +4,6 @@
 counts by a release of the time that holds it, or by its merge (`fixed_in`).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ it is known to lack it. A dev or rc build between the last release without the f
 be either, so it is unknown, unless its commit (`g<sha>`) was compared.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What is known of one issue's fix before it is decided, and the shape of the decision. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime

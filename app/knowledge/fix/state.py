@@ -5,8 +5,6 @@ own repository only. Which release here brings a fix that is made in another rep
 FlashInfer mends) is unknown, so its issue is never called fixed.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -3,8 +3,6 @@
 The store says what is stale (`stale_numbers`), so a run that was killed is completed by the next one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass

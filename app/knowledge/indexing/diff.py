@@ -5,8 +5,6 @@ Besides these: `links`, and `fault`, the exception a rule threw. Quotes and conf
 Nothing is kept of an issue but the examples, so that any number of issues can be compared.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import takewhile

@@ -5,8 +5,6 @@ the same when the issue's turn comes, and is left otherwise: nobody reads while 
 process that died had to read is read here.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Which issue is meant: a number, `owner/name#1` or an address of GitHub, as a person pastes it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

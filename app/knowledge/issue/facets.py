@@ -4,8 +4,6 @@ The numbers of a value's issues come from the base as one text and are kept as a
 hundreds of thousands of issues is narrowed and counted without an object for each row.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping

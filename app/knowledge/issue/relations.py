@@ -4,8 +4,6 @@ The list gives each its strongest relation: stated, then the most alike. The gra
 the words that state it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple

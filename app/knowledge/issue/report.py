@@ -4,8 +4,6 @@ As Markdown it writes a figure only as its source does: a value that a rule deri
 shown by its quote. The issue as Markdown is here too.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime

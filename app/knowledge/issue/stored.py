@@ -4,8 +4,6 @@
 is cut out of the masked text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 All texts are masked for secrets.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Mapping

@@ -7,8 +7,6 @@ id in a cookie that this base signs. Who throws the cookie away is a new visitor
 share, so many votes on a remedy.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 In: the settings. Out: findings; the base is read, never written. With a fault `triage doctor` exits with 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta

@@ -4,8 +4,6 @@ In parts, newest first, each kept at once: a run may be ended at any time. A tex
 not sent again, whatever else of its issue changed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import threading
 from collections.abc import Sequence

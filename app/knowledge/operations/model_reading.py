@@ -5,8 +5,6 @@ is asked about twice. Requests run in threads of their own; this one only makes 
 short units of work, so that syncs and searches wait for none of it.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait

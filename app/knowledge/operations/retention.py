@@ -4,8 +4,6 @@ A row that goes in time carries its own end, so it does not matter which process
 On request an issue goes with all that was read out of it, or a log that somebody kept.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 import time

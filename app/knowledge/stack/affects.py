@@ -3,8 +3,6 @@
 A report that names no model may still be of one, so a failure that says nothing of a stack never affects it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

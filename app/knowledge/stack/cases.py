@@ -1,7 +1,5 @@
 """Failures as the decisions on a stack need them, loaded by the hundred; the answers for those of a list."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

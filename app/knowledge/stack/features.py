@@ -3,8 +3,6 @@
 `features.toml` lists them with the options and models that turn each on.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections import defaultdict

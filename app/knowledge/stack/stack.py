@@ -5,8 +5,6 @@ In an address the four are parted by `~`, in any order, and none is needed:
 `gpu:`, `model:`, `vllm:` or `args:` stands in front.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches

@@ -5,8 +5,6 @@ arguments (`affects.fit`)? "Affects you" needs a yes to both; a no to either is 
 unknown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain

@@ -4,8 +4,6 @@ For a stack each failure is asked twice, for the version it leaves and the one i
 Without one only the versions decide. A failure with several reports is one line, that of the weightiest.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Issues for a list by version: loaded by the hundred without texts, then one page with their words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -7,8 +7,6 @@ A known issue fails in the version by its reporter's environment or by its range
 version and is open. A duplicate counts for its original and is not listed.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ those of other repositories that share words of its error. `TERMS` and `POSTINGS
 the corpus.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ under which it failed, and what of it names one failure and no other. The weight
 score, whatever else is stored.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -3,8 +3,6 @@
 The weights (`pair_weights.json`) were learned by `app.train.pair_score` from judged pairs.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ In: a log's reading and an issue's facts. Out: an `Agreement`, of numbers from -
 the two is unknown) to 1 (they agree).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ language or a system name no kind of failure by themselves. Thresholds are set o
 (`tests/benchmarks/common_errors.py`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ apart because they are worth differently much, and because each is bounded: the 
 of its start and the frames that every failing server prints change nothing in what the cause is found by.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache

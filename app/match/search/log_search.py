@@ -4,8 +4,6 @@ In: the query that a log is. Out: the most promising issues with what each share
 score and as share. The cost is bounded by `POSTINGS_MAX`, not by the corpus.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -11,8 +11,6 @@ say the same, is learned from the corpus (`related_words.json`, made by `app.tra
 words and names of one issue are not in it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ In: candidates with their shares of the query, and how far the facts of the firs
 from labelled logs and written with the date and the figures of the fit; nothing is fitted here.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence

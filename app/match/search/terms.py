@@ -12,8 +12,6 @@ weigh differently much: the words of the whole text, the masked words of the err
 whole signatures.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ issues narrows nothing; one that stands in none is reported, not searched by. Wh
 are ranked by BM25; words of the error line, neighbouring words and those of the title count most.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A backup is a base of its own, without a log beside it. It appears under its nam
 checked; a restored base takes the former one's place only then too.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator

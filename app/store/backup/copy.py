@@ -5,8 +5,6 @@ which is committed only after the row count of every table was read back and com
 the way leaves the target as it was.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ In it is what came from GitHub and what was read out of it. What people did on t
 kept logs) and its secrets are not.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import shutil

@@ -1,7 +1,5 @@
 """What is counted of clusters: how many reports, since when, how many lately; which hardware they name."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Clusters, the failures in them, and the ids that once named one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple

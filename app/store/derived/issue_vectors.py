@@ -1,7 +1,5 @@
 """Vectors of what issues are about: kept, found, and which are missing or of another text by now."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -6,8 +6,6 @@ issues of other repositories are counted apart, so that they take no place from 
 What each issue is compared by is kept packed, so that a pair is weighed without reading its texts again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any

@@ -5,8 +5,6 @@ is asked twice; of several on one issue the newest counts. One of outcome "faile
 asked again a day later.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta

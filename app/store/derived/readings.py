@@ -5,8 +5,6 @@ comment went) after it was read, or when it was read under other rules. So facts
 after the raw JSON is stored: whatever a killed run left undone is done by the next.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime

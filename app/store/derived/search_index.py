@@ -6,8 +6,6 @@ as little-endian int64, then the counts as little-endian uint16. A count of 0 ma
 is found by without its being one of its text: it leaves the text's length as it is.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

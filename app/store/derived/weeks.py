@@ -3,8 +3,6 @@
 Left out are pull requests and what GitHub has no more. All spans are half open: the end is not in them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any, NamedTuple

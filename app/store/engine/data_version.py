@@ -4,8 +4,6 @@ For those who keep an answer for as long as the data is the same: each transacti
 random token in place of the former one of its kind.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 from contextlib import suppress

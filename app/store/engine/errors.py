@@ -1,7 +1,5 @@
 """What the engines say when they fail, as a person needs it: the fault and what to do."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Mapping
 

@@ -4,8 +4,6 @@ All that is derived can be derived again from the raw rows, so a fault there los
 sample is checked; term ids are hashes, so any range of them is a fair one.
 """
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What only a SQLite base has: a file, which can be checked and replaced."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress

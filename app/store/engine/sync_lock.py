@@ -5,8 +5,6 @@ and by the end of its process. It is a courtesy, not a guard: two syncs at once 
 GitHub twice.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import time
 from collections.abc import Callable, Iterator

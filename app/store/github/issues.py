@@ -1,7 +1,5 @@
 """Repositories, issues, pull requests, comments, cards: saved as GitHub lists them, found, counted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime

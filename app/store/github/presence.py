@@ -5,8 +5,6 @@ and a crawl that came to its end knows what it did not see. The note has a fixed
 writes in place (SQLite) leaves the long columns of the row alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal

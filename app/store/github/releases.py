@@ -1,7 +1,5 @@
 """Releases, which of them hold which merged pull request by notes, table or comparison; and reverts."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field

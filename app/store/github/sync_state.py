@@ -1,7 +1,5 @@
 """How far the copy of each repository reaches: cursors, runs, and webhook deliveries that were taken in."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any

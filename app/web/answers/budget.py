@@ -7,8 +7,6 @@ out whole. A shortened answer keeps the types of the full one.
 The orders stand in `budget_rules.toml`.
 """
 
-from __future__ import annotations
-
 import json
 import tomllib
 from bisect import bisect_left

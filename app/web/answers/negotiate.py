@@ -1,7 +1,5 @@
 """How a JSON route answers: as JSON or as Markdown, whole or within a budget of characters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated

@@ -8,8 +8,6 @@ The texts are in `examples/`: `about.md`, `common.json` (what several routes hav
 operation id), `answers/<Schema>.json` (an object of that schema) and `log.txt`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import cache

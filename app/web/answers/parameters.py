@@ -1,7 +1,5 @@
 """Parameters that several routes take, and the opaque cursor of a list's next page."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import zlib

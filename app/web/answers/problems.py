@@ -3,8 +3,6 @@
 No traceback, no text of the caller and no text of the database is in it.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The shapes of requests, and of the small answers that are not knowledge's own."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, Literal
 

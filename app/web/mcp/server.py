@@ -6,8 +6,6 @@ balancer can take it. A page of another site must not reach a server on somebody
 person's browser (DNS rebinding), so only loopback names and TRIAGE_PUBLIC_HOSTS are answered.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager

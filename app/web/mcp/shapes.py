@@ -7,8 +7,6 @@ A result holds an answer twice, as JSON and as text, and a client reads one of t
 own rule, and the result as it is sent has at most `max_chars` characters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any

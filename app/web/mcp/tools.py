@@ -4,8 +4,6 @@ The description of a tool is its docstring. Raises the errors of `app.errors`, w
 model to read and act on. The library runs the tools in its thread pool.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

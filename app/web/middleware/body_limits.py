@@ -5,8 +5,6 @@ so that a client that dribbles, or many that send much at once, cannot use up th
 too much, of the client that holds most the body goes that is under way for longest.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter

@@ -10,8 +10,6 @@ at the service's own root. A request's path loses the prefix, if the proxy has l
 it in the scope as `Request.base_url` does.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network

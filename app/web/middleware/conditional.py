@@ -4,8 +4,6 @@ The tag is a hash of the answer before compression, and weak: the same answer go
 It spares the way, not the work; the answer is made to be compared.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 from starlette.datastructures import Headers, MutableHeaders

@@ -6,8 +6,6 @@ request is answered has the id as well. Counts are of one process, or of all wor
 `triage serve --workers` gave them a folder to share.
 """
 
-from __future__ import annotations
-
 import re
 import time
 import uuid

@@ -5,8 +5,6 @@ deliveries and pages are left to their own origin. A form counts only if one of 
 browser says which origin a form comes from, in `Sec-Fetch-Site` or `Origin`; other programs send neither.
 """
 
-from __future__ import annotations
-
 from fastapi import Request
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send

@@ -7,8 +7,6 @@ other pages, health and webhooks are not. Each process counts alone, so that wit
 N times as much, unless a Redis is given, where all processes and hosts count together.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import math

@@ -6,8 +6,6 @@ limit: an address may stand for many people, as behind a proxy. Threads go to wh
 round the clients that have one turn each.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import deque

@@ -4,8 +4,6 @@ An id that is no cluster's today - merged, of an older version, or of a report's
 the cluster that holds it.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, Literal
 

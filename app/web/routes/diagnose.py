@@ -1,7 +1,5 @@
 """The first page with its paste box; the diagnosis of a pasted log as a page and as JSON; kept logs."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Annotated, Any

@@ -4,8 +4,6 @@ An entry's id in the feed is a `tag:` URI (RFC 4151) of the repository and the e
 the same under another host name and after the data was loaded anew.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime

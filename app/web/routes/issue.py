@@ -1,7 +1,5 @@
 """One issue as JSON, as Markdown and as a page; what belongs to it; votes on it and on its remedies."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated
 from urllib.parse import parse_qsl

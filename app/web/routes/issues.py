@@ -3,8 +3,6 @@
 For a mirror or a bot also what changed since it asked last.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

@@ -4,8 +4,6 @@ The JSON routes take the token as a header. The inbox takes it from a form too, 
 no script can read and that no other site's page can send.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Annotated
 from urllib.parse import parse_qsl

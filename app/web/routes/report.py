@@ -3,8 +3,6 @@
 Fetches spend the operator's GitHub budget: one issue at a time, and a limited number an hour.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from http import HTTPStatus

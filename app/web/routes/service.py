@@ -8,8 +8,6 @@ too, so they link to each other as `chatbots.md`; here that is `/guide/chatbots`
 server does not serve becomes plain text.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache

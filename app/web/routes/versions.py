@@ -1,7 +1,5 @@
 """What fails in a version, and since when; one's own stack; what an upgrade brings: pages and JSON routes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, TypeVar
 

@@ -6,8 +6,6 @@ busy with a sync: a delivery that is not stored within `ANSWER_S` is accepted an
 GitHub never sends one again by itself; the next sync brings what was missed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import json

@@ -3,8 +3,6 @@
 `_pictures.html` draws them as SVG. No text is only in a drawing.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterable, Sequence

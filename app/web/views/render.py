@@ -1,7 +1,5 @@
 """Pages out of templates, in which everything put in is escaped; the addresses that they link to."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Mapping

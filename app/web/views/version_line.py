@@ -4,8 +4,6 @@ In: a regression as its issue states it, the caller's version, the newest known 
 oldest first; what nobody spoke of is a gap. The line is not to scale.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
