@@ -134,10 +134,12 @@ def doctor(
 
 
 def _as_text(found: Examination) -> str:
+    from app.knowledge.labels import plural
+
     lines = [f"looked at {item}" for item in found.looked_at]
     for finding in sorted(found.findings, key=lambda finding: finding.level, reverse=True):
         lines += ["", f"{finding.level.upper()}  {finding.thing}: {finding.fault}", f"       {finding.do}"]
     faults = sum(finding.level == "fault" for finding in found.findings)
-    advices = len(found.findings) - faults
-    lines += ["", f"{faults} faults, {advices} advices" if found.findings else "all is well"]
+    advice = plural(len(found.findings) - faults, "piece of advice", "pieces of advice")
+    lines += ["", f"{plural(faults, 'fault')}, {advice}" if found.findings else "all is well"]
     return "\n".join(lines)

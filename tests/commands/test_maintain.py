@@ -109,6 +109,7 @@ def test_the_doctor_leaves_with_0_for_a_sound_base_and_with_1_for_another(triage
     ill = triage("doctor", "--format", "text", TRIAGE_DATABASE_URL=url)
     assert (ill.returncode, "FAULT  search index:" in ill.stdout) == (1, True)
     assert "triage reextract" in ill.stdout
+    assert ill.stdout.rstrip().endswith("1 fault, 2 pieces of advice")
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ from app.store.engine.health import (
 )
 from app.store.engine.sqlite_file import sqlite_file
 from app.store.github.issues import find_repository
+from app.store.github.releases import missing_for_fixes
 from app.store.github.sync_state import last_run_of
 from app.store.people import sum_kept_logs
 from app.store.schema import check_current, current_revision
@@ -127,11 +128,17 @@ def _about_repository(session: Session, store: Store, repo: str, looked: list[st
     if stale := len(stale_numbers(session, repo_id, RULES_VERSION)):
         yield an_advice(repo, f"{stale:,} issues are not read, or were read by older rules", LATER)
     yield from check_repository(session, repo_id, repo)
+    if missing := missing_for_fixes(session, repo_id):
+        fault = f"no {' and no '.join(missing)} are stored: which release fixes what cannot be known"
+        yield an_advice(repo, fault, "`triage sync` brings them, and so does a server that syncs")
     run = last_run_of(session, repo_id)
-    if run is not None and run.outcome == "failed":
+    if run is None:
+        fault = "it was never synced: what is stored is the starter set, or was imported"
+        yield an_advice(repo, fault, "`triage up` syncs as it serves; `triage sync` does it once")
+    elif run.outcome == "failed":
         fault = f"the last sync failed: {run.fault or 'no reason was noted'}"
         yield a_fault(repo, fault, "`triage sync` tries again, and says why it cannot")
-    elif run is not None and run.outcome != "complete":
+    elif run.outcome != "complete":
         fault = f"the last sync ended as {run.outcome}" + (f": {run.fault}" if run.fault else "")
         yield an_advice(repo, fault, "the next one goes on where it stopped")
     fresh = freshness(store, repo)

@@ -13,7 +13,7 @@ from app.extract.versions import ordered, sort_key
 from app.store.engine.connect import rows_in_parts, sql_rows, take_turn, upsert
 from app.store.records import ReleaseRecord
 from app.store.session import remembered
-from app.store.tables import FIX_CONTAINMENT, RELEASE, RELEASE_PULL
+from app.store.tables import FIX_CONTAINMENT, PULL_REQUEST, RELEASE, RELEASE_PULL
 
 _RELEASE, _NAMED, _ANSWER = RELEASE.c, RELEASE_PULL.c, FIX_CONTAINMENT.c
 REVERTS_DEEP = 6
@@ -225,6 +225,17 @@ def tags_of(session: Session, repo_id: int) -> set[str]:
     """The tags of all stored releases."""
     query = select(_RELEASE.tag).where(_RELEASE.repo_id == repo_id)
     return set(session.connection().execute(query).scalars())
+
+
+def missing_for_fixes(session: Session, repo_id: int) -> tuple[str, ...]:
+    """Which of the two are not stored at all that say which release fixes what: releases, pull requests."""
+    needed = {"releases": _RELEASE.repo_id, "pull requests": PULL_REQUEST.c.repo_id}
+    found = session.connection()
+    return tuple(
+        name
+        for name, key in needed.items()
+        if found.execute(select(key).where(key == repo_id).limit(1)).first() is None
+    )
 
 
 def first_releases_of(session: Session, repo_id: int, pulls: Sequence[int]) -> dict[int, str]:

@@ -300,6 +300,7 @@ class UpgradeAnswer(ToolAnswer):
     to_version: str
     verdict: Verdict | None = Field(None, description="only with a GPU, a model or arguments")
     reasons: tuple[str, ...] = ()
+    are_fixes_known: bool = Field(True, description="false where no releases or pull requests are stored")
     newest_clean: str | None = Field(None, description="newest release without a known break")
     unreported: tuple[str, ...] = ()
     totals: dict[str, int] = Field(default_factory=dict)

@@ -126,6 +126,17 @@ def test_what_the_next_sync_makes_good_is_an_advice(full: Store, harm: str, told
     assert any(told in finding.fault for finding in found.findings), found
 
 
+def test_a_base_that_was_never_synced_and_holds_no_releases_is_advised_to_sync(full: Store) -> None:
+    for table in ("sync_run", "release_pull", "release", "pull_request"):
+        run(full, f"DELETE FROM {table}")
+    found = examine(settings_of(full))
+    told = {finding.fault.split(":")[0]: finding for finding in found.findings}
+
+    assert found.is_sound
+    for fault in ("it was never synced", "no releases and no pull requests are stored"):
+        assert (told[fault].level, "`triage sync`" in told[fault].do) == ("advice", True)
+
+
 def test_a_large_table_that_postgresql_never_looked_at_is_told(postgresql_store: Store) -> None:
     table = "CREATE TABLE never_looked_at AS SELECT repeat('x', 2000) AS told FROM generate_series(1, 600)"
     try:
