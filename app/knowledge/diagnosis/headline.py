@@ -63,15 +63,17 @@ def headline(
 ) -> str:
     """The failure, if one was read, and the verdict; issues of `repo` are named by their bare numbers.
 
-    An answer that knows no issue says so where only few are stored (`stored`), and that it is a common error
-    where so many issues share it (`reports`).
+    An answer that knows no issue says so where only few are stored (`stored`) or none yet, as while a base is
+    being filled, and that it is a common error where so many issues share it (`reports`).
     """
     known = _verdict(verdict, matches, has_failure=bool(failure), is_question=is_question, repo=repo)
     if reports and verdict == "unknown":
         known = f"A common error: {reports:,} reports share it; none is known to be this very failure."
         if reports == 1:
             known = "A known error: one report holds it, which is not known to be this very failure."
-    if stored < FEW_ISSUES and verdict in {"unknown", "related"}:
+    if not stored:
+        known = "No issue is stored here yet: if triage up is filling this base, ask again in a minute."
+    elif stored < FEW_ISSUES and verdict in {"unknown", "related"}:
         known = f"Only {stored} issues are stored here. {known}"
     if not failure:
         return cut_at_word(known, MAX_CHARS)

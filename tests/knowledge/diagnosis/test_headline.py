@@ -119,3 +119,11 @@ def test_a_question_s_headline_says_that_words_answered_it_and_no_log(verdict, m
 @pytest.mark.parametrize(("verdict", "is_said"), [("unknown", True), ("related", True), ("same", False)])
 def test_an_answer_of_a_base_with_few_issues_says_so(verdict: Band, is_said: bool) -> None:
     assert ("Only 80 issues are stored here." in headline(verdict, [a_match()], "", stored=80)) is is_said
+
+
+@pytest.mark.parametrize("failure", ["", "Engine stopped: " + "no block is left " * 20])
+def test_an_answer_of_a_base_that_is_being_filled_says_to_ask_again(failure: str) -> None:
+    told = headline("unknown", [], failure, stored=0)
+
+    assert told.endswith("if triage up is filling this base, ask again in a minute.")
+    assert "0 issues" not in told

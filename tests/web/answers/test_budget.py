@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.knowledge.diagnosis.shapes import NextStep
+from app.knowledge.launch import ComposedCommand
 from app.web.answers.budget import (
     MIN_CHARS,
     ORDERS,
@@ -231,3 +233,16 @@ def test_of_an_unknown_failure_the_cause_the_steps_and_the_draft_outlive_weak_ma
     assert len(found["matches"]) < 2
     for name in ("root_cause", "next_steps", "issue_draft"):
         assert found[name] == data[name]
+
+
+def test_of_an_unknown_failure_every_step_outlives_the_draft_s_parts_and_the_composed_commands() -> None:
+    steps = tuple(NextStep(text=f"Step {at}: " + "look at it " * 9, command="vllm serve") for at in range(4))
+    command = ComposedCommand(change="--seed 1", line="vllm serve " * 40, parts=(), source="command")
+    whole = UNKNOWN.model_copy(
+        update={"next_steps": steps, "composed": (command,) * 4, "issue_draft": "### What happened\n" * 200}
+    )
+    data = whole.model_dump(mode="json")
+    found = fit(data, order_of("Diagnosis", data), 4000)
+
+    assert found["next_steps"] == data["next_steps"]
+    assert found["issue_draft"].startswith("### What happened")
