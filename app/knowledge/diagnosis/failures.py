@@ -16,6 +16,7 @@ from typing import Any, Literal
 from app.extract.log.messages import wrapper_rule
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.reader import LogReading
+from app.extract.redact import redact
 from app.extract.rules.patterns import pattern
 from app.extract.text.blocks import read_document
 from app.extract.text.document import IssueText
@@ -170,10 +171,11 @@ def _step_of(row: dict[str, Any], error: str, reading: LogReading) -> NextStep |
     text = row["text"].replace("{unknown}", ", ".join(_unknown_of(reading).values()))
     command = _command_for(row, reading.surroundings.versions.get("vllm"))
     if "pattern" in row:
-        found = pattern(row["pattern"], ignore_case=True).search(error)
+        searched = reading.log if row.get("in_log") else error
+        found = pattern(row["pattern"], ignore_case=True).search(searched)
         if found is None:
             return None
-        values = found.groupdict()
+        values = {name: redact(value or "", private=True).text for name, value in found.groupdict().items()}
         if module := values.get("module"):
             package = advice_data()["packages"].get(module, module.replace("_", "-"))
             values["package"] = quote(package)

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from app.extract.log.course import is_mention
 from app.extract.rules.rules import load_rule_set
 from app.match.search.bm25 import Query, affordable, gains_of_holders, weigh
-from app.match.search.log_query import has_words, name_words, names_in, own_words
+from app.match.search.log_query import has_words, is_shared, name_words, names_in, own_words
 from app.match.search.terms import TEXT, grams_of
 from app.store.derived.search_index import Key, find_postings, numbers_by_repository
 from app.store.github.issues import find_texts
@@ -86,7 +86,7 @@ def find_holders(
     Args:
         exclude: issues that are no answer.
         likeliest: the issue that is likest to report this failure; if it holds the message, and names the
-            same, it alone is enough.
+            same, it alone is enough, unless unlike faults share the message.
     """
     alone: dict[Key, float] = {}
     for wording in _wordings(message):
@@ -95,7 +95,7 @@ def find_holders(
             return found
         if likeliest is not None and likeliest in found:
             alone = found
-    if alone and likeliest is not None:
+    if alone and likeliest is not None and not is_shared(message):
         text = find_texts(session, likeliest[0], [likeliest[1]])[likeliest[1]].lower()
         if all(name in text for name in names_in(message)):
             return alone

@@ -6,7 +6,7 @@ import pytest
 
 from app.extract.log.root_cause import read_errors
 from app.match.search.common_error import find_holders
-from app.match.search.terms import line_texts, terms_of
+from app.match.search.terms import Terms, line_texts, terms_of
 from app.store.derived.search_index import hash_terms, index_terms
 from app.store.github.issues import add_repository, find_repository, save_issues
 from app.store.session import Store
@@ -48,9 +48,13 @@ def base(store: Store) -> Store:
         repo_id = add_repository(session, REPO)
         save_issues(session, repo_id, [an_issue(number, body=text) for number, text in TEXTS.items()])
         for number, text in TEXTS.items():
-            lines, errors = read_errors(text)
-            index_terms(session, repo_id, {number: hash_terms(terms_of(line_texts(lines), errors))})
+            index_terms(session, repo_id, {number: hash_terms(_terms(text))})
     return store
+
+
+def _terms(text: str) -> Terms:
+    lines, errors = read_errors(text)
+    return terms_of(line_texts(lines), errors)
 
 
 def holders(
@@ -103,6 +107,17 @@ def test_one_report_is_enough_if_it_is_the_likeliest_match_and_names_the_same(ba
     assert holders(base, MESSAGE, hidden=(12,), likeliest=11) == [11]
     assert holders(base, MESSAGE, hidden=(12,), likeliest=13) == []
     assert holders(base, f"{MESSAGE} Or drop `zeppelin`.", hidden=(12,), likeliest=11) == []
+
+
+def test_one_report_of_a_message_that_unlike_faults_share_is_no_kind_of_error(base: Store) -> None:
+    died = "Worker proc VllmWorker-1 died unexpectedly, shutting down executor."
+    with base.unit_of_work() as session:
+        repo_id = find_repository(session, REPO) or 0
+        save_issues(session, repo_id, [an_issue(number, body=died) for number in (31, 32)])
+        index_terms(session, repo_id, {n: hash_terms(_terms(died)) for n in (31, 32)})
+
+    assert holders(base, died, hidden=(32,), likeliest=31) == []
+    assert holders(base, died) == [31, 32]
 
 
 def test_of_the_systems_words_that_name_one_failure_one_report_is_enough(base: Store) -> None:
