@@ -127,6 +127,8 @@ FLAGS = {
     ("has_workaround", "false"): "no remedy",
     ("has_regression", "true"): "regression range known",
     ("has_regression", "false"): "regression range unknown",
+    ("affects", "affects"): "affects you",
+    ("affects", "unsure"): "may affect you",
 }
 SOURCES = {"title": "title", "body": "issue text", "card": "starter card"}
 """Where a quote stands; any other place is a comment or another issue."""

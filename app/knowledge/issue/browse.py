@@ -205,8 +205,12 @@ def browse(
     after: int | None = None,
     limit: int = 30,
     facets: bool = False,
+    among: tuple[int, ...] | None = None,
 ) -> IssuePage:
     """The issues of a repository that a query finds, from the one after `after` on.
+
+    Args:
+        among: the only issues that are listed; without it all.
 
     Raises:
         InputError: `after` is not in this list.
@@ -225,6 +229,8 @@ def browse(
             base = base & known.mask(numbers_updated(session, repo_id, query.updated_since))
         if query.label is not None:
             base = base & known.mask(numbers_labelled(session, repo_id, query.label))
+        if among is not None:
+            base = base & known.mask(np.array(among, dtype=np.int64))
         if scores is not None:
             base = base & known.mask(np.fromiter(scores, dtype=np.int64, count=len(scores)))
         chosen = _chosen(known, query)

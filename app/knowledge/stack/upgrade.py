@@ -36,8 +36,10 @@ from app.store.derived.facts import REGRESSION_FIELDS, known_values
 from app.store.derived.readings import find_failures_with
 from app.store.derived.weeks import release_dates
 from app.store.github.issues import find_repository
+from app.store.github.releases import missing_for_fixes
 from app.store.session import Store
 
+Touches = Literal["affects", "unsure"]
 Verdict = Literal["upgrade", "upgrade_with_remedy", "wait", "nothing_known"]
 VERDICTS: dict[Verdict, str] = {
     "upgrade": "Upgrade",
@@ -84,6 +86,9 @@ class Upgrade(Frozen):
     stack: Stack | None
     verdict: Verdict | None
     reasons: tuple[str, ...] = Field(description="why, in sentences")
+    are_fixes_known: bool = Field(
+        True, description="false where no releases or no pull requests are stored; `reasons` says which"
+    )
     fixed: tuple[UpgradeLine, ...] = Field(description="fails in `from_version`, and not in `to_version`")
     breaks: tuple[UpgradeLine, ...] = Field(description="known to fail in `to_version`, not in the other")
     still_open: tuple[UpgradeLine, ...] = Field(description="fails in both")
@@ -108,6 +113,13 @@ class _Known:
     def affects(self, version: str) -> Affects:
         return judged(self.standings[version], self.of_the_stack)
 
+    def may_affect(self, version: str) -> bool:
+        """Whether the version has it and what is known of the stack agrees with it."""
+        mine = self.of_the_stack
+        return self.standings[version].answer == "yes" and bool(
+            mine and (mine.answer == "yes" or mine.is_near)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class _Failures:
@@ -124,10 +136,15 @@ class _Failures:
 
 @dataclass(frozen=True, slots=True)
 class Affecting:
-    """What affects a stack: a line for each failure, and how many reports near its version say what of it."""
+    """What affects a stack: a line for each failure, and how many reports near its version say what of it.
+
+    `numbers`: the reports that affect it, and those that may: the version has the failure, and as far as the
+    report says what it ran on it agrees. An upgrade lists the same as not known.
+    """
 
     lines: tuple[UpgradeLine, ...] = ()
     counts: Mapping[Answer, int] = field(default_factory=dict)
+    numbers: Mapping[Touches, tuple[int, ...]] = field(default_factory=dict)
 
 
 def compare_versions(
@@ -159,14 +176,17 @@ def compare_versions(
         after = sorted(tag for tag in tags if tag and not tag.is_prerelease and is_before(one, str(tag)))
         releases = [str(tag) for tag in after[-CANDIDATES_MAX:]] if stack else []
         failures = _load(session, repo_id, repo, (one, other, *releases), stack)
+        missing = missing_for_fixes(session, repo_id) if repo_id else ("releases", "pull requests")
     found = _compared(failures.known, one, other)
     totals = {name: len(found[name]) for name in LISTS}
     lines = {name: _lines(repo, found[name], one) for name in LISTS}
     clean = _newest_clean(failures, one, releases)
-    verdict, reasons = None, _overview(totals, one, other)
+    verdict, reasons = None, _overview(totals, one, other, are_fixes_known=not missing)
     if stack:
         cured = sum(_remedy(repo, item) is not None for item, _ in found["breaks"])
         verdict, reasons = _verdict(totals, cured, one, other, clean)
+    if missing:
+        reasons = (*reasons, _without_fixes(missing, totals["fixed"]))
     return Upgrade(
         repo=repo,
         from_version=one,
@@ -174,6 +194,7 @@ def compare_versions(
         stack=stack,
         verdict=verdict,
         reasons=reasons,
+        are_fixes_known=not missing,
         totals=totals,
         unreported=_unreported(failures.facts, other, stack) if stack else (),
         newest_clean=clean,
@@ -202,10 +223,14 @@ def affecting(store: Store, repo: str, stack: Stack) -> Affecting:
         repo_id = find_repository(session, repo)
         failures = _load(session, repo_id, repo, (stack.vllm,), stack)
     grouped: dict[str, list[tuple[_Known, str]]] = defaultdict(list)
+    numbers: dict[Touches, list[int]] = {"affects": [], "unsure": []}
     for item in failures.known:
         found = item.affects(stack.vllm)
         if found.state == "affects":
             grouped[item.group].append((item, found.reason))
+            numbers["affects"].append(item.stored.issue.number)
+        elif found.state == "unknown" and item.may_affect(stack.vllm):
+            numbers["unsure"].append(item.stored.issue.number)
     best = [max(entries, key=lambda entry: _people(entry[0])) for entries in grouped.values()]
     counts: Counter[Answer] = Counter()
     for number, stored in failures.cases.items():
@@ -215,6 +240,7 @@ def affecting(store: Store, repo: str, stack: Stack) -> Affecting:
     return Affecting(
         _lines(repo, sorted(best, key=lambda entry: _severity(entry[0])), stack.vllm),
         {"affects": counts["affects"], "not": counts["not"], "unknown": counts["unknown"]},
+        {name: tuple(sorted(found)) for name, found in numbers.items()},
     )
 
 
@@ -280,7 +306,7 @@ def _compared(known: Iterable[_Known], one: str, other: str) -> dict[str, list[t
                 grouped[item.group].append(("breaks", item, after.reason))
         elif after.state == "affects" and before.state == "not":
             grouped[item.group].append(("breaks", item, _cut_reason(before, after)))
-        elif mine and item.standings[other].answer == "yes" and (mine.answer == "yes" or mine.is_near):
+        elif mine and item.may_affect(other):
             start = item.standings[one]
             is_of_versions = mine.answer == "yes" or start.answer == "no"
             reason = f"{mine.reason}; {start.reason}" if is_of_versions else mine.reason
@@ -420,10 +446,19 @@ def _is_are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _overview(totals: Mapping[str, int], one: str, other: str) -> tuple[str, ...]:
+def _overview(totals: Mapping[str, int], one: str, other: str, *, are_fixes_known: bool) -> tuple[str, ...]:
     new, fixed, still = (totals[name] for name in ("breaks", "fixed", "still_open"))
-    return (
+    sentences = (
         f"{plural(new, 'failure')} known of {other} and not of {one}.",
-        f"{plural(fixed, 'failure')} of {one} fixed in {other}.",
+        f"{plural(fixed, 'failure')} of {one} fixed in {other}." if fixed or are_fixes_known else "",
         f"{plural(still, 'failure')} open in both.",
+    )
+    return tuple(filter(None, sentences))
+
+
+def _without_fixes(missing: Sequence[str], fixed: int) -> str:
+    nothing = " and ".join(f"no {name}" for name in missing)
+    return (
+        f"{'More fixes' if fixed else 'Fixes'} cannot be known here yet, as {nothing} are stored: "
+        "triage sync brings them, and so does a server that syncs."
     )

@@ -6,15 +6,16 @@ For a mirror or a bot also what changed since it asked last.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, get_args
 from urllib.parse import urlencode
 
 from fastapi import Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ConfigDict, Field
 
-from app.errors import AddressError
+from app.errors import AddressError, InputError
 from app.extract.facts import Frozen
+from app.extract.versions import ordered
 from app.knowledge.issue.address import IssueAddress, parse_issue_address
 from app.knowledge.issue.browse import (
     EMPTY,
@@ -31,6 +32,7 @@ from app.knowledge.labels import FACETS, FAILURES, FLAGS, SORTS, label
 from app.knowledge.stack.cases import affects_issues
 from app.knowledge.stack.stack import MAX_CHARS, Stack, parse_stack, write_stack
 from app.knowledge.stack.standing import Affects
+from app.knowledge.stack.upgrade import Touches, affecting
 from app.store.derived.readings import read_since
 from app.store.github.issues import find_heads, find_repository
 from app.web.answers.negotiate import ReplyDep
@@ -62,6 +64,11 @@ class IssueFilters(IssueQuery):
         None,
         description="what you run, such as 0.21.0~H100~Qwen/Qwen3-8B: `affects` then says what affects you",
     )
+    affects: Annotated[Touches | None, or_blank(Touches)] = Field(
+        None,
+        description="with a `stack` that names a version: only what affects it, or what may (`unsure`): the "
+        "version has the failure, and as far as the report says what it ran on it agrees",
+    )
 
     def query(self) -> IssueQuery:
         """The query that these filters make."""
@@ -70,6 +77,8 @@ class IssueFilters(IssueQuery):
     def in_force(self) -> dict[str, str]:
         """The filters that narrow, as they stand in an address."""
         values = self.model_dump(mode="json", exclude=_NOT_A_FILTER, exclude_none=True)
+        if not self.stack:
+            values.pop("affects", None)
         return {name: _as_text(value) for name, value in values.items() if value != ""}
 
     def list_kind(self) -> str:
@@ -118,6 +127,8 @@ def list_issues(
     the most frequent values of each filter are counted beside all other filters.
     """
     repo, stack = known_repo(services, asked.repo), parse_stack(asked.stack)
+    if asked.affects and (stack is None or ordered(stack.vllm) is None):
+        raise InputError("affects: needs a stack that names a release, such as stack=0.21.0~H100.")
     page = _ask(services, repo, asked, limit=asked.limit, facets=asked.facets)
     found = IssueList(
         items=page.items,
@@ -177,6 +188,8 @@ def _affects(
 
 
 def _ask(services: Services, repo: str, asked: IssueFilters, *, limit: int, facets: bool) -> IssuePage:
+    stack = parse_stack(asked.stack) if asked.affects else None
+    touched = services.cached(affecting, repo, stack).numbers if stack else None
     return services.cached(
         browse,
         repo,
@@ -184,6 +197,7 @@ def _ask(services: Services, repo: str, asked: IssueFilters, *, limit: int, face
         after=read_cursor(asked.list_kind(), asked.cursor),
         limit=limit,
         facets=facets,
+        among=touched.get(asked.affects, ()) if touched is not None and asked.affects else None,
     )
 
 
@@ -241,12 +255,18 @@ class Addresses:
         """The filters that are set."""
         return [FilterLink(_word(name, value), self.without(name)) for name, value in self._filters.items()]
 
+    def touching(self) -> list[FilterLink]:
+        """What of the list affects the reader's stack, and what may; nothing without a stack."""
+        if "stack" not in self._others:
+            return []
+        return [self._link("affects", FacetValue(value=value, count=0)) for value in get_args(Touches)]
+
     def links(self, name: FacetName, values: Sequence[FacetValue]) -> list[FilterLink]:
         """A facet's values."""
-        mine = self._filters.get(name, "").casefold()
-        return [self._link(name, value, value.value.casefold() == mine) for value in values]
+        return [self._link(name, value) for value in values]
 
-    def _link(self, name: FacetName, value: FacetValue, is_on: bool) -> FilterLink:
+    def _link(self, name: str, value: FacetValue) -> FilterLink:
+        is_on = value.value.casefold() == self._filters.get(name, "").casefold()
         address = self.without(name) if is_on else self._address({**self._filters, name: value.value})
         return FilterLink(_word(name, value.value), address, value.count, is_on)
 

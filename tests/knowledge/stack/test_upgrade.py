@@ -24,7 +24,7 @@ from app.store.engine.connect import sql_rows
 from app.store.github.issues import add_repository, find_repository, save_issues
 from app.store.github.releases import save_releases
 from app.store.session import Store
-from tests.samples import REPO, a_release, an_issue
+from tests.samples import REPO, a_pull, a_release, an_issue
 
 ROWS = {
     1: ("LoRA breaks", "crash", "0.20.0", None),
@@ -150,8 +150,22 @@ def test_what_affects_a_stack_now(stored: Store) -> None:
     found = affecting(stored, REPO, parse_stack("0.21.0~--enable-lora") or pytest.fail("no stack"))
     assert [line.number for line in found.lines] == [2]
     assert found.counts == {"affects": 1, "not": 2, "unknown": 3}
+    assert found.numbers["affects"] == (2,)
     nothing = affecting(stored, REPO, parse_stack("0.21.0~CPU~--enforce-eager") or pytest.fail("no stack"))
     assert nothing.counts["affects"] == 0
+
+
+@pytest.mark.parametrize("stack", ["0.21.0~H100~--enable-lora", "0.22.0~H100~--enable-lora", "0.21.0~H100"])
+def test_what_may_affect_a_stack_is_what_an_upgrade_to_its_version_lists_as_not_known(
+    stored: Store, stack: str
+) -> None:
+    mine = parse_stack(stack) or pytest.fail("no stack")
+    goal = mine.vllm or ""
+    listed = compare_versions(stored, REPO, "0.19.0", goal, mine).unsure
+
+    assert {line.number for line in listed} <= {
+        number for name in ("unsure", "affects") for number in affecting(stored, REPO, mine).numbers[name]
+    }
 
 
 @pytest.mark.parametrize(("start", "goal"), [("0.21.0", "0.20.0"), ("main", "0.21.0"), ("0.20.0", "next")])
@@ -175,3 +189,26 @@ def test_a_version_that_cannot_be_is_refused_with_the_nearest_release(stored: St
         known_issues(stored, REPO, "9.9")
     with pytest.raises(UnknownVersionError, match=r"^vllm_version: 9\.9 "):
         browse(stored, REPO, IssueQuery(vllm_version="9.9"))
+
+
+def test_a_base_without_pull_requests_says_that_fixes_cannot_be_known_and_what_brings_them(
+    stored: Store,
+) -> None:
+    found = compare_versions(stored, REPO, "0.21.0", "0.22.0")
+    told = "Fixes cannot be known here yet, as no pull requests are stored: triage sync brings them"
+
+    assert (found.are_fixes_known, found.totals["fixed"]) == (False, 0)
+    assert told in found.reasons[-1]
+    assert not any("0 failures" in reason and "fixed" in reason for reason in found.reasons)
+    assert "FIXED (not known)" in upgrade_text(found)
+    assert told.partition(":")[0] in upgrade_markdown(found)
+
+
+def test_a_base_with_releases_and_pull_requests_speaks_of_its_fixes_alone(stored: Store) -> None:
+    with stored.unit_of_work() as session:
+        save_issues(session, find_repository(session, REPO) or 0, [a_pull(90)])
+    found = compare_versions(stored, REPO, "0.21.0", "0.22.0")
+
+    assert found.are_fixes_known
+    assert "0 failures of 0.21.0 fixed in 0.22.0." in found.reasons
+    assert "FIXED (0)" in upgrade_text(found)

@@ -148,3 +148,38 @@ def test_a_version_that_cannot_be_is_refused(client: TestClient, path: str) -> N
 
     assert answer.status_code == 422
     assert "is no version such as 0.19.0" in answer.json()["detail"]
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_list_can_be_narrowed_to_what_affects_or_may_affect_a_stack(client: TestClient) -> None:
+    every = numbers(client.get("/api/v1/issues?stack=0.9.0~H100"))
+    parts = {
+        name: numbers(client.get(f"/api/v1/issues?stack=0.9.0~H100&affects={name}"))
+        for name in ("affects", "unsure")
+    }
+    page = client.get("/issues?stack=0.9.0~H100").text
+
+    assert not set(parts["affects"]) & set(parts["unsure"])
+    assert set(parts["affects"]) | set(parts["unsure"]) <= set(every)
+    for name, words in (("affects", "Affects you"), ("unsure", "May affect you")):
+        assert f"affects={name}" in page
+        assert words in page
+        narrowed = client.get(f"/issues?stack=0.9.0~H100&affects={name}").text
+        assert f'<b class="num" role="status">{len(parts[name])} issue' in narrowed
+
+
+@pytest.mark.usefixtures("stored")
+@pytest.mark.parametrize("stack", ["", "~H100"])
+def test_what_affects_a_stack_needs_one_with_a_version(client: TestClient, stack: str) -> None:
+    answer = client.get("/api/v1/issues", params={"affects": "affects", "stack": stack})
+
+    assert answer.status_code == 422
+    assert "needs a stack that names a release" in answer.text
+
+
+@pytest.mark.usefixtures("stored")
+def test_the_page_of_a_stack_says_what_unknown_means(client: TestClient) -> None:
+    page = client.get("/stack?stack=0.9.0~H100").text
+
+    assert "it is not known: most of these name no release, or no GPU, model or argument to compare" in page
+    assert "what an upgrade lists as not known" in page or "an upgrade lists none of them" in page
