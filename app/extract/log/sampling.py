@@ -5,10 +5,11 @@ errors; only the lines near them are read any further. Line numbers stay those o
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from app.extract.rules.patterns import pattern
 from app.extract.text.blocks import cut_lines, is_flattened
@@ -31,114 +32,41 @@ _STRONG = pattern(
 )
 _WEAK = pattern(r"(?m)^.{0,120}?(?:\b(?:ERROR|CRITICAL|FATAL)\b|(?:Error|Exception)\b)")
 
-Numbered = tuple[int, Line]
 
-
-def informative_lines(log: str) -> Iterator[Numbered]:
+def informative_lines(log: str) -> Iterator[tuple[int, Line]]:
     """The lines of a log worth reading, each with its number from 1; all of them if it is not very long."""
     if len(log) <= LONG_LOG_CHARS:
         yield from enumerate(cut_lines(log), 1)
-    elif is_flattened(log):
-        yield from _of_pieces(log)
+    elif is_flattened(log):  # its line breaks are found again as far as they can be
+        pieces = list(cut_lines(log))
+        for at in _worth_reading(log, [piece.start for piece in pieces]):
+            yield at + 1, pieces[at]
     else:
-        yield from _lines_of(log, sorted(_chosen(log)))
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class _Run:
-    """Neighbouring lines: the number of the first one, where it begins, and the number of the last."""
-
-    first: int
-    start: int
-    last: int
-
-
-def _lines_of(log: str, runs: Iterable[_Run]) -> Iterator[Numbered]:
-    """The lines of the runs, each once; a run past the log's end stops there."""
-    number, start = 1, 0
-    for run in runs:
-        if run.first > number:
-            number, start = run.first, run.start
-        while number <= run.last and start <= len(log):
-            end = log.find("\n", start)
+        form, size = ("ascii", 1) if log.isascii() else ("utf-32-le", 4)
+        signs = np.frombuffer(log.encode(form, "surrogatepass"), dtype=f"<u{size}")
+        starts = np.append(-1, np.flatnonzero(signs == ord("\n"))).astype(np.int32) + 1
+        for at in _worth_reading(log, starts):
+            start, end = int(starts[at]), log.find("\n", int(starts[at]))
             end = end if end >= 0 else len(log)
             stop = end - 1 if end > start and log[end - 1] == "\r" else end
-            yield number, Line(log[start:stop], start, stop)
-            number, start = number + 1, end + 1
+            yield at + 1, Line(log[start:stop], start, stop)
 
 
-def _chosen(log: str) -> Iterator[_Run]:
-    """The lines to read, in no order; they overlap."""
-    last = log.count("\n") + 1
-    yield _Run(1, 0, EDGE_LINES)
-    yield _above(log, _Run(last, log.rfind("\n") + 1, last), EDGE_LINES)
-    for line in _lines_at(log, _near_edges(_STRONG, log, STRONG_MARKS)):
-        yield _above(log, _Run(line.first, line.start, line.last + AFTER_LINES), BEFORE_LINES)
-    yield from _lines_at(log, _near_edges(_WEAK, log, WEAK_MARKS))
+def _worth_reading(log: str, starts: Sequence[int] | np.ndarray) -> list[int]:
+    """Which of the lines that begin at these places to read: the edges, and what stands around errors."""
+    chosen = np.zeros(len(starts), dtype=bool)
+    chosen[:EDGE_LINES] = chosen[-EDGE_LINES - 1 :] = True
+    for at in _lines_with(_STRONG, log, STRONG_MARKS, starts):
+        chosen[max(0, at - BEFORE_LINES) : at + AFTER_LINES + 1] = True
+    chosen[_lines_with(_WEAK, log, WEAK_MARKS, starts)] = True
+    found: list[int] = np.flatnonzero(chosen).tolist()
+    return found
 
 
-def _above(log: str, run: _Run, count: int) -> _Run:
-    """The run with so many lines above it."""
-    first, start = run.first, run.start
-    while start and first > run.first - count:
-        first, start = first - 1, log.rfind("\n", 0, start - 1) + 1
-    return _Run(first, start, run.last)
-
-
-def _near_edges(marks: Any, log: str, count: int) -> list[int]:
-    """Places of the first marks of a log, and of the last ones within its final part, in order."""
-    found = {mark.end() - 1 for mark in islice(marks.finditer(log), count)}
+def _lines_with(marks: Any, log: str, count: int, starts: Sequence[int] | np.ndarray) -> list[int]:
+    """The lines of the first marks of a log, and of the last ones within its final part."""
+    found = [mark.end() - 1 for mark in islice(marks.finditer(log), count)]
     offset = len(log) - LONG_LOG_CHARS
-    found.update(offset + mark.end() - 1 for mark in deque(marks.finditer(log[offset:]), maxlen=count))
-    return sorted(found)
-
-
-def _lines_at(log: str, places: Iterable[int]) -> Iterator[_Run]:
-    """The lines that hold these places of a log, which ascend; none of them is a line's end."""
-    number, start, end = 1, 0, -1
-    for place in places:
-        if place > end:
-            number += log.count("\n", max(end, 0), place)
-            start = log.rfind("\n", max(end, 0), place) + 1
-            end = log.find("\n", place)
-            end = end if end >= 0 else len(log)
-        yield _Run(number, start, number)
-
-
-def _of_pieces(log: str) -> Iterator[Numbered]:
-    """The same choice among the lines of a log that lost its line breaks, as far as they are found again."""
-    strong = _Marks(_near_edges(_STRONG, log, STRONG_MARKS))
-    weak = _Marks(_near_edges(_WEAK, log, WEAK_MARKS))
-    edge: deque[_Piece] = deque()
-    reach = EDGE_LINES
-    for number, line in enumerate(cut_lines(log), 1):
-        edge.append(_Piece(number, line, weak.meet(line) or number <= reach))
-        if strong.meet(line):
-            reach = max(reach, number + AFTER_LINES)
-            for at in range(max(0, len(edge) - 1 - BEFORE_LINES), len(edge)):
-                edge[at].is_chosen = True
-        if len(edge) > EDGE_LINES + 1 and (first := edge.popleft()).is_chosen:
-            yield first.number, first.line
-    yield from ((piece.number, piece.line) for piece in edge)
-
-
-@dataclass(slots=True)
-class _Piece:
-    """A line that may still be chosen by what stands below it, or for standing at the end."""
-
-    number: int
-    line: Line
-    is_chosen: bool
-
-
-class _Marks:
-    """Places, asked in the order of the lines whether any of them lies in one."""
-
-    def __init__(self, places: Iterable[int]) -> None:
-        self._places = deque(places)
-
-    def meet(self, line: Line) -> bool:
-        """Whether a line holds a place."""
-        while self._places and self._places[0] < line.start:
-            self._places.popleft()
-        return bool(self._places) and self._places[0] < line.end
+    found += [offset + mark.end() - 1 for mark in deque(marks.finditer(log[offset:]), maxlen=count)]
+    lines: list[int] = (np.searchsorted(starts, found, side="right") - 1).tolist()
+    return lines

@@ -142,17 +142,21 @@ SOME_LINES = st.lists(
 
 
 @settings(max_examples=40)
-@given(SOME_LINES, st.integers(5, 9), st.integers(0, 3), st.integers(0, 3))
-def test_pieces_are_chosen_as_lines_are(some: list[str], edge: int, strong: int, weak: int) -> None:
-    log = "\n".join(some * 9)
+@given(SOME_LINES, st.integers(5, 9))
+def test_what_is_read_are_the_edges_and_what_stands_around_marks(some: list[str], edge: int) -> None:
+    lines = some * 9
+    log, last = "\n".join(lines), len(lines) - 1
+    wanted = {*range(edge), *range(last - edge, last + 1)}
+    for at, line in enumerate(lines):
+        if telling._STRONG.search(line):
+            wanted |= {*range(at - BEFORE_LINES, at + 4)}
+        if telling._WEAK.search(line):
+            wanted.add(at)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(telling, "LONG_LOG_CHARS", min(60, len(log) - 1))
-        for name, value in (
-            ("EDGE_LINES", edge),
-            ("STRONG_MARKS", strong),
-            ("WEAK_MARKS", weak),
-            ("AFTER_LINES", 3),
-        ):
-            patch.setattr(telling, name, value)
+        patch.setattr(telling, "EDGE_LINES", edge)
+        patch.setattr(telling, "AFTER_LINES", 3)
 
-        assert list(telling._of_pieces(log)) == list(informative_lines(log))
+        read = [number - 1 for number, _ in informative_lines(log)]
+
+    assert read == sorted(wanted & {*range(last + 1)})
