@@ -19,7 +19,6 @@ from app.knowledge.operations.log_reading import read_log_by_model
 from app.knowledge.operations.retention import forget_old, forget_regularly
 from app.model_reader import log_reader, question_embedder
 from app.paths import static_dir
-from app.store.engine.data_version import DataVersion
 from app.store.session import Store, open_store
 from app.web.answers import openapi, problems
 from app.web.deps import WRITE_WAIT_S, AnswerCache, Services
@@ -153,13 +152,12 @@ def _at_work(
     Beside them one thread forgets what was kept too long, another runs `background`.
     """
     state, settings = app.state, app.state.settings
-    data_version = DataVersion(store.engine)
     impatient = replace(store, write_wait_s=WRITE_WAIT_S)
     embed, reader = question_embedder(settings), log_reader(settings)
     state.services = Services(
         settings,
         impatient,
-        AnswerCache(data_version.current),
+        AnswerCache(store.data_version),
         state.metrics.count_verdict,
         embed=embed,
         read_log=partial(read_log_by_model, client=reader) if reader is not None else None,
@@ -178,7 +176,6 @@ def _at_work(
             yield state.services
     finally:
         state.intake.close()
-        data_version.close()
         for client in (embed, reader):
             if client is not None:
                 client.close()

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from secrets import token_bytes
+from typing import Any, Literal, TypeVar
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
@@ -11,13 +12,23 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 
 from app.errors import StoreError
-from app.store.engine.connect import is_sqlite, open_engine, reader_of, writer_of
-from app.store.engine.data_version import Kind, content_state, note_change
+from app.store.engine.connect import is_sqlite, open_engine, reader_of, sql_rows, upsert, writer_of
 from app.store.engine.errors import explain
 from app.store.engine.sqlite_file import empty_log, opened_file, sqlite_file
+from app.store.tables import SECRET
 
 Answer = TypeVar("Answer")
+Kind = Literal["content", "votes"]
+"""What comes from GitHub, judgements included; and what visitors vote, which few answers depend on."""
 _REMEMBERED = "remembered"
+_STATE = "data of kind "
+
+
+def _state(session: Session, *kinds: Kind) -> bytes:
+    """A token of the data of these kinds as this session sees it: another one after each write."""
+    query = "SELECT name, value FROM secret WHERE name IN :names"
+    tokens = dict(sql_rows(session, query, names=[_STATE + kind for kind in kinds]))
+    return b" ".join(bytes(tokens.get(_STATE + kind, b"")) for kind in kinds)
 
 
 class _Remembered:
@@ -28,7 +39,7 @@ class _Remembered:
 
     def answers(self, session: Session) -> dict[Hashable, Any]:
         """The answers that hold for what this session sees; what is put in stays for later sessions."""
-        state = content_state(session)
+        state = _state(session, "content")
         kept = self._kept
         if kept[0] != state:
             kept = self._kept = state, {}
@@ -51,7 +62,7 @@ class Store:
         """A session that may write; all of it is committed at the end, or none of it.
 
         Args:
-            changes: what answers that are kept must be asked for anew; see `DataVersion`.
+            changes: what answers that are kept must be asked for anew; see `data_version`.
 
         Raises:
             StoreError: the database refused (locked for too long, disk full, gone).
@@ -60,7 +71,8 @@ class Store:
             with Session(writer_of(self.engine, self.write_wait_s), expire_on_commit=False) as session:
                 yield session
                 if changes is not None and session.in_transaction():
-                    note_change(session, changes)
+                    token = {"name": _STATE + changes, "value": token_bytes(8)}
+                    upsert(session, SECRET, [token], keys=("name",))
                 session.commit()
         except (DBAPIError, PoolTimeoutError) as error:
             raise StoreError(f"the database refused: {explain(error)}") from error
@@ -80,6 +92,15 @@ class Store:
                     session.commit()  # a rollback would make the driver forget the statements it prepared
         except (DBAPIError, PoolTimeoutError) as error:
             raise StoreError(f"the database cannot be read: {explain(error)}") from error
+
+    def data_version(self, *kinds: Kind) -> bytes:
+        """A token that changes with every commit of data of these kinds, for who keeps answers that long.
+
+        Raises:
+            StoreError: the database cannot be read.
+        """
+        with self.reading() as session:
+            return _state(session, *kinds)
 
     def leave_no_trace(self, *, compact: bool = False) -> None:
         """Have what was deleted gone from SQLite's files too; PostgreSQL does so as it vacuums.

@@ -23,8 +23,7 @@ from app.knowledge.diagnosis.shapes import ModelReading
 from app.knowledge.freshness import Overview, overview
 from app.knowledge.operations.log_reading import with_model_reading
 from app.model_reader import LOG_DEADLINE_S, LOGS_AT_A_TIME
-from app.store.engine.data_version import Kind
-from app.store.session import Store
+from app.store.session import Kind, Store
 
 Asked = ParamSpec("Asked")
 Found = TypeVar("Found")
@@ -46,7 +45,7 @@ class _KeptAnswer:
     """An answer, the data it is of, when it was made, and until when it serves after a write."""
 
     value: Any
-    state: str
+    state: bytes
     made_at_s: float
     serves_until_s: float
 
@@ -58,14 +57,14 @@ class AnswerCache:
     or a reextract, which writes every few seconds, would have every list made anew each time.
 
     Args:
-        data_version: gives a token of the data as it is, see `app.store.engine.data_version`.
+        data_version: gives a token of the data as it is, see `Store.data_version`.
         entries_max: how many answers are kept.
         clock: seconds that only grow.
     """
 
     def __init__(
         self,
-        data_version: Callable[..., str],
+        data_version: Callable[..., bytes],
         *,
         entries_max: int = ENTRIES_MAX,
         clock: Callable[[], float] = time.monotonic,

@@ -126,3 +126,27 @@ def test_what_the_database_refuses_is_told_in_one_line_without_values(store: Sto
         session.connection().execute(text("SELECT nothing FROM nowhere WHERE 'hf_secret' = 'hf_secret'"))
 
     assert ("\n" in str(caught.value), "hf_secret" in str(caught.value)) == (False, False)
+
+
+def test_a_commit_of_anybody_changes_the_version_of_the_data(store: Store) -> None:
+    before = store.data_version("content")
+    with store.unit_of_work() as session:
+        add_repository(session, "vllm-project/vllm")
+    assert store.data_version("content") != before
+
+
+def test_a_vote_leaves_the_version_of_all_else(store: Store) -> None:
+    content, both = store.data_version("content"), store.data_version("content", "votes")
+    with store.unit_of_work(changes="votes") as session:
+        add_repository(session, "vllm-project/vllm")
+    assert store.data_version("content") == content
+    assert store.data_version("content", "votes") != both
+
+
+def test_reading_leaves_the_version_of_the_data(store: Store) -> None:
+    before = store.data_version("content")
+    with store.reading() as session:
+        session.connection()
+    with store.unit_of_work():
+        pass
+    assert store.data_version("content") == before

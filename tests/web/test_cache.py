@@ -71,7 +71,9 @@ class Asked:
     def __init__(self, **options: Any) -> None:
         self.version, self.now_s, self.cost_s = 0, 0.0, 0.0
         self.asked: list[Any] = []
-        self.cache = AnswerCache(lambda *_kinds: str(self.version), clock=lambda: self.now_s, **options)
+        self.cache = AnswerCache(
+            lambda *_kinds: str(self.version).encode(), clock=lambda: self.now_s, **options
+        )
 
     def __call__(self, repo: str, max_age_s: float = 60.0, kinds: Any = CONTENT, **named: Any) -> Any:
         question = partial(self._answer, STORE, repo, **named)
