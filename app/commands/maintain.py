@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from app.commands.database import DatabaseOption, current_settings, current_store, database_of
-from app.errors import ConfigError
+from app.errors import ConfigError, StoreError
 from app.terminal.console import emit, say
 
 if TYPE_CHECKING:
@@ -60,19 +60,38 @@ def restore(
     _database: DatabaseOption = None,
 ) -> None:
     """Put a backup or snapshot in the base's place, after checking it; servers and syncs must be stopped."""
+    from app.knowledge.labels import plural
+    from app.knowledge.operations.retention import keep_out
     from app.remote.snapshot import restore_snapshot
     from app.store.backup.backup import restore as put_back
+    from app.store.session import open_store
     from app.terminal.progress import progress
 
     base = current_settings().database_url
+    forgotten = _kept_out(base)
     with progress() as report:
         if path.startswith(("http://", "https://")):
             _, restored = restore_snapshot(path, base, report, force=force)
         else:
             restored = put_back(Path(path), base, report, force=force)
     say(f"{sum(restored.rows.values()):,} rows are back, checked")
+    if forgotten:
+        with closing(open_store(base)) as store:
+            again = keep_out(store, forgotten)
+        say(f"{plural(again, 'issue')} that the base before kept out: taken down here too")
     if restored.aside is not None:
         say(f"what was there before is kept as {restored.aside}")
+
+
+def _kept_out(base: str) -> list[tuple[str, int]]:
+    """What the base that is replaced keeps out: an older backup may still hold its text."""
+    from app.knowledge.operations.retention import kept_out
+
+    try:
+        return kept_out(base)
+    except StoreError as error:
+        say(f"what was taken down with --keep-out may come back: the base before is unreadable ({error})")
+        return []
 
 
 def copy(

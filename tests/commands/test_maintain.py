@@ -15,6 +15,7 @@ from app import cli
 from app.store.session import Store
 from app.terminal import events
 from tests.postgresql import PostgreSQL
+from tests.samples import REPO
 from tests.store.conftest import fill
 
 
@@ -72,6 +73,17 @@ def test_a_base_is_backed_up_and_put_back(triage: Triage, url: str) -> None:
     assert (refused.returncode, "--force" in one_line(refused)) == (1, True)
     done = triage("restore", "base.backup", "--force", TRIAGE_DATABASE_URL=url)
     assert (done.returncode, "is kept as" in done.stderr) == (0, True)
+
+
+def test_what_was_taken_down_for_good_does_not_come_back_with_an_old_backup(triage: Triage, url: str) -> None:
+    triage("backup", "base.backup", TRIAGE_DATABASE_URL=url)
+    assert triage("forget", "11", "--keep-out", TRIAGE_REPO=REPO).returncode == 0
+
+    done = triage("restore", "base.backup", "--force")
+    assert "1 issue that the base before kept out: taken down here too" in done.stderr
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
+        row = connection.execute("SELECT title, body FROM issue WHERE number = 11").fetchone()
+    assert row == ("taken down", "")
 
 
 def test_a_base_is_copied_to_the_other_engine_and_back(

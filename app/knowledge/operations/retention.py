@@ -7,10 +7,13 @@ On request an issue goes with all that was read out of it, or a log that somebod
 import re
 import threading
 import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import structlog
+from sqlalchemy.orm import Session
 
 from app.errors import NotFoundError, StoreError
 from app.knowledge.indexing.batches import derive_changed
@@ -18,11 +21,14 @@ from app.store.derived.issue_vectors import forget_vector
 from app.store.derived.model_replies import forget_replies
 from app.store.derived.readings import purge_orphans
 from app.store.engine.connect import take_turn
-from app.store.github.issues import find_repository
-from app.store.github.presence import take_down
+from app.store.engine.sqlite_file import sqlite_file
+from app.store.github.issues import add_repository, find_repository, save_issues
+from app.store.github.presence import all_kept_out, take_down
 from app.store.github.sync_state import purge_deliveries, purge_runs
 from app.store.people import delete_kept_log, purge_kept_logs
-from app.store.session import Store
+from app.store.records import IssueRecord
+from app.store.schema import current_revision
+from app.store.session import Store, open_store
 
 EVERY_S = 3600.0
 SURE_AFTER_S = 86_400.0
@@ -83,11 +89,52 @@ def forget_issue(store: Store, repo: str, number: int, *, keep_out: bool) -> Non
     """
     with store.unit_of_work() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None or not take_down(session, repo_id, number, keep_out=keep_out):
+        if repo_id is None or not _take_down(session, repo_id, number, keep_out=keep_out):
             raise NotFoundError(f"#{number} of {repo} is not stored: there is nothing to forget")
-        forget_replies(session, repo_id, number)
-        forget_vector(session, repo_id, number)
-    derive_changed(store, repo, [number])
+    _forget_readings(store, {repo: [number]})
+
+
+def kept_out(database_url: str) -> list[tuple[str, int]]:
+    """The issues that a base keeps out; none where there is no base yet.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    file = sqlite_file(database_url)
+    if file is not None and not file.exists():
+        return []
+    with closing(open_store(database_url)) as store:
+        if current_revision(store) is None:
+            return []
+        with store.reading() as session:
+            return all_kept_out(session)
+
+
+def keep_out(store: Store, issues: Sequence[tuple[str, int]]) -> int:
+    """Keep these issues out of another base too, with or without their texts there; how many were not yet."""
+    with store.unit_of_work() as session:
+        take_turn(session)
+        new = sorted({*issues} - {*all_kept_out(session)})
+        for repo, number in new:
+            repo_id = add_repository(session, repo)
+            if not _take_down(session, repo_id, number, keep_out=True):
+                url = f"https://github.com/{repo}/issues/{number}"
+                save_issues(session, repo_id, [IssueRecord(number, "", "", "closed", url)])
+                _take_down(session, repo_id, number, keep_out=True)
+    if new:
+        _forget_readings(store, {repo: [n for of, n in new if of == repo] for repo, _ in new})
+    return len(new)
+
+
+def _take_down(session: Session, repo_id: int, number: int, *, keep_out: bool) -> bool:
+    forget_replies(session, repo_id, number)
+    forget_vector(session, repo_id, number)
+    return take_down(session, repo_id, number, keep_out=keep_out)
+
+
+def _forget_readings(store: Store, issues: Mapping[str, Sequence[int]]) -> None:
+    for repo, numbers in issues.items():
+        derive_changed(store, repo, numbers)
     with store.unit_of_work() as session:
         take_turn(session)
         purge_orphans(session)

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.store.engine.connect import KEYS_PER_QUERY, erasing, rows_in_parts, take_turn
 from app.store.records import GITHUB
-from app.store.tables import COMMENT, ISSUE, READING
+from app.store.tables import COMMENT, ISSUE, READING, REPOSITORY
 
 UNREAD = "unread"
 """Stands in place of the version of the rules."""
@@ -72,6 +72,13 @@ def find_kept_out(session: Session, repo_id: int, numbers: Iterable[int]) -> set
     """Those of these issues that are not to be stored again."""
     query = select(ISSUE.c.number).where(ISSUE.c.repo_id == repo_id, ISSUE.c.gone_reason == KEPT_OUT)
     return {number for (number,) in rows_in_parts(session, query, ISSUE.c.number, numbers)}
+
+
+def all_kept_out(session: Session) -> list[tuple[str, int]]:
+    """Every issue that is not to be stored again, by repository and number."""
+    query = select(REPOSITORY.c.full_name, ISSUE.c.number).join_from(ISSUE, REPOSITORY)
+    rows = session.connection().execute(query.where(ISSUE.c.gone_reason == KEPT_OUT))
+    return sorted((repo, number) for repo, number in rows)
 
 
 def mark_unread(session: Session, repo_id: int, numbers: Sequence[int]) -> None:

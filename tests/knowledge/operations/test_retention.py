@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,13 +21,16 @@ from app.knowledge.operations.retention import (
     forget_kept_log,
     forget_old,
     forget_regularly,
+    keep_out,
+    kept_out,
 )
+from app.store.backup.backup import back_up, restore
 from app.store.engine.sqlite_file import sqlite_file
 from app.store.github.issues import add_repository, find_comments, find_heads, save_comments, save_issues
 from app.store.github.sync_state import add_delivery, begin_run, end_run, fresh_as_of, last_runs
 from app.store.people import KeptLogRecord, add_kept_log, sum_kept_logs
 from app.store.records import CommentRecord
-from app.store.session import Store
+from app.store.session import Store, open_store
 from tests.samples import REPO, an_issue
 
 NOW = datetime.now(UTC)
@@ -141,3 +145,23 @@ def test_what_is_not_stored_cannot_be_forgotten(store: Store) -> None:
     with pytest.raises(NotFoundError):
         forget_kept_log(store, "https://triage.example.org/d/abc")
     assert not forget_kept_log(store, "7")
+
+
+def test_what_one_base_keeps_out_another_one_with_or_without_its_text_keeps_out_too(
+    store: Store, tmp_path: Path
+) -> None:
+    store_all(store)
+    back_up(store, tmp_path / "old.backup")
+    forget_issue(store, REPO, 7, keep_out=True)
+    issues = [*kept_out(store.engine.url.render_as_string(hide_password=False)), ("a/b", 9)]
+    restored = f"sqlite:///{tmp_path}/restored.db"
+    restore(tmp_path / "old.backup", restored)
+
+    with closing(open_store(restored)) as other:
+        assert (keep_out(other, issues), keep_out(other, issues)) == (2, 0)
+        assert SECRET not in view_issue(other, REPO, 7).model_dump_json()
+        store_all(other)
+        assert SECRET not in view_issue(other, REPO, 7).model_dump_json()
+    assert SECRET.encode() not in (tmp_path / "restored.db").read_bytes()
+    assert kept_out(restored) == [("a/b", 9), (REPO, 7)]
+    assert kept_out(f"sqlite:///{tmp_path}/nothing.db") == []
