@@ -179,8 +179,7 @@ def outcome_line(result: SyncResult, store: Store, *, serving: bool = False) -> 
     view = overview(store, result.repo)
     if isinstance(result.error, UnreachableError):
         if not serving:
-            stored = f"{view.issues} issues were stored before"
-            return f"GitHub could not be reached; {stored}. {result.error.message}"
+            return f"{result.error.message}; {view.issues:,} issues were stored before"
         what = "the starter set" if view.is_starter_only else "what was stored before"
         return f"GitHub could not be reached: serving {what} ({view.issues} issues) until the next sync."
     return f"sync of {result.repo} stopped: {result.error.message}. What was fetched is stored; {figures}"

@@ -27,10 +27,26 @@ def announce(message: str) -> None:
         say(message)
 
 
-def _form(form: str) -> structlog.typing.Processor:
+def _as_words(_log: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """An event as a person reads it: a request in its usual short form, and no word of what is normal."""
+    if event["event"] == "request":
+        for name in ("request_id", "key"):
+            event.pop(name, None)
+        words = (str(event.pop(name, "-")) for name in ("method", "route", "status"))
+        event["event"] = f"{' '.join(words)} in {event.pop('took_ms', 0):.0f} ms"
+    if event["level"] == "info":
+        del event["level"]
+    return event
+
+
+def _form(form: str) -> list[structlog.typing.Processor]:
     if form == "text" or (form == "auto" and sys.stderr.isatty()):
-        return structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-    return structlog.processors.JSONRenderer(ensure_ascii=False)
+        plain = structlog.dev.ConsoleRenderer(
+            exception_formatter=structlog.dev.plain_traceback, pad_event_to=0, pad_level=False
+        )
+        return [structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False), _as_words, plain]
+    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+    return [stamp, structlog.processors.JSONRenderer(ensure_ascii=False)]
 
 
 def set_up_logging(level: str = "info", form: str = "auto") -> None:
@@ -40,9 +56,8 @@ def set_up_logging(level: str = "info", form: str = "auto") -> None:
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.ExceptionRenderer(where_raised),
-            _form(form),
+            *_form(form),
         ],
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # a line in one write: workers share it
         cache_logger_on_first_use=False,

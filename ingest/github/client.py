@@ -172,6 +172,17 @@ class _PassingError(Exception):
         self.unreachable = unreachable
 
 
+def _fault_of(error: httpx.TransportError | httpx.DecodingError) -> str:
+    """What went wrong on the way; an error's own words may hold an address with a password."""
+    faults = {
+        httpx.TimeoutException: "no answer in time",
+        httpx.ProxyError: "the proxy refuses the connection",
+        httpx.ConnectError: "no connection",
+        httpx.DecodingError: "its answer cannot be unpacked",
+    }
+    return next((words for kind, words in faults.items() if isinstance(error, kind)), "the connection broke")
+
+
 def quiet_retries() -> None:
     """Keep stamina from logging each retry: what a person must know of them is in the result."""
     stamina.instrumentation.set_on_retry_hooks(())
@@ -347,7 +358,7 @@ class GitHubClient:
                     if time.monotonic() > deadline:
                         raise _PassingError("the answer took too long")
         except (httpx.TransportError, httpx.DecodingError) as error:
-            raise _PassingError(type(error).__name__, unreachable=True) from None
+            raise _PassingError(_fault_of(error), unreachable=True) from None
         except UnicodeError:  # httpx looks at a redirect by itself, and throws at a malformed `xn--` name
             raise GitHubError(f"GitHub's redirect of {short_path(url)} leads away to no address") from None
         self.limits.take_in(response.headers, self._clock.now())

@@ -14,12 +14,13 @@ from unittest.mock import patch
 import pytest
 
 from app.config import Settings, isolate_children
-from app.errors import GitHubError, StoreError
+from app.errors import GitHubError, StoreError, UnreachableError
 from app.knowledge.freshness import overview
 from app.server import background_sync as syncing
-from app.server.background_sync import background_sync, round_apart, sync_round, turn_to_sync
+from app.server.background_sync import background_sync, outcome_line, round_apart, sync_round, turn_to_sync
 from app.store.engine.sync_lock import sync_lock
 from app.store.session import Store
+from ingest.sync.run import SyncResult
 from tests.command import environment_of
 from tests.loopback import free_port, wait_until
 from tests.served import answers, starter_settings
@@ -136,6 +137,15 @@ def test_a_refusal_of_github_is_one_line(
     syncing.sync_quietly(settings, sqlite_store, REPOS[0])
 
     assert capsys.readouterr().err.splitlines()[1:] == ["sync of acme/engine failed: GitHub refused"]
+
+
+@pytest.mark.parametrize("serving", [False, True])
+def test_an_unreachable_github_is_said_once(store: Store, serving: bool) -> None:
+    error = UnreachableError("GitHub could not be reached at https://api.github.test: no connection")
+    line = outcome_line(SyncResult(repo=REPOS[0], error=error), store, serving=serving)
+
+    assert line.count("could not be reached") == 1
+    assert serving or line == f"{error}; 0 issues were stored before"
 
 
 def test_a_sync_by_hand_says_that_another_runs_and_goes_on(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
+import re
 import sys
 from collections.abc import Iterator
 
@@ -61,6 +63,17 @@ def test_an_exception_is_logged_without_its_words(stderr: Terminal) -> None:
     text = stderr.getvalue()
     assert SECRET not in text
     assert text.count("in fail") == 2
+
+
+def test_a_request_is_a_short_line_on_a_terminal_and_an_event_elsewhere(stderr: Terminal) -> None:
+    line = {"method": "GET", "route": "/issues", "status": 200, "took_ms": 91.6, "request_id": "41b601f1"}
+    structlog.get_logger().info("request", **line)
+    written = re.sub(r"\x1b\[\d*m", "", stderr.getvalue())
+
+    if stderr.isatty():
+        assert re.fullmatch(r"\d\d:\d\d:\d\d GET /issues 200 in 92 ms\n", written)
+    else:
+        assert line.items() <= json.loads(written).items()
 
 
 def test_what_a_library_logs_again_and_again_is_counted(
