@@ -10,7 +10,7 @@ _APP = Path(__file__).resolve().parent
 
 def _beside_or_inside(name: str) -> Path:
     inside = _APP / "_data" / name
-    return inside if inside.is_dir() else _APP.parent / name
+    return inside if inside.exists() else _APP.parent / name
 
 
 def templates_dir() -> Path:
@@ -31,6 +31,11 @@ def static_dir() -> Path:
 def guide_dir() -> Path:
     """Folder of the guide's pages."""
     return _APP / "guide"
+
+
+def changelog() -> Path:
+    """File of what changed for users."""
+    return _beside_or_inside("CHANGELOG.md")
 
 
 def cards_dir() -> Path:

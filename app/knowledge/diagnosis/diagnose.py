@@ -344,7 +344,7 @@ def _root_cause(cause: ErrorRecord, masked_log: str) -> RootCause:
         frame=cause.frame,
         process=cause.line.process or None,
         line=cause.line.number,
-        quote=_masked(cause.line.raw.strip(), cause.line, masked_log),
+        quote=_masked(cause.line.text.strip(), cause.line, masked_log),
     )
 
 

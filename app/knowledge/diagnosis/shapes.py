@@ -21,7 +21,7 @@ READABLE_FROM = 0.05
 
 
 class RootCause(Frozen):
-    """The line that names the cause; `line` counts from 1 in the log as pasted."""
+    """The line that names the cause: `line` counts from 1 in the log as pasted, `quote` lacks its prefix."""
 
     type: str | None
     message: str

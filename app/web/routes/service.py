@@ -24,7 +24,7 @@ from app import __version__
 from app import client as client_module
 from app.errors import NotFoundError
 from app.knowledge.freshness import freshness, overview
-from app.paths import guide_dir, static_dir
+from app.paths import changelog, guide_dir, static_dir
 from app.store.engine.sync_lock import sync_holder
 from app.store.schema import check_current
 from app.web.answers.openapi import problems
@@ -140,7 +140,7 @@ def llms(request: Request, services: ServicesDep) -> PlainTextResponse:
     return PlainTextResponse(render_text("llms.txt", base=base_address(request), repos=repos))
 
 
-_PAGE_LINK = re.compile(r"([a-z-]+)\.md(#.*)?")
+_PAGE_LINK = re.compile(r"(?:app/guide/|(?:\.\./){2}(?=CHANGELOG))?([a-z-]+|CHANGELOG)\.md(#.*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,8 @@ class GuidePage:
 def guide_pages() -> dict[str, GuidePage]:
     """All pages by name, in the order of the contents list `index.md`."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in guide_dir().glob("*.md")}
-    order = ["index", *re.findall(r"\]\(([a-z-]+)\.md\)", texts["index"])]
+    texts["changelog"] = changelog().read_text(encoding="utf-8")
+    order = ["index", *re.findall(r"\]\(([a-z-]+)\.md\)", texts["index"]), "changelog"]
     return {name: _render(name, texts[name]) for name in order}
 
 
@@ -184,7 +185,7 @@ def _with_served_links(tokens: list[Token]) -> list[Token]:
             page = _PAGE_LINK.fullmatch(target)
             is_dropped = page is None and not target.startswith(("/", "#", "http://", "https://"))
             if page is not None:
-                token.attrSet("href", f"/guide/{page[1]}{page[2] or ''}")
+                token.attrSet("href", f"/guide/{page[1].lower()}{page[2] or ''}")
         if is_dropped and token.type in {"link_open", "link_close"}:
             continue
         kept.append(token)

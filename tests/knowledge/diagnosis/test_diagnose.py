@@ -125,11 +125,14 @@ def test_the_cause_and_its_wrappers_are_told(base: Store) -> None:
     )
 
 
-def test_the_quote_is_the_line_of_the_log(base: Store) -> None:
+def test_the_quote_is_the_line_of_the_log_without_what_the_logger_put_before_it(base: Store) -> None:
     root = ask(base, REWRITTEN).root_cause
 
     assert root is not None
-    assert root.quote == REWRITTEN.splitlines()[root.line - 1]
+    line = REWRITTEN.splitlines()[root.line - 1]
+    assert line.endswith(root.quote)
+    assert root.quote == f"{root.type}: {root.message}"
+    assert line.startswith("(EngineCore_DP0 pid=")
 
 
 def test_both_engines_answer_alike(sqlite_store: Store, postgresql_store: Store) -> None:

@@ -197,7 +197,7 @@ def test_the_index_names_every_route(client: TestClient) -> None:
     assert routes == listed
 
 
-NAMES = sorted(path.stem for path in guide_dir().glob("*.md"))
+NAMES = sorted(["changelog", *(path.stem for path in guide_dir().glob("*.md"))])
 
 
 def test_the_contents_list_every_page() -> None:
