@@ -27,4 +27,3 @@ def test_the_help_names_the_options(tmp_path: Path) -> None:
     ).stdout.decode()
 
     assert "--json" in found
-    assert "--write" in found

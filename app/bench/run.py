@@ -1,4 +1,4 @@
-"""`triage bench diagnose`: asks every query; its figures as JSON or Markdown, also between marks.
+"""`triage bench diagnose`: asks every query; its figures as JSON or Markdown.
 
 *real log* is all that a server printed; *paste* is a log as it stands in an issue, which is hidden: the other
 reports of its failure are right. The answer to a real log is compared with its label by their words.
@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from app.bench.cases import Pinned, RealLog, StoredCases, find_logs, load_pinned, read_texts
-from app.errors import InputError
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.diagnosis.shapes import Band, Diagnosis
 from app.knowledge.markdown import render_markdown
@@ -216,8 +215,6 @@ class Reliability:
 
 @dataclass(frozen=True, slots=True)
 class BenchFigures:
-    """All figures of a run."""
-
     day: str
     machine: str
     issues: int
@@ -231,46 +228,18 @@ class BenchFigures:
     reliability: tuple[Reliability, ...]
 
 
-def bench_diagnose(
-    store: Store,
-    repo: str,
-    *,
-    report: Callable[[str], None],
-    as_json: bool = False,
-    write: Path | None = None,
-) -> str:
-    """Measure, put the tables into `write` if one is given, and return them, or all figures as JSON.
+def bench_diagnose(store: Store, repo: str, *, report: Callable[[str], None], as_json: bool = False) -> str:
+    """Measure; the tables, or all figures as JSON.
 
     Raises:
-        InputError: nothing of `repo` is stored, or `write` lacks its marks.
+        InputError: nothing of `repo` is stored.
     """
     figures = figures_of(run(store, repo, load_pinned(), report))
-    if write is not None:
-        write_between_marks(write, markdown(figures))
     return json.dumps(asdict(figures), indent=2) if as_json else markdown(figures)
 
 
 def markdown(figures: BenchFigures) -> str:
-    """All tables."""
     return render_markdown("bench.md", figures=figures) + "\n"
-
-
-def write_between_marks(path: Path, text: str, name: str = "bench") -> None:
-    """Replace what stands between the marks of this name in a file.
-
-    Raises:
-        InputError: the file or one of its marks is not there.
-    """
-    try:
-        old = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    head, has_begin, rest = old.partition(begin)
-    _, has_end, tail = rest.partition(end)
-    if not has_begin or not has_end:
-        raise InputError(f"{path} lacks the marks {begin} and {end}: put them where the table belongs")
-    path.write_text(f"{head}{begin}\n{text}{end}{tail}", encoding="utf-8")
 
 
 def figures_of(ran: BenchRun) -> BenchFigures:

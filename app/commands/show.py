@@ -13,7 +13,6 @@ from app.terminal.console import emit, say
 
 def bench_diagnose(
     as_json: Annotated[bool, typer.Option("--json", help="all figures as JSON")] = False,
-    write: Annotated[Path | None, typer.Option(help="put the table between the marks of this file")] = None,
     _database: DatabaseOption = None,
 ) -> None:
     """How well logs find their issue, beside what search libraries reach; takes some minutes."""
@@ -21,7 +20,7 @@ def bench_diagnose(
 
     settings = current_settings()
     store = current_store(settings)
-    emit(measure(store, settings.default_repo, report=say, as_json=as_json, write=write))
+    emit(measure(store, settings.default_repo, report=say, as_json=as_json))
 
 
 def status(

@@ -20,12 +20,12 @@ from app.bench.run import (
     paste_queries,
     recall_of,
     run,
-    write_between_marks,
 )
 from app.errors import InputError
 from app.store.github.issues import add_repository, save_issues
 from app.store.session import Store
 from tests.bench.conftest import MARLIN, TWIN, a_case
+from tests.benchmarks.libraries import write_between_marks
 from tests.samples import REPO, an_issue
 
 
@@ -138,20 +138,23 @@ def test_the_figures_name_no_host_and_no_path(ran: BenchRun) -> None:
 # The command
 
 
-def test_the_table_goes_between_the_marks(
-    base: Store, pinned: Pinned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_command_gives_all_figures_as_json(
+    base: Store, pinned: Pinned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "load_pinned", lambda: pinned)
-    page = tmp_path / "README.md"
-    page.write_text("# Head\n<!-- bench: begin -->\nold\n<!-- bench: end -->\nfoot\n", encoding="utf-8")
-    found = json.loads(bench_diagnose(base, REPO, report=lambda _: None, as_json=True, write=page))
-    text = page.read_text(encoding="utf-8")
+    found = json.loads(bench_diagnose(base, REPO, report=lambda _: None, as_json=True))
 
     assert found["cases"] == 3
     assert [row["split"] for row in found["recall"]][:2] == ["real log", "real log, unseen"]
-    assert text.startswith("# Head\n<!-- bench: begin -->\n20")
-    assert text.endswith("<!-- bench: end -->\nfoot\n")
-    assert "old\n" not in text
+
+
+def test_a_table_goes_between_the_marks(tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    page.write_text("# Head\n<!-- bench: begin -->\nold\n<!-- bench: end -->\nfoot\n", encoding="utf-8")
+    write_between_marks(page, "new\n", "bench")
+
+    text = page.read_text(encoding="utf-8")
+    assert text == "# Head\n<!-- bench: begin -->\nnew\n<!-- bench: end -->\nfoot\n"
 
 
 def test_a_file_without_marks_is_left_alone(tmp_path: Path) -> None:
@@ -159,9 +162,9 @@ def test_a_file_without_marks_is_left_alone(tmp_path: Path) -> None:
     page.write_text("mine", encoding="utf-8")
 
     with pytest.raises(InputError, match="lacks the marks"):
-        write_between_marks(page, "x")
+        write_between_marks(page, "x", "bench")
     with pytest.raises(InputError, match="cannot read"):
-        write_between_marks(tmp_path / "nowhere.md", "x")
+        write_between_marks(tmp_path / "nowhere.md", "x", "bench")
     assert page.read_text(encoding="utf-8") == "mine"
 
 

@@ -34,8 +34,8 @@ from app.bench.run import (
     other_queries,
     paste_queries,
     recall_of,
-    write_between_marks,
 )
+from app.errors import InputError
 from app.store.session import Store, open_store
 from app.terminal.console import say
 from tests.benchmarks.rewrite import rewrite, ways_of
@@ -203,6 +203,24 @@ def table(rows: Sequence[tuple[int, str]], ours: Sequence[AnsweredQuery]) -> str
             right = f"{item.right / item.given:.1%}" if item.given and name not in HIDDEN else "–"
             lines.append(f"| {name} ({item.queries}) | {item.band} | {share:.0%} | {right} |")
     return "\n".join(lines) + "\n"
+
+
+def write_between_marks(path: Path, text: str, name: str) -> None:
+    """Replace what stands between the marks of this name in a file.
+
+    Raises:
+        InputError: the file or one of its marks is not there.
+    """
+    try:
+        old = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    head, has_begin, rest = old.partition(begin)
+    _, has_end, tail = rest.partition(end)
+    if not has_begin or not has_end:
+        raise InputError(f"{path} lacks the marks {begin} and {end}: put them where the table belongs")
+    path.write_text(f"{head}{begin}\n{text}{end}{tail}", encoding="utf-8")
 
 
 def main() -> None:
