@@ -365,7 +365,6 @@ def setting_sources() -> dict[str, str]:
 
 
 def address_without_password(url: str) -> str:
-    """A database address without its password."""
     return re.sub(r"(?<=:)[^:/@]*(?=@)", "…", url)
 
 

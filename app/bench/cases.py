@@ -69,8 +69,6 @@ Row = TypeVar("Row", bound=Frozen)
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """All that is asked."""
-
     cases: Sequence[Case]
     questions: Sequence[Question]
     foreign: Sequence[Foreign]

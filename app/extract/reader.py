@@ -90,7 +90,6 @@ class IssueReading:
 
 
 def read_log(log: str) -> LogReading:
-    """Read a pasted log."""
     log = plain_log(log)
     lines, errors = read_errors(log)
     surroundings = _surroundings(read_log_document(log, ()))  # they are read of the whole text

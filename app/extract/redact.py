@@ -144,7 +144,6 @@ class SecretRules:
 
 @lru_cache(maxsize=1)
 def load_secret_rules() -> SecretRules:
-    """All rules of the list."""
     rows = load("secrets")["rule"]
     groups: list[list[dict[str, Any]]] = [[]]
     for row in rows:

@@ -67,8 +67,6 @@ class InboxSide(Frozen):
 
 
 class InboxPair(Frozen):
-    """The pair that is to be decided."""
-
     item: InboxItem
     report: InboxSide
     candidate: InboxSide

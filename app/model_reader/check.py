@@ -67,7 +67,6 @@ class ProvenReading:
 
     @property
     def values(self) -> int:
-        """How many values are proven."""
         lists = (self.models, self.backends, self.versions, self.remedies, self.causes)
         return sum(map(len, lists)) + (self.kind is not None) + (self.error is not None)
 

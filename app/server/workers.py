@@ -54,7 +54,6 @@ class Workers(Multiprocess):
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def init_processes(self) -> None:
-        """Start all."""
         super().init_processes()
         self._leave_pipes()
 

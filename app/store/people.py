@@ -207,7 +207,6 @@ def count_votes(session: Session, repo_id: int, number: int) -> dict[str, tuple[
 
 
 def votes_by(session: Session, repo_id: int, number: int, visitor: str) -> dict[str, int]:
-    """What a visitor voted on an issue."""
     query = select(_VOTE.signal, _VOTE.value).filter_by(repo_id=repo_id, number=number, visitor=visitor)
     return dict(iter(session.connection().execute(query)))
 

@@ -18,7 +18,6 @@ Pair = tuple[int, int]
 
 
 def pair_of(one: int, two: int) -> Pair:
-    """Two issues as a pair."""
     return min(one, two), max(one, two)
 
 

@@ -59,7 +59,6 @@ ASYNCHRONOUS = ("CUDA error", "HIP error", "NCCL error")
 
 
 def make_signature(cause: ErrorRecord, role: SignatureRole = "root") -> Signature:
-    """The signature of an error."""
     places = [] if cause.type in ASYNCHRONOUS and not cause.native else decisive_places(cause.frames)
     if not places and cause.frame and cause.native:
         places = [cause.frame.split(":")[0]]
@@ -69,7 +68,6 @@ def make_signature(cause: ErrorRecord, role: SignatureRole = "root") -> Signatur
 
 
 def signature_id(text: str) -> str:
-    """The id of a signature's text."""
     return f"{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 

@@ -181,7 +181,6 @@ def plain_words(clause: Clause, start: int, end: int) -> ChangeSpan | None:
 
 
 def words_span(clause: Clause, start: int, end: int) -> ChangeSpan:
-    """Words as a change."""
     return ChangeSpan(start, end, kind_of(clause.low[start:end]), "thing.words")
 
 

@@ -91,7 +91,6 @@ def log_odds(chance: float) -> float:
 
 
 def rows_of(features: Iterable[str]) -> list[int]:
-    """The rows of features, each once."""
     return list(set(map(_row, features)))
 
 

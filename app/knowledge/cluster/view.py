@@ -78,7 +78,6 @@ class ClusterSummary(Frozen):
 
     @computed_field(description="former name of `failure_kind`", json_schema_extra=FORMER)
     def kind(self) -> FailureKind:
-        """The kind of failure."""
         return self.failure_kind
 
 

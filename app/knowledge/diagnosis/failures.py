@@ -79,7 +79,6 @@ def find_outcome(reading: LogReading, kinds: Sequence[FailureKind]) -> RunOutcom
 
 
 def find_program(reading: LogReading) -> Program:
-    """Which program printed the log."""
     if reading.is_vllm is False:
         return "other"
     if _CLIENT.search(reading.log) and not _ENGINE.search(reading.log):

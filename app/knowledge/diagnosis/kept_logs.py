@@ -11,7 +11,6 @@ import re
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -135,18 +134,11 @@ def view_kept_log(store: Store, key: str) -> KeptLog:
         log=record.log,
         line_count=answer["line_count"],
         diagnosis=Diagnosis.model_validate(answer["diagnosis"]),
-        excerpt=tuple(map(_excerpt_line, answer["excerpt"])),
+        excerpt=tuple(map(MatchLine.model_validate, answer["excerpt"])),
         yours=answer["yours"],
         kept_at=record.kept_at,
         expires_at=record.expires_at,
     )
-
-
-def _excerpt_line(line: dict[str, Any]) -> MatchLine:
-    """A stored line; versions before this one stored the role `hot` or `dim`, and a remark on a wrapper."""
-    role = "error" if line["role"] == "hot" else line["role"]
-    role = ("wrapper" if line.get("remark") else "before") if role == "dim" else role
-    return MatchLine(number=line["number"], text=line["text"], role=role)
 
 
 def forget_log(store: Store, key: str, delete_secret: str) -> None:

@@ -59,7 +59,6 @@ class DigestIssue(IssueHead):
 
     @computed_field(description="former name of `failure_kind`", json_schema_extra=FORMER)
     def kind(self) -> FailureKind:
-        """The kind of failure."""
         return self.failure_kind
 
 

@@ -123,7 +123,6 @@ QUOTE_CHARS = 200
 
 
 def decide(case: FixCase) -> FixTruth:
-    """The state of the fix."""
     merged = [Landed(claim.number, claim.merged_at) for claim in case.claims if claim.merged_at is not None]
     waiting = [claim for claim in case.claims if claim.state == "open"]
     # What people state counts where the pull request that they name is not stored.

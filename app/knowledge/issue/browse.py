@@ -309,7 +309,6 @@ def _chosen(known: IssueFacets, query: IssueQuery) -> dict[FacetName, Mask]:
 
 
 def _all_of(base: Mask, masks: Iterable[Mask]) -> Mask:
-    """What is in all of them."""
     return reduce(and_, masks, base)
 
 

@@ -76,12 +76,10 @@ class IssueFacets:
 
     @cached_property
     def states(self) -> dict[str, Numbers]:
-        """The issues by their state."""
         return numbers_by_state(self.session, self.repo_id, since=self._since)
 
     @cached_property
     def listed(self) -> Mask:
-        """All issues of the list."""
         size = 1 + max((int(numbers.max()) for numbers in self.states.values()), default=0)
         return self._mask(self.states.values(), size)
 

@@ -72,7 +72,6 @@ class Graph(Frozen):
     edges: tuple[GraphEdge, ...] = ()
 
     def node(self, key: str) -> GraphNode:
-        """The node of a key."""
         return next(node for node in self.nodes if node.key == key)
 
     def other_end(self, edge: GraphEdge) -> GraphNode:

@@ -69,7 +69,6 @@ def vote(store: Store, repo: str, number: int, signal: Signal, value: Vote, *, c
 
 
 def vote_counts(session: Session, repo_id: int, number: int) -> dict[Signal, VoteCount]:
-    """Every signal with its counts."""
     found = count_votes(session, repo_id, number)
     return {
         signal: VoteCount(up=found[signal][0], down=found[signal][1]) if signal in found else VoteCount()

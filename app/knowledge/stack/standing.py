@@ -148,7 +148,6 @@ def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Ite
 
 
 def line_of(version: str | None) -> tuple[int, int] | None:
-    """The minor line of a version."""
     found = ordered(version)
     return (found.major, found.minor) if found is not None else None
 

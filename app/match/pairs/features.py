@@ -123,7 +123,6 @@ class PackedFeatures:
     bags: Bags
 
     def unpack(self) -> PairFeatures:
-        """All of them."""
         head = json.loads(self.head)
         sets = {name: frozenset(head.get(name, ())) for name in _SETS}  # an older version packed fewer
         return PairFeatures(day=head["day"], commonness=head["commonness"], bags=self.bags, **sets)

@@ -131,7 +131,6 @@ def families_named(text: str) -> frozenset[str]:
 
 
 def families_of(models: Iterable[str]) -> frozenset[str]:
-    """The families of these models."""
     return frozenset(filter(None, map(model_family, models)))
 
 

@@ -65,7 +65,6 @@ class Heading:
 
     @property
     def terms(self) -> Iterator[str]:
-        """All terms."""
         yield from self.words
         yield from self.meanings
         yield from self.facts

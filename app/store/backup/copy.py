@@ -116,7 +116,6 @@ def tables_in(connection: Connection) -> list[Table]:
 
 
 def count_rows(connection: Connection, tables: Iterable[Table]) -> dict[str, int]:
-    """How many rows each of these tables has."""
     return {
         table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
         for table in tables

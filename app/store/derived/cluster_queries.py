@@ -136,8 +136,6 @@ def count_clusters(session: Session, repo_id: int, ids: Sequence[str]) -> dict[s
 
 @dataclass(frozen=True, slots=True)
 class FamilyCounts:
-    """What is counted of the reports of a family."""
-
     text: str
     reports: int
     clusters: int

@@ -111,7 +111,6 @@ def find_estimated_dates(session: Session, repo_id: int, numbers: Sequence[int])
 
 
 def find_titles(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, str]:
-    """The titles of these issues."""
     query = "SELECT number, title FROM issue WHERE repo_id = :repo_id AND number IN :numbers"
     return dict(sql_rows(session, query, repo_id=repo_id, numbers=list(numbers)))
 

@@ -97,7 +97,6 @@ def find_vectors(session: Session, keys: Sequence[Key], model: str) -> dict[Key,
 
 
 def count_vectors(session: Session, repo_id: int) -> Mapping[str, int]:
-    """How many vectors there are, by model."""
     query = "SELECT model, count(*) FROM issue_vector WHERE repo_id = :repo_id GROUP BY model"
     return dict(sql_rows(session, query, repo_id=repo_id))
 

@@ -160,7 +160,6 @@ def count_replies(session: Session, repo_id: int) -> ReplyCounts:
 
 
 def last_model(session: Session, repo_id: int) -> str | None:
-    """The model that answered last."""
     query = "SELECT model FROM model_reply WHERE repo_id = :repo_id ORDER BY replied_at DESC LIMIT 1"
     rows = sql_rows(session, query, repo_id=repo_id)
     return str(rows[0][0]) if rows else None

@@ -146,11 +146,9 @@ def find_failures_with(
 class KeptReading:
     """One issue's reading; `facts` is None where a rule threw, and `fault` then names the exception."""
 
-    number: int
     rules_version: str
     facts: Mapping[str, Any] | None
     fault: str | None
-    evidence: tuple[Evidence, ...]
     links: tuple[LinkRecord, ...]
 
 
@@ -178,16 +176,13 @@ def read_since(
 
 def find_kept_readings(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, KeptReading]:
     """The kept readings of these issues; an issue that was never read is left out."""
-    evidence = find_evidence(session, repo_id, numbers)
     links: dict[int, list[LinkRecord]] = {}
     for number, *values in rows_with(session, repo_id, _LINK.number, numbers, *_LINK_COLUMNS):
         if (link := LinkRecord(*values)).kind in EXTRACTED_LINK_KINDS:
             links.setdefault(number, []).append(link)
     rows = rows_with(session, repo_id, _READING.number, numbers, *_READING["rules_version", "facts", "fault"])
     return {
-        number: KeptReading(
-            number, rules, facts, fault, tuple(evidence.get(number, ())), tuple(links.get(number, ()))
-        )
+        number: KeptReading(rules, facts, fault, tuple(links.get(number, ())))
         for number, rules, facts, fault in rows
     }
 
@@ -202,7 +197,6 @@ def links_to(session: Session, repo: str, numbers: Sequence[int], kind: str) -> 
 
 
 def links_from(session: Session, repo_id: int, number: int) -> list[LinkRecord]:
-    """All links of one issue."""
     rows = rows_with(session, repo_id, _LINK.number, [number], *_LINK_COLUMNS)
     return [LinkRecord(*values) for _, *values in rows]
 

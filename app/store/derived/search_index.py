@@ -106,7 +106,6 @@ def numbers_by_repository(keys: Iterable[Key]) -> dict[int, list[int]]:
 
 
 def find_profiles(session: Session, keys: Sequence[Key]) -> dict[Key, Profile]:
-    """The profiles of these issues."""
     found: dict[Key, Profile] = {}
     for repo_id, numbers in numbers_by_repository(keys).items():
         query = "SELECT number, terms FROM profile WHERE repo_id = :repo_id AND number IN :numbers"

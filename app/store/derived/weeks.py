@@ -39,7 +39,6 @@ class Opened(NamedTuple):
 
     @property
     def is_failure(self) -> bool:
-        """Whether it reports a failure."""
         return self.kind != NO_FAILURE
 
     @property

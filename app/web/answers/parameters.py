@@ -184,7 +184,6 @@ def narrowed(kind: str, filters: Mapping[str, str]) -> str:
 
 
 def write_cursor(kind: str, place: int) -> str:
-    """The cursor of a place in a list of this kind."""
     return base64.urlsafe_b64encode(f"{kind}:{place}".encode()).decode().rstrip("=")
 
 

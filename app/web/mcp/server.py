@@ -203,7 +203,6 @@ class McpDoor:
     """ASGI endpoint: passes calls to the opened server; its bare refusals become problems."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one call."""
         scope["route"] = ROUTE  # its template names the call in the metrics
         refused = 0 if scope["method"] == "POST" else 405
 

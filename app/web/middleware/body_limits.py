@@ -121,6 +121,5 @@ class LimitReceiving:
 
 
 def has_body(scope: Scope) -> bool:
-    """Whether a request is one that has a body."""
     names = {name for name, _ in scope["headers"]}
     return b"content-length" in names or b"transfer-encoding" in names

@@ -100,7 +100,6 @@ def archive_page(services: ServicesDep, repo: ChosenRepo) -> HTMLResponse:
 
 @router.get("/digest/{week}.md", include_in_schema=False)
 def markdown_page(services: ServicesDep, week: PageWeek, repo: ChosenRepo) -> Response:
-    """The digest as Markdown."""
     return markdown_answer(digest_markdown(_digest(services, week, repo)), None)
 
 

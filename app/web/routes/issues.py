@@ -252,7 +252,6 @@ class Addresses:
         )
 
     def tokens(self) -> list[FilterLink]:
-        """The filters that are set."""
         return [FilterLink(_word(name, value), self.without(name)) for name, value in self._filters.items()]
 
     def touching(self) -> list[FilterLink]:
@@ -262,7 +261,6 @@ class Addresses:
         return [self._link("affects", FacetValue(value=value, count=0)) for value in get_args(Touches)]
 
     def links(self, name: FacetName, values: Sequence[FacetValue]) -> list[FilterLink]:
-        """A facet's values."""
         return [self._link(name, value) for value in values]
 
     def _link(self, name: str, value: FacetValue) -> FilterLink:

@@ -48,7 +48,6 @@ Asset = Literal["swagger-ui.css", "swagger-ui-bundle.js"]
 
 @router.get("/docs", include_in_schema=False)
 def docs() -> HTMLResponse:
-    """The page."""
     return render_page("docs.html", headers=HEADERS)
 
 
@@ -145,8 +144,6 @@ _PAGE_LINK = re.compile(r"(?:app/guide/|(?:\.\./){2}(?=CHANGELOG))?([a-z-]+|CHAN
 
 @dataclass(frozen=True, slots=True)
 class GuidePage:
-    """A page of the guide as HTML."""
-
     name: str
     title: str
     html: str
@@ -194,7 +191,6 @@ def _with_served_links(tokens: list[Token]) -> list[Token]:
 
 @router.get("/guide", include_in_schema=False)
 def guide() -> HTMLResponse:
-    """The contents."""
     return _show("index")
 
 
