@@ -2,7 +2,7 @@
 
 A field is a name of `Facts`, or `field.key` where its value has keys (`backends.attention`, `error.type`).
 Besides these: `links`, and `fault`, the exception a rule threw. Quotes and confidences are not compared.
-Nothing is kept of an issue but the examples, so that any number of issues can be compared.
+Little is kept of an issue, so that any number of issues can be compared.
 """
 
 from collections import Counter, defaultdict
@@ -14,9 +14,10 @@ from app.extract.facts import Facts, Frozen
 from app.extract.reader import RULES_VERSION
 from app.extract.redact import mask_secrets
 from app.knowledge.indexing.batches import AHEAD, BATCH, Progress, Report, quiet, stored_numbers
-from app.knowledge.indexing.derive import StoredReading, read_stored
+from app.knowledge.indexing.derive import read_stored
 from app.knowledge.indexing.readers import reading_apart
 from app.knowledge.markdown import render_markdown
+from app.model_reader.merge import Disagreement
 from app.store.derived.readings import find_kept_readings
 from app.store.records import LinkRecord
 from app.store.session import Store
@@ -103,7 +104,7 @@ def diff_all(store: Store, repo: str, report: Report = quiet, *, examples: int =
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     kept: defaultdict[tuple[str, Kind], list[ChangeExample]] = defaultdict(list)
     differing = done = 0
-    models = _ReaderDiffs(examples)
+    disagreements: list[tuple[int, Disagreement]] = []
     numbers.reverse()
     with reading_apart(len(numbers)) as readers:
         for start in range(0, len(numbers), BATCH):
@@ -112,9 +113,9 @@ def diff_all(store: Store, repo: str, report: Report = quiet, *, examples: int =
                 stored = find_kept_readings(session, repo_id, batch)
                 readers.begin(session, repo_id, repo, numbers[start : start + AHEAD])
                 found = read_stored(session, repo_id, repo, list(stored), readers.read)
-            models.note(found)
-            fresh = [item.reading for item in found]
-            for reading in sorted(fresh, key=lambda item: -item.number):
+            for item in sorted(found, key=lambda item: -item.reading.number):
+                reading = item.reading
+                disagreements += [(reading.number, one) for one in item.differing]
                 old, facts = stored[reading.number], reading.facts
                 dumped = facts.model_dump(mode="json", exclude={"evidence"}) if facts else None
                 before = values_of(old.facts, old.links, old.fault)
@@ -144,44 +145,32 @@ def diff_all(store: Store, repo: str, report: Report = quiet, *, examples: int =
             )
             for name in sorted(counts, key=_place)
         ),
-        reader=models.made(),
+        reader=_reader_diffs(disagreements, examples),
     )
 
 
-class _ReaderDiffs:
-    """Gathers the disagreements of rules and model, newest issues first."""
+def _reader_diffs(found: Iterable[tuple[int, Disagreement]], examples: int) -> tuple[ReaderDiff, ...]:
+    """The disagreements of rules and model by field, each with its issue's number."""
+    by_field: defaultdict[str, list[tuple[int, Disagreement]]] = defaultdict(list)
+    for number, one in found:
+        by_field[one.field].append((number, one))
 
-    def __init__(self, examples: int) -> None:
-        self._limit = examples
-        self._counts: Counter[str] = Counter()
-        self._unsure: defaultdict[str, list[int]] = defaultdict(list)
-        self._examples: defaultdict[str, list[str]] = defaultdict(list)
+    def words(values: tuple[str, ...]) -> str:
+        return _cut(_words(list(values)), 0) or "-"
 
-    def note(self, found: Iterable[StoredReading]) -> None:
-        """Take the disagreements of one batch."""
-        for item in sorted(found, key=lambda one: -one.reading.number):
-            for one in item.differing:
-                self._counts[one.field] += 1
-                if one.is_unsure:
-                    self._unsure[one.field].append(item.reading.number)
-                if len(self._examples[one.field]) < self._limit:
-                    rules, model = (_cut(_words(list(values)), 0) or "-" for values in (one.rules, one.model))
-                    self._examples[one.field].append(
-                        f"#{item.reading.number} rules: {rules} | model: {model}"
-                    )
-
-    def made(self) -> tuple[ReaderDiff, ...]:
-        """All of them, by field."""
-        return tuple(
-            ReaderDiff(
-                field=name,
-                issues=self._counts[name],
-                unsure=len(self._unsure[name]),
-                examples=tuple(self._examples[name]),
-                label_next=tuple(self._unsure[name][:LABEL_NEXT]),
-            )
-            for name in sorted(self._counts, key=_place)
+    return tuple(
+        ReaderDiff(
+            field=name,
+            issues=len(of_it),
+            unsure=sum(one.is_unsure for _, one in of_it),
+            examples=tuple(
+                f"#{number} rules: {words(one.rules)} | model: {words(one.model)}"
+                for number, one in of_it[:examples]
+            ),
+            label_next=tuple(number for number, one in of_it if one.is_unsure)[:LABEL_NEXT],
         )
+        for name, of_it in sorted(by_field.items(), key=lambda pair: _place(pair[0]))
+    )
 
 
 def values_of(

@@ -10,6 +10,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, cast
 
 import structlog
@@ -82,86 +83,76 @@ class Metrics:
 
     def watch(self, store: Store, repos: Sequence[str], waiting_bytes: Callable[[], int]) -> None:
         """From now on count also what the store holds and how many bytes of deliveries wait."""
-        self.registry.register(StoreFigures(store, repos, waiting_bytes))
+        self.registry.register(AtScrape(partial(store_gauges, store, repos, waiting_bytes)))
 
     def watch_reader(self, overview: Callable[[], ReaderOverview]) -> None:
         """From now on count also how far the model reader is."""
-        self.registry.register(ReaderFigures(overview))
+        self.registry.register(AtScrape(partial(reader_gauges, overview)))
 
 
-class StoreFigures(Collector):
-    """What is read at each scrape: size and freshness of each repository, and the queue of deliveries."""
+Gauges = Iterator[GaugeMetricFamily]
 
-    def __init__(self, store: Store, repos: Sequence[str], waiting_bytes: Callable[[], int]) -> None:
-        self._store = store
-        self._repos = tuple(repos)
-        self._waiting_bytes = waiting_bytes
 
-    def describe(self) -> Iterator[GaugeMetricFamily]:
+class AtScrape(Collector):
+    """Gauges that are read at each scrape."""
+
+    def __init__(self, read: Callable[[], Gauges]) -> None:
+        self._read = read
+
+    def describe(self) -> Gauges:
         """Nothing beforehand: the registry must not read the store to register."""
         return iter(())
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The gauges; without those of the store while it cannot be read."""
-        waiting = GaugeMetricFamily("triage_deliveries_waiting_bytes", "Webhook deliveries not stored yet")
-        waiting.add_metric((), self._waiting_bytes())
-        up = GaugeMetricFamily("triage_database_up", "1 if the database can be read")
-        stored = GaugeMetricFamily("triage_stored", "Rows stored", labels=("repo", "kind"))
-        age = GaugeMetricFamily("triage_data_age_seconds", "Since the last complete sync", labels=("repo",))
-        failing = GaugeMetricFamily(
-            "triage_sync_failing", "1 if the last sync was cut short", labels=("repo",)
-        )
-        try:
-            for repo in self._repos:
-                fresh = freshness(self._store, repo)
-                seen = overview(self._store, repo, fresh)
-                stored.add_metric((repo, "issue"), seen.issues)
-                stored.add_metric((repo, "pull_request"), seen.pulls)
-                if fresh.age_s is not None:
-                    age.add_metric((repo,), fresh.age_s)
-                if fresh.last_run is not None:
-                    failing.add_metric((repo,), int(fresh.last_run.was_cut_short))
-            up.add_metric((), 1)
-        except StoreError:
-            up.add_metric((), 0)
-        yield from (waiting, up, stored, age, failing)
+    def collect(self) -> Gauges:
+        """Read them."""
+        return self._read()
 
 
-class ReaderFigures(Collector):
-    """What is read at each scrape of the reading by a language model.
+def store_gauges(store: Store, repos: Sequence[str], waiting_bytes: Callable[[], int]) -> Gauges:
+    """Size and freshness of each repository, as long as the store can be read; the queue of deliveries."""
+    waiting = GaugeMetricFamily("triage_deliveries_waiting_bytes", "Webhook deliveries not stored yet")
+    waiting.add_metric((), waiting_bytes())
+    up = GaugeMetricFamily("triage_database_up", "1 if the database can be read")
+    stored = GaugeMetricFamily("triage_stored", "Rows stored", labels=("repo", "kind"))
+    age = GaugeMetricFamily("triage_data_age_seconds", "Since the last complete sync", labels=("repo",))
+    failing = GaugeMetricFamily("triage_sync_failing", "1 if the last sync was cut short", labels=("repo",))
+    try:
+        for repo in repos:
+            fresh = freshness(store, repo)
+            seen = overview(store, repo, fresh)
+            stored.add_metric((repo, "issue"), seen.issues)
+            stored.add_metric((repo, "pull_request"), seen.pulls)
+            if fresh.age_s is not None:
+                age.add_metric((repo,), fresh.age_s)
+            if fresh.last_run is not None:
+                failing.add_metric((repo,), int(fresh.last_run.was_cut_short))
+        up.add_metric((), 1)
+    except StoreError:
+        up.add_metric((), 0)
+    yield from (waiting, up, stored, age, failing)
 
-    Args:
-        overview: how far it is now.
-    """
 
-    def __init__(self, overview: Callable[[], ReaderOverview]) -> None:
-        self._overview = overview
-
-    def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Nothing beforehand: the registry must not read the store to register."""
-        return iter(())
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The gauges; none while the store cannot be read."""
-        labels = ("repo", "outcome")
-        replies = GaugeMetricFamily("triage_reader_replies", "Replies of the model reader", labels=labels)
-        waiting = GaugeMetricFamily("triage_reader_waiting", "Issues it has not read", labels=("repo",))
-        values = GaugeMetricFamily(
-            "triage_reader_values", "Values it named: proven by a quote or dropped", labels=("repo", "fate")
-        )
-        tokens = GaugeMetricFamily("triage_reader_tokens_today", "Tokens used since midnight UTC")
-        try:
-            found = self._overview()
-        except StoreError:
-            return
-        tokens.add_metric((), found.tokens_today)
-        for repo, one in found.repositories.items():
-            waiting.add_metric((repo,), one.waiting)
-            values.add_metric((repo, "proven"), one.values_kept)
-            values.add_metric((repo, "dropped"), one.values_dropped)
-            for outcome, count in one.outcomes.items():
-                replies.add_metric((repo, outcome), count)
-        yield from (replies, waiting, values, tokens)
+def reader_gauges(overview: Callable[[], ReaderOverview]) -> Gauges:
+    """How far the model reader is; none while the store cannot be read."""
+    labels = ("repo", "outcome")
+    replies = GaugeMetricFamily("triage_reader_replies", "Replies of the model reader", labels=labels)
+    waiting = GaugeMetricFamily("triage_reader_waiting", "Issues it has not read", labels=("repo",))
+    values = GaugeMetricFamily(
+        "triage_reader_values", "Values it named: proven by a quote or dropped", labels=("repo", "fate")
+    )
+    tokens = GaugeMetricFamily("triage_reader_tokens_today", "Tokens used since midnight UTC")
+    try:
+        found = overview()
+    except StoreError:
+        return
+    tokens.add_metric((), found.tokens_today)
+    for repo, one in found.repositories.items():
+        waiting.add_metric((repo,), one.waiting)
+        values.add_metric((repo, "proven"), one.values_kept)
+        values.add_metric((repo, "dropped"), one.values_dropped)
+        for outcome, count in one.outcomes.items():
+            replies.add_metric((repo, outcome), count)
+    yield from (replies, waiting, values, tokens)
 
 
 @router.get("/metrics", include_in_schema=False)
