@@ -4,7 +4,6 @@ The store says what is stale (`stale_numbers`), so a run that was killed is comp
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from pathlib import Path
@@ -66,11 +65,9 @@ def quiet(_progress: Progress) -> None:
     """A report that does nothing."""
 
 
-def derive_changed(
-    store: Store, repo: str, numbers: Sequence[int], report: Report = quiet, readers: Readers | None = None
-) -> DeriveResult:
-    """Read these issues anew, in the order given, by readers of the caller's if there are any."""
-    return _derive_batches(store, repo, numbers, report, readers, only_stale=False)
+def derive_changed(store: Store, repo: str, numbers: Sequence[int], report: Report = quiet) -> DeriveResult:
+    """Read these issues anew, in the order given."""
+    return _derive_batches(store, repo, numbers, report, only_stale=False)
 
 
 def derive_stale(store: Store, repo: str, report: Report = quiet) -> DeriveResult:
@@ -78,7 +75,7 @@ def derive_stale(store: Store, repo: str, report: Report = quiet) -> DeriveResul
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         numbers = stale_numbers(session, repo_id, RULES_VERSION) if repo_id is not None else []
-    return _derive_batches(store, repo, numbers, report, None, only_stale=True)
+    return _derive_batches(store, repo, numbers, report, only_stale=True)
 
 
 def rederive_all(store: Store, repo: str, report: Report = quiet) -> DeriveResult:
@@ -88,7 +85,7 @@ def rederive_all(store: Store, repo: str, report: Report = quiet) -> DeriveResul
         NotFoundError: nothing of it is stored.
     """
     _, numbers = stored_numbers(store, repo)
-    return _derive_batches(store, repo, numbers, report, None, only_stale=False)
+    return _derive_batches(store, repo, numbers, report, only_stale=False)
 
 
 def stored_numbers(store: Store, repo: str) -> tuple[int, list[int]]:
@@ -109,13 +106,12 @@ def _derive_batches(
     repo: str,
     numbers: Sequence[int],
     report: Report,
-    given: Readers | None,
     *,
     only_stale: bool,
 ) -> DeriveResult:
     wanted = list(dict.fromkeys(numbers))
     total = DeriveResult()
-    with nullcontext(given) if given else reading_apart(len(wanted)) as readers:
+    with reading_apart(len(wanted)) as readers:
         for start in range(0, len(wanted), BATCH):
             batch, ahead = wanted[start : start + BATCH], wanted[start : start + AHEAD]
             for _ in range(TRIES):

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Self
 
 from app.errors import NotFoundError, ReaderError
 from app.extract.facts import Frozen
@@ -18,7 +17,6 @@ from app.extract.text.blocks import read_document
 from app.extract.text.document import IssueText
 from app.knowledge.indexing.batches import Progress, Report, derive_changed, quiet
 from app.knowledge.indexing.derive import find_sources, issue_text_of
-from app.knowledge.indexing.readers import Readers, reading_apart
 from app.model_reader.check import check_reply
 from app.model_reader.client import REPLY_TOKENS_MAX, Answer, ReaderClient
 from app.model_reader.connection import ServedModel
@@ -196,7 +194,6 @@ class _ReadingRun:
         with ExitStack() as stack:
             threads = stack.enter_context(ThreadPoolExecutor(parallel, thread_name_prefix="reader"))
             stack.callback(threads.shutdown, wait=True, cancel_futures=True)
-            derive = stack.enter_context(_Deriving(self._store, self._repo, len(self._numbers)))
             while True:
                 # A second round waits behind the first, so that no thread idles while this one derives.
                 while len(running) < 2 * parallel and (task := self._next(tasks)) is not None:
@@ -211,10 +208,10 @@ class _ReadingRun:
                         self._promised -= running.pop(future)
                 if done:
                     fresh += self._keep(done, running)
-                if len(fresh) >= BATCH and derive.is_idle:
-                    derive(fresh)
+                if len(fresh) >= BATCH:
+                    derive_changed(self._store, self._repo, fresh)
                     fresh = []
-            derive(fresh)
+            derive_changed(self._store, self._repo, fresh)
         self.result.left = len(self._numbers) - self.result.asked - self.result.unchanged
         if self._doubtful and not self.result.outcomes:
             raise ReaderError(self.result.stopped or self._doubtful[-1].reply)
@@ -303,47 +300,6 @@ class _ReadingRun:
         result.dropped += reply.dropped
         result.outcomes[reply.outcome] = result.outcomes.get(reply.outcome, 0) + 1
         self.on_tokens(result.tokens)
-
-
-class _Deriving:
-    """Merges replies into facts beside the run, which goes on asking: one thread writes, processes read.
-
-    Args:
-        store: the base.
-        repo: whose issues.
-        most: issues that are derived in all.
-    """
-
-    def __init__(self, store: Store, repo: str, most: int) -> None:
-        self._store, self._repo, self._most = store, repo, most
-        self._stack = ExitStack()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="deriving")
-        self._last: Future[object] | None = None
-        self._readers: Readers | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self._stack, self._thread:
-            if self._last is not None:
-                self._last.result()
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether what was given last is derived."""
-        return self._last is None or self._last.done()
-
-    def __call__(self, numbers: list[int]) -> None:
-        """Begin with these, behind those that were given before, whose fault is raised here."""
-        if self._last is not None:
-            self._last.result()
-        if numbers:
-            self._last = self._thread.submit(self._derive, numbers)
-
-    def _derive(self, numbers: list[int]) -> None:
-        self._readers = self._readers or self._stack.enter_context(reading_apart(self._most))
-        derive_changed(self._store, self._repo, numbers, readers=self._readers)
 
 
 def _chars_for(model: ServedModel) -> int:
