@@ -309,7 +309,10 @@ def summarise(facts: Facts) -> str:
         f"in vLLM {facts.versions['vllm']}" if "vllm" in facts.versions else "",
     ]
     sentence = " ".join([what, *(part for part in where if part)]) + "."
-    helped = [item for item in facts.workarounds if item.outcome == "works"]
+    # A change that cannot be typed reads only within the sentence that states it.
+    helped = [
+        item for item in facts.workarounds if item.outcome == "works" and (item.command or item.without)
+    ]
     if helped:
         sentence += f" Helps: {_cut(helped[0].prefix + helped[0].action, 80)}."
     return _cut(sentence, MAX_SUMMARY_CHARS)

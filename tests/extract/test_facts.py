@@ -25,7 +25,7 @@ FACTS = Facts(
     versions={"vllm": "0.9.1"},
     error=ErrorFact(type="KeyError", message="'x'", frame="linear.py:load"),
 )
-HELP = Workaround(action="--enforce-eager", kind="flag", outcome="works")
+HELP = Workaround(action="--enforce-eager", command="--enforce-eager", kind="flag", outcome="works")
 
 
 def test_it_tells_what_fails_and_where() -> None:
@@ -40,6 +40,14 @@ def test_it_tells_the_first_remedy_that_works() -> None:
     facts = FACTS.model_copy(update={"workarounds": (vain, HELP)})
 
     assert summarise(facts).endswith("in vLLM 0.9.1. Helps: --enforce-eager.")
+
+
+def test_a_remedy_that_cannot_be_typed_is_left_to_the_sentence_that_states_it() -> None:
+    words = HELP.model_copy(update={"action": "offline mode", "command": None})
+    facts = FACTS.model_copy(update={"workarounds": (words, HELP)})
+
+    assert summarise(facts).endswith("Helps: --enforce-eager.")
+    assert summarise(FACTS.model_copy(update={"workarounds": (words,)})) == summarise(FACTS)
 
 
 def test_no_failure_has_no_summary() -> None:
