@@ -65,6 +65,7 @@ def current_store(settings: Settings, *, create: bool = False, asks_server: bool
         SchemaError: the schema is older or newer than the program.
         StoreError: the database cannot be used.
     """
+    from app.config import address_without_password
     from app.store.schema import check_current, current_revision, migrate
     from app.store.session import open_store
 
@@ -72,7 +73,8 @@ def current_store(settings: Settings, *, create: bool = False, asks_server: bool
     if current_revision(store) is None:
         if not create:
             store.close()
-            raise _missing("TRIAGE_DATABASE_URL, or an empty one", asks_server=asks_server)
+            where = f"{address_without_password(settings.database_url)}, which is empty"
+            raise _missing(where, asks_server=asks_server)
         migrate(store)
     check_current(store)
     return store

@@ -52,7 +52,7 @@ from app.knowledge.launch import compose_all
 from app.knowledge.remedies import Remedy, for_version, rank_remedies, remedies_of
 from app.knowledge.stack.stack import stack_of_log, write_stack
 from app.match.search.agreement import find_agreements
-from app.match.search.log_query import ask_log
+from app.match.search.log_query import ask_log, is_shared
 from app.match.search.log_search import find_candidates
 from app.match.search.question_search import find_answers
 from app.match.search.ranking import (
@@ -149,8 +149,7 @@ def diagnose_log(
         is_open = verdict in {"unknown", "related"}
         text = _message(reading, redacted.text) if is_open and not in_words else ""
         common = find_common(session, reading, text, matches, repo_ids, exclude=hidden)
-        useful = [match for match in matches if match.band != "related"] or matches[:3]
-        useful = [match for match in useful if _is_related(match, in_words=in_words)]
+        useful = _useful(matches, text, in_words=in_words)
         remedies = _usable(reading, (remedy for match in useful for remedy in match.workarounds))
         remedies_from: RemedySource = "matches"
         if verdict != "unknown":
@@ -335,6 +334,17 @@ def _is_related(match: Match, *, in_words: bool) -> bool:
     """Whether a match is more than a weak candidate."""
     weights = load_weights()
     return match.band != "related" or match.score >= (weights.prose if in_words else weights).related_from
+
+
+def _useful(matches: Sequence[Match], text: str, *, in_words: bool) -> list[Match]:
+    """The matches whose remedies may help; `text` is the message of a failure that none is known to be.
+
+    What helped against one fault with a message that unlike ones share is no answer to another.
+    """
+    if text and is_shared(text):
+        return []
+    likeliest = [match for match in matches if match.band != "related"] or matches[:3]
+    return [match for match in likeliest if _is_related(match, in_words=in_words)]
 
 
 def _root_cause(cause: ErrorRecord, masked_log: str) -> RootCause:

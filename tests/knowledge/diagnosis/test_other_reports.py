@@ -1,17 +1,23 @@
-"""Remedies for a failure whose matches have none."""
+"""What other reports say of a failure whose matches have no remedy, or of its kind."""
 
 from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.other_reports import remedies_of_others
+from app.starter import REPO as VLLM
 from app.store.github.issues import find_repository
-from app.store.session import Store
+from app.store.session import Store, open_store
 from app.terminal.diagnosis import short_text
 from tests.knowledge.conftest import Keep
 from tests.samples import REPO, a_traceback, an_issue, fenced
+from tests.starter_base import starter_file
 
 FRAME = "spot.py:run"
 LOG = a_traceback("ValueError: the widget table has no row for shard 7", f"vllm/{FRAME}")
@@ -140,3 +146,22 @@ def test_of_a_message_that_unlike_faults_share_one_report_answers_for_no_other(
     assert of_one is not None
     assert [one.action for one in of_three.workarounds] == ["--enforce-eager"]
     assert (of_one.workarounds, of_one.causes, of_three.causes) == ((), (), ())
+
+
+DIED = """\
+(APIServer pid=1) INFO 11-20 10:00:00 [api_server.py:1] vLLM API server version 0.11.0
+(EngineCore pid=12) ERROR 11-20 10:01:00 [multiproc_executor.py:230] Worker proc VllmWorker-1 died unexpectedly, shutting down executor.
+(APIServer pid=1) ERROR 11-20 10:01:01 [core_client.py:564] Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.
+"""
+
+
+def test_over_the_starter_set_a_killed_worker_is_no_known_error_and_gets_nobodys_remedy(
+    tmp_path: Path,
+) -> None:
+    base = shutil.copy(starter_file(), tmp_path / "triage.db")
+    with closing(open_store(f"sqlite:///{base}")) as store:
+        found = diagnose(store, DIED, repos=(VLLM,))
+
+    assert found.verdict in {"related", "unknown"}
+    assert (found.common, found.workarounds) == (None, ())
+    assert "dmesg" in found.next_steps[0].command
