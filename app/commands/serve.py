@@ -56,7 +56,7 @@ def up(
     from app.knowledge.freshness import overview
     from app.knowledge.indexing.batches import load_starter_set
     from app.server.run import serve as run
-    from app.starter import REPO as CARDS_REPO
+    from app.starter.card import REPO as CARDS_REPO
     from app.store.schema import migrate as migrate_store
     from app.store.session import open_store
 

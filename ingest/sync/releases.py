@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import GitHubError, InputError, RefusedError
 from app.knowledge.indexing.batches import Progress, save_release_table
-from app.starter import REPO as TABLE_REPO
+from app.starter.card import REPO as TABLE_REPO
 from app.store.derived.weeks import DatedRelease, release_dates
 from app.store.github.releases import (
     NO_COMMIT,

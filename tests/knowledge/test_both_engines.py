@@ -12,7 +12,7 @@ import pytest
 from app.bench.cases import find_logs, load_pinned, read_texts
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.paths import cards_dir
-from app.starter import read_cards
+from app.starter.card import read_cards
 from app.store.backup.copy import copy_base
 from app.store.session import Store
 from ingest.importer import import_paths

@@ -14,7 +14,7 @@ from app.extract.reader import LogReading
 from app.extract.redact import mask_part
 from app.extract.text.blocks import LinesAt
 from app.knowledge.diagnosis.shapes import LineRole, MatchLine
-from app.starter import parse_card
+from app.starter.card import parse_card
 from app.store.derived.facts import find_stated_error
 
 BEFORE_LINES, AFTER_LINES = 3, 1

@@ -15,7 +15,7 @@ from app.extract.reader import RULES_VERSION
 from app.knowledge.indexing.derive import DeriveResult, derive_issues
 from app.knowledge.indexing.readers import Readers, reading_apart
 from app.paths import cards_dir, release_table
-from app.starter import REPO, Card, read_cards, read_release_table
+from app.starter.card import REPO, Card, read_cards, read_release_table
 from app.store.derived.readings import stale_numbers
 from app.store.engine.connect import take_turn
 from app.store.github.issues import (

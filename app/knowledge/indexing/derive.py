@@ -26,7 +26,7 @@ from app.match.pairs.features import PairFeatures, build_features, load_packed, 
 from app.match.pairs.score import PairScore, load_pair_weights, score_alike
 from app.match.search.terms import HEADING, Terms, line_texts, read_heading, terms_of
 from app.model_reader.merge import Disagreement, with_reply
-from app.starter import Card, card_facts, parse_card
+from app.starter.card import Card, card_facts, parse_card
 from app.store.derived.clusters import FailureTraits
 from app.store.derived.links import SIMILAR, Links, find_repositories, replace_similar
 from app.store.derived.model_replies import KeptReply, find_replies

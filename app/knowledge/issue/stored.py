@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.extract.facts import Evidence, Facts, Frozen
 from app.extract.redact import mask_secrets
-from app.starter import parse_card
+from app.starter.card import parse_card
 from app.store.derived.readings import all_links_to, find_facts, links_from
 from app.store.github.issues import find_cards, find_comments, get_issue
 from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord

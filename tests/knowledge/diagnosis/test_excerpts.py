@@ -17,7 +17,7 @@ from app.knowledge.diagnosis.excerpts import (
 )
 from app.knowledge.diagnosis.shapes import MatchLine
 from app.paths import cards_dir
-from app.starter import read_cards
+from app.starter.card import read_cards
 from app.store.session import Store
 from tests.knowledge.conftest import Keep
 from tests.samples import FOREIGN_LOG, HEALTHY_LOG, REPO, a_comment, a_traceback, an_issue, fenced, marlin_log

@@ -30,7 +30,7 @@ from app.knowledge.indexing.batches import (
 from app.knowledge.indexing.derive import Source, StoredReading, derive_issues
 from app.knowledge.indexing.diff import ReadingDiff, diff_all
 from app.paths import cards_dir
-from app.starter import CardError
+from app.starter.card import CardError
 from app.store.derived.readings import Reading, find_facts, find_kept_readings, save_readings, stale_numbers
 from app.store.github.issues import (
     add_repository,

@@ -16,7 +16,7 @@ from packaging.version import Version
 from app.extract.facts import Facts
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.paths import cards_dir, release_table
-from app.starter import (
+from app.starter.card import (
     REPO,
     Card,
     CardError,
