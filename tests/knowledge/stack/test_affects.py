@@ -3,41 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from app.extract.facts import ErrorFact, Facts, Regression, Workaround
-from app.extract.versions import Version
-from app.knowledge.fix.shapes import FixTruth, FixView, Held
+from app.extract.facts import Workaround
 from app.knowledge.stack.affects import fit, fit_of_run, vendor_of
 from app.knowledge.stack.stack import Stack, parse_stack
 from app.knowledge.stack.standing import Affects, FailureCase, judged, standing
+from tests.knowledge.stack.conftest import FIXED, SPAN, case
 
 MINE = "0.21.0~H100~Qwen/Qwen3-30B-A3B~--tensor-parallel-size 4 --enable-lora"
-OPEN = FixTruth(FixView(state="not_fixed"))
-FIXED = FixTruth(
-    FixView(state="fixed", pr="#9", released_in="0.21.0"),
-    Held(full=(Version("0.21.0"),), released=tuple(map(Version, ("0.20.0", "0.21.0", "0.22.0")))),
-)
-
-
-PLAIN = ErrorFact(type="KeyError", message="'name'")
-
-
-def case(title: str = "It fails", version: str | None = "0.21.0", **fields: Any) -> FailureCase:
-    facts = Facts(
-        number=1,
-        is_failure=True,
-        versions={"vllm": version} if version else {},
-        gpus=fields.pop("gpus", ()),
-        models=fields.pop("models", ()),
-        regression=fields.pop("span", None),
-        error=fields.pop("error", PLAIN),
-        failure_kind=fields.pop("kind", "exception"),
-    )
-    given: dict[str, Any] = {"facts": facts, "truth": OPEN, "state": "open", "title": title, **fields}
-    return FailureCase(**given)
 
 
 def mine(text: str = MINE) -> Stack:
@@ -48,41 +23,6 @@ def mine(text: str = MINE) -> Stack:
 
 def affects(stack: Stack, given: FailureCase) -> Affects:
     return judged(standing(stack.vllm, given), fit(stack, given))
-
-
-SPAN = Regression(last_working="0.20.0", first_failing="0.21.0")
-
-
-@pytest.mark.parametrize(
-    ("version", "given", "answer"),
-    [
-        ("0.21.0", case(), "yes"),
-        ("0.22.0", case(), "yes"),
-        ("0.30.0", case(), "unknown"),
-        ("0.20.0", case(), "unknown"),
-        ("0.21.0", case(state="closed"), "yes"),
-        ("0.22.0", case(state="closed"), "unknown"),
-        ("0.22.0", case(labels=("stale",)), "unknown"),
-        ("0.20.0", case(version="0.20.0", truth=FIXED, state="closed"), "yes"),
-        ("0.21.0", case(version="0.20.0", truth=FIXED, state="closed"), "no"),
-        ("0.20.0", case(span=SPAN), "no"),
-        ("0.19.0", case(span=SPAN), "no"),
-        ("0.21.0", case(version=None, span=SPAN), "yes"),
-        ("0.20.0", case(span=Regression(first_failing="0.21.0")), "unknown"),
-        ("0.20.0", case("It fails since 0.21.0", span=Regression(first_failing="0.21.0")), "no"),
-        ("0.20.0", case(version="0.18.0", span=Regression(last_working="0.20.0")), "no"),
-        ("0.19.0", case(version="0.18.0", span=Regression(last_working="0.20.0")), "yes"),
-        ("0.22.0", case(span=Regression(first_failing="0.21.0", fixed_in="0.22.0")), "no"),
-        ("main", case(), "unknown"),
-        (None, case(), "unknown"),
-    ],
-)
-def test_the_version_is_asked_of_fix_range_and_report(
-    version: str | None, given: FailureCase, answer: str
-) -> None:
-    found = standing(version, given)
-    assert found.answer == answer
-    assert found.reason
 
 
 ALIKE = ("Qwen3-30B-A3B",)
@@ -186,11 +126,6 @@ def test_the_kind_of_speculation_must_be_the_same() -> None:
     kinds = {"{}": "unknown", '{"method":"mtp"}': "yes", '{"method":"ngram"}': "no"}
     for value, answer in kinds.items():
         assert fit(mine(f"{MINE} --speculative-config {value}"), given).answer == answer
-
-
-def test_a_fix_after_which_it_was_seen_is_none() -> None:
-    span = Regression(first_failing="0.19.0", still_failing=("0.21.0",), fixed_in="0.20.0")
-    assert standing("0.21.0", case(span=span)).answer == "yes"
 
 
 def test_both_questions_make_the_answer() -> None:

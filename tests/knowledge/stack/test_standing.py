@@ -1,0 +1,46 @@
+"""Whether a version has a failure, by its fix, its range and its report."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.extract.facts import Regression
+from app.knowledge.stack.standing import FailureCase, standing
+from tests.knowledge.stack.conftest import FIXED, SPAN, case
+
+
+@pytest.mark.parametrize(
+    ("version", "given", "answer"),
+    [
+        ("0.21.0", case(), "yes"),
+        ("0.22.0", case(), "yes"),
+        ("0.30.0", case(), "unknown"),
+        ("0.20.0", case(), "unknown"),
+        ("0.21.0", case(state="closed"), "yes"),
+        ("0.22.0", case(state="closed"), "unknown"),
+        ("0.22.0", case(labels=("stale",)), "unknown"),
+        ("0.20.0", case(version="0.20.0", truth=FIXED, state="closed"), "yes"),
+        ("0.21.0", case(version="0.20.0", truth=FIXED, state="closed"), "no"),
+        ("0.20.0", case(span=SPAN), "no"),
+        ("0.19.0", case(span=SPAN), "no"),
+        ("0.21.0", case(version=None, span=SPAN), "yes"),
+        ("0.20.0", case(span=Regression(first_failing="0.21.0")), "unknown"),
+        ("0.20.0", case("It fails since 0.21.0", span=Regression(first_failing="0.21.0")), "no"),
+        ("0.20.0", case(version="0.18.0", span=Regression(last_working="0.20.0")), "no"),
+        ("0.19.0", case(version="0.18.0", span=Regression(last_working="0.20.0")), "yes"),
+        ("0.22.0", case(span=Regression(first_failing="0.21.0", fixed_in="0.22.0")), "no"),
+        ("main", case(), "unknown"),
+        (None, case(), "unknown"),
+    ],
+)
+def test_the_version_is_asked_of_fix_range_and_report(
+    version: str | None, given: FailureCase, answer: str
+) -> None:
+    found = standing(version, given)
+    assert found.answer == answer
+    assert found.reason
+
+
+def test_a_fix_after_which_it_was_seen_is_none() -> None:
+    span = Regression(first_failing="0.19.0", still_failing=("0.21.0",), fixed_in="0.20.0")
+    assert standing("0.21.0", case(span=span)).answer == "yes"
