@@ -11,7 +11,7 @@ import pytest
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.other_reports import remedies_of_others
-from app.starter import REPO as VLLM
+from app.starter.card import REPO as VLLM
 from app.store.github.issues import find_repository
 from app.store.session import Store, open_store
 from app.terminal.diagnosis import short_text
