@@ -63,6 +63,7 @@ from app.store.derived.weeks import (
     values_in_reports,
 )
 from app.store.github.issues import find_repository
+from app.store.github.releases import missing_for_fixes
 from app.store.github.sync_state import fresh_as_of
 from app.store.records import IssueRecord
 from app.store.session import Store
@@ -100,6 +101,7 @@ class DataState(Frozen):
     undated: int = Field(description="stored issues without a date; they are in no week")
     newest_release: str | None = Field(description="newest full release published by the end of the week")
     newest_release_at: datetime | None = None
+    are_fixes_known: bool = Field(True, description="false where no releases or no pull requests are stored")
 
 
 class Advice(Frozen):
@@ -251,6 +253,7 @@ def _data_state(session: Session, repo_id: int, span: OpenedSpan, loaded: WeekIs
         estimated=len(find_estimated_dates(session, repo_id, loaded.issues)),
         newest_release=full[-1].tag.removeprefix("v") if full else None,
         newest_release_at=full[-1].published_at if full else None,
+        are_fixes_known=not missing_for_fixes(session, repo_id),
     )
 
 

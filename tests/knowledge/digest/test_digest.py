@@ -349,6 +349,20 @@ def test_a_week_without_issues_is_told_as_empty(store: Store, repo_id: int) -> N
     assert "The stored issues give no advice." in digest_markdown(digest)
 
 
+def test_a_week_of_a_base_without_releases_says_that_fixes_cannot_be_known(
+    store: Store, repo_id: int
+) -> None:
+    with store.unit_of_work() as session:
+        for table in ("release_pull", "release"):
+            session.connection().execute(text(f"DELETE FROM {table}"))
+        session.connection().execute(text("DELETE FROM link WHERE kind IN ('fixes', 'fixed_by')"))
+        session.connection().execute(text("DELETE FROM fact WHERE field = 'fix'"))
+    found = make_digest(store, REPO, IsoWeek.parse(WEEK))
+
+    assert (found.data.are_fixes_known, found.fixed_total) == (False, 0)
+    assert "Fixes cannot be known here yet" in digest_markdown(found)
+
+
 def test_nothing_stored_has_no_week(store: Store) -> None:
     with pytest.raises(NotFoundError, match="stored yet"):
         make_digest(store, REPO, IsoWeek.parse(WEEK))
