@@ -57,11 +57,12 @@ def can_be(version: str, releases: Iterable[str]) -> bool:
 
 
 def nearest(version: str, releases: Iterable[str]) -> str:
-    """The full release whose text is most like a version's, else the newest."""
+    """The full release whose text is most like a version's; of one that is merely ahead of all the newest."""
     full = {str(found): found for found in _placed(releases) if not found.is_prerelease}
-    asked = ordered(version)
-    like = get_close_matches(str(asked), [*full], n=1, cutoff=0.7)
-    return like[0] if like else max(full, key=full.__getitem__, default="")
+    asked, newest = ordered(version), max(full, key=full.__getitem__, default="")
+    is_ahead = asked is not None and newest and asked > full[newest] and len(str(asked)) <= len(newest)
+    like = [] if is_ahead else get_close_matches(str(asked), [*full], n=1, cutoff=0.7)
+    return like[0] if like else newest
 
 
 def _placed(releases: Iterable[str]) -> list[Version]:

@@ -27,7 +27,14 @@ def test_what_no_release_is_and_none_to_come_cannot_be(version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "near"), [("0.211.0", "0.21.0"), ("0.222.1", "0.22.1"), ("99", "0.22.1")]
+    ("version", "near"),
+    [
+        ("0.211.0", "0.21.0"),
+        ("0.222.1", "0.22.1"),
+        ("99", "0.22.1"),
+        ("0.24.0", "0.22.1"),
+        ("0.12.0", "0.10.2"),
+    ],
 )
 def test_the_nearest_release_is_named(version: str, near: str) -> None:
     assert nearest(version, RELEASES) == near
