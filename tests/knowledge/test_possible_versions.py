@@ -33,7 +33,6 @@ def test_what_no_release_is_and_none_to_come_cannot_be(version: str) -> None:
         ("0.222.1", "0.22.1"),
         ("99", "0.22.1"),
         ("0.24.0", "0.22.1"),
-        ("0.12.0", "0.10.2"),
     ],
 )
 def test_the_nearest_release_is_named(version: str, near: str) -> None:
