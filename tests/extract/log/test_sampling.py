@@ -156,6 +156,7 @@ def test_what_is_read_are_the_edges_and_what_stands_around_marks(some: list[str]
         patch.setattr(telling, "LONG_LOG_CHARS", min(60, len(log) - 1))
         patch.setattr(telling, "EDGE_LINES", edge)
         patch.setattr(telling, "AFTER_LINES", 3)
+        patch.setattr(telling, "STRONG_MARKS", last + 1)
 
         read = [number - 1 for number, _ in informative_lines(log)]
 
