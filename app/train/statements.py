@@ -7,14 +7,14 @@ with the texts of their comments, whose numbers are negative in the labels. The 
 `labels/sentences.jsonl` (places and outcomes, no text), those of `--labels`, and sentences of our own
 words (`phrasings.py`). Rows with `held` are never learned from; those with `dev` only after all has been
 scored on both. Method: multinomial logistic regression over all candidates of a sentence and *nothing*,
-L-BFGS with an L2 penalty; the gold is any candidate that means the labelled change.
+L-BFGS with an L2 penalty; the gold is any candidate that means the labelled change. Of remedies a second
+opinion is learned on top, from what the first says of issues of folds that it did not learn from.
 Printed: precision and recall of the rows not learned from, by threshold; chances are calibrated on `dev`.
 """
 
 import argparse
 import gzip
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,217 +25,41 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold
 
-from app.extract.prose.regression import mentions_in, role_hints
-from app.extract.remedies.sentences import read_remedies
-from app.extract.remedies.stated import remedy_hints
-from app.extract.statements.candidates import find_spans, may_state
-from app.extract.statements.features import (
-    Surroundings,
-    candidate_features,
-    mention_features,
-    sentence_features,
-    surroundings_of,
-)
 from app.extract.statements.model import (
+    FAILS,
     REMEDY_CLASSES,
     ROLE_CLASSES,
     ROWS,
     WEIGHTS_FILE,
     Statement,
     choose,
-    covering,
     likeliest_role,
     log_odds,
-    rows_of,
-    title_words,
+    second_opinion,
+    shares_of,
 )
-from app.extract.statements.tokens import NAMED, Token, tokenise
 from app.extract.text.blocks import read_document
 from app.extract.text.document import CommentText, Document, IssueText
-from app.extract.text.sentences import Sentence, read_sentences
-from app.train.phrasings import make_issues
+from app.train.examples import Labelled, made_examples, read_examples
 
 PENALTY = 1.0
 RARE = 3
 """A row of the table that is hit less often is chance."""
 
-MOSTLY = 0.8
-"""How much of a sentence a label must cover to speak of it."""
-
-OVERLAP = 0.3
 MADE = 6000
 """Sentences of our own words, and how much one of them counts beside a real one."""
 
 MADE_WEIGHT = 0.3
+FOLDS = 4
+STRENGTH = 0.1
+"""Inverse of the penalty on the weights of the second opinion."""
+
 LABELS = Path(__file__).parent / "labels" / "sentences.jsonl"
 THRESHOLDS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 Matrix = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Labelled:
-    """One sentence: its candidates with the class of each (None: not meant), and the rows of its features.
-
-    For roles each mention is an example of its own with one candidate.
-    """
-
-    number: int
-    use: str
-    """`held`: never learned from; `dev`: learned from last; `made`: of our own words; else ""."""
-
-    is_unsure: bool
-    tokens: tuple[Token, ...]
-    spans: tuple[tuple[int, int], ...]
-    classes: tuple[int | None, ...]
-    shared: tuple[int, ...]
-    rows: tuple[tuple[int, ...], ...]
-    gold: tuple[tuple[int, int, str], ...]
-
-
-def read_examples(
-    documents: Iterable[tuple[int, Document]], labels: Iterable[dict[str, Any]]
-) -> tuple[list[Labelled], list[Labelled], list[Surroundings]]:
-    """Examples of remedies and of roles: every labelled sentence; and what stands around those learned."""
-    by_number: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for row in labels:
-        by_number[row["number"]].append(row)
-    remedies: list[Labelled] = []
-    roles: list[Labelled] = []
-    learned: list[Surroundings] = []
-    for number, document in documents:
-        if number not in by_number:
-            continue
-        sentences = read_sentences(document)
-        for at, sentence in enumerate(sentences):
-            label = _label_of(sentence, by_number[number])
-            if label is not None:
-                around = surroundings_of(document, sentences, at)
-                previous = sentences[at - 1] if at else None
-                remedies += _remedy_example(number, sentence, previous, around, label)
-                roles += _role_examples(number, document, sentence, around, label)
-                if not _use_of(label):
-                    learned.append(around)
-    return remedies, roles, learned
-
-
-def _label_of(sentence: Sentence, labels: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    for label in labels:
-        shared = min(sentence.end, label["end"]) - max(sentence.start, label["start"])
-        if label["source"] == sentence.source and shared >= MOSTLY * (sentence.end - sentence.start):
-            return label
-    return None
-
-
-def _use_of(label: dict[str, Any]) -> str:
-    return label.get("use") or next((use for use in ("held", "dev") if label.get(use)), "")
-
-
-def _remedy_example(
-    number: int,
-    sentence: Sentence,
-    previous: Sentence | None,
-    around: Surroundings,
-    label: dict[str, Any],
-) -> Iterator[Labelled]:
-    tokens = tokenise(sentence.text)
-    gold = [
-        (start - sentence.start, end - sentence.start, "without" if without else outcome)
-        for start, end, outcome, without in label.get("remedies", ())
-        if sentence.start <= start < sentence.end
-    ]
-    spans = find_spans(tokens) if may_state(tokens) else []
-    if not spans and not gold:
-        return
-    words, hints = title_words(around.title), remedy_hints(sentence, read_remedies(sentence, previous))
-    yield Labelled(
-        number,
-        _use_of(label),
-        bool(label.get("unsure")),
-        tokens,
-        tuple(spans),
-        _classes_of(tokens, spans, gold),
-        tuple(rows_of(sentence_features(sentence.text, tokens, around))),
-        tuple(
-            tuple(rows_of(candidate_features(sentence.text, tokens, span, words, hints))) for span in spans
-        ),
-        tuple(gold),
-    )
-
-
-def _classes_of(
-    tokens: Sequence[Token], spans: Sequence[tuple[int, int]], gold: Sequence[tuple[int, int, str]]
-) -> tuple[int | None, ...]:
-    """What each candidate is meant as: the labelled change that it shares most tokens with.
-
-    A change whose candidates all share little is taught by those that share most.
-    """
-    closest: list[tuple[float, int | None]] = [(0.0, None)] * len(spans)
-    for start, end, outcome in gold:
-        meant = {at for at, token in enumerate(tokens) if token.start < end and start < token.end}
-        shares = [_share(tokens, set(range(*span)), meant) for span in spans]
-        least = min(OVERLAP, max(shares, default=0.0))
-        for at, share in enumerate(shares):
-            if share and share >= least and share > closest[at][0]:
-                is_left_out = outcome == "without" and tokens[spans[at][0]].kind in LEAVING
-                closest[at] = share, REMEDY_CLASSES.index("works" if is_left_out else outcome)
-    return tuple(index for _, index in closest)
-
-
-def _share(tokens: Sequence[Token], inside: set[int], meant: set[int]) -> float:
-    """How much of two sets of tokens is common; 0 where a named thing is meant and none of them is inside."""
-    both = inside & meant
-    named = {at for at in meant if tokens[at].kind in NAMED}
-    is_other = bool(named) and not named & both
-    return 0.0 if is_other else len(both) / len(inside | meant)
-
-
-LEAVING = frozenset(["without", "remov", "disabl", "no", "not", "drop", "unset", "omit", "turn", "uninstall"])
-
-
-def made_examples(count: int, around: Sequence[Surroundings]) -> tuple[list[Labelled], list[Labelled]]:
-    """Examples of sentences of our own words, each in the surroundings of a real one.
-
-    What is said of a version may be a remedy too, so those teach roles only.
-    """
-    made = list(make_issues(count, around))
-    documents = ((text.number, read_document(text)) for text, _ in made)
-    remedies, roles, _ = read_examples(documents, (label for _, label in made))
-    of_versions = {text.number for text, label in made if label["versions"]}
-    return [example for example in remedies if example.number not in of_versions], roles
-
-
-def _role_examples(
-    number: int, document: Document, sentence: Sentence, around: Surroundings, label: dict[str, Any]
-) -> Iterator[Labelled]:
-    tokens = tokenise(sentence.text)
-    words, hints = title_words(around.title), role_hints(document, sentence)
-    shared = tuple(rows_of(sentence_features(sentence.text, tokens, around)))
-    mentions = [(m.start, m.end) for m in mentions_in(sentence)]
-    places = [(place, span) for place in mentions if (span := covering(tokens, *place))]
-    spans = [span for _, span in places]
-    for index, ((start, end), span) in enumerate(places):
-        role = ""
-        for left, right, said in label.get("versions", ()):
-            if left - sentence.start < end and start < right - sentence.start:
-                role = said
-        features = (
-            *candidate_features(sentence.text, tokens, span, words, hints),
-            *mention_features(tokens, spans, index, around),
-        )
-        rows = tuple(rows_of(features))
-        yield Labelled(
-            number,
-            _use_of(label),
-            bool(label.get("unsure")),
-            tokens,
-            (span,),
-            (ROLE_CLASSES.index(role) if role else None,),
-            shared,
-            (rows,),
-            ((start, end, role),) if role else (),
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -336,20 +160,82 @@ def learn(
     return weights, found.x[-classes:]
 
 
-def judge(example: Labelled, weights: Matrix, bias: Matrix) -> tuple[Statement, ...]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """Weights of rows by classes, intercepts, and the weights of the second opinion."""
+
+    weights: Matrix
+    bias: Matrix
+    opinion: Matrix
+
+    def sums(self, example: Labelled) -> Matrix:
+        """The sums of an example's candidates, by class."""
+        shared = self.weights[list(example.shared)].sum(axis=0) + self.bias
+        sums: Matrix = np.stack([self.weights[list(rows)].sum(axis=0) for rows in example.rows]) + shared
+        return sums
+
+
+NO_OPINION = np.zeros(0)
+Unseen = list[tuple[Labelled, Matrix]]
+"""Examples with the sums of weights that were not learned from them; a last column is filled later."""
+
+
+def unseen_sums(examples: Sequence[Labelled], classes: int, penalty: float) -> Unseen:
+    """What weights learned on the other folds, and on sentences of our own, make of each real example."""
+    real = [example for example in examples if example.use != "made" and example.spans]
+    made = [example for example in examples if example.use == "made"]
+    groups = [example.number for example in real]
+    found: Unseen = []
+    for learned, kept in GroupKFold(FOLDS, shuffle=True, random_state=0).split(groups, groups=groups):
+        first = Learned(*learn([*(real[i] for i in learned), *made], classes, penalty), NO_OPINION)
+        found += [(real[i], _widened(first.sums(real[i]))) for i in kept]
+    return found
+
+
+def _widened(sums: Matrix) -> Matrix:
+    return np.hstack([sums, np.zeros((len(sums), 1))])
+
+
+def with_opinion(first: Learned, unseen: Unseen) -> Learned:
+    """Weights with a last column for the second opinion, learned on examples that the first did not see."""
+    examples = [example for example, _ in unseen]
+    right = np.array([any(gold[2] != "fails" for gold in example.gold) for example in examples])
+    weight = np.array([_weight(example) for example in examples])
+    table = _matrix(
+        sorted({*example.shared, *example.rows[shares_of(sums)[:, :FAILS].sum(axis=1).argmax()]})
+        for example, sums in unseen
+    )
+    kept = np.flatnonzero(np.asarray(table.sum(axis=0)).ravel() >= RARE)
+    table = table[:, kept].tocsr()
+
+    def fit(rows: npt.NDArray[np.int64]) -> LogisticRegression:
+        model = LogisticRegression(C=STRENGTH, solver="liblinear")
+        return model.fit(table[rows], right[rows], sample_weight=weight[rows])
+
+    groups = [example.number for example in examples]
+    inputs = np.array([second_opinion(shares_of(sums), sums) for _, sums in unseen])
+    for learned, judged in GroupKFold(FOLDS, shuffle=True, random_state=1).split(groups, groups=groups):
+        inputs[judged, 2] = fit(learned).decision_function(table[judged])
+    mixed = LogisticRegression(fit_intercept=False).fit(inputs, right, sample_weight=weight)
+    whole = fit(np.arange(len(examples)))
+    column = np.zeros((ROWS, 1))
+    column[kept, 0] = whole.coef_[0]
+    bias = np.append(first.bias, whole.intercept_)
+    return Learned(np.hstack([first.weights, column]), bias, mixed.coef_[0])
+
+
+def judge(example: Labelled, learned: Learned) -> tuple[Statement, ...]:
     """What learned weights state of a sentence."""
     if not example.spans:
         return ()
-    shared = weights[list(example.shared)].sum(axis=0) + bias
-    sums = np.stack([weights[list(rows)].sum(axis=0) for rows in example.rows])
-    return choose(example.tokens, example.spans, sums + shared)
+    return choose(example.tokens, example.spans, learned.sums(example), learned.opinion)
 
 
-def judge_role(example: Labelled, weights: Matrix, bias: Matrix) -> tuple[Statement, ...]:
+def judge_role(example: Labelled, learned: Learned) -> tuple[Statement, ...]:
     """The role that learned weights give to a mention."""
-    sums = weights[list(example.rows[0])].sum(axis=0) + weights[list(example.shared)].sum(axis=0) + bias
     first, last = example.spans[0]
-    return (Statement(example.tokens[first].start, example.tokens[last - 1].end, *likeliest_role(sums)),)
+    chosen = likeliest_role(learned.sums(example)[0])
+    return (Statement(example.tokens[first].start, example.tokens[last - 1].end, *chosen),)
 
 
 Judged = list[tuple[Labelled, tuple[Statement, ...]]]
@@ -384,19 +270,23 @@ def scores(judged: Judged, threshold: float) -> dict[str, float]:
     }
 
 
-def calibrate(judged: Judged) -> Matrix:
-    """Slope and intercept that turn the log-odds of a chance into those of being right in place and class.
+def calibrate(judged: Judged, are_failures: Iterable[bool]) -> Matrix:
+    """Slopes and intercepts that turn the log-odds of a chance into those of being right in place and class.
 
-    By sentences that were drawn at random and not learned from.
+    By sentences that were drawn at random and not learned from; apart for what helps and what fails.
     """
-    odds: list[float] = []
-    right: list[bool] = []
-    for example, statements in judged:
-        for item in () if example.is_unsure else statements:
-            odds.append(log_odds(item.chance))
-            right.append(any(_is_meant(item, gold) for gold in example.gold))
-    model = LogisticRegression(C=1e6).fit(np.array(odds)[:, None], right)
-    return np.array([model.coef_[0][0], model.intercept_[0]])
+    found: list[tuple[float, float]] = []
+    for is_failure in are_failures:
+        odds: list[float] = []
+        right: list[bool] = []
+        for example, statements in judged:
+            for item in () if example.is_unsure else statements:
+                if (item.label == "fails") == is_failure:
+                    odds.append(log_odds(item.chance))
+                    right.append(any(_is_meant(item, gold) for gold in example.gold))
+        model = LogisticRegression(C=1e6).fit(np.array(odds)[:, None], right)
+        found.append((model.coef_[0][0], model.intercept_[0]))
+    return np.array(found)
 
 
 def _is_meant(item: Statement, gold: tuple[int, int, str]) -> bool:
@@ -429,14 +319,53 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def _packed(name: str, weights: Matrix, bias: Matrix, calibration: Matrix) -> dict[str, Any]:
-    scale = float(np.abs(weights).max()) / 127
+def _packed(name: str, learned: Learned, calibration: Matrix) -> dict[str, Any]:
+    scale = np.abs(learned.weights).max(axis=0) / 127
     return {
-        name: np.round(weights / scale).astype(np.int8),
-        f"{name}_scale": np.float32(scale),
-        f"{name}_bias": bias.astype(np.float32),
+        name: np.round(learned.weights / scale).astype(np.int8),
+        f"{name}_scale": scale.astype(np.float32),
+        f"{name}_bias": learned.bias.astype(np.float32),
         f"{name}_calibration": calibration.astype(np.float32),
+        f"{name}_opinion": learned.opinion.astype(np.float32),
     }
+
+
+def _remedies(examples: Sequence[Labelled], penalty: float) -> dict[str, Any]:
+    known, dev, held = _by_use(examples)
+    classes = len(REMEDY_CLASSES)
+    first = Learned(*learn(known, classes, penalty), NO_OPINION)
+    unseen = unseen_sums(known, classes, penalty)
+    learned = with_opinion(first, unseen)
+    judged = [(example, judge(example, learned)) for example in dev]
+    _print_scores("remedies dev", judged)
+    _print_scores("remedies held", [(example, judge(example, learned)) for example in held])
+    unseen += [(example, _widened(first.sums(example))) for example in dev if example.spans]
+    whole = Learned(*learn([*known, *dev], classes, penalty, (first.weights, first.bias)), NO_OPINION)
+    return _packed("remedies", with_opinion(whole, unseen), calibrate(judged, (False, True)))
+
+
+def _roles(examples: Sequence[Labelled], penalty: float) -> dict[str, Any]:
+    known, dev, held = _by_use(examples)
+    classes = len(ROLE_CLASSES)
+    learned = Learned(*learn(known, classes, penalty), NO_OPINION)
+    judged = [(example, judge_role(example, learned)) for example in dev]
+    _print_scores("roles dev", judged)
+    _print_scores("roles held", [(example, judge_role(example, learned)) for example in held])
+    whole = learn([*known, *dev], classes, penalty, (learned.weights, learned.bias))
+    return _packed("roles", Learned(*whole, NO_OPINION), calibrate(judged, (False,)))
+
+
+def _by_use(examples: Sequence[Labelled]) -> tuple[list[Labelled], list[Labelled], list[Labelled]]:
+    """Examples to learn from, those learned from last, and those that only measure."""
+    known = [example for example in examples if example.use in ("", "made")]
+    dev, held = ([example for example in examples if example.use == use] for use in ("dev", "held"))
+    return known, dev, held
+
+
+def _print_scores(name: str, judged: Judged) -> None:
+    for threshold in THRESHOLDS:
+        figures = " ".join(f"{key} {value:.3f}" for key, value in scores(judged, threshold).items())
+        print(f"{name} from {threshold}: {figures}")
 
 
 def main() -> None:
@@ -453,25 +382,7 @@ def main() -> None:
     made = made_examples(MADE, around)
     remedies, roles = [*remedies, *made[0]], [*roles, *made[1]]
     print(len(remedies), "sentences,", len(roles), "mentions")
-    packed: dict[str, Any] = {}
-    for name, examples, classes, judged_by in (
-        ("remedies", remedies, len(REMEDY_CLASSES), judge),
-        ("roles", roles, len(ROLE_CLASSES), judge_role),
-    ):
-        known = [example for example in examples if example.use in ("", "made")]
-        dev, held = ([example for example in examples if example.use == use] for use in ("dev", "held"))
-        weights, bias = learn(known, classes, asked.penalty)
-        unseen = {
-            use: [(example, judged_by(example, weights, bias)) for example in rows]
-            for use, rows in (("dev", dev), ("held", held))
-        }
-        for use, rows in unseen.items():
-            for threshold in THRESHOLDS:
-                figures = " ".join(f"{key} {value:.3f}" for key, value in scores(rows, threshold).items())
-                print(f"{name} {use} from {threshold}: {figures}")
-        calibration = calibrate(unseen["dev"])
-        weights, bias = learn([*known, *dev], classes, asked.penalty, (weights, bias))
-        packed |= _packed(name, weights, bias, calibration)
+    packed = _remedies(remedies, asked.penalty) | _roles(roles, asked.penalty)
     np.savez_compressed(asked.out, **packed)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.extract.statements.features import Surroundings
+from app.train.examples import made_examples
 from app.train.phrasings import SHARES, make_issues
-from app.train.statements import made_examples
 
 AROUND = [Surroundings("[Bug]: hangs with two GPUs", previous="I start it as below.", next="Thank you!")]
 

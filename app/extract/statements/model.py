@@ -2,8 +2,9 @@
 
 In: a sentence and what stands around it. Out: `Statement`s, each with the chance that it is so. Of one
 sentence all candidates and their outcomes compete with each other and with *nothing is stated*: a softmax
-over one sum of weights each. Method: multinomial logistic regression over hashed features, learned by
-`app.train.statements`, which writes `weights.npz` with the figures of its folds.
+over one sum of weights each. Whether the sentence tells of any help is judged once more, by a sum of its
+own for the likeliest candidate. Method: logistic regression over hashed features, learned by
+`app.train.statements`, which writes `weights.npz`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,6 +35,9 @@ ROWS = 1 << 18
 REMEDY_CLASSES = ("works", "without", "partial", "fails")
 """`without`: it works where the candidate is left out."""
 
+FAILS = REMEDY_CLASSES.index("fails")
+"""The classes before it help; the table's column behind it holds the weights of the second opinion."""
+
 ROLE_CLASSES = ("last_working", "first_failing", "still_failing", "fixed_in", "culprit")
 
 SECOND_SHARE = 0.5
@@ -62,16 +66,18 @@ class Statement:
 class Weights:
     """What was learned: a table of rows by classes, an intercept for each class, and how sums become chances.
 
-    `calibration`: slope and intercept between the log-odds of a softmax and those of being right.
+    `calibration`: slope and intercept between the log-odds of a chance and those of being right, of what
+    fails in the last row. `opinion`: the weights of `second_opinion`.
     """
 
     table: Floats
     bias: Floats
-    calibration: tuple[float, float]
+    calibration: Floats
+    opinion: Floats
 
-    def calibrated(self, chance: float) -> float:
-        """How often a statement of this softmax was right on issues that were not learned from."""
-        slope, intercept = self.calibration
+    def calibrated(self, chance: float, is_failure: bool = False) -> float:
+        """How often a statement of this chance was right on issues that were not learned from."""
+        slope, intercept = self.calibration[-1 if is_failure else 0]
         return 1.0 / (1.0 + exp(-(slope * log_odds(chance) + intercept)))
 
 
@@ -80,8 +86,8 @@ def load_weights(name: Literal["remedies", "roles"]) -> Weights:
     """The learned weights; tables are kept as whole numbers and a scale."""
     with np.load(WEIGHTS_FILE) as data:
         table = data[name].astype(np.float32) * data[f"{name}_scale"]
-        slope, intercept = data[f"{name}_calibration"]
-        return Weights(table, data[f"{name}_bias"], (float(slope), float(intercept)))
+        rest = (data[f"{name}_{part}"] for part in ("bias", "calibration", "opinion"))
+        return Weights(table, *rest)
 
 
 def log_odds(chance: float) -> float:
@@ -106,25 +112,28 @@ def read_statements(text: str, around: Surroundings, hints: Sequence[Hint] = ())
         return ()
     used = load_weights("remedies")
     shared = used.table[rows_of(sentence_features(text, tokens, around))].sum(axis=0) + used.bias
-    spans = find_spans(tokens) if hints or shared.max() >= MIN_SHARED else []
+    spans = find_spans(tokens) if hints or shared[: FAILS + 1].max() >= MIN_SHARED else []
     if not spans:
         return ()
     words = title_words(around.title)
     sums = np.stack(
         [used.table[rows_of(candidate_features(text, tokens, s, words, hints))].sum(axis=0) for s in spans]
     )
-    found = choose(tokens, spans, sums + shared)
-    return tuple(replace(item, chance=round(used.calibrated(item.chance), 2)) for item in found)
+    found = choose(tokens, spans, sums + shared, used.opinion)
+    return tuple(
+        replace(item, chance=round(used.calibrated(item.chance, item.label == "fails"), 2)) for item in found
+    )
 
 
 def choose(
-    tokens: Sequence[Token], spans: Sequence[tuple[int, int]], sums: npt.NDArray[np.floating]
+    tokens: Sequence[Token],
+    spans: Sequence[tuple[int, int]],
+    sums: npt.NDArray[np.floating],
+    opinion: npt.NDArray[np.floating],
 ) -> tuple[Statement, ...]:
     """The statements among the sums of all candidates and classes; none overlaps a likelier one."""
-    top = max(0.0, float(sums.max()))
-    chances = np.exp(sums - top)
-    nothing = float(np.exp(-top))
-    chances /= chances.sum() + nothing
+    chances = shares_of(sums)
+    helps = 1.0 / (1.0 + exp(-float(opinion @ second_opinion(chances, sums))))
     any_chance = float(chances.sum())
     chosen: list[Statement] = []
     places: list[tuple[int, int]] = []
@@ -138,9 +147,30 @@ def choose(
             continue
         places.append((first, last))
         label = REMEDY_CLASSES[int(chances[index].argmax())]
-        chance = any_chance * float(by_span[index]) / best
-        chosen.append(Statement(tokens[first].start, tokens[last - 1].end, label, round(chance, 3)))
+        chance = (any_chance if label == "fails" else helps) * float(by_span[index]) / best
+        chosen.append(Statement(tokens[first].start, tokens[last - 1].end, label, chance))
     return tuple(chosen)
+
+
+def shares_of(sums: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+    """The chance of each candidate and class; what is missing to 1 is that of nothing."""
+    sums = sums[:, : FAILS + 1]
+    top = max(0.0, float(sums.max()))
+    chances: npt.NDArray[np.floating] = np.exp(sums - top)
+    chances /= chances.sum() + np.exp(-top)
+    return chances
+
+
+def second_opinion(
+    chances: npt.NDArray[np.floating], sums: npt.NDArray[np.floating]
+) -> npt.NDArray[np.floating]:
+    """What decides whether a sentence tells of any help: log-odds of help and failure, its own sum, and 1.
+
+    Its own sum is that of the candidate that helps likeliest; candidates compete there no more.
+    """
+    helping = chances[:, :FAILS].sum(axis=1)
+    own = sums[helping.argmax(), FAILS + 1]
+    return np.array([log_odds(float(helping.sum())), log_odds(float(chances[:, FAILS].sum())), own, 1.0])
 
 
 @lru_cache(maxsize=64)

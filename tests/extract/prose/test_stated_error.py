@@ -69,6 +69,30 @@ def served(body: str) -> str | None:
             'We see CUDA error "invalid resource handle" at once.',
             ("CUDA error", "invalid resource handle", None),
         ),
+        ("On my card: No module named 'foo.bar'", ("ModuleNotFoundError", "No module named 'foo.bar'", None)),
+        (
+            "It says that cannot import name 'Foo' from 'bar.baz'.",
+            ("ImportError", "cannot import name 'Foo' from 'bar.baz'", None),
+        ),
+        ("It stops: name 'foo_ops' is not defined", ("NameError", "name 'foo_ops' is not defined", None)),
+        (
+            "We get 'NoneType' object is not subscriptable at once.",
+            ("TypeError", "'NoneType' object is not subscriptable", None),
+        ),
+        (
+            "It stops: Foo.step() missing 1 required positional argument: 'when'",
+            ("TypeError", "Foo.step() missing 1 required positional argument: 'when'", None),
+        ),
+        (
+            "Serving it gives No available memory for the cache blocks.",
+            ("ValueError", "No available memory for the cache blocks", None),
+        ),
+        ("Two cards: Failed to infer device type", ("RuntimeError", "Failed to infer device type", None)),
+        ("Cuda failure 'bad peer access'", ("CUDA error", "bad peer access", None)),
+        (
+            "The Tiny 'FooTokenizer' object has no attribute 'to_bytes'",
+            ("AttributeError", "'FooTokenizer' object has no attribute 'to_bytes'", None),
+        ),
     ],
 )
 def test_an_error_named_in_a_sentence_is_read(body: str, wanted: Told) -> None:
@@ -90,6 +114,7 @@ def test_an_error_named_in_a_sentence_is_read(body: str, wanted: Told) -> None:
         "The EngineDeadError comes later.",
         "The key error message stands below.",
         "An error is raised.",
+        "A warning only: Failed to initialize NumPy: No module named 'numpy' (tensor_numpy)",
         "",
     ],
 )

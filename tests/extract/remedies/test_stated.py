@@ -70,14 +70,40 @@ def test_what_it_fails_with_is_never_handed_over_as_the_cure() -> None:
 @pytest.mark.parametrize(
     ("said", "thing"),
     [
-        ("But without cuda graph, it exits normally.", "cuda graph"),
         ("The hang only occurs if prefix caching is enabled; otherwise it is stable.", "prefix caching"),
         ("This works when --enable-lora is not set.", "--enable-lora"),
-        ("The crash is gone when `enable_prefix_caching` is disabled.", "enable_prefix_caching"),
     ],
 )
 def test_what_works_only_without_a_thing_says_to_leave_it_out(said: str, thing: str) -> None:
     assert _of(said) == [(thing, "works", True)]
+
+
+@pytest.mark.parametrize(
+    ("said", "act"),
+    [
+        ("But without cuda graph, it exits normally.", "without cuda graph"),
+        (
+            "The crash is gone when `enable_prefix_caching` is disabled.",
+            "`enable_prefix_caching` is disabled",
+        ),
+    ],
+)
+def test_words_that_take_a_thing_away_themselves_are_the_remedy_and_nothing_to_type(
+    said: str, act: str
+) -> None:
+    assert _of(said) == [(act, "works", False)]
+    assert _commands(said) == [None]
+
+
+@pytest.mark.parametrize(
+    ("said", "action"),
+    [
+        ("It breaks with bfloat16. float16 works fine.", "float16"),
+        ("Works fine without guided decoding.", "without guided decoding"),
+    ],
+)
+def test_a_choice_that_works_beside_the_one_that_fails_is_a_remedy(said: str, action: str) -> None:
+    assert [(item, outcome) for item, outcome, _ in _of(said)] == [(action, "works")]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ BUG = Surroundings("[Bug]: server hangs with CUDA graphs", previous="The server 
 def test_chances_mean_something() -> None:
     weights = load_weights("remedies")
     assert weights.calibrated(0.05) < 0.5 < weights.calibrated(0.95)
+    assert weights.calibrated(0.05, is_failure=True) < 0.5 < weights.calibrated(0.95, is_failure=True)
     assert log_odds(0.5) == pytest.approx(0.0)
 
 

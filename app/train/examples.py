@@ -1,0 +1,197 @@
+"""Labelled sentences as examples: the candidates of each, what they are meant as, and their features.
+
+In: documents, and labels as places (`labels/sentences.jsonl`) or sentences of our own (`phrasings.py`).
+Out: `Labelled`s of remedies and of roles, from which `statements.py` learns.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.extract.prose.regression import mentions_in, role_hints
+from app.extract.remedies.sentences import read_remedies
+from app.extract.remedies.stated import remedy_hints
+from app.extract.statements.candidates import find_spans, may_state
+from app.extract.statements.features import (
+    Surroundings,
+    candidate_features,
+    mention_features,
+    sentence_features,
+    surroundings_of,
+)
+from app.extract.statements.model import REMEDY_CLASSES, ROLE_CLASSES, covering, rows_of, title_words
+from app.extract.statements.tokens import NAMED, Token, tokenise
+from app.extract.text.blocks import read_document
+from app.extract.text.document import Document
+from app.extract.text.sentences import Sentence, read_sentences
+from app.train.phrasings import make_issues
+
+MOSTLY = 0.8
+"""How much of a sentence a label must cover to speak of it."""
+
+OVERLAP = 0.3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labelled:
+    """One sentence: its candidates with the class of each (None: not meant), and the rows of its features.
+
+    For roles each mention is an example of its own with one candidate.
+    """
+
+    number: int
+    use: str
+    """`held`: never learned from; `dev`: learned from last; `made`: of our own words; else ""."""
+
+    is_unsure: bool
+    tokens: tuple[Token, ...]
+    spans: tuple[tuple[int, int], ...]
+    classes: tuple[int | None, ...]
+    shared: tuple[int, ...]
+    rows: tuple[tuple[int, ...], ...]
+    gold: tuple[tuple[int, int, str], ...]
+
+
+def read_examples(
+    documents: Iterable[tuple[int, Document]], labels: Iterable[dict[str, Any]]
+) -> tuple[list[Labelled], list[Labelled], list[Surroundings]]:
+    """Examples of remedies and of roles: every labelled sentence; and what stands around those learned."""
+    by_number: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in labels:
+        by_number[row["number"]].append(row)
+    remedies: list[Labelled] = []
+    roles: list[Labelled] = []
+    learned: list[Surroundings] = []
+    for number, document in documents:
+        if number not in by_number:
+            continue
+        sentences = read_sentences(document)
+        for at, sentence in enumerate(sentences):
+            label = _label_of(sentence, by_number[number])
+            if label is not None:
+                around = surroundings_of(document, sentences, at)
+                previous = sentences[at - 1] if at else None
+                remedies += _remedy_example(number, sentence, previous, around, label)
+                roles += _role_examples(number, document, sentence, around, label)
+                if not _use_of(label):
+                    learned.append(around)
+    return remedies, roles, learned
+
+
+def _label_of(sentence: Sentence, labels: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    for label in labels:
+        shared = min(sentence.end, label["end"]) - max(sentence.start, label["start"])
+        if label["source"] == sentence.source and shared >= MOSTLY * (sentence.end - sentence.start):
+            return label
+    return None
+
+
+def _use_of(label: dict[str, Any]) -> str:
+    return label.get("use") or next((use for use in ("held", "dev") if label.get(use)), "")
+
+
+def _remedy_example(
+    number: int,
+    sentence: Sentence,
+    previous: Sentence | None,
+    around: Surroundings,
+    label: dict[str, Any],
+) -> Iterator[Labelled]:
+    tokens = tokenise(sentence.text)
+    gold = [
+        (start - sentence.start, end - sentence.start, "without" if without else outcome)
+        for start, end, outcome, without in label.get("remedies", ())
+        if sentence.start <= start < sentence.end
+    ]
+    spans = find_spans(tokens) if may_state(tokens) else []
+    if not spans and not gold:
+        return
+    words, hints = title_words(around.title), remedy_hints(sentence, read_remedies(sentence, previous))
+    yield Labelled(
+        number,
+        _use_of(label),
+        bool(label.get("unsure")),
+        tokens,
+        tuple(spans),
+        _classes_of(tokens, spans, gold),
+        tuple(rows_of(sentence_features(sentence.text, tokens, around))),
+        tuple(
+            tuple(rows_of(candidate_features(sentence.text, tokens, span, words, hints))) for span in spans
+        ),
+        tuple(gold),
+    )
+
+
+def _classes_of(
+    tokens: Sequence[Token], spans: Sequence[tuple[int, int]], gold: Sequence[tuple[int, int, str]]
+) -> tuple[int | None, ...]:
+    """What each candidate is meant as: the labelled change that it shares most tokens with.
+
+    A change whose candidates all share little is taught by those that share most.
+    """
+    closest: list[tuple[float, int | None]] = [(0.0, None)] * len(spans)
+    for start, end, outcome in gold:
+        meant = {at for at, token in enumerate(tokens) if token.start < end and start < token.end}
+        shares = [_share(tokens, set(range(*span)), meant) for span in spans]
+        least = min(OVERLAP, max(shares, default=0.0))
+        for at, share in enumerate(shares):
+            if share and share >= least and share > closest[at][0]:
+                is_left_out = outcome == "without" and tokens[spans[at][0]].kind in LEAVING
+                closest[at] = share, REMEDY_CLASSES.index("works" if is_left_out else outcome)
+    return tuple(index for _, index in closest)
+
+
+def _share(tokens: Sequence[Token], inside: set[int], meant: set[int]) -> float:
+    """How much of two sets of tokens is common; 0 where a named thing is meant and none of them is inside."""
+    both = inside & meant
+    named = {at for at in meant if tokens[at].kind in NAMED}
+    is_other = bool(named) and not named & both
+    return 0.0 if is_other else len(both) / len(inside | meant)
+
+
+LEAVING = frozenset(["without", "remov", "disabl", "no", "not", "drop", "unset", "omit", "turn", "uninstall"])
+
+
+def made_examples(count: int, around: Sequence[Surroundings]) -> tuple[list[Labelled], list[Labelled]]:
+    """Examples of sentences of our own words, each in the surroundings of a real one.
+
+    What is said of a version may be a remedy too, so those teach roles only.
+    """
+    made = list(make_issues(count, around))
+    documents = ((text.number, read_document(text)) for text, _ in made)
+    remedies, roles, _ = read_examples(documents, (label for _, label in made))
+    of_versions = {text.number for text, label in made if label["versions"]}
+    return [example for example in remedies if example.number not in of_versions], roles
+
+
+def _role_examples(
+    number: int, document: Document, sentence: Sentence, around: Surroundings, label: dict[str, Any]
+) -> Iterator[Labelled]:
+    tokens = tokenise(sentence.text)
+    words, hints = title_words(around.title), role_hints(document, sentence)
+    shared = tuple(rows_of(sentence_features(sentence.text, tokens, around)))
+    mentions = [(m.start, m.end) for m in mentions_in(sentence)]
+    places = [(place, span) for place in mentions if (span := covering(tokens, *place))]
+    spans = [span for _, span in places]
+    for index, ((start, end), span) in enumerate(places):
+        role = ""
+        for left, right, said in label.get("versions", ()):
+            if left - sentence.start < end and start < right - sentence.start:
+                role = said
+        features = (
+            *candidate_features(sentence.text, tokens, span, words, hints),
+            *mention_features(tokens, spans, index, around),
+        )
+        rows = tuple(rows_of(features))
+        yield Labelled(
+            number,
+            _use_of(label),
+            bool(label.get("unsure")),
+            tokens,
+            (span,),
+            (ROLE_CLASSES.index(role) if role else None,),
+            shared,
+            (rows,),
+            ((start, end, role),) if role else (),
+        )
