@@ -48,6 +48,11 @@ _RANGE_AFTER = pattern(
     r"| (?:was|were|is|are) (?:\w+ )?supported)"
 )
 _MORE = pattern(r"^(?:[`* ]*(?:,|/|、|and|or|&)[`* ]*)v?(\d+\.\d+\.\d+(?:[.\-]?post\d+)?(?:rc\d+)?)")
+_NOT_VLLM_S = pattern(r"(?i)(?:\binstead of (?:vllm )?|\(not (?:in |on )?|(?:^|[^-=])> ?)v?\d[\w.+]*$")
+"""Up to a version's end: it is the one that was not taken, or the fault began after it."""
+_IMAGE = pattern(r"[\w./-]*[a-z\d][-/][a-z][\w./-]*:v?$")
+"""A container's image, up to its tag: its version is vLLM's only if it is named so."""
+MAX_IMAGE_CHARS = 120
 MAX_STATED_CODE_CHARS = 3_000
 """Longer code below a heading on the environment is a log, not what somebody states."""
 
@@ -323,6 +328,9 @@ def _listed_with(item: FoundValue, offset: int, text: str) -> Iterator[FoundValu
 
 def _is_foreign(text: str, start: int) -> bool:
     """Whether the word before a version, or before a list of versions, names another product."""
+    image = _IMAGE.search(text[max(0, start - MAX_IMAGE_CHARS) : start])
+    if image is not None and "vllm" not in image[0].lower():
+        return True
     before = text[max(0, start - 48) : start].rsplit("\n", maxsplit=1)[-1]
     for word in reversed(before.replace(",", " ").split()):
         bare = word.lower().strip("`*()[]:=<>~!")
@@ -356,8 +364,10 @@ def _hits(rule: Rule, source: str, offset: int, text: str) -> Iterator[FoundValu
 
 
 def _is_only_named(rule: Rule, text: str, match: Any, end: int) -> bool:
-    """Whether another package's version is asked for, or one end of a range, and not what is installed."""
-    if rule["key"] == "vllm" or rule["where"] not in _IN_PROSE:
+    """Whether a version is asked for, spoken of, or one end of a range, and not what is installed."""
+    if rule["key"] == "vllm":
+        return _NOT_VLLM_S.search(text[max(0, end - 60) : end]) is not None
+    if rule["where"] not in _IN_PROSE:
         return False
     before = text[max(0, match.start() - 24) : match.start() + 1].lower().rstrip(" `*(")
     return before.endswith(_NOT_INSTALLED) or _RANGE_AFTER.match(text[end : end + 12]) is not None

@@ -70,6 +70,10 @@ _MENTION = pattern(
 )
 
 
+_LACKS = pattern(r"^\W{0,3}(?:do|does|did)(?:n['’]t| not) (?:contain|include|support|ship)")
+"""Behind a version: it has not yet what fails, which is no proof that it works."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mention:
     """A version without a leading v, `#12345`, or a commit, and its place in its sentence."""
@@ -150,6 +154,8 @@ def _read_roles(document: Document, sentences: Sequence[Sentence], at: int, clai
             continue
         is_change = mention.value.startswith("#") or "." not in mention.value
         part = _PARTS[item.label]
+        if part == "works" and _LACKS.search(sentence.text[item.end :]):
+            continue
         is_own = mention.value == f"#{document.issue.number}"
         is_fit = part in _parts_of_change(mention.value) if is_change else item.end in ours
         if item.chance < MIN_CHANCES.get(part, MIN_CHANCE) or is_own or not is_fit:
@@ -254,11 +260,18 @@ def _read_title(document: Document, claims: _Claims) -> None:
     if not claims["works"] or claims["fails"] or claims["changed"]:
         return
     best = newest(version for version, _ in claims["works"])
-    for version in versions:
-        if is_before(best, version.text):
-            span = ("title", version.start, version.end)
-            quote = cite(document, "regression.first_failing", version.text, span, "regression.title", 0.7)
-            claims["fails"].append((version.text, quote))
+    after = [version for version in versions if is_before(best, version.text)]
+    # A rebuild of what works, beside a later release, is what works under its full name.
+    for version in [one for one in after if _release_of(one.text) != _release_of(best)] or after:
+        span = ("title", version.start, version.end)
+        quote = cite(document, "regression.first_failing", version.text, span, "regression.title", 0.7)
+        claims["fails"].append((version.text, quote))
+
+
+def _release_of(version: str | None) -> str | None:
+    """A version without what marks a rebuild."""
+    found = ordered(version)
+    return found.base_version if found is not None else None
 
 
 def _near(

@@ -4,28 +4,49 @@ A report that names no model may still be of one, so a failure that says nothing
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 from app.extract.fields.gpu_names import architecture_of
 from app.extract.fields.settings import normalise_name
 from app.extract.rules.patterns import pattern, pattern_set
-from app.knowledge.stack.features import difference_of_run, features_of, has_feature
-from app.knowledge.stack.stack import Stack
-from app.knowledge.stack.standing import CARD, MODEL, STRONG, FailureCase, Fit, is_bounded
-from app.match.search.agreement import families_named, model_family, model_line
-
-_VARIANT = re.compile(
-    r"(?i)\b(VL|omni|coder|next|embedding|reranker|audio|math|vision|scout|maverick|distill|ocr|asr|flash|air|"
-    r"speciale|guard|nano|super|ultra|thinking|E[24]B)\b|(?<=\d)(V)\b"
+from app.knowledge.stack.features import (
+    PARSER_OPTIONS,
+    PARSERS,
+    TITLED_OPTIONS,
+    USUAL_OPTIONS,
+    differences_of_run,
+    features_of,
+    has_feature,
+    in_doubt,
 )
-_GENERATION = re.compile(r"(?i)(?<![\d.])(\d{1,2}(?:\.\d{1,2})?)(?![\d.]|b\b|bit)")
-_SIZE = re.compile(r"(?i)\d+(?:\.\d+)?B\b")
-_EXPERTS = re.compile(r"(?i)\bA\d+(?:\.\d)?B\b")
+from app.knowledge.stack.models import (
+    CLASS,
+    FORM,
+    NO_SIZE,
+    OF_SIZE,
+    WORKS,
+    checkpoint_sign,
+    class_sign,
+    model_sign,
+    other_size,
+    stack_form,
+    weights_sign,
+    works_with,
+)
+from app.knowledge.stack.stack import Stack
+from app.knowledge.stack.standing import CARD, LEFT_OUT, MODEL, STRONG, FailureCase, Fit, is_bounded
+
+_COUNT = pattern(
+    r"\bTP ?[=:]? ?(\d)\b|(?i)\btensor[-_ ]parallel(?:[-_ ]size)?[ =:]+(\d)\b|\b(\d)[- ]gpus?\b"
+    r"|\b(\d) ?[x×*] ?(?:NVIDIA )?(?:A|H|B|L|T|V|RTX |GB|MI)\d"
+)
+"""In a title: how many GPUs run it."""
 _PLATFORMS = {
-    "NVIDIA": r"(?i)\b(?:cuda|nvidia|nvcc|cublas|cudnn)",
+    "NVIDIA": r"(?i)\b(?:cuda|nvidia|nvcc|cublas|cudnn|cutlass|flashinfer|deep_?gemm|trt-?llm|flashmla)",
     "AMD": r"(?i)\brocm|\bamd\b|\baiter\b|\bhip\b|\bgfx\d|\bMI ?[23]\d\d|radeon|strix|ryzen",
     "CPU": r"(?i)\bcpu (?:backend|only|inference|build|platform|device)|\[cpu\]|\baarch64\b|s390x|ppc64",
     "TPU": r"(?i)\btpu\b",
@@ -35,19 +56,19 @@ _PLATFORMS = {
 }
 _WORKSTATION = pattern(r"(?i)RTX|GeForce|^A(?:2|10|10G|16|40)$")
 _OPTION = pattern(r"(--[a-z][a-z_-]+[a-z])(?:[ =]([\w.]+))?")
+_BARE_OPTION = pattern(r"\b[a-z]+(?:[-_][a-z\d]+)+\b")
 _NUMBER = re.compile(r"[\d.]+")
 _PARSER = pattern(
     r"\b([A-Z][A-Za-z0-9]*?)(?:Reasoning|Tool(?:Call)?)Parser\b|\b(\w+?)_(?:tool|reasoning)_parser\b"
     r"|(?i)\b([a-z]\w*\d\w*) (?:tool|reasoning)[ -](?:call(?:ing)?[ -])?parser\b"
+    rf"|\b({'|'.join(PARSERS)})(?:[ _-](?:tool|reasoning|call(?:s|ing)?)){{0,2}}[ _-]?pars(?:er|ing)"
 )
-"""A parser's class, module, or name with a number in it, in a title."""
-_CLASS = re.compile(r"\b([A-Z]\w{2,40}?)For(?:Conditional|Causal|Sequence|Embedding)\w+")
-"""The class of a model."""
-_CAMEL = re.compile(r"(?<=[a-z\d])(?=[A-Z])")
-_LOADING = pattern(r"\bload_weights\b")
+"""A parser's class, module, name with a number in it, or well-known name, in a title."""
+_TAG = re.compile(r"\[[^\]]{0,30}\]:?")
 _EDGE = pattern(r"(?i)GB10|Thor|Spark|Jetson|Orin")
 _CHIPS = pattern(r"^MI ?(\d)(\d)\d|^RX ?(\d)\d{3}")
 """Of AMD's cards the digits that name a generation: MI355 has other limits than MI325."""
+_Reader = Callable[[Stack, FailureCase], Fit | None]
 _LABELS = {"rocm": "AMD", "cpu": "CPU", "tpu": "TPU", "intel-gpu": "Intel", "aws-neuron": "Neuron"}
 _BUILDS = {"+cpu": "CPU", "+rocm": "AMD", "+xpu": "Intel", "+tpu": "TPU", ".empty": "another platform"}
 """What a version says of the platform that it was built for."""
@@ -74,8 +95,9 @@ _VENDOR = (
 )
 
 
+OPEN_MAX = 3
+"""A failure of which more is not known is too far from a stack to be told."""
 _OF_HARDWARE = frozenset({"crash", "oom", "slowdown", "hang", "wrong_output"})
-_OF_SIZE = frozenset({"oom", "slowdown"})
 _WITHOUT_ERROR = frozenset({"wrong_output", "slowdown", "hang"})
 _OF_ANSWERS = pattern(
     r"(?i)stream|completions?\b|\bfields?\b|response|\bAPI\b|parser|template|\busage\b|finish_reason|metric|\blogs?\b"
@@ -92,70 +114,131 @@ _KERNEL = pattern(
     r"|kernel|ptxas|capability|\bsm_?\d|torch\.ops|_C\b|nvrtc|nvcc|cudnn"
 )
 """In an error or its frame: what depends on the card."""
-_FORM = pattern(r"(?i)nvfp4|mxfp4|fp4|fp8|w\d+a\d+|awq|gptq|int[48]|gguf|bnb|exl\d|autoround")
 
 
-def fit(stack: Stack, case: FailureCase) -> Fit:
+def fit(stack: Stack, case: FailureCase, *, is_in_form: bool = False) -> Fit:
     """Whether a failure is of a stack's GPU, model and arguments, by its facts, title and labels."""
     signs: list[Fit] = []
-    for sign in _signs(stack, case):
+    for sign in _signs(stack, case, is_in_form=is_in_form):
         if sign.answer == "no":
             return sign
         signs.append(sign)
-    reasons = "; ".join(dict.fromkeys(sign.reason for sign in signs if sign.answer == "yes"))
+    agreeing = [sign.reason if sign.answer == "yes" else sign.agrees for sign in signs]
+    reasons = "; ".join(dict.fromkeys(filter(None, agreeing)))
     strong = [sign for sign in signs if sign.answer == "yes" and sign.weight == STRONG]
-    weight = sum(sign.weight for sign in signs if sign.answer == "yes")
+    weight = sum(sign.weight if sign.answer == "yes" else CARD * bool(sign.agrees) for sign in signs)
     is_like = bool(strong) or weight > MODEL or (weight == MODEL and is_bounded(case))
-    if open_ones := [sign for sign in signs if sign.answer == "unknown"]:
-        unsure = open_ones[0]
-        is_near = weight >= MODEL and unsure.weight > 0
-        return replace(unsure, is_near=is_near, weight=weight - len(open_ones))
     if case.facts.failure_kind == "slowdown" and not is_bounded(case):
-        return Fit("unknown", "no release is named that was faster", weight - 1, is_near=weight >= MODEL)
-    if not is_like:
-        missing = (
-            f"{reasons}, but nothing says that this matters" if signs else "nothing in it names your stack"
-        )
-        return Fit("unknown", missing, weight - 1, is_near=weight >= MODEL)
-    if case.facts.error is None and not strong and case.facts.failure_kind not in _WITHOUT_ERROR:
-        return Fit("unknown", f"{reasons}, but it states no error", weight - 1, is_near=True)
-    return Fit("yes", reasons, weight)
+        signs.append(Fit("unknown", "no release is named that was faster", 0))
+    if open_ones := [sign for sign in signs if sign.answer == "unknown"]:
+        # That the card agrees says little where neither a model nor a part of vLLM is named.
+        is_named = strong or case.facts.models or case.titled_models
+        is_near = bool(is_named and weight >= MODEL) or all(sign.is_near for sign in open_ones)
+        # What a report leaves out is no condition that anybody can check.
+        is_of_part = any(sign.reason.startswith("of ") for sign in strong)
+        is_stated = is_of_part or is_bounded(case) or all(sign.weight != LEFT_OUT for sign in open_ones)
+        is_near = is_near and is_stated and _is_told(case.title)
+        return _unknown(open_ones, reasons, weight, is_near=is_near)
+    missing = "the report does not say what it depends on" if signs else "nothing in it names your stack"
+    is_near = weight > MODEL
+    if is_like:
+        if case.facts.error or strong or case.facts.failure_kind in _WITHOUT_ERROR:
+            return Fit("yes", reasons, weight)
+        missing = "its error is not known"
+    return _unknown([Fit("unknown", missing)], reasons, weight, is_near=is_near)
 
 
-def _signs(stack: Stack, case: FailureCase) -> Iterator[Fit]:
+def _is_told(title: str) -> bool:
+    """Whether a title says what fails."""
+    return len(_TAG.sub("", title).split()) > 1
+
+
+def _unknown(open_ones: Sequence[Fit], agrees: str, weight: int, *, is_near: bool) -> Fit:
+    """What is not known, as one answer. A sign without weight speaks against the stack."""
+    missing = {sign.reason: sign.missing for sign in open_ones}
+    count = sum(missing.values())
+    is_near = is_near and count <= OPEN_MAX and all(sign.weight > 0 for sign in open_ones)
+    return Fit("unknown", "; ".join(missing), weight - count, is_near, agrees, count)
+
+
+def _signs(stack: Stack, case: FailureCase, *, is_in_form: bool) -> Iterator[Fit]:
     """What each part of a report says of a stack."""
-    for read in (
-        _platform,
-        _titled_architecture,
-        _titled_options,
-        _titled_parser,
-        _titled_class,
-        _checkpoint,
-    ):
+    for read in (_platform, _titled_architecture, *_readers_of(case.title), checkpoint_sign):
         if sign := read(stack, case):
             yield sign
     features = features_of(case.title, case.labels)
-    yield from (_feature(stack, row) for row in features)
+    yield from (_feature(stack, row, case.title) for row in features)
     is_software = any(row.get("is_software") for row in features)
     is_of_hardware = not is_software and _is_of_hardware(case)
-    if sign := _model(stack, case, is_of_hardware=is_of_hardware, is_software=is_software):
+    is_of_requests = is_software and any(row.get("asked") for row in features)
+    if sign := model_sign(
+        stack,
+        case,
+        is_of_hardware=is_of_hardware,
+        is_software=is_software,
+        is_of_requests=is_of_requests,
+    ):
         yield sign
     if sign := _gpu(stack, case, is_of_hardware):
         yield sign
-    if not is_software and (sign := _weights(stack, case)):
+    if not (is_software or is_in_form) and (sign := weights_sign(stack, case)):
         yield sign
 
 
+@lru_cache(maxsize=1)
+def _readers() -> tuple[Any, tuple[_Reader, ...]]:
+    """What a title must hold so that each of its readers is asked, as one automaton, and the readers."""
+    rows: tuple[tuple[Any, _Reader], ...] = (
+        (_OPTION, _titled_options),
+        (_BARE_OPTION, _titled_options),
+        (_PARSER, _titled_parser),
+        (CLASS, class_sign),
+        (_COUNT, _titled_count),
+        (WORKS, works_with),
+    )
+    return pattern_set([rule.pattern for rule, _ in rows]), tuple(read for _, read in rows)
+
+
+@lru_cache(maxsize=16_384)
+def _readers_of(title: str) -> tuple[_Reader, ...]:
+    """The readers that may find something in a title."""
+    found, readers = _readers()
+    return tuple(dict.fromkeys(readers[at] for at in sorted(found.Match(title) or ())))
+
+
 def fit_of_run(stack: Stack, case: FailureCase, text: str, found: Fit) -> Fit:
-    """Whether a failure that seems to be of a stack, as `found` says, is so by its report's text too."""
-    difference = difference_of_run(stack, case.facts, case.title, case.labels, text)
-    return Fit("unknown", difference, found.weight - 1, is_near=True) if difference else found
+    """Whether a failure that may be of a stack, as `found` says, is so by its report's text too."""
+    if (mine := stack_form(stack)) and mine in {match[0].upper() for match in FORM.finditer(text)}:
+        read = fit(stack, case, is_in_form=True)  # its text names the form of the stack's weights
+        is_all = read.answer != found.answer
+        found = (
+            replace(found, reason=f"its text names {mine} weights, perhaps of another run")
+            if is_all
+            else read
+        )
+    differences = [*differences_of_run(stack, case.facts, case.title, case.labels, text)]
+    if size := other_size(stack, case, text):
+        differences.append(size)
+    if not differences:
+        return found
+    if found.answer == "yes":
+        return _unknown(differences, found.reason, found.weight, is_near=True)
+    reason = found.reason
+    if size:  # the text names a size where the facts name none
+        reason = "; ".join(part for part in reason.split("; ") if not part.startswith(NO_SIZE))
+    stated = Fit("unknown", reason, missing=found.missing)
+    known = found.weight + found.missing
+    return _unknown([stated, *differences], found.agrees, known, is_near=found.is_near)
 
 
 def _is_of_hardware(case: FailureCase) -> bool:
     """Whether a failure may depend on the card that runs it, as most do that no plain exception names."""
     error, kind = case.facts.error, case.facts.failure_kind
-    if kind == "wrong_output" and _OF_ANSWERS.search(case.title) and not _OF_NUMBERS.search(case.title):
+    if (
+        kind in {"wrong_output", "other"}
+        and _OF_ANSWERS.search(case.title)
+        and not _OF_NUMBERS.search(case.title)
+    ):
         return False
     if error is None or kind in _OF_HARDWARE:
         return True
@@ -193,6 +276,8 @@ def generation_of(gpu: str) -> tuple[str, str] | None:
 def _titled_options(stack: Stack, case: FailureCase) -> Fit | None:
     """A title that names options, none of which the stack has, or one with another value."""
     named = {normalise_name(one[1]): one for one in _OPTION.finditer(case.title) if "--no-" not in one[1]}
+    if not named and (bare := _bare_option(stack, case.title)):
+        return bare
     if stack.options is None or not named:
         return None
     common = stack.options.keys() & named.keys()
@@ -206,47 +291,47 @@ def _titled_options(stack: Stack, case: FailureCase) -> Fit | None:
     return None
 
 
+def _bare_option(stack: Stack, title: str) -> Fit | None:
+    """An option that a title names without its dashes, and that the stack is not known to set."""
+    named = {normalise_name(found) for found in _BARE_OPTION.findall(title)} & TITLED_OPTIONS
+    missing = sorted(named.difference(stack.options or ()))
+    if not missing:
+        return None
+    is_known = stack.options is not None and missing[0] not in USUAL_OPTIONS
+    reason = f"its title names {missing[0]}: it matters if yours sets it"
+    return Fit("unknown", reason, 0 if is_known else STRONG)
+
+
 def _titled_parser(stack: Stack, case: FailureCase) -> Fit | None:
     """A title that names a parser, which is not the stack's."""
     found = _PARSER.search(case.title)
     if found is None:
         return None
-    name = found[1] or found[2] or found[3]
+    name = found[1] or found[2] or found[3] or found[4]
     if stack.options is None:
         return Fit("unknown", f"it is of the parser {name}: your arguments are not known")
-    option = "tool-call-parser" if "tool" in found[0].lower() else "reasoning-parser"
-    mine = _plain_name(stack.options.get(option, ""))
-    if mine and mine in _plain_name(name):
+    options = [option for word, option in PARSER_OPTIONS.items() if word in found[0].lower()]
+    mine = [_plain_name(stack.options.get(option, "")) for option in options or PARSER_OPTIONS.values()]
+    if any(one and one in _plain_name(name) for one in mine):
         return Fit("yes", f"of the parser {name}, as yours")
     return Fit("no", f"its title names the parser {name}, which yours has not")
 
 
-def _titled_class(stack: Stack, case: FailureCase) -> Fit | None:
-    """A title that names the class of a model of another variant."""
-    found = _CLASS.search(case.title)
-    if found is None or not stack.model or not _variants(_CAMEL.sub("-", found[1])) - _variants(stack.model):
+def _titled_count(stack: Stack, case: FailureCase) -> Fit | None:
+    """A title that names a number of GPUs, which is not the stack's."""
+    found = _COUNT.search(case.title)
+    if found is None or stack.options is None:
         return None
-    return Fit("unknown", f"its title names {found[0]}, which may not be the class of {stack.model}")
+    named = int(next(filter(None, found.groups())))
+    sizes = [stack.options.get(f"{name}-parallel-size", "1") for name in ("tensor", "pipeline", "data")]
+    mine = prod(int(size) for size in sizes if size.isdigit())
+    if named in {mine, int(sizes[0]) if sizes[0].isdigit() else mine}:
+        return None
+    return Fit("unknown", f"its title names {found[0].strip()}, and yours has {mine}", 0)
 
 
 def _plain_name(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "")
-
-
-def _checkpoint(stack: Stack, case: FailureCase) -> Fit | None:
-    """A failure to load weights, which depends on the checkpoint itself and not on its kind of model."""
-    error = case.facts.error
-    if not _LOADING.search(f"{case.title} {error.line if error else ''} {error.frame if error else ''}"):
-        return None
-    names = case.facts.models
-    if not stack.model or any(_last_part(name) == _last_part(stack.model) for name in names):
-        return None
-    seen = f"it was seen with {names[0]}" if names else "it names no checkpoint"
-    return Fit("unknown", f"{seen}, and what fails to load depends on the checkpoint")
-
-
-def _last_part(model: str) -> str:
-    return model.rstrip("/").rpartition("/")[2].lower()
 
 
 def _titled_architecture(stack: Stack, case: FailureCase) -> Fit | None:
@@ -264,91 +349,16 @@ def vendor_of(gpu: str) -> str:
     return next((vendor for rule, vendor in _VENDOR if rule.search(gpu)), "NVIDIA")
 
 
-def _feature(stack: Stack, row: dict[str, Any]) -> Fit:
+def _feature(stack: Stack, row: dict[str, Any], title: str) -> Fit:
     is_on, name = has_feature(stack, row), row["name"]
     if is_on is None:
-        return Fit("unknown", row.get("doubt") or f"it matters if yours has {name}")
+        weight = 0 if row.get("is_apart") else STRONG
+        is_of_requests = bool(row.get("is_software") and row.get("asked"))
+        return Fit("unknown", in_doubt(row, title), weight, is_near=is_of_requests)
     if not is_on:
         return Fit("no", f"it needs {name}, which yours has not")
     is_sign = "on" in row and not row.get("is_common")
     return Fit("yes", f"of {name}, as yours", STRONG if is_sign else 0)
-
-
-def _model(stack: Stack, case: FailureCase, *, is_of_hardware: bool, is_software: bool) -> Fit | None:
-    """The model that the title names, or that was run, against the stack's."""
-    others = families_named(case.title)
-    if stack.model and others and stack.family not in others:
-        return Fit("no", f"its title names {sorted(others)[0]}; yours is {stack.model}")
-    titled, names = case.titled_models, case.titled_models or case.facts.models
-    if not stack.model:
-        named = [*names, *sorted(others)]
-        if named:
-            return Fit("unknown", f"it is of {named[0]}: your model is not known")
-    if not names or not stack.model:
-        return None if is_software or is_bounded(case) else Fit("unknown", "it names no model")
-    alike = [name for name in names if model_family(name) == stack.family]
-    same = [name for name in alike if _is_same_line(name, stack.model)]
-    if same:
-        return _of_same_line(
-            stack.model,
-            same,
-            is_titled=bool(titled) or (stack.family in others and not is_software),
-            is_sized=_SIZE.search(case.title) is not None,
-            is_of_hardware=is_of_hardware,
-            is_software=is_software,
-        )
-    if titled:
-        return Fit("no", f"its title names {titled[0]}; yours is {stack.model}")
-    return Fit("unknown", f"it is reported with {names[0]}, not with {stack.family or stack.model}", 0)
-
-
-def _of_same_line(
-    mine: str,
-    names: Sequence[str],
-    *,
-    is_titled: bool,
-    is_sized: bool,
-    is_of_hardware: bool,
-    is_software: bool,
-) -> Fit:
-    """What it says that a failure was seen with these models, which are of one line with the stack's."""
-    alike = [name for name in names if _is_same_generation(name, mine)]
-    if not alike:
-        return Fit("unknown", f"it is reported with {names[0]}, of another generation than yours")
-    # Which kernels run, and which layers a model has, depends on its size.
-    same = next((name for name in alike if _sizes(name) == _sizes(mine)), alike[0])
-    if (not is_software or is_sized) and _sizes(same) and _sizes(same) != _sizes(mine):
-        return Fit("unknown", f"it is reported with {same}, of another size than {mine}")
-    if is_of_hardware and not _SIZE.search(same):
-        return Fit("yes", f"with {same}", CARD)
-    return Fit("yes", f"with {same}", STRONG if is_titled else MODEL)
-
-
-def _is_same_line(one: str, other: str) -> bool:
-    """Whether two models of one family are of one generation and variant."""
-    lines = {model_line(one), model_line(other)}
-    is_general = any(line == model_family(one) for line in lines)
-    if len(lines) > 1 and not is_general:
-        return False
-    if _variants(one) != _variants(other):
-        return False
-    return bool(_EXPERTS.search(one)) == bool(_EXPERTS.search(other)) or "-" not in one
-
-
-def _is_same_generation(one: str, other: str) -> bool:
-    """Whether the numbers behind the names of two models agree, where both have one."""
-    found = [match[1] for name in (one, other) if (match := _GENERATION.search(_last_part(name)))]
-    return len({*found}) < 2
-
-
-def _sizes(name: str) -> frozenset[str]:
-    """How large a model is, as its name says it: all parameters, and those that one token uses."""
-    return frozenset(found.upper() for found in _SIZE.findall(_last_part(name)))
-
-
-def _variants(name: str) -> frozenset[str]:
-    plain = name.rstrip("/").rpartition("/")[2]
-    return frozenset(str(match[1] or match[2]).lower() for match in _VARIANT.finditer(plain))
 
 
 def _gpu(stack: Stack, case: FailureCase, is_of_hardware: bool) -> Fit | None:
@@ -361,27 +371,11 @@ def _gpu(stack: Stack, case: FailureCase, is_of_hardware: bool) -> Fit | None:
     same = next((name for name in names if mine and generation_of(name) == mine), None)
     if stack.gpu in names:
         return Fit("yes", f"on {stack.gpu}", weight)
-    if same and case.facts.failure_kind not in _OF_SIZE:
+    if same and case.facts.failure_kind not in OF_SIZE:
         return Fit("yes", f"on {same}, {stack.architecture} as yours", weight)
     if titled and not same:
         return Fit("no", f"its title names {titled[0]}; yours is {stack.gpu}")
     if not is_of_hardware:
         return None
     seen = f"it was seen on {same or names[0]}, not on {stack.gpu}" if names else "it names no GPU"
-    return Fit("unknown", seen)
-
-
-def _weights(stack: Stack, case: FailureCase) -> Fit | None:
-    """The form of the weights, where the failing kernels may depend on it."""
-    if not stack.model or not case.facts.models:
-        return None
-    mine, forms = _form(stack.model), [_form(name) for name in case.facts.models]
-    if mine in forms:
-        return None
-    theirs = f"it was seen with {forms[0] or 'unquantised'} weights"
-    return Fit("unknown", f"{theirs}; yours are {mine or 'not quantised by their name'}")
-
-
-def _form(model: str) -> str:
-    found = _FORM.search(model)
-    return found[0].upper().replace("-", "") if found else ""
+    return Fit("unknown", seen, STRONG if names else LEFT_OUT)

@@ -1,7 +1,7 @@
 """Failures as the decisions on a stack need them, loaded by the hundred; the answers for those of a list."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
@@ -58,7 +58,7 @@ def cases_of(session: Session, repo_id: int, repo: str, facts: Mapping[int, Fact
                 state=head.state,
                 title=head.title,
                 labels=head.labels,
-                titled_gpus=tuple(titled[head.number, "gpus"]),
+                titled_gpus=_named(head.title, titled[head.number, "gpus"], facts[head.number].gpus),
                 titled_models=tuple(titled[head.number, "models"]),
             ),
         )
@@ -66,11 +66,17 @@ def cases_of(session: Session, repo_id: int, repo: str, facts: Mapping[int, Fact
     }
 
 
+def _named(title: str, titled: Sequence[str], gpus: Sequence[str]) -> tuple[str, ...]:
+    """The GPUs that a title names: those read there, and those read elsewhere that it names too."""
+    words = frozenset(title.upper().replace(",", " ").split())
+    return (*titled, *(gpu for gpu in gpus if gpu not in titled and words.issuperset(gpu.upper().split())))
+
+
 def with_runs(
     session: Session, repo_id: int, stack: Stack, cases: Mapping[int, StoredCase], found: Mapping[int, Fit]
 ) -> dict[int, Fit]:
-    """Whether each failure is of a stack, as `found` says or as the texts of those that seem to be say."""
-    seeming = [number for number in cases if found[number].answer == "yes"]
+    """Whether each failure is of a stack, as `found` says or as the texts of those that may be say."""
+    seeming = [number for number in cases if found[number].answer == "yes" or found[number].is_near]
     runs = {
         issue.number: fit_of_run(stack, cases[issue.number].case, issue.body, found[issue.number])
         for issue in find_issues(session, repo_id, seeming)

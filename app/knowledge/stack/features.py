@@ -6,7 +6,7 @@
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from importlib.resources import files
 from itertools import chain
@@ -16,17 +16,27 @@ from app.extract.facts import Facts
 from app.extract.fields.settings import normalise_name, read_settings
 from app.extract.rules.patterns import pattern, pattern_set
 from app.extract.text.blocks import read_log_document
+from app.extract.versions import is_before
 from app.knowledge.stack.stack import Stack
+from app.knowledge.stack.standing import STRONG, Fit
 
 TEXT_MAX = 40_000
 """Code points of a report that are searched for the options of its run."""
 _OFF = frozenset({"false", "none", "null", "auto", "0"})
+_UNRELEASED = pattern(r"dev|rc|\d[ab]\d|git")
+FIRST_V1 = "0.8.0"
+"""The first release that runs the V1 engine unasked."""
+_V1 = pattern(r"\bV1 (?:engine|Engine|LLM engine|version)|\[V1\]|VLLM_USE_V1=1|\(V1\)")
 _NAMED_SETTING = pattern(r"\b[A-Z][A-Z0-9]{1,20}(?:_[A-Z0-9]{1,20}){1,6}\b")
 """A variable or a value of an option, in a title."""
-_PARAMETER = pattern(r"\b([a-z]+(?:_[a-z]+)+) ?[=:] ?[\"']?\w")
+_CHOICE = pattern(
+    r"^VLLM_|ATTN|ATTENTION|FLASH|TRITON|MLA|AITER|CUTLASS|MARLIN_[A-Z]*BACKEND|SDPA|PIECEWISE|FULL_"
+)
+"""In capitals: a variable or the value of an option, and no constant of an error."""
+_PARAMETER = pattern(r"(?:^|[^'\"\w])([a-z]+(?:_[a-z]+)+) ?[=:] ?[\"']?\w")
 """A parameter that a title sets."""
-_PARSERS = {"tools": "tool-call-parser", "reasoning": "reasoning-parser"}
-"""The option that decides, by the feature that a failure is of."""
+PARSER_OPTIONS = {"tool": "tool-call-parser", "reasoning": "reasoning-parser"}
+"""The option that chooses a parser, by the word that names its kind."""
 _OBJECT = pattern(
     r"\b((?:speculative|kv_transfer|compilation)_config)['\"]?\s{0,2}[=:]\s{0,2}(\{[^\n]{0,200})"
 )
@@ -36,6 +46,13 @@ _OBJECT = pattern(
 def _table() -> dict[str, Any]:
     text = (files(__package__) / "features.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
+
+
+USUAL_OPTIONS = frozenset(_table()["run"]["usual"])
+"""Options that are in force where nobody sets them."""
+TITLED_OPTIONS = USUAL_OPTIONS.union(_table()["run"]["options"], _table()["run"]["titled"])
+PARSERS: tuple[str, ...] = tuple(_table()["run"]["parsers"])
+"""Names of parsers that a title may have beside the word."""
 
 
 @lru_cache(maxsize=1)
@@ -55,6 +72,13 @@ def _features() -> tuple[dict[str, Any], ...]:
 @lru_cache(maxsize=1)
 def _titles() -> Any:
     return pattern_set([row["title"] for row in _table()["feature"]])
+
+
+@lru_cache(maxsize=1)
+def _spoken_of() -> tuple[tuple[dict[str, Any], ...], Any]:
+    """The features that a report's text may speak of, and their words as one automaton."""
+    rows = tuple(row for row in _features() if row["in_text"])
+    return rows, pattern_set([row["in_text"].pattern for row in rows])
 
 
 @lru_cache(maxsize=1)
@@ -78,6 +102,16 @@ def features_of(title: str, labels: tuple[str, ...]) -> tuple[dict[str, Any], ..
 
 def has_feature(stack: Stack, row: dict[str, Any]) -> bool | None:
     """Whether a stack has a feature; None where that is not known."""
+    return False if row.get("is_of_text") and _is_pooling(stack) else _has(stack, row)
+
+
+@lru_cache(maxsize=256)
+def _is_pooling(stack: Stack) -> bool:
+    """Whether a stack makes vectors or scores, and no text."""
+    return _has(stack, next(row for row in _features() if row["id"] == "pooling")) is True
+
+
+def _has(stack: Stack, row: dict[str, Any]) -> bool | None:
     options, parts = stack.options, (("models", stack.model), ("gpus", stack.gpu))
     named = [(row[key], name) for key, name in parts if key in row]
     if row.get("asked") or ("off" in row and options is None):
@@ -123,54 +157,102 @@ def _turned_on_by() -> dict[str, tuple[dict[str, Any], ...]]:
     return {name: tuple(rows) for name, rows in found.items()}
 
 
-def difference_of_run(
-    stack: Stack, facts: Facts, title: str, labels: tuple[str, ...], text: str
-) -> str | None:
-    """How the run that a report describes differs from a stack's in what may decide; None if it does not.
+def in_doubt(row: dict[str, Any], title: str) -> str:
+    """What is said of a feature that a title names, where it is not known whether a stack has it."""
+    words = dict.fromkeys(found[0].replace("`", "").strip() for found in row["title"].finditer(title))
+    return str(row.get("doubt") or "it matters if yours has {name}").format(
+        name=row["name"], words=" and ".join(words) or row["name"]
+    )
 
-    What the report's own remedies set is no part of its run.
+
+def differences_of_run(
+    stack: Stack, facts: Facts, title: str, labels: tuple[str, ...], text: str
+) -> Iterator[Fit]:
+    """How the run that a report describes differs from a stack's in what may decide.
+
+    What a stack is known not to have weighs nothing. What the report's own remedies set is no part of its
+    run, and what its title names has been asked before.
     """
     text, tried = text[:TEXT_MAX], " ".join(item.action for item in facts.workarounds)
-    for row in _features():
-        if row["in_text"] and has_feature(stack, row) is not True and row["in_text"].search(text):
-            return row.get("doubt") or f"the report speaks of {row['name']}: it matters if yours has that"
+    features, given = features_of(title, labels), stack.options or {}
+    named = {row["id"] for row in features}
+
+    def is_named(name: str) -> bool:
+        return any(row["title"].search(name) for row in features)
+
+    rows, spoken_of = _spoken_of()
+    for row in (rows[at] for at in sorted(spoken_of.Match(text) or ())):
+        if row["id"] not in named:
+            reason = f"the report speaks of {row['name']}: it matters if yours has that"
+            yield from _without(stack, row, reason)
     mine = (stack.args or "").lower().replace("-", "_")
+    error = facts.error.line if facts.error else ""
     for name in chain(_NAMED_SETTING.findall(title), _PARAMETER.findall(title)):
-        if name.lower() not in mine and name not in tried:
-            return f"its title names {name}: it matters if yours has that"
-    named = {row["id"] for row in features_of(title, labels)}
-    settings = [(name, value) for name, value in _settings(text) if name not in tried]
-    for row_id, option in _PARSERS.items():
-        theirs = next((value for name, value in settings if name == option), "")
-        if row_id in named and theirs and theirs != (stack.options or {}).get(option):
-            return f"the report runs --{option} {theirs}: yours is not known to"
-    return next(filter(None, (_difference(stack, name, value) for name, value in settings)), None)
+        is_choice = name.islower() or _CHOICE.search(name)
+        if is_choice and name.lower() not in mine and name not in tried + error and not is_named(name):
+            yield Fit("unknown", f"its title names {name}: it matters if yours has that")
+    found = [*_settings(text)]
+    settings = [(name, value) for name, value, _ in found if name not in tried]
+    for library in ("transformers", "torch"):
+        version = facts.versions.get(library, "")
+        if _UNRELEASED.search(version):
+            yield Fit("unknown", f"the report runs {library} {version}: it matters if yours does")
+    if is_before(facts.versions.get("vllm"), FIRST_V1) and _V1.search(f"{title}\n{text}"):
+        yield Fit(
+            "unknown", f"it is of the V1 engine: before {FIRST_V1} it matters if yours sets VLLM_USE_V1=1"
+        )
+    yield from _parsers(given, named, dict(reversed(settings)))
+    for name, value in settings:
+        if not is_named(name):
+            yield from _differences(stack, name, value)
+    shown = {name for name, _, is_command in found if is_command}
+    own = [f"--{name}" for name in _table()["run"]["own"] if name in given and name not in shown]
+    if shown and own:
+        yield Fit("unknown", f"yours sets {' and '.join(own)}, which the report does not")
 
 
-def _difference(stack: Stack, name: str, value: str) -> str | None:
-    """How one setting of a report's run differs from a stack's; None where that decides nothing."""
+def _parsers(given: Mapping[str, str], named: Collection[str], settings: Mapping[str, str]) -> Iterator[Fit]:
+    """The parser that a report runs, where its failure is of what that parser reads."""
+    for row_id, option in (("tools", PARSER_OPTIONS["tool"]), ("reasoning", PARSER_OPTIONS["reasoning"])):
+        theirs, mine = settings.get(option), given.get(option)
+        if row_id in named and theirs and theirs != mine:
+            reason = f"the report runs --{option} {theirs}: yours is not known to"
+            yield Fit("unknown", reason, 0 if mine else STRONG)
+
+
+def _without(stack: Stack, row: dict[str, Any], reason: str) -> Iterator[Fit]:
+    """A feature of a report's run that a stack may be without."""
+    is_on = has_feature(stack, row)
+    if is_on is not True:
+        yield Fit("unknown", row.get("doubt", reason), 0 if is_on is False else STRONG)
+
+
+def _differences(stack: Stack, name: str, value: str) -> Iterator[Fit]:
+    """How one setting of a report's run differs from a stack's, where that may decide."""
     run, given = _table()["run"], stack.options or {}
     if name.startswith("VLLM_"):
-        is_usual = name.startswith(tuple(run["variables"])) or (name, value) == ("VLLM_USE_V1", "1")
-        return None if is_usual else f"the report sets {name}: it matters if yours does"
+        if not name.startswith(tuple(run["variables"])) and (name, value) != ("VLLM_USE_V1", "1"):
+            yield Fit("unknown", f"the report sets {name}: it matters if yours does")
+        return
     rows = [row for row in _turned_on_by().get(name, ()) if _turns_on(row, name, value)]
     is_decisive = name in run["options"]
     if (rows or is_decisive) and stack.options is None:
-        return f"the report sets --{name}: your arguments are not known"
-    if row := next((row for row in rows if has_feature(stack, row) is not True), None):
-        return f"the report runs {row['name']}: it matters if yours does"
-    if is_decisive and value.lower() not in {given.get(name, "").lower(), *_OFF}:
-        return f"the report sets {f'--{name} {value}'.strip()}, which yours has not"
-    return None
+        yield Fit("unknown", f"the report sets --{name}: your arguments are not known")
+        return
+    for row in rows:
+        yield from _without(stack, row, f"the report runs {row['name']}: it matters if yours does")
+    is_same = name in given and value.lower().replace("true", "") == given[name].lower().replace("true", "")
+    if is_decisive and not is_same and value.lower() not in _OFF:
+        yield Fit("unknown", f"the report sets {f'--{name} {value}'.strip()}, which yours has not")
 
 
-def _settings(text: str) -> Iterator[tuple[str, str]]:
-    """What a report sets."""
+def _settings(text: str) -> Iterator[tuple[str, str, bool]]:
+    """What a report sets, and whether a command or its list of chosen options says so."""
     for item in read_settings(read_log_document(text)):
         if item.is_chosen:
-            yield item.name, item.value
+            yield item.name, item.value, item.origin in {"command", "nondefault"}
     for match in _OBJECT.finditer(text):
-        yield normalise_name(match[1]), match[2]
+        yield normalise_name(match[1]), match[2], False
 
 
 def _turns_on(row: dict[str, Any], name: str, value: str) -> bool:

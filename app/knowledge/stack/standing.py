@@ -51,8 +51,10 @@ class FailureCase:
 
 
 STRONG, MODEL, CARD = 3, 2, 1
+LEFT_OUT = 1
 """How much a sign weighs: what the title names or the arguments turn on is enough, the model and the GPU of
-the report are so together; what nearly every stack has weighs nothing."""
+the report are so together; what nearly every stack has weighs nothing. What a report leaves out weighs little
+against a stack too: nobody can check it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +62,16 @@ class Fit:
     """An answer to one of the two questions, with its reason.
 
     `weight`: of one sign what it weighs, of all together how much agrees, less what is not known.
+    `agrees`: of an unknown one what agrees all the same, in words; `missing`: how much is not known.
     """
 
     answer: Fails
     reason: str
     weight: int = STRONG
     is_near: bool = False
-    """Of an unknown one: what is known of the stack agrees with it."""
+    """Of an unknown one: nothing that is known speaks against it, and enough speaks for it."""
+    agrees: str = ""
+    missing: int = 1
 
 
 def judged(version: Fit, of_the_stack: Fit | None = None) -> Affects:
@@ -115,7 +120,9 @@ def _by_range(version: str, case: FailureCase) -> Iterator[Fit]:
         is_stated = _SINCE.search(case.title)
         yield Fit("no" if is_stated else "unknown", f"it is first seen in {first}")
     if is_same(first, version):
-        yield Fit("yes", f"it is said to begin in {first}")
+        yield Fit(
+            "yes", f"it works in {works} and fails in {first}" if works else f"it is said to begin in {first}"
+        )
     if any(is_same(item, version) for item in span.still_failing):
         yield Fit("yes", f"it is reported to fail in {version}")
     if is_before(first, version) and (
@@ -129,16 +136,21 @@ def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Ite
 
     `released_in` is a later version that has the fix.
     """
-    stated = case.facts.versions.get("vllm")
+    stated, span = case.facts.versions.get("vllm"), case.facts.regression
     reported = ordered(stated)
-    if reported is None:
+    if reported is None or (span is not None and is_same(span.last_working, stated)):
         yield Fit("unknown", "the report names no release")
     if is_before(version, stated):
         yield Fit("unknown", f"it is reported on {reported}; whether {version} has it is not known")
     if is_same(stated, version):
         yield Fit("yes", f"it is reported on {reported}")
     if case.state != "open" and not released_in and case.truth.view.state != "merged_unreleased":
-        yield Fit("unknown", "it was closed, and nothing says what fixed it")
+        is_near = _is_in_reach(stated, version)
+        yield Fit(
+            "unknown",
+            f"it is reported on {reported} and was closed, and nothing says what fixed it",
+            is_near=is_near,
+        )
     if released_in:
         yield Fit("yes", f"it is reported on {reported} and fixed in {released_in}")
     if _is_since(case, stated, version):
@@ -154,8 +166,13 @@ def line_of(version: str | None) -> tuple[int, int] | None:
 
 def _is_since(case: FailureCase, start: str | None, version: str) -> bool:
     """Whether an open failure of an earlier version may be taken to be in this one."""
+    return case.state == "open" and "stale" not in case.labels and _is_in_reach(start, version)
+
+
+def _is_in_reach(start: str | None, version: str) -> bool:
+    """Whether a version is so near behind another that most of its failures may still be there."""
     one, other = ordered(start), ordered(version)
-    if case.state != "open" or "stale" in case.labels or one is None or other is None:
+    if one is None or other is None:
         return False
     return one.major == other.major and other.minor - one.minor <= NEAR_MINORS
 

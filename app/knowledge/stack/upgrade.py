@@ -93,7 +93,8 @@ class Upgrade(Frozen):
     breaks: tuple[UpgradeLine, ...] = Field(description="known to fail in `to_version`, not in the other")
     still_open: tuple[UpgradeLine, ...] = Field(description="fails in both")
     unsure: tuple[UpgradeLine, ...] = Field(
-        (), description="fails in `to_version`; whether for this stack is not known: the reason says why"
+        (),
+        description="may fail in `to_version` for this stack: the reason says what agrees and what decides",
     )
     totals: dict[str, int] = Field(description="how many there are of each; the lists hold 100 at most")
     unreported: tuple[str, ...] = Field((), description="what nobody reported of `to_version`")
@@ -113,12 +114,15 @@ class _Known:
     def affects(self, version: str) -> Affects:
         return judged(self.standings[version], self.of_the_stack)
 
-    def may_affect(self, version: str) -> bool:
-        """Whether the version has it and what is known of the stack agrees with it."""
-        mine = self.of_the_stack
-        return self.standings[version].answer == "yes" and bool(
-            mine and (mine.answer == "yes" or mine.is_near)
-        )
+    def may_affect(self, version: str, since: str | None = None) -> bool:
+        """Whether what is known of the stack agrees with it, and the version has it.
+
+        After `since`: or may have it, as it was reported on the way and nothing says what fixed it.
+        """
+        mine, found = self.of_the_stack, self.standings[version]
+        reported = self.stored.case.facts.versions.get("vllm")
+        is_open = found.answer == "unknown" and found.is_near and is_before(since, reported)
+        return (found.answer == "yes" or is_open) and bool(mine and (mine.answer == "yes" or mine.is_near))
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +254,7 @@ def _load(
     """The failures that one of these versions may have; the first is the oldest."""
     if repo_id is None:
         return _Failures({}, {}, ())
+    goal = versions[min(1, len(versions) - 1)]
     floor = _floor(versions[0])
     values = [value for value in known_values(session, REPORTED) if _is_from(value, floor)]
     facts = find_failures_with(session, repo_id, REPORTED, values, stating=REGRESSION_FIELDS)
@@ -263,10 +268,18 @@ def _load(
     failing = {
         number: cases[number]
         for number, found in standings.items()
-        if any(one.answer == "yes" for one in found.values())
+        if any(one.answer == "yes" for one in found.values()) or (stack and found[goal].is_near)
     }
     if stack:
-        fits |= with_runs(session, repo_id, stack, failing, fits)
+        # Of what only may be of the stack the text is read where it may fail in the version asked for.
+        read = {
+            number: stored
+            for number, stored in failing.items()
+            if fits[number].answer == "yes"
+            or standings[number][goal].answer == "yes"
+            or standings[number][goal].is_near
+        }
+        fits |= with_runs(session, repo_id, stack, read, fits)
     groups, sizes = cluster_of(session, repo_id, failing), cluster_sizes(session, repo_id, list(failing))
     known = [
         _Known(
@@ -306,11 +319,8 @@ def _compared(known: Iterable[_Known], one: str, other: str) -> dict[str, list[t
                 grouped[item.group].append(("breaks", item, after.reason))
         elif after.state == "affects" and before.state == "not":
             grouped[item.group].append(("breaks", item, _cut_reason(before, after)))
-        elif mine and item.may_affect(other):
-            start = item.standings[one]
-            is_of_versions = mine.answer == "yes" or start.answer == "no"
-            reason = f"{mine.reason}; {start.reason}" if is_of_versions else mine.reason
-            grouped[item.group].append(("unsure", item, reason))
+        elif mine and item.may_affect(other, since=one):
+            grouped[item.group].append(("unsure", item, _open_reason(mine, item.standings, one, other)))
     found: dict[str, list[tuple[_Known, str]]] = {name: [] for name in LISTS}
     for group in grouped.values():
         entries = [entry for entry in group if entry[0] != "unsure"] or group
@@ -321,13 +331,31 @@ def _compared(known: Iterable[_Known], one: str, other: str) -> dict[str, list[t
     for lines in found.values():
         lines.sort(key=lambda entry: _severity(entry[0]))
     # What the version that is left does not have stands first, then what most of the stack agrees with.
-    found["unsure"].sort(key=lambda entry: (entry[0].standings[one].answer != "no", -_weight(entry[0])))
+    found["unsure"].sort(
+        key=lambda entry: (entry[0].standings[one].answer != "no", -_weight(entry[0], other))
+    )
     return found
 
 
 def _is_sure(item: _Known, version: str) -> bool:
     """Whether it is known, and not only taken, that a version has a failure: without a stack it is taken."""
     return item.of_the_stack is None or item.standings[version].weight == STRONG
+
+
+def _open_reason(mine: Fit, standings: Mapping[str, Fit], one: str, other: str) -> str:
+    """What is known of a failure that may be of the stack, then what is not known and decides."""
+    start, goal = standings[one], standings[other]
+    if mine.answer == "unknown":
+        known, missing = mine.agrees, mine.reason
+    else:
+        known = mine.reason
+        missing = (
+            "" if start.answer == "no" else f"whether {one if start.answer == 'unknown' else other} has it"
+        )
+    is_said = goal.reason.startswith((start.reason, "it is said to begin"))
+    works = start.reason if start.answer == "no" and not is_said else ""
+    known = "; ".join(filter(None, (works, goal.reason, known)))
+    return f"{known}. Not known: {missing}" if missing else known
 
 
 def _cut_reason(before: Affects, after: Affects) -> str:
@@ -347,8 +375,10 @@ def _lines(repo: str, found: Sequence[tuple[_Known, str]], version: str) -> tupl
     return tuple(_line(repo, item, reason, version) for item, reason in found[:LINES_MAX])
 
 
-def _weight(item: _Known) -> int:
-    return item.of_the_stack.weight if item.of_the_stack else 0
+def _weight(item: _Known, version: str) -> int:
+    """How much agrees, less what is not known."""
+    mine = item.of_the_stack
+    return (mine.weight if mine else 0) - (item.standings[version].answer != "yes")
 
 
 def _severity(item: _Known) -> tuple[int, int, int, int]:

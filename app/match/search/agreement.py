@@ -130,6 +130,13 @@ def families_named(text: str) -> frozenset[str]:
     )
 
 
+def lines_named(text: str) -> frozenset[str]:
+    """The families of models that a text names, with their generations."""
+    return frozenset(
+        model_line(match[0]) for match in _LINE.finditer(text.lower()) if match[1] not in _AMBIGUOUS
+    )
+
+
 def families_of(models: Iterable[str]) -> frozenset[str]:
     return frozenset(filter(None, map(model_family, models)))
 

@@ -30,6 +30,7 @@ def told(body: str, title: str = "EngineCore stops at startup") -> dict[str, Any
         "Throughput is 18% lower on 0.28.0 than on 0.27.0.",
         "- Last working: vLLM v0.27.0\n- First failing: vLLM v0.28.0",
         "v0.27.0 works. v0.28.0 does not.",
+        "0.28.0 crashes; using v0.27.0 the issue is gone.",
         "0.28.0 很慢，0.27.0 正常。",
         "Throughput regression from v0.27.0 to v0.28.0.",
         "A slowdown was seen between vLLM ROCm v0.27.0 and v0.28.0.",
@@ -77,6 +78,12 @@ def test_the_version_of_the_title_fails_if_another_works() -> None:
         "last_working": "0.27.0",
         "first_failing": "0.28.0",
     }
+
+
+def test_a_rebuild_of_what_works_does_not_fail_beside_a_later_release() -> None:
+    title = "0.27.0.post1 and 0.28.0 differ in speed"
+    assert told("0.28.0 was upgraded from 0.27.0.", title=title)["first_failing"] == "0.28.0"
+    assert told("0.27.0 works.", title="0.27.0.post1 crashes")["first_failing"] == "0.27.0.post1"
 
 
 def test_several_versions_are_sorted_into_first_and_still() -> None:

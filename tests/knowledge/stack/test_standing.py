@@ -44,3 +44,14 @@ def test_the_version_is_asked_of_fix_range_and_report(
 def test_a_fix_after_which_it_was_seen_is_none() -> None:
     span = Regression(first_failing="0.19.0", still_failing=("0.21.0",), fixed_in="0.20.0")
     assert standing("0.21.0", case(span=span)).answer == "yes"
+
+
+def test_what_was_closed_without_a_word_may_still_fail_nearby() -> None:
+    closed = case(state="closed")
+    assert standing("0.22.0", closed).is_near
+    assert not standing("0.30.0", closed).is_near
+
+
+def test_a_version_that_works_is_none_on_which_it_is_reported() -> None:
+    given = case(span=Regression(last_working="0.21.0"))
+    assert standing("0.22.0", given).answer == "unknown"

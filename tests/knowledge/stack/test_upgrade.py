@@ -122,10 +122,15 @@ def test_with_a_stack_only_what_is_of_it_counts(stored: Store) -> None:
     stack = parse_stack("0.20.0~L40S~--enable-lora")
     found = compare_versions(stored, REPO, "0.20.0", "0.21.0", stack)
     assert {line.number for line in found.breaks} == {2}
-    assert [(line.number, line.reason) for line in found.unsure] == [
-        (4, "It names no model."),
-        (1, "It names no model."),
-    ]
+    known, missing = zip(*(line.reason.split(" Not known: ") for line in found.unsure), strict=True)
+    assert known == (
+        "It is reported on 0.21.0; of LoRA adapters, as yours.",
+        "It is reported on 0.20.0 and open; of LoRA adapters, as yours.",
+    )
+    assert missing == (
+        "it names no model; it names no GPU.",
+        "it names no model; it was seen on H100, not on L40S.",
+    )
     assert found.verdict == "wait"
     assert any("began after 0.20.0, without a known remedy" in reason for reason in found.reasons)
     assert found.newest_clean is None
