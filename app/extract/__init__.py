@@ -53,7 +53,7 @@ Order of the steps
     4. remedies  the grammar reads what is said of changes: `cues.py` finds words of success and failure,
                  `changes.py` what was changed, `candidates.py` pairs the two. `stated.py` gives what it
                  read, as one voice, to `statements/`: every span that may name a change is judged there by
-                 weights learned on 10,000 labelled sentences. `typed.py` writes what to type, if the words
+                 weights learned on 13,000 labelled sentences. `typed.py` writes what to type, if the words
                  before do not take it away, and `workarounds.py` puts all together and counts the other
                  people who confirm or refute.
     5. prose     what else people state: since which version it fails (roles by `statements/` too), its
