@@ -29,7 +29,7 @@ from app.extract.log.messages import (
     wrapper_message,
     wrapper_rule,
 )
-from app.extract.log.process_stream import CUT, ErrorRecord
+from app.extract.log.process_stream import ANSWER, CUT, ErrorRecord
 from app.extract.log.sampling import informative_lines
 from app.extract.log.tracebacks import find_errors
 from app.extract.rules.patterns import pattern
@@ -48,14 +48,21 @@ HINT = 2
 """How weak an error is that only hints at another."""
 KILLED = 1
 """How weak the death of a process is that a signal ended: what follows is its consequence."""
-OPEN, DOUBTFUL, MISSING = 0, 1, 9
-"""Ranks of candidates: an error that nothing followed; a quiet one, or one behind a death; none at all."""
-RANKS: dict[Fate, int] = {"open": OPEN, "request": 2, "survived": 3, "stopping": 4}
-OUTCOMES: dict[int, Outcome] = {OPEN: "stopped", DOUBTFUL: "stopped", 2: "refused", 3: "none", 4: "none"}
+OPEN, DOUBTFUL, REQUEST, MISSING = 0, 1, 2, 9
+"""Ranks of candidates: an error that nothing followed; a quiet one, or one behind a death; one that only
+a request got; none at all."""
+RANKS: dict[Fate, int] = {"open": OPEN, "request": REQUEST, "survived": 3, "stopping": 4}
+OUTCOMES: dict[int, Outcome] = {
+    OPEN: "stopped",
+    DOUBTFUL: "stopped",
+    REQUEST: "refused",
+    3: "none",
+    4: "none",
+}
 _PROGRAM_ERROR = pattern(r"^[ \t]*(?:[\w.-]{1,20} )?Error ?: ([A-Za-z'\"\[].{8,300})")
 _DOCKERFILE = pattern(r"^[ \t]*((?:[\w.-]*\.)?[Dd]ockerfile[\w.-]{0,60}:\d{1,5})[ \t]*$")
 _WORD = pattern(r"[\w.]{2,}")
-_POSITION = pattern(r"\b(?:line|column|char|position|byte|offset) \d+")
+_POSITION = pattern(r"\b(?:line|column|char|position|byte|offset) \d+|\bindex out of (?:range|bounds)\b")
 _NAMED = pattern(r"['\"\x60(]\S{3,}['\"\x60)]|/\S+/\S+")
 _DIGITS = str.maketrans("", "", "0123456789")
 
@@ -116,6 +123,8 @@ def find_cause(
     cause = _placed(causes[0], lines) if causes and not apparent else None
     others = causes[1:] if cause else causes
     outcome = _outcome_of(rank, unique, course) if cause else "stopped"
+    if rank > REQUEST and (answer := _answer(records, course)) is not None:
+        cause, apparent, others, outcome = answer, None, [], "refused"
     refusal = course.refusal(lines) if outcome == "refused" or not (cause or apparent) else None
     if refusal is not None and (cause is None or refusal.message.endswith(cause.message)):
         cause, apparent, outcome = None, refusal, "refused"
@@ -131,6 +140,11 @@ def find_cause(
         place,
         outcome if cause or apparent else "none",
     )
+
+
+def _answer(records: Iterable[ErrorRecord], course: Course) -> ErrorRecord | None:
+    """The first error that a request got as its answer, whatever status its line of the access log has."""
+    return next((item for item in records if item.rule == ANSWER and course.fate(item) == "request"), None)
 
 
 def _outcome_of(rank: int, wrappers: Iterable[str], course: Course) -> Outcome:

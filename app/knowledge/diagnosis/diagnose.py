@@ -171,7 +171,7 @@ def diagnose_log(
         for match in matches
     ]
     cause, around = reading.errors.cause, reading.surroundings
-    root = _root_cause(cause, redacted.text) if cause else None
+    root = _root_cause(reading, redacted.text)
     kinds = kinds_of(reading)
     outcome = "none" if in_words else find_outcome(reading, kinds)
     failure = name_failure(kinds) if cause or reading.errors.apparent else None
@@ -191,7 +191,7 @@ def diagnose_log(
         environment=LogEnvironment(
             gpus=around.gpus, models=around.models, backends=around.backends, versions=around.versions
         ),
-        signature=_signature(reading, root),
+        signature=_signature(reading, redacted.text),
         redactions=tuple(Redaction(kind=kind, count=count) for kind, count in redacted.counts),
         matches=tuple(matches),
         workarounds=remedies[:MAX_REMEDIES],
@@ -347,14 +347,19 @@ def _useful(matches: Sequence[Match], text: str, *, in_words: bool) -> list[Matc
     return [match for match in likeliest if _is_related(match, in_words=in_words)]
 
 
-def _root_cause(cause: ErrorRecord, masked_log: str) -> RootCause:
+def _root_cause(reading: LogReading, masked_log: str) -> RootCause | None:
+    cause = reading.errors.cause or reading.errors.apparent
+    if cause is None:
+        return None
+    words, line = (not cause.message and words_of_cause(reading)) or (cause.message, cause.line)
     return RootCause(
         type=cause.type,
-        message=_masked(cause.message, cause.line, masked_log),
+        message=_masked(words, line, masked_log),
         frame=cause.frame,
         process=cause.line.process or None,
         line=cause.line.number,
         quote=_masked(cause.line.text.strip(), cause.line, masked_log),
+        is_wrapper=reading.errors.cause is None,
     )
 
 
@@ -373,18 +378,19 @@ def _other_errors(records: Sequence[ErrorRecord], masked_log: str) -> tuple[Othe
     )
 
 
-def _signature(reading: LogReading, root: RootCause | None) -> Signature | None:
+def _signature(reading: LogReading, masked_log: str) -> Signature | None:
     """The cause's signature; its id is that of the text as it was read.
 
     Of a message that holds a secret the text is made anew from the masked words: the signature's own
     masks remove what a secret is recognised by.
     """
     cause = reading.errors.cause
-    if cause is None or root is None or not reading.signatures:
+    if cause is None or not reading.signatures:
         return None
     signature = reading.signatures[0]
-    is_masked = cause.message[:MAX_QUOTE_CHARS] != root.message
-    text = make_signature(replace(cause, message=root.message)).text if is_masked else signature.text
+    message = _masked(cause.message, cause.line, masked_log)
+    is_masked = cause.message[:MAX_QUOTE_CHARS] != message
+    text = make_signature(replace(cause, message=message)).text if is_masked else signature.text
     return signature.model_copy(update={"text": _masked_apart(text)})
 
 

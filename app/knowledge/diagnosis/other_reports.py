@@ -104,7 +104,15 @@ def find_common(
         return None
     keys = {repo: key for key, repo in repos.items()}
     likeliest = next(((keys[match.repo], match.number) for match in matches), None)
-    found = find_holders(session, said[0], list(repos), exclude=exclude, likeliest=likeliest)
+    cause = reading.errors.cause
+    found = find_holders(
+        session,
+        said[0],
+        list(repos),
+        exclude=exclude,
+        likeliest=likeliest,
+        frame=cause.frame if cause else None,
+    )
     places = {(match.repo, match.number): at for at, match in enumerate(matches)}
 
     def order(key: Key) -> tuple[float, int, int]:

@@ -4,7 +4,8 @@ In: the message of a log's cause. Out: the issues of which one passage holds mos
 finds issues by their words, and these may stand anywhere; so the text of each is read, and the words count
 only where they stand together and are not merely spoken of. What the message is about (a name in quotes, an
 option) is left out, unless the name alone says what is wrong: then it must stand there as it is. Words of a
-language or a system name no kind of failure by themselves. Thresholds are set on whole real logs
+language or a system name no kind of failure by themselves, but do together with the frame that raised them.
+Thresholds are set on whole real logs
 (`tests/benchmarks/common_errors.py`).
 """
 
@@ -19,8 +20,8 @@ from app.extract.log.course import is_mention
 from app.extract.rules.rules import load_rule_set
 from app.match.search.bm25 import Query, affordable, gains_of_holders, weigh
 from app.match.search.log_query import has_words, is_shared, name_words, names_in, own_words
-from app.match.search.terms import TEXT, grams_of
-from app.store.derived.search_index import Key, find_postings, numbers_by_repository
+from app.match.search.terms import FRAME, TEXT, grams_of
+from app.store.derived.search_index import Key, find_postings, numbers_by_repository, term_id
 from app.store.github.issues import find_texts
 
 SHARE_MIN = 0.65
@@ -47,8 +48,10 @@ PASSAGE_CHARS = 60
 _NAMES_KIND = "common.system"
 """Of the messages that unlike faults share those that still name one failure: a taken port, a full disk."""
 _ERRNO = "common.errno"
-_OPENING = re.compile(r": |\. |; | \((?=(?:[^()]|\([^()]*\))*\)\W*$)")
+_OPENING = re.compile(r": |, (?=(?:please|try|consider)\b)|\. |; | \((?=(?:[^()]|\([^()]*\))*\)\W*$)")
 """Where a message's opening ends. A bracket in the middle of a sentence ends nothing."""
+_OBJECT = re.compile(r"<[^<>]{1,80} at 0x[0-9a-f]+>")
+_IMPORT = re.compile(r"^cannot import name '?([\w.]+)'? from '?([\w.]+)")
 _NUMBER = re.compile(r"^\[?(?:Errno|WinError) -?\d+\]?:? *", re.IGNORECASE)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 _FIRST_NAME = re.compile(r"[\w.-]{3,}")
@@ -63,7 +66,10 @@ _VALIDATION = "common.validation"
 
 @dataclass(frozen=True, slots=True)
 class _Wording:
-    """What of a message is looked for: its words but for `left_out`, and `name`, a pattern."""
+    """What of a message is looked for: its words but for `left_out`, and `name`, a pattern.
+
+    `at_frame`: only issues count that hold the frame that raised the error.
+    """
 
     text: str
     share: float
@@ -71,6 +77,7 @@ class _Wording:
     name: str = ""
     nats: float = NATS_MIN
     reports: int = REPORTS_MIN
+    at_frame: bool = False
 
 
 def find_holders(
@@ -80,6 +87,7 @@ def find_holders(
     *,
     exclude: Collection[Key] = frozenset(),
     likeliest: Key | None = None,
+    frame: str | None = None,
 ) -> dict[Key, float]:
     """The issues that hold a message, each with the share that it holds; empty where too few do.
 
@@ -87,10 +95,16 @@ def find_holders(
         exclude: issues that are no answer.
         likeliest: the issue that is likest to report this failure; if it holds the message, and names the
             same, it alone is enough, unless unlike faults share the message.
+        frame: `file.py:function` that raised the error.
     """
     alone: dict[Key, float] = {}
     for wording in _wordings(message):
+        if wording.at_frame and not frame:
+            continue
         found = _holding(session, wording, repo_ids, exclude)
+        if wording.at_frame and frame and found:
+            raised = set(map(tuple, find_postings(session, [term_id(FRAME, frame)])[:, 1:].tolist()))
+            found = {key: share for key, share in found.items() if key in raised}
         if len(found) >= wording.reports:
             return found
         if likeliest is not None and likeliest in found:
@@ -108,6 +122,11 @@ def _wordings(message: str) -> Iterator[_Wording]:
         return
     rules = load_rule_set("common_errors")
     met = {rule.id for rule in rules.meeting(message)}
+    if imported := _IMPORT.match(message):
+        name, module = (re.escape(group.lower()) for group in imported.groups())
+        standing = rf"cannot import name\W*{name}\W* from\W*{module}(?![\w.])"
+        yield _Wording(imported.group(), SHARE_MIN, name=standing, nats=NAME_NATS_MIN, reports=1)
+        return
     named = next(iter(load_rule_set("named_errors").meeting(message)), None)
     match = named.pattern.search(message) if named else None
     if match is not None:
@@ -123,8 +142,9 @@ def _wordings(message: str) -> Iterator[_Wording]:
         yield _Wording(_NUMBER.sub("", message), SHARE_MIN, reports=1)
         return
     if met & (_NAMELESS | {_VALIDATION}):
+        yield _Wording(message, SHARE_MIN, nats=NAME_NATS_MIN, reports=1, at_frame=True)
         return
-    message = _without_system_words(message)
+    message = _OBJECT.sub("", _without_system_words(message))
     left_out = frozenset(name_words(message))
     yield _Wording(message, SHARE_MIN, left_out)
     opening, *rest_of_it = _OPENING.split(message, maxsplit=1)

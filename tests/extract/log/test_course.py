@@ -57,6 +57,7 @@ ULIMIT = (
     "WARNING 03-14 09:26:50 [utils.py:2] Found ulimit of 20000. This can cause fd limit errors like "
     "`OSError: [Errno 24] Too many open files`.\n"
 )
+ANSWER = '{"error":{"message":"no audio package","type":"InternalServerError","param":null,"code":500}}\n'
 OUT_OF_MEMORY = (
     "(Worker pid=7) ERROR 03-14 09:26:53 [worker.py:9] Traceback (most recent call last):\n"
     '(Worker pid=7) ERROR 03-14 09:26:53 [worker.py:9]   File "/a/vllm/v1/worker.py", line 9, in run\n'
@@ -79,6 +80,8 @@ OUT_OF_MEMORY = (
         (UP + KILLED + CANCELLED.format("no peer"), "stopped", "Worker proc VllmWorker-0 died unexpectedly"),
         (UP + "INFO:     Shutting down\n" + KILLED, "none", ""),
         (TRACE, "refused", "no chat template"),
+        (TRACE + UP + ASKED.format("200 OK") + ANSWER, "refused", "no audio package"),
+        (UP + ASKED.format("500 Internal Server Error") + ANSWER, "refused", "no audio package"),
         (TRACE + CANCELLED.format("cancelled"), "stopped", "no chat template"),
         ("INFO 1 failed\n" + TRACE + UP, "none", ""),
     ],
@@ -91,6 +94,8 @@ OUT_OF_MEMORY = (
         "an error behind the death",
         "a death at shutdown",
         "a request's error alone",
+        "an answer behind a good status",
+        "an answer behind a bad status",
         "a request's error of an engine that ends",
         "survived at start",
     ],

@@ -763,3 +763,14 @@ def test_what_sends_to_the_rest_of_the_log_is_the_cause_only_alone(above: str, m
 
     assert cause is not None
     assert cause.message == message
+
+
+def test_a_place_outside_a_list_leaves_to_the_error_that_names_what_was_read() -> None:
+    inner = a_traceback("IndexError: list index out of range", "transformers/loft.py:pick")
+    outer = a_traceback("OSError: Can't load the loft of '/srv/models/pigeon'.", "transformers/loft.py:load")
+    log = f"{inner}\n\nDuring handling of the above exception, another exception occurred:\n\n{outer}\n"
+
+    cause = read_errors(log)[1].cause
+
+    assert cause is not None
+    assert cause.message == "Can't load the loft of '/srv/models/pigeon'."

@@ -39,6 +39,13 @@ TEXTS = {
     28: "A gantry cannot be used with falcons.",
     29: "A crane cannot be used with sparrows.",
     27: a_traceback(f"ValueError: {IN_BRACKETS.format(9)}", "vllm/loft.py:load"),
+    33: "ImportError: cannot import name 'Perch' from 'pigeon.loft' (/opt/pigeon/loft.py)",
+    34: a_traceback('TypeError: can only concatenate str (not "list") to str', "vllm/perch.py:render"),
+    35: a_traceback('TypeError: can only concatenate str (not "list") to str', "vllm/crate.py:join"),
+    36: a_traceback("RuntimeError: Failed to infer perch kind", "vllm/kind.py:infer"),
+    37: a_traceback("RuntimeError: Failed to infer perch kind", "vllm/kind.py:infer"),
+    38: "ValueError: cannot identify feather scan <_io.BytesIO object at 0x7fbc2d10>",
+    39: "ValueError: cannot identify feather scan <_io.BytesIO object at 0x7fbc2d77>",
 }
 
 
@@ -58,13 +65,17 @@ def _terms(text: str) -> Terms:
 
 
 def holders(
-    store: Store, message: str, hidden: tuple[int, ...] = (), likeliest: int | None = None
+    store: Store,
+    message: str,
+    hidden: tuple[int, ...] = (),
+    likeliest: int | None = None,
+    frame: str | None = None,
 ) -> list[int]:
     with store.reading() as session:
         repo_id = find_repository(session, REPO) or 0
         excluded = frozenset((repo_id, number) for number in hidden)
         likest = (repo_id, likeliest) if likeliest else None
-        found = find_holders(session, message, [repo_id], exclude=excluded, likeliest=likest)
+        found = find_holders(session, message, [repo_id], exclude=excluded, likeliest=likest, frame=frame)
         return sorted(number for _, number in found)
 
 
@@ -153,3 +164,26 @@ def test_what_stands_before_the_systems_words_is_the_message(base: Store) -> Non
 )
 def test_words_of_a_system_and_of_nobody_name_no_kind(base: Store, message: str) -> None:
     assert holders(base, message) == []
+
+
+def test_a_name_that_cannot_be_imported_is_known_together_with_its_module(base: Store) -> None:
+    assert holders(base, "cannot import name 'Perch' from 'pigeon.loft' (unknown location)") == [33]
+    assert holders(base, "cannot import name 'Perch' from 'pigeon.hangar' (unknown location)") == []
+
+
+def test_words_of_the_language_name_a_kind_where_the_same_frame_raised_them(base: Store) -> None:
+    message = 'can only concatenate str (not "list") to str'
+
+    assert holders(base, message, frame="perch.py:render") == [34]
+    assert holders(base, message, frame="loft.py:load") == []
+    assert holders(base, message) == []
+
+
+def test_advice_that_a_later_version_adds_changes_no_kind(base: Store) -> None:
+    message = "Failed to infer perch kind, please set the variable `PIGEON_LOG=DEBUG` to see more of the loft"
+
+    assert holders(base, message) == [36, 37]
+
+
+def test_where_an_object_stands_in_memory_is_no_word_of_a_message(base: Store) -> None:
+    assert holders(base, "cannot identify feather scan <_io.BytesIO object at 0x7fa4b2e4e3e0>") == [38, 39]

@@ -55,7 +55,7 @@ def three(store: Store) -> None:
             1,
             title="[Bug]: marlin refuses the weight",
             labels=("bug",),
-            body=fenced("GPU: NVIDIA H100 80GB HBM3", "It works with `--quantization awq`.", marlin_log()),
+            body=fenced("GPU: NVIDIA H100 80GB HBM3", "`--quantization awq` works for me.", marlin_log()),
         ),
         an_issue(
             2,
