@@ -80,6 +80,7 @@ class LabelledQuery:
     agreements: Mapping[Key, Agreement]
     group: str
     is_common: bool
+    is_named: bool = False
 
     @property
     def is_known(self) -> bool:
@@ -113,7 +114,13 @@ def read_examples(store: Store, files: Sequence[Path]) -> list[LabelledQuery]:
         right = frozenset(item.key for item in found if item.key[1] in expected)
         examples.append(
             LabelledQuery(
-                tuple(found), right, float(row.get("weight", 1.0)), agreements, group, asked.is_common
+                tuple(found),
+                right,
+                float(row.get("weight", 1.0)),
+                agreements,
+                group,
+                asked.is_common,
+                asked.is_named,
             )
         )
     return examples
@@ -190,7 +197,13 @@ def _rows(example: LabelledQuery, weights: RankWeights) -> Iterable[tuple[tuple[
 
 
 def _ranked(example: LabelledQuery, weights: RankWeights) -> list[Scored]:
-    return rank_candidates(example.candidates, example.agreements, weights, is_common=example.is_common)
+    return rank_candidates(
+        example.candidates,
+        example.agreements,
+        weights,
+        is_common=example.is_common,
+        is_named=example.is_named,
+    )
 
 
 def _ordered(example: LabelledQuery, item: Candidate) -> tuple[float, ...]:
@@ -199,7 +212,7 @@ def _ordered(example: LabelledQuery, item: Candidate) -> tuple[float, ...]:
 
 def _is_weak(example: LabelledQuery, item: Candidate) -> bool:
     agreement = example.agreements.get(item.key, UNKNOWN)
-    return is_weak(item, agreement, is_common=example.is_common)
+    return is_weak(item, agreement, is_common=example.is_common, is_named=example.is_named)
 
 
 def fit(examples: Sequence[LabelledQuery]) -> RankWeights:

@@ -52,7 +52,9 @@ def test_what_is_learned_puts_the_right_candidate_first() -> None:
     weights = fit(EXAMPLES)
 
     shuffled = replace(EXAMPLES[0], candidates=EXAMPLES[0].candidates[::-1])
-    ranked = rank_candidates(shuffled.candidates, shuffled.agreements, weights, is_common=False)
+    ranked = rank_candidates(
+        shuffled.candidates, shuffled.agreements, weights, is_common=False, is_named=False
+    )
     assert ranked[0].candidate.key == (1, 1)
 
 

@@ -264,7 +264,9 @@ def _find_matches(
         first = order_candidates(sharing)[: max(limit, REFINED)]
         facts = _facts_of(session, [item.key for item in first])
         agreements = find_agreements(session, reading, facts)
-        scored = rank_candidates(first, agreements, is_common=asked.is_common)[:limit]
+        scored = rank_candidates(first, agreements, is_common=asked.is_common, is_named=asked.is_named)[
+            :limit
+        ]
     floor = load_weights().floor
     return [item for item in scored if item.probability >= floor], facts
 

@@ -238,7 +238,7 @@ def affecting(store: Store, repo: str, stack: Stack) -> Affecting:
     best = [max(entries, key=lambda entry: _people(entry[0])) for entries in grouped.values()]
     counts: Counter[Answer] = Counter()
     for number, stored in failures.cases.items():
-        mine = failures.fits[number]
+        mine = failures.fits.get(number) or fit(stack, stored.case)
         is_other = mine.answer == "no"
         counts["not" if is_other else judged(standing(stack.vllm, stored.case), mine).state] += 1
     return Affecting(
@@ -259,18 +259,19 @@ def _load(
     values = [value for value in known_values(session, REPORTED) if _is_from(value, floor)]
     facts = find_failures_with(session, repo_id, REPORTED, values, stating=REGRESSION_FIELDS)
     cases = cases_of(session, repo_id, repo, facts)
-    fits = {number: fit(stack, stored.case) for number, stored in cases.items()} if stack else {}
     standings = {
         number: {version: standing(version, stored.case) for version in versions}
         for number, stored in cases.items()
-        if not stack or fits[number].answer == "yes" or fits[number].is_near
     }
     failing = {
         number: cases[number]
         for number, found in standings.items()
         if any(one.answer == "yes" for one in found.values()) or (stack and found[goal].is_near)
     }
+    fits: dict[int, Fit] = {}
     if stack:
+        fits = {number: fit(stack, stored.case) for number, stored in failing.items()}
+        failing = {n: stored for n, stored in failing.items() if fits[n].answer == "yes" or fits[n].is_near}
         # Of what only may be of the stack the text is read where it may fail in the version asked for.
         read = {
             number: stored

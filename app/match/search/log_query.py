@@ -54,8 +54,9 @@ _PLACES = ('File "', "Traceback (most", *map("".join, product("^~", repeat=3)))
 _QUIET = frozenset({"INFO", "DEBUG"})
 _NAME = pattern(
     r"""[`'"‘“]([^\s`'"‘’“”]{2,60})[`'"’”]|(?:^|\s)(--[a-z][\w-]+)|: ([A-Za-z_][\w.-]{1,40})\.?$"""
+    r"""|has no attribute (\w{2,60})"""
 )
-"""A word in quotes, an option, or the last word behind a colon."""
+"""A word in quotes, an option, the last word behind a colon, or the attribute that is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +67,13 @@ class LogQuery:
         is_common: unlike faults share the cause's message, so it says little by itself. So do the words by
             which a request is refused: what it asked for is the fault, whoever else met them.
         names: words by which the message says what it is about, where others say the same of something else.
+        is_named: the names alone say what is wrong; the other words are the language's.
     """
 
     parts: Mapping[tuple[int, str], Part]
     is_common: bool
     names: frozenset[str] = frozenset()
+    is_named: bool = False
 
 
 def is_shared(message: str) -> bool:
@@ -88,7 +91,8 @@ def ask_log(reading: LogReading) -> LogQuery:
     for part, channel, terms in _terms(reading, cause, is_common=is_common):
         for term in terms:
             found.setdefault((channel, term), part)
-    return LogQuery(found, is_common, frozenset(name_words(message)))
+    is_named = bool(load_rule_set("named_errors").meeting(message))
+    return LogQuery(found, is_common, frozenset(name_words(message)), is_named)
 
 
 def _terms(

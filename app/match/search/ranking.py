@@ -220,12 +220,14 @@ def rank_candidates(
     weights: RankWeights | None = None,
     *,
     is_common: bool,
+    is_named: bool,
 ) -> list[Scored]:
     """Candidates as matches, best first, with probability and band; a lower one is never more probable.
 
     Args:
         agreements: of the first `REFINED` in the order of `order_candidates`; one that is missing is unknown.
         is_common: the cause's message says little by itself.
+        is_named: its names alone say what is wrong.
     """
     used = weights or load_weights()
     ordered = order_candidates(candidates, used)
@@ -245,21 +247,21 @@ def rank_candidates(
         agreement = agreements.get(candidate.key, UNKNOWN)
         features = features_of(candidate, agreement, 0.0 if scored else lead, is_common=is_common)
         chance = min(ceiling, _logistic(features, used.coefficients, used.intercept))
-        if is_weak(candidate, agreement, is_common=is_common):
+        if is_weak(candidate, agreement, is_common=is_common, is_named=is_named):
             chance = min(chance, used.likely_from - CHANCE_STEP)
         scored.append(Scored(candidate, chance, band_of(chance, used)))
         ceiling = chance
     return scored
 
 
-def is_weak(candidate: Candidate, agreement: Agreement, *, is_common: bool) -> bool:
+def is_weak(candidate: Candidate, agreement: Agreement, *, is_common: bool, is_named: bool) -> bool:
     """Whether a candidate is never `likely`: one kind of evidence claims nothing.
 
     Of a message that unlike faults share most of the log must be shared too, and the log must hold more than
-    the message. One that is about another thing there is another failure, and so is one of which hardly half
-    is held. Any other is short of evidence if the issue only mentions it.
+    the message. Another failure is one that is about another thing, one that lacks a name which is all that is
+    wrong, and one of which hardly half is held. Any other is short of evidence if the issue only mentions it.
     """
-    if agreement.names < 0:
+    if agreement.names < 0 or (is_named and candidate.names < 1):
         return True
     if is_common:
         beside = sum(candidate.scores[part] for part in ("chain", "frames", "near", "context"))

@@ -108,11 +108,17 @@ def test_a_refused_request_says_little_by_itself() -> None:
         ("Unknown quantization method: int3.", {"int3"}),
         ("unrecognized arguments: --max-modellen 512", {"max", "modellen"}),
         ("No module named 'vllm.zebra'", {"vllm", "zebra"}),
+        ("ZebraBackend has no attribute stripe_count.", {"stripe_count"}),
         ("Repo id must be in the form of a name: '/data/models/zebra'", set()),
     ],
 )
 def test_names_are_what_a_message_is_about(message: str, names: set[str]) -> None:
     assert asked(f"ValueError: {message}").names == names
+
+
+def test_what_a_missing_attribute_is_called_says_all_that_is_wrong() -> None:
+    assert asked("AttributeError: ZebraBackend has no attribute stripe_count.").is_named
+    assert not asked(TRACEBACK).is_named
 
 
 def test_a_log_without_a_cause_says_little_by_itself() -> None:

@@ -45,11 +45,12 @@ def ranked(
     weights: RankWeights | None = None,
     *,
     is_common: bool = False,
+    is_named: bool = False,
     **agreements: Agreement,
 ) -> list[Scored]:
     """The candidates in order; agreements are named after the issue: `n7`."""
     facts = {(1, int(name[1:])): one for name, one in agreements.items()}
-    return rank_candidates(items, facts, weights, is_common=is_common)
+    return rank_candidates(items, facts, weights, is_common=is_common, is_named=is_named)
 
 
 candidates = st.lists(
@@ -156,6 +157,15 @@ def test_an_issue_about_a_test_run_stands_behind_one_about_a_server() -> None:
     items = [a_candidate(1), a_candidate(2)]
 
     assert [item.candidate.key[1] for item in ranked(items, PLAIN, n2=Agreement(test=-1.0))] == [1, 2]
+
+
+def test_where_the_name_is_all_that_is_wrong_an_issue_without_it_is_no_claim() -> None:
+    full = a_candidate(1, 200.0, 1.0)
+    other = replace(full, names=0.5)
+
+    assert ranked([full], PLAIN, is_named=True)[0].band == "same"
+    assert ranked([other], PLAIN, is_named=True)[0].band == "related"
+    assert ranked([other], PLAIN)[0].band == "same"
 
 
 def test_the_same_message_about_another_thing_is_no_claim() -> None:
