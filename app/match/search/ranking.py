@@ -258,8 +258,9 @@ def is_weak(candidate: Candidate, agreement: Agreement, *, is_common: bool, is_n
     """Whether a candidate is never `likely`: one kind of evidence claims nothing.
 
     Of a message that unlike faults share most of the log must be shared too, and the log must hold more than
-    the message. Another failure is one that is about another thing, one that lacks a name which is all that is
-    wrong, and one of which hardly half is held. Any other is short of evidence if the issue only mentions it.
+    the message. Another failure is one that is about another thing, one that lacks a name which is all that
+    is wrong, and one of which hardly half is held. Any other is short of evidence if the issue only mentions
+    it.
     """
     if agreement.names < 0 or (is_named and candidate.names < 1):
         return True
