@@ -2,13 +2,16 @@
 
     TRIAGE_DATABASE_URL=… python -m tests.benchmarks.common_errors
 
+`fresh`: logs that were labelled before anything was asked of them; half of them were read for mechanisms afterwards.
 Prints for each set of whole real logs how many of those with a known failure get a `common` whose issues include
 a right one, and how many of those that nobody reported get one at all.
 """
 
 from __future__ import annotations
 
+import gzip
 from collections import Counter
+from pathlib import Path
 
 from app.bench.cases import RealLog, load_pinned
 from app.config import load_settings
@@ -16,6 +19,13 @@ from app.knowledge.diagnosis.diagnose import diagnose
 from app.store.session import open_store
 from tests.benchmarks.full_sync import SHARED
 from tests.benchmarks.real_logs import read_folder
+
+FRESH = Path(__file__).with_name("fresh_logs.jsonl.gz")
+
+
+def _fresh() -> list[RealLog]:
+    with gzip.open(FRESH, "rt", encoding="utf-8") as lines:
+        return [RealLog.model_validate_json(line) for line in lines]
 
 
 def main() -> None:
@@ -26,6 +36,7 @@ def main() -> None:
     sets: dict[str, list[RealLog]] = {
         "real": [log for log in pinned.real_logs if not log.unseen],
         "unseen": [log for log in pinned.real_logs if log.unseen],
+        "fresh": _fresh(),
         "eval": [*read_folder(SHARED / "eval/real_logs"), *read_folder(SHARED / "eval/gpu_logs")],
     }
     print(
