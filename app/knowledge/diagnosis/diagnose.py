@@ -353,10 +353,9 @@ def _root_cause(reading: LogReading, masked_log: str) -> RootCause | None:
     cause = reading.errors.cause or reading.errors.apparent
     if cause is None:
         return None
-    words, line = (not cause.message and words_of_cause(reading)) or (cause.message, cause.line)
     return RootCause(
         type=cause.type,
-        message=_masked(words, line, masked_log),
+        message=_masked(cause.message, cause.line, masked_log),
         frame=cause.frame,
         process=cause.line.process or None,
         line=cause.line.number,

@@ -23,8 +23,7 @@ READABLE_FROM = 0.05
 class RootCause(Frozen):
     """The line that names the cause: `line` counts from 1 in the log as pasted, `quote` lacks its prefix.
 
-    `message` of an assertion without words is the code that did not hold. `is_wrapper`: the log holds nothing
-    but errors that announce another one, of which this is the innermost.
+    `is_wrapper`: the log holds nothing but errors that announce another one, of which this is the innermost.
     """
 
     type: str | None

@@ -146,24 +146,6 @@ def test_of_a_log_of_wrappers_alone_the_innermost_is_told_as_one(base: Store) ->
     assert found.signature is None
 
 
-def test_of_an_assertion_without_words_the_code_that_did_not_hold_is_told(base: Store) -> None:
-    log = (
-        "Traceback (most recent call last):\n"
-        '  File "/opt/venv/lib/python3.12/site-packages/vllm/loft.py", line 7, in pool\n'
-        "    assert perch_config is not None\n"
-        "AssertionError\n"
-    )
-
-    root = ask(base, log).root_cause
-
-    assert root is not None
-    assert (root.type, root.message, root.is_wrapper) == (
-        "AssertionError",
-        "assert perch_config is not None",
-        False,
-    )
-
-
 def test_both_engines_answer_alike(sqlite_store: Store, postgresql_store: Store) -> None:
     from app.knowledge.indexing.derive import derive_issues
     from app.store.github.issues import add_repository, save_issues
