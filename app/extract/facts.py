@@ -160,7 +160,7 @@ class StatedChange(Frozen):
         Where the quote does not hold the action, that alone.
         """
         plain, stated = (" ".join(_MARKS.sub("", text).split()) for text in (quote, self.action))
-        before, action, after = plain.partition(stated)
+        before, action, after = plain.partition(stated) if stated else ("", "", "")
         if not action:
             return "", self.action, ""
         room = max(SENTENCE_CHARS - len(action), 0)

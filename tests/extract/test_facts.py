@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.extract.facts import (
@@ -99,6 +99,7 @@ def test_an_action_is_shown_within_its_sentence_without_markup() -> None:
     assert change.within("another sentence") == ("", "`level 1`", "")
 
 
+@example("", "`", "")
 @given(st.text(max_size=600), st.text(min_size=1, max_size=100), st.text(max_size=600))
 def test_a_sentence_is_cut_around_its_action(before: str, action: str, after: str) -> None:
     shown = StatedChange(action=action).within(before + action + after)
