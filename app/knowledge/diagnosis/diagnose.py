@@ -52,7 +52,7 @@ from app.knowledge.launch import compose_all
 from app.knowledge.remedies import Remedy, for_version, rank_remedies, remedies_of
 from app.knowledge.stack.stack import stack_of_log, write_stack
 from app.match.search.agreement import find_agreements
-from app.match.search.log_query import ask_log, is_shared
+from app.match.search.log_query import LogQuery, ask_log
 from app.match.search.log_search import find_candidates
 from app.match.search.question_search import find_answers
 from app.match.search.ranking import (
@@ -136,27 +136,29 @@ def diagnose_log(
     in_words = is_question(reading)
     asked = replace(reading, surroundings=read_question(reading.log)) if in_words else reading
     vector = embed(reading.log) if in_words and embed is not None else None
+    query = None if in_words else ask_log(reading)
     reading, redacted = _with_hints(asked, vllm_version, gpu, model), redact(reading.log, private=True)
     with store.reading() as session:
         stock = find_stock(session, repos)
         repo_ids = stock.repositories
         hidden = {(key, number) for key in repo_ids if repo_ids[key] == repos[0] for number in exclude}
-        scored, facts = _find_matches(session, reading, list(repo_ids), hidden, limit, vector)
+        scored, facts = _find_matches(session, reading, query, vector, list(repo_ids), hidden, limit)
         # A log names vLLM's version, whatever the default repository is; a caller's version is of its own.
         versions_of = repos[0] if vllm_version or is_vllm(repos[0]) else ""
         matches = _as_matches(session, reading, scored, facts, repo_ids, versions_of=versions_of)
         verdict = _verdict(matches, in_words=in_words)
         is_open = verdict in {"unknown", "related"}
         text = _message(reading, redacted.text) if is_open and not in_words else ""
-        common = find_common(session, reading, text, matches, repo_ids, exclude=hidden)
-        useful = _useful(matches, text, in_words=in_words)
+        is_shared = query is not None and query.is_shared
+        common = find_common(session, reading, text, matches, repo_ids, is_shared=is_shared, exclude=hidden)
+        # What helped against one fault with a message that unlike ones share is no answer to another.
+        useful = [] if text and is_shared else _useful(matches, in_words=in_words)
         remedies = _usable(reading, (remedy for match in useful for remedy in match.workarounds))
         remedies_from: RemedySource = "matches"
         if verdict != "unknown":
             best = matches[0]
             repo_id = next(key for key, repo in repo_ids.items() if repo == best.repo)
-            lines = issue_excerpt(session, repo_id, best.number)
-            matches[0] = best.model_copy(update={"excerpt": lines})
+            matches[0] = best.model_copy(update={"excerpt": issue_excerpt(session, repo_id, best.number)})
             if not is_open and not helps(remedies):
                 frame = reading.errors.cause.frame if reading.errors.cause else None
                 others, remedies_from = remedies_of_others(
@@ -247,28 +249,26 @@ def _with_hints(reading: LogReading, version: str | None, gpu: str | None, model
 def _find_matches(
     session: Session,
     reading: LogReading,
+    query: LogQuery | None,
+    vector: TextVector | None,
     repo_ids: Sequence[int],
     exclude: Collection[Key],
     limit: int,
-    vector: TextVector | None,
 ) -> tuple[list[Scored], dict[Key, Facts]]:
-    """The matches, best first, and the facts of their issues."""
-    if is_question(reading):
+    """The matches, best first, and the facts of their issues; `query` is that of a log, no question."""
+    if query is None:
         heading = question_heading(reading.log, reading.surroundings)
         found = find_answers(session, reading.log, heading, repo_ids, exclude=exclude, vector=vector)
         scored = rank_prose(found)[:limit]
         facts = _facts_of(session, [item.candidate.key for item in scored])
     else:
-        asked = ask_log(reading)
-        sharing = find_candidates(session, asked, repo_ids, exclude=exclude)
+        sharing = find_candidates(session, query, repo_ids, exclude=exclude)
         first = order_candidates(sharing)[: max(limit, REFINED)]
         facts = _facts_of(session, [item.key for item in first])
         agreements = find_agreements(session, reading, facts)
-        scored = rank_candidates(first, agreements, is_common=asked.is_common, is_named=asked.is_named)[
-            :limit
-        ]
+        scored = rank_candidates(first, agreements, is_common=query.is_common, is_named=query.is_named)
     floor = load_weights().floor
-    return [item for item in scored if item.probability >= floor], facts
+    return [item for item in scored[:limit] if item.probability >= floor], facts
 
 
 def _facts_of(session: Session, keys: Sequence[Key]) -> dict[Key, Facts]:
@@ -338,13 +338,8 @@ def _is_related(match: Match, *, in_words: bool) -> bool:
     return match.band != "related" or match.score >= (weights.prose if in_words else weights).related_from
 
 
-def _useful(matches: Sequence[Match], text: str, *, in_words: bool) -> list[Match]:
-    """The matches whose remedies may help; `text` is the message of a failure that none is known to be.
-
-    What helped against one fault with a message that unlike ones share is no answer to another.
-    """
-    if text and is_shared(text):
-        return []
+def _useful(matches: Sequence[Match], *, in_words: bool) -> list[Match]:
+    """The matches whose remedies may help."""
     likeliest = [match for match in matches if match.band != "related"] or matches[:3]
     return [match for match in likeliest if _is_related(match, in_words=in_words)]
 

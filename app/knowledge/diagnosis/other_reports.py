@@ -16,7 +16,6 @@ from app.knowledge.diagnosis.error_text import words_of_cause
 from app.knowledge.diagnosis.shapes import CommonCause, CommonError, CommonIssue, Match, RemedySource
 from app.knowledge.remedies import Remedy, for_version, rank_actions, rank_remedies, remedies_of
 from app.match.search.common_error import find_holders
-from app.match.search.log_query import is_shared
 from app.match.search.terms import FRAME
 from app.store.derived.clusters import cluster_of, clusters_raised_at, members_of
 from app.store.derived.readings import find_facts_without_evidence
@@ -88,13 +87,14 @@ def find_common(
     matches: Sequence[Match],
     repos: Mapping[int, str],
     *,
+    is_shared: bool = False,
     exclude: Collection[Key] = frozenset(),
 ) -> CommonError | None:
     """The kind of error that a log's cause is; None where few issues share its message.
 
-    Of a message that unlike faults share one report's cause and remedy say nothing of another's.
-
     Args:
+        is_shared: unlike faults share the message, so that one report says nothing of another's cause and
+            remedy.
         text: the message as it may be shown; nothing is asked for an empty one.
         matches: the candidates for the same failure, likest first: these issues are named first.
         repos: names of the repositories that are searched, by key.
@@ -103,7 +103,7 @@ def find_common(
     if said is None or not text:
         return None
     keys = {repo: key for key, repo in repos.items()}
-    likeliest = next(((keys[match.repo], match.number) for match in matches), None)
+    likeliest = next(((keys[match.repo], match.number) for match in matches if not is_shared), None)
     cause = reading.errors.cause
     found = find_holders(
         session,
@@ -142,11 +142,10 @@ def find_common(
     places_of = {key: at for at, key in enumerate(chosen)}
     issues.sort(key=lambda one: places_of[keys[one.repo], one.number])
     causes.sort(key=lambda one: (one.certainty != "stated", places_of[keys[one.repo], one.number]))
-    is_vague = is_shared(said[0])
     actions = [
         one
         for one in rank_actions(remedies)
-        if len(one.issues(fails=False)) > 1 or (one.best.command and not is_vague)
+        if len(one.issues(fails=False)) > 1 or (one.best.command and not is_shared)
     ]
     actions.sort(key=lambda action: -len(action.issues(fails=False)))
     return masked(
@@ -154,7 +153,7 @@ def find_common(
             reports=len(found),
             text=text,
             issues=tuple(issues[:ISSUES_MAX]),
-            causes=() if is_vague else tuple(causes[:CAUSES_MAX]),
+            causes=() if is_shared else tuple(causes[:CAUSES_MAX]),
             workarounds=for_version(
                 (action.best for action in actions), reading.surroundings.versions.get("vllm")
             )[:WORKAROUNDS_MAX],

@@ -7,7 +7,7 @@ On request an issue goes with all that was read out of it, or a log that somebod
 import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -91,7 +91,8 @@ def forget_issue(store: Store, repo: str, number: int, *, keep_out: bool) -> Non
         repo_id = find_repository(session, repo)
         if repo_id is None or not _take_down(session, repo_id, number, keep_out=keep_out):
             raise NotFoundError(f"#{number} of {repo} is not stored: there is nothing to forget")
-    _forget_readings(store, {repo: [number]})
+    derive_changed(store, repo, [number])
+    _leave_nothing(store)
 
 
 def kept_out(database_url: str) -> list[tuple[str, int]]:
@@ -121,8 +122,10 @@ def keep_out(store: Store, issues: Sequence[tuple[str, int]]) -> int:
                 url = f"https://github.com/{repo}/issues/{number}"
                 save_issues(session, repo_id, [IssueRecord(number, "", "", "closed", url)])
                 _take_down(session, repo_id, number, keep_out=True)
+    for repo in dict.fromkeys(repo for repo, _ in new):
+        derive_changed(store, repo, [number for of, number in new if of == repo])
     if new:
-        _forget_readings(store, {repo: [n for of, n in new if of == repo] for repo, _ in new})
+        _leave_nothing(store)
     return len(new)
 
 
@@ -132,9 +135,8 @@ def _take_down(session: Session, repo_id: int, number: int, *, keep_out: bool) -
     return take_down(session, repo_id, number, keep_out=keep_out)
 
 
-def _forget_readings(store: Store, issues: Mapping[str, Sequence[int]]) -> None:
-    for repo, numbers in issues.items():
-        derive_changed(store, repo, numbers)
+def _leave_nothing(store: Store) -> None:
+    """Delete what was read out of texts that are gone."""
     with store.unit_of_work() as session:
         take_turn(session)
         purge_orphans(session)

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from app.extract.log.course import is_mention
 from app.extract.rules.rules import load_rule_set
 from app.match.search.bm25 import Query, affordable, gains_of_holders, weigh
-from app.match.search.log_query import has_words, is_shared, name_words, names_in, own_words
+from app.match.search.log_query import has_words, name_words, names_in, own_words, wrong_names
 from app.match.search.terms import FRAME, TEXT, grams_of
 from app.store.derived.search_index import Key, find_postings, numbers_by_repository, term_id
 from app.store.github.issues import find_texts
@@ -51,10 +51,9 @@ _ERRNO = "common.errno"
 _OPENING = re.compile(r": |, (?=(?:please|try|consider)\b)|\. |; | \((?=(?:[^()]|\([^()]*\))*\)\W*$)")
 """Where a message's opening ends. A bracket in the middle of a sentence ends nothing."""
 _OBJECT = re.compile(r"<[^<>]{1,80} at 0x[0-9a-f]+>")
-_IMPORT = re.compile(r"^cannot import name '?([\w.]+)'? from '?([\w.]+)")
 _NUMBER = re.compile(r"^\[?(?:Errno|WinError) -?\d+\]?:? *", re.IGNORECASE)
-_OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]+")
-_FIRST_NAME = re.compile(r"[\w.-]{3,}")
+_NAME_PART = re.compile(r"[\w.-]+")
+"""Of a name that its module follows there are three."""
 _BETWEEN = r"\W*(?:--\S+(?: [^-\s]\S*)*\s+)*(?<![\w.-])"
 """Between these words and the name: quotes, and other options with their values."""
 _NAMELESS = frozenset(
@@ -94,7 +93,7 @@ def find_holders(
     Args:
         exclude: issues that are no answer.
         likeliest: the issue that is likest to report this failure; if it holds the message, and names the
-            same, it alone is enough, unless unlike faults share the message.
+            same, it alone is enough.
         frame: `file.py:function` that raised the error.
     """
     alone: dict[Key, float] = {}
@@ -109,7 +108,7 @@ def find_holders(
             return found
         if likeliest is not None and likeliest in found:
             alone = found
-    if alone and likeliest is not None and not is_shared(message):
+    if alone and likeliest is not None:
         text = find_texts(session, likeliest[0], [likeliest[1]])[likeliest[1]].lower()
         if all(name in text for name in names_in(message)):
             return alone
@@ -122,21 +121,15 @@ def _wordings(message: str) -> Iterator[_Wording]:
         return
     rules = load_rule_set("common_errors")
     met = {rule.id for rule in rules.meeting(message)}
-    if imported := _IMPORT.match(message):
-        name, module = (re.escape(group.lower()) for group in imported.groups())
-        standing = rf"cannot import name\W*{name}\W* from\W*{module}(?![\w.])"
-        yield _Wording(imported.group(), SHARE_MIN, name=standing, nats=NAME_NATS_MIN, reports=1)
-        return
-    named = next(iter(load_rule_set("named_errors").meeting(message)), None)
-    match = named.pattern.search(message) if named else None
-    if match is not None:
-        rest = message[match.end() :]
-        names = _OPTION.findall(rest) or _FIRST_NAME.findall(rest)[:1]
-        for name in (found.strip(".").lower() for found in names[:NAMES_MAX]):
-            text = f"{match.group()} {name}"
-            if not (met | {rule.id for rule in rules.meeting(text)}) & _NAMELESS:
-                standing = rf"{re.escape(match.group().lower())}{_BETWEEN}{re.escape(name)}(?![\w-]|\.\w)"
-                yield _Wording(text, SHARE_MIN, name=standing, nats=NAME_NATS_MIN, reports=1)
+    words, names = wrong_names(message)
+    for name in names[:NAMES_MAX]:
+        text = f"{words} {name}"
+        parts = _NAME_PART.findall(name.lower())
+        if len(parts) > 1 or not (met | {rule.id for rule in rules.meeting(text)}) & _NAMELESS:
+            standing = r"\W+".join(map(re.escape, parts))
+            standing = rf"{re.escape(words.lower())}{_BETWEEN}{standing}(?![\w-]|\.\w)"
+            yield _Wording(text, SHARE_MIN, name=standing, nats=NAME_NATS_MIN, reports=1)
+    if words:
         return
     if _NAMES_KIND in met:
         yield _Wording(_NUMBER.sub("", message), SHARE_MIN, reports=1)

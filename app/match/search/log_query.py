@@ -41,8 +41,6 @@ stems in a title; `signature`: type and masked message as one; `chain`: messages
 healthy server prints, and around a message that unlike faults share what it was wrapped in, which names the
 phase. A term belongs to the first part that it stands in."""
 
-_OPTION_RULE = "named.option"
-"""An option that a command does not know names the failure, though all commands use the same words."""
 NEAR_LINES = 24
 """Lines above a cause: the innermost eight frames of a traceback with their code."""
 SHORT_LOG_LINES = 150
@@ -54,9 +52,8 @@ _PLACES = ('File "', "Traceback (most", *map("".join, product("^~", repeat=3)))
 _QUIET = frozenset({"INFO", "DEBUG"})
 _NAME = pattern(
     r"""[`'"‘“]([^\s`'"‘’“”]{2,60})[`'"’”]|(?:^|\s)(--[a-z][\w-]+)|: ([A-Za-z_][\w.-]{1,40})\.?$"""
-    r"""|has no attribute (\w{2,60})"""
 )
-"""A word in quotes, an option, the last word behind a colon, or the attribute that is missing."""
+"""A word in quotes, an option, or the last word behind a colon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +61,18 @@ class LogQuery:
     """Terms by channel and text, each with its part.
 
     Attributes:
-        is_common: unlike faults share the cause's message, so it says little by itself. So do the words by
-            which a request is refused: what it asked for is the fault, whoever else met them.
+        is_common: the cause's message says little by itself: it is empty, unlike faults share it, or it
+            refuses a request: what that asked for is the fault, whoever else met these words.
         names: words by which the message says what it is about, where others say the same of something else.
         is_named: the names alone say what is wrong; the other words are the language's.
+        is_shared: unlike faults share the cause's message.
     """
 
     parts: Mapping[tuple[int, str], Part]
     is_common: bool
     names: frozenset[str] = frozenset()
     is_named: bool = False
-
-
-def is_shared(message: str) -> bool:
-    """Whether unlike faults share a message."""
-    return bool(load_rule_set("common_errors").meeting(message)) and not _names_option(message)
+    is_shared: bool = False
 
 
 def ask_log(reading: LogReading) -> LogQuery:
@@ -86,13 +80,15 @@ def ask_log(reading: LogReading) -> LogQuery:
     errors = reading.errors
     cause = errors.cause or errors.apparent
     message = cause.message if cause is not None else ""
-    is_common = not message or errors.outcome == "refused" or is_shared(message)
+    words, wrong = wrong_names(message)
+    names_option = any(name.startswith("--") for name in wrong)
+    is_shared = bool(load_rule_set("common_errors").meeting(message)) and not names_option
+    is_common = not message or errors.outcome == "refused" or is_shared
     found: dict[tuple[int, str], Part] = {}
     for part, channel, terms in _terms(reading, cause, is_common=is_common):
         for term in terms:
             found.setdefault((channel, term), part)
-    is_named = bool(load_rule_set("named_errors").meeting(message))
-    return LogQuery(found, is_common, frozenset(name_words(message)), is_named)
+    return LogQuery(found, is_common, frozenset(name_words(message)), bool(words), is_shared)
 
 
 def _terms(
@@ -134,17 +130,21 @@ def _is_library(path: str) -> bool:
     return not package.startswith("vllm/") if installed else "/lib/python3" in path
 
 
-def _names_option(message: str) -> bool:
-    """Whether a message names the option that a command does not know."""
-    rules = {rule.id for rule in load_rule_set("named_errors").meeting(message)}
-    return _OPTION_RULE in rules and any(name.startswith("--") for name in names_in(message))
+def wrong_names(message: str) -> tuple[str, list[str]]:
+    """The words of a message after which only a name says what is wrong, and these names; else nothing."""
+    rule = next(iter(load_rule_set("named_errors").meeting(message)), None)
+    if rule is None:
+        return "", []
+    words = rule.pattern.search(message)
+    return words.group(), [name.rstrip(".") for name in pattern(rule["name"]).findall(message[words.end() :])]
 
 
 @lru_cache(maxsize=256)
 def names_in(message: str) -> frozenset[str]:
     """What a message says it is about: a name in quotes, an option, the last word behind a colon."""
-    found = _NAME.finditer(_without_places(message))
-    return frozenset("".join(name.groups(default="")).rstrip(".").lower() for name in found)
+    text = _without_places(message)
+    found = ["".join(name.groups(default="")).rstrip(".") for name in _NAME.finditer(text)]
+    return frozenset(name.lower() for name in [*found, *wrong_names(text)[1]])
 
 
 def name_words(message: str) -> list[str]:
