@@ -4,7 +4,7 @@ For a stack each failure is asked twice, for the version it leaves and the one i
 Without one only the versions decide. A failure with several reports is one line, that of the weightiest.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -28,7 +28,7 @@ from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.stack.affects import fit, generation_of
 from app.knowledge.stack.cases import StoredCase, cases_of, with_runs
 from app.knowledge.stack.stack import Stack
-from app.knowledge.stack.standing import NEAR_MINORS, STRONG, Affects, Answer, Fit, judged, line_of, standing
+from app.knowledge.stack.standing import NEAR_MINORS, STRONG, Affects, Fit, judged, line_of, standing
 from app.match.search.agreement import model_family
 from app.store.derived.cluster_queries import cluster_sizes
 from app.store.derived.clusters import cluster_of
@@ -127,27 +127,21 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Failures:
-    """The failures that were looked at, how far each is of the stack, and which of them a version has."""
+    """The facts of the failures that were looked at, and those that one of the versions has."""
 
-    cases: Mapping[int, StoredCase]
-    fits: Mapping[int, Fit]
-    known: Sequence[_Known]
-
-    @property
-    def facts(self) -> list[Facts]:
-        return [stored.case.facts for stored in self.cases.values()]
+    facts: Sequence[Facts] = ()
+    known: Sequence[_Known] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Affecting:
-    """What affects a stack: a line for each failure, and how many reports near its version say what of it.
+    """What affects a stack, a line for each failure.
 
     `numbers`: the reports that affect it, and those that may: the version has the failure, and as far as the
     report says what it ran on it agrees. An upgrade lists the same as not known.
     """
 
     lines: tuple[UpgradeLine, ...] = ()
-    counts: Mapping[Answer, int] = field(default_factory=dict)
     numbers: Mapping[Touches, tuple[int, ...]] = field(default_factory=dict)
 
 
@@ -236,14 +230,8 @@ def affecting(store: Store, repo: str, stack: Stack) -> Affecting:
         elif found.state == "unknown" and item.may_affect(stack.vllm):
             numbers["unsure"].append(item.stored.issue.number)
     best = [max(entries, key=lambda entry: _people(entry[0])) for entries in grouped.values()]
-    counts: Counter[Answer] = Counter()
-    for number, stored in failures.cases.items():
-        mine = failures.fits.get(number) or fit(stack, stored.case)
-        is_other = mine.answer == "no"
-        counts["not" if is_other else judged(standing(stack.vllm, stored.case), mine).state] += 1
     return Affecting(
         _lines(repo, sorted(best, key=lambda entry: _severity(entry[0])), stack.vllm),
-        {"affects": counts["affects"], "not": counts["not"], "unknown": counts["unknown"]},
         {name: tuple(sorted(found)) for name, found in numbers.items()},
     )
 
@@ -253,10 +241,12 @@ def _load(
 ) -> _Failures:
     """The failures that one of these versions may have; the first is the oldest."""
     if repo_id is None:
-        return _Failures({}, {}, ())
+        return _Failures()
     goal = versions[min(1, len(versions) - 1)]
-    floor = _floor(versions[0])
-    values = [value for value in known_values(session, REPORTED) if _is_from(value, floor)]
+    # A report on a later version says nothing of these, unless it states a range.
+    floor, top = _floor(versions[0]), max(line_of(version) or (0, 0) for version in versions)
+    reported = known_values(session, REPORTED)
+    values = [value for value in reported if (line := line_of(value)) and floor <= line <= top]
     facts = find_failures_with(session, repo_id, REPORTED, values, stating=REGRESSION_FIELDS)
     cases = cases_of(session, repo_id, repo, facts)
     standings = {
@@ -292,18 +282,13 @@ def _load(
         )
         for number, stored in failing.items()
     ]
-    return _Failures(cases, fits, known)
+    return _Failures([stored.case.facts for stored in cases.values()], known)
 
 
 def _floor(start: str) -> tuple[int, int]:
     """The oldest minor line of which a report may speak for `start`."""
     major, minor = line_of(start) or (0, 0)
     return major, max(0, minor - NEAR_MINORS)
-
-
-def _is_from(version: str, floor: tuple[int, int]) -> bool:
-    line = line_of(version)
-    return line is not None and line >= floor
 
 
 def _compared(known: Iterable[_Known], one: str, other: str) -> dict[str, list[tuple[_Known, str]]]:

@@ -252,7 +252,6 @@ def stack_page(
         stack=stack,
         lines=found.lines[:AFFECTING_LISTED],
         total=len(found.lines),
-        counts=found.counts,
         unsure=len(found.numbers.get("unsure", ())),
         doubts=tuple(doubtful_parts(stack, advice_data()["flags"]["names"].split())) if stack else (),
         json_address=with_repo("/api/v1/issues", repo, services.default_repo, stack=write_stack(stack)),

@@ -154,10 +154,9 @@ def test_a_version_that_nobody_ran_is_never_the_best(stored: Store) -> None:
 def test_what_affects_a_stack_now(stored: Store) -> None:
     found = affecting(stored, REPO, parse_stack("0.21.0~--enable-lora") or pytest.fail("no stack"))
     assert [line.number for line in found.lines] == [2]
-    assert found.counts == {"affects": 1, "not": 2, "unknown": 3}
     assert found.numbers["affects"] == (2,)
     nothing = affecting(stored, REPO, parse_stack("0.21.0~CPU~--enforce-eager") or pytest.fail("no stack"))
-    assert nothing.counts["affects"] == 0
+    assert nothing.numbers["affects"] == ()
 
 
 @pytest.mark.parametrize("stack", ["0.21.0~H100~--enable-lora", "0.22.0~H100~--enable-lora", "0.21.0~H100"])
