@@ -26,7 +26,7 @@ from sklearn.model_selection import GroupKFold
 
 from app.extract.reader import LogReading, read_log
 from app.match.search.agreement import UNKNOWN, Agreement, find_agreements
-from app.match.search.log_query import ask_log
+from app.match.search.log_query import LogQuery, ask_log
 from app.match.search.log_search import Candidate, find_candidates
 from app.match.search.ranking import (
     AGAINST,
@@ -79,8 +79,7 @@ class LabelledQuery:
     weight: float
     agreements: Mapping[Key, Agreement]
     group: str
-    is_common: bool
-    is_named: bool = False
+    asked: LogQuery
 
     @property
     def is_known(self) -> bool:
@@ -119,8 +118,7 @@ def read_examples(store: Store, files: Sequence[Path]) -> list[LabelledQuery]:
                 float(row.get("weight", 1.0)),
                 agreements,
                 group,
-                asked.is_common,
-                asked.is_named,
+                asked,
             )
         )
     return examples
@@ -192,18 +190,12 @@ def _rows(example: LabelledQuery, weights: RankWeights) -> Iterable[tuple[tuple[
     for position, candidate in enumerate(ranked[:LEARNED_FIRST]):
         lead = sums[0] - sum(sums[1:]) if position == 0 else 0.0
         agreement = example.agreements.get(candidate.key, UNKNOWN)
-        features = features_of(candidate, agreement, lead, is_common=example.is_common)
+        features = features_of(candidate, agreement, lead, is_common=example.asked.is_common)
         yield features, candidate.key in example.right
 
 
 def _ranked(example: LabelledQuery, weights: RankWeights) -> list[Scored]:
-    return rank_candidates(
-        example.candidates,
-        example.agreements,
-        weights,
-        is_common=example.is_common,
-        is_named=example.is_named,
-    )
+    return rank_candidates(example.candidates, example.agreements, example.asked, weights)
 
 
 def _ordered(example: LabelledQuery, item: Candidate) -> tuple[float, ...]:
@@ -212,7 +204,7 @@ def _ordered(example: LabelledQuery, item: Candidate) -> tuple[float, ...]:
 
 def _is_weak(example: LabelledQuery, item: Candidate) -> bool:
     agreement = example.agreements.get(item.key, UNKNOWN)
-    return is_weak(item, agreement, is_common=example.is_common, is_named=example.is_named)
+    return is_weak(item, agreement, example.asked)
 
 
 def fit(examples: Sequence[LabelledQuery]) -> RankWeights:

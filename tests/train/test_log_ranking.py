@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from app.match.search.agreement import Agreement
-from app.match.search.log_query import PARTS
+from app.match.search.log_query import PARTS, LogQuery
 from app.match.search.log_search import Candidate
 from app.match.search.ranking import AGAINST, FEATURES, ORDER_FEATURES, RankWeights, rank_candidates
 from app.train import log_ranking
@@ -21,6 +21,8 @@ from app.train.log_ranking import (
     fit,
     threshold,
 )
+
+UNCOMMON = LogQuery({}, is_common=False)
 
 
 def a_candidate(number: int, share: float) -> Candidate:
@@ -38,7 +40,7 @@ def an_example(at: int, *, is_known: bool) -> LabelledQuery:
     best = items[0].key
     agreements = {best: Agreement(signature=float(is_known))}
     right = frozenset({best} if is_known else ())
-    return LabelledQuery(items, right, 1.0, agreements, str(at), is_common=False)
+    return LabelledQuery(items, right, 1.0, agreements, str(at), UNCOMMON)
 
 
 EXAMPLES = [an_example(at, is_known=at % 2 == 0) for at in range(40)]
@@ -52,9 +54,7 @@ def test_what_is_learned_puts_the_right_candidate_first() -> None:
     weights = fit(EXAMPLES)
 
     shuffled = replace(EXAMPLES[0], candidates=EXAMPLES[0].candidates[::-1])
-    ranked = rank_candidates(
-        shuffled.candidates, shuffled.agreements, weights, is_common=False, is_named=False
-    )
+    ranked = rank_candidates(shuffled.candidates, shuffled.agreements, UNCOMMON, weights)
     assert ranked[0].candidate.key == (1, 1)
 
 

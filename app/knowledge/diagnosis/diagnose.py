@@ -149,10 +149,10 @@ def diagnose_log(
         verdict = _verdict(matches, in_words=in_words)
         is_open = verdict in {"unknown", "related"}
         text = _message(reading, redacted.text) if is_open and not in_words else ""
-        is_shared = query is not None and query.is_shared
-        common = find_common(session, reading, text, matches, repo_ids, is_shared=is_shared, exclude=hidden)
+        is_common = query is not None and query.is_common
+        common = find_common(session, reading, text, matches, repo_ids, is_common=is_common, exclude=hidden)
         # What helped against one fault with a message that unlike ones share is no answer to another.
-        useful = [] if text and is_shared else _useful(matches, in_words=in_words)
+        useful = [] if text and is_common else _useful(matches, in_words=in_words)
         remedies = _usable(reading, (remedy for match in useful for remedy in match.workarounds))
         remedies_from: RemedySource = "matches"
         if verdict != "unknown":
@@ -265,8 +265,7 @@ def _find_matches(
         sharing = find_candidates(session, query, repo_ids, exclude=exclude)
         first = order_candidates(sharing)[: max(limit, REFINED)]
         facts = _facts_of(session, [item.key for item in first])
-        agreements = find_agreements(session, reading, facts)
-        scored = rank_candidates(first, agreements, is_common=query.is_common, is_named=query.is_named)
+        scored = rank_candidates(sharing, find_agreements(session, reading, facts), query)
     floor = load_weights().floor
     return [item for item in scored[:limit] if item.probability >= floor], facts
 

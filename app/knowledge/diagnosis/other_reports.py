@@ -87,13 +87,13 @@ def find_common(
     matches: Sequence[Match],
     repos: Mapping[int, str],
     *,
-    is_shared: bool = False,
+    is_common: bool = False,
     exclude: Collection[Key] = frozenset(),
 ) -> CommonError | None:
     """The kind of error that a log's cause is; None where few issues share its message.
 
     Args:
-        is_shared: unlike faults share the message, so that one report says nothing of another's cause and
+        is_common: unlike faults share the message, so that one report says nothing of another's cause and
             remedy.
         text: the message as it may be shown; nothing is asked for an empty one.
         matches: the candidates for the same failure, likest first: these issues are named first.
@@ -103,7 +103,7 @@ def find_common(
     if said is None or not text:
         return None
     keys = {repo: key for key, repo in repos.items()}
-    likeliest = next(((keys[match.repo], match.number) for match in matches if not is_shared), None)
+    likeliest = next(((keys[match.repo], match.number) for match in matches if not is_common), None)
     cause = reading.errors.cause
     found = find_holders(
         session,
@@ -145,7 +145,7 @@ def find_common(
     actions = [
         one
         for one in rank_actions(remedies)
-        if len(one.issues(fails=False)) > 1 or (one.best.command and not is_shared)
+        if len(one.issues(fails=False)) > 1 or (one.best.command and not is_common)
     ]
     actions.sort(key=lambda action: -len(action.issues(fails=False)))
     return masked(
@@ -153,7 +153,7 @@ def find_common(
             reports=len(found),
             text=text,
             issues=tuple(issues[:ISSUES_MAX]),
-            causes=() if is_shared else tuple(causes[:CAUSES_MAX]),
+            causes=() if is_common else tuple(causes[:CAUSES_MAX]),
             workarounds=for_version(
                 (action.best for action in actions), reading.surroundings.versions.get("vllm")
             )[:WORKAROUNDS_MAX],

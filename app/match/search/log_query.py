@@ -61,18 +61,18 @@ class LogQuery:
     """Terms by channel and text, each with its part.
 
     Attributes:
-        is_common: the cause's message says little by itself: it is empty, unlike faults share it, or it
-            refuses a request: what that asked for is the fault, whoever else met these words.
+        is_common: the cause's message says little by itself: it is empty, or unlike faults share it.
         names: words by which the message says what it is about, where others say the same of something else.
         is_named: the names alone say what is wrong; the other words are the language's.
-        is_shared: unlike faults share the cause's message.
+        is_refused: a request failed and no server. What it asked for may be the fault, whoever else met the
+            words of the refusal.
     """
 
     parts: Mapping[tuple[int, str], Part]
     is_common: bool
     names: frozenset[str] = frozenset()
     is_named: bool = False
-    is_shared: bool = False
+    is_refused: bool = False
 
 
 def ask_log(reading: LogReading) -> LogQuery:
@@ -83,12 +83,13 @@ def ask_log(reading: LogReading) -> LogQuery:
     words, wrong = wrong_names(message)
     names_option = any(name.startswith("--") for name in wrong)
     is_shared = bool(load_rule_set("common_errors").meeting(message)) and not names_option
-    is_common = not message or errors.outcome == "refused" or is_shared
+    is_common = not message or is_shared
     found: dict[tuple[int, str], Part] = {}
     for part, channel, terms in _terms(reading, cause, is_common=is_common):
         for term in terms:
             found.setdefault((channel, term), part)
-    return LogQuery(found, is_common, frozenset(name_words(message)), bool(words), is_shared)
+    is_refused = errors.outcome == "refused"
+    return LogQuery(found, is_common, frozenset(name_words(message)), bool(words), is_refused)
 
 
 def _terms(

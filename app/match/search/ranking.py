@@ -15,7 +15,7 @@ from operator import mul
 from typing import Any, Literal
 
 from app.match.search.agreement import UNKNOWN, Agreement
-from app.match.search.log_query import PARTS
+from app.match.search.log_query import PARTS, LogQuery
 from app.match.search.log_search import Candidate
 from app.store.derived.search_index import Key
 
@@ -77,6 +77,12 @@ BESIDE_NATS = 40.0
 """What a log must hold beside a message that unlike faults share, at least, if an issue shall be `likely`."""
 BACKED_FROM = 0.4
 """The share of title, code, frames or the whole log from which on a mentioned message is backed."""
+WHOLE = 0.9
+"""Who holds so much of a message holds it."""
+OWN_WORDS = 0.5
+"""From this share of a title or of the message that is an issue's own error on, the issue is about it."""
+MOST_HOLDERS = 8
+"""A refusal that more of the candidates hold is met by whoever uses the server that way."""
 CHANCE_STEP = 0.0001
 """How far below a band a chance is held that may not reach it."""
 LEAD_SCALE = 4.0
@@ -217,20 +223,18 @@ def order_candidates(candidates: Iterable[Candidate], weights: RankWeights | Non
 def rank_candidates(
     candidates: Iterable[Candidate],
     agreements: Mapping[Key, Agreement],
+    asked: LogQuery,
     weights: RankWeights | None = None,
-    *,
-    is_common: bool,
-    is_named: bool,
 ) -> list[Scored]:
     """Candidates as matches, best first, with probability and band; a lower one is never more probable.
 
     Args:
         agreements: of the first `REFINED` in the order of `order_candidates`; one that is missing is unknown.
-        is_common: the cause's message says little by itself.
-        is_named: its names alone say what is wrong.
+        asked: what the log asked.
     """
     used = weights or load_weights()
     ordered = order_candidates(candidates, used)
+    is_usage = asked.is_refused and sum(map(_holds_message, ordered)) > MOST_HOLDERS
     first, rest = ordered[:REFINED], ordered[REFINED:]
     sums = {
         item.key: weighted(order_features(item, agreements.get(item.key, UNKNOWN)), used.order)
@@ -245,31 +249,38 @@ def rank_candidates(
     ceiling = 1.0
     for candidate in (*first, *rest):
         agreement = agreements.get(candidate.key, UNKNOWN)
-        features = features_of(candidate, agreement, 0.0 if scored else lead, is_common=is_common)
+        features = features_of(candidate, agreement, 0.0 if scored else lead, is_common=asked.is_common)
         chance = min(ceiling, _logistic(features, used.coefficients, used.intercept))
-        if is_weak(candidate, agreement, is_common=is_common, is_named=is_named):
+        if is_usage or is_weak(candidate, agreement, asked):
             chance = min(chance, used.likely_from - CHANCE_STEP)
         scored.append(Scored(candidate, chance, band_of(chance, used)))
         ceiling = chance
     return scored
 
 
-def is_weak(candidate: Candidate, agreement: Agreement, *, is_common: bool, is_named: bool) -> bool:
+def is_weak(candidate: Candidate, agreement: Agreement, asked: LogQuery) -> bool:
     """Whether a candidate is never `likely`: one kind of evidence claims nothing.
 
     Of a message that unlike faults share most of the log must be shared too, and the log must hold more than
     the message. Another failure is one that is about another thing, one that lacks a name which is all that
     is wrong, and one of which hardly half is held. Any other is short of evidence if the issue only mentions
-    it.
+    it; and the words by which a request is refused must be what the issue is about.
     """
-    if agreement.names < 0 or (is_named and candidate.names < 1):
+    if agreement.names < 0 or (asked.is_named and candidate.names < 1):
         return True
-    if is_common:
+    if asked.is_common:
         beside = sum(candidate.scores[part] for part in ("chain", "frames", "near", "context"))
         return candidate.share < MOST or beside < BESIDE_NATS
+    if asked.is_refused:
+        about = max(agreement.message, agreement.signature, candidate.shares["title"])
+        return not _holds_message(candidate) or about < OWN_WORDS
     if candidate.shares["cause"] < HALF:
         return True
     return agreement.message <= 0 and agreement.signature <= 0 and not _is_backed(candidate)
+
+
+def _holds_message(candidate: Candidate) -> bool:
+    return candidate.shares["cause"] >= WHOLE
 
 
 def _is_backed(candidate: Candidate) -> bool:

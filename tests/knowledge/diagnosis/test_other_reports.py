@@ -140,7 +140,7 @@ def test_of_a_message_that_unlike_faults_share_one_report_answers_for_no_other(
     shared: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "app.knowledge.diagnosis.diagnose.ask_log", lambda reading: replace(ask_log(reading), is_shared=True)
+        "app.knowledge.diagnosis.diagnose.ask_log", lambda reading: replace(ask_log(reading), is_common=True)
     )
 
     of_three = diagnose(shared, SHARED_LOG, repos=(REPO,)).common

@@ -85,7 +85,7 @@ def test_messages_that_unlike_faults_share_are_known(message: str, is_common: bo
     assert asked(message).is_common == is_common
 
 
-def test_a_refused_request_says_little_by_itself() -> None:
+def test_a_refused_request_is_told_from_a_failed_server() -> None:
     refused = (
         START
         + """\
@@ -98,7 +98,8 @@ def test_a_refused_request_says_little_by_itself() -> None:
 """
     )
 
-    assert (asked(refused).is_common, asked(TRACEBACK).is_common) == (True, False)
+    assert (asked(refused).is_refused, asked(TRACEBACK).is_refused) == (True, False)
+    assert not asked(refused).is_common
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.match.search.agreement import UNKNOWN, Agreement
-from app.match.search.log_query import PARTS
+from app.match.search.log_query import PARTS, LogQuery
 from app.match.search.log_search import Candidate
 from app.match.search.ranking import (
     FEATURES,
@@ -46,11 +46,13 @@ def ranked(
     *,
     is_common: bool = False,
     is_named: bool = False,
+    is_refused: bool = False,
     **agreements: Agreement,
 ) -> list[Scored]:
     """The candidates in order; agreements are named after the issue: `n7`."""
     facts = {(1, int(name[1:])): one for name, one in agreements.items()}
-    return rank_candidates(items, facts, weights, is_common=is_common, is_named=is_named)
+    asked = LogQuery({}, is_common, is_named=is_named, is_refused=is_refused)
+    return rank_candidates(items, facts, asked, weights)
 
 
 candidates = st.lists(
@@ -166,6 +168,32 @@ def test_where_the_name_is_all_that_is_wrong_an_issue_without_it_is_no_claim() -
     assert ranked([full], PLAIN, is_named=True)[0].band == "same"
     assert ranked([other], PLAIN, is_named=True)[0].band == "related"
     assert ranked([other], PLAIN)[0].band == "same"
+
+
+@pytest.mark.parametrize(
+    ("cause", "title", "message", "wanted"),
+    [
+        (1.0, 0.7, 0.0, "same"),
+        (1.0, 0.1, 0.8, "same"),
+        (1.0, 0.1, 0.2, "related"),
+        (0.8, 0.9, 0.8, "related"),
+    ],
+    ids=["its title", "its own error", "a mention", "other words"],
+)
+def test_the_words_of_a_refusal_must_be_what_an_issue_is_about(
+    cause: float, title: float, message: float, wanted: str
+) -> None:
+    full = a_candidate(1, 200.0, 1.0)
+    item = replace(full, shares={**full.shares, "cause": cause, "title": title})
+
+    assert ranked([item], PLAIN, is_refused=True, n1=Agreement(message=message))[0].band == wanted
+
+
+def test_a_refusal_that_many_issues_hold_is_usage_and_no_failure_of_one_issue() -> None:
+    few, many = ([a_candidate(at, 200.0, 1.0) for at in range(1, last)] for last in (4, 20))
+
+    assert [ranked(items, PLAIN, is_refused=True)[0].band for items in (few, many)] == ["same", "related"]
+    assert ranked(many, PLAIN)[0].band == "same"
 
 
 def test_the_same_message_about_another_thing_is_no_claim() -> None:
