@@ -106,8 +106,9 @@ def _answered(text: str, groups: dict[str, str | None]) -> tuple[str | None, str
         lambda found: "\n" if found.group(1) == "n" else found.group(1), words
     ).split("\n")
     reasons = filter(None, map(invalid_reason, below)) if "validation error" in first else iter(())
+    plain = filter(None, map(str.strip, below)) if first.endswith("validation error:") else iter(())
     kinds = [found.group(1) for found in _ANSWER_TYPE.finditer(text)]
-    return kinds[-1] if kinds else None, next(reasons, first)
+    return kinds[-1] if kinds else None, next(reasons, next(plain, first))
 
 
 MAX_ERRORS = 400

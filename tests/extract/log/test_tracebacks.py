@@ -449,6 +449,10 @@ mode
         r"""{"error":{"message":"1 validation error:\n  {'type': 'missing', 'msg': 'Field required'}","code":400}}""",
         "Field required",
     ),
+    (
+        r"""{"error":{"message":"1 validation error:\n  out of range ['out of range']","type":"Bad Request","code":400}}""",
+        "out of range",
+    ),
 )
 
 
