@@ -51,6 +51,8 @@ _ERRNO = "common.errno"
 _OPENING = re.compile(r": |, (?=(?:please|try|consider)\b)|\. |; | \((?=(?:[^()]|\([^()]*\))*\)\W*$)")
 """Where a message's opening ends. A bracket in the middle of a sentence ends nothing."""
 _OBJECT = re.compile(r"<[^<>]{1,80} at 0x[0-9a-f]+>")
+_MODEL_CLASS = re.compile(r"\b[A-Z]\w*(?:For[A-Z]\w+|Model)\b")
+"""A model's class, in quotes or not: what it lacks, others lack too."""
 _NUMBER = re.compile(r"^\[?(?:Errno|WinError) -?\d+\]?:? *", re.IGNORECASE)
 _NAME_PART = re.compile(r"[\w.-]+")
 """Of a name that its module follows there are three."""
@@ -138,7 +140,7 @@ def _wordings(message: str) -> Iterator[_Wording]:
         yield _Wording(message, SHARE_MIN, nats=NAME_NATS_MIN, reports=1, at_frame=True)
         return
     message = _OBJECT.sub("", _without_system_words(message))
-    left_out = frozenset(name_words(message))
+    left_out = frozenset([*name_words(message), *map(str.lower, _MODEL_CLASS.findall(message))])
     yield _Wording(message, SHARE_MIN, left_out)
     opening, *rest_of_it = _OPENING.split(message, maxsplit=1)
     if rest_of_it:

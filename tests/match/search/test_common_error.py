@@ -46,6 +46,8 @@ TEXTS = {
     37: a_traceback("RuntimeError: Failed to infer perch kind", "vllm/kind.py:infer"),
     38: "ValueError: cannot identify feather scan <_io.BytesIO object at 0x7fbc2d10>",
     39: "ValueError: cannot identify feather scan <_io.BytesIO object at 0x7fbc2d77>",
+    40: a_traceback("ValueError: SparrowForCausalLM lets no pigeon roost in parallel", "vllm/roost.py:check"),
+    41: a_traceback("ValueError: StarlingModel lets no pigeon roost in parallel", "vllm/roost.py:check"),
 }
 
 
@@ -187,3 +189,7 @@ def test_advice_that_a_later_version_adds_changes_no_kind(base: Store) -> None:
 
 def test_where_an_object_stands_in_memory_is_no_word_of_a_message(base: Store) -> None:
     assert holders(base, "cannot identify feather scan <_io.BytesIO object at 0x7fa4b2e4e3e0>") == [38, 39]
+
+
+def test_the_class_of_a_model_is_no_word_of_a_message(base: Store) -> None:
+    assert holders(base, "FalconLMHeadModel lets no pigeon roost in parallel") == [40, 41]
