@@ -12,11 +12,11 @@ from markdown_it import MarkdownIt
 
 from app.knowledge import labels
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
+from app.knowledge.fix.shapes import FixView
 from app.knowledge.issue.report import issue_markdown
 from app.knowledge.markdown import code, cut_markdown, escape, fenced, render_markdown
 from app.store.github.presence import KEPT_OUT, TAKEN_DOWN
 from app.web.answers.budget import ORDERS, dumps, fit
-from app.web.mcp.shapes import FixAnswer, FixShort
 from tests.web.conftest import ISSUE, SAME
 
 
@@ -25,9 +25,9 @@ def test_what_was_forgotten_is_named_by_the_reasons_that_are_stored() -> None:
 
 
 def test_a_merged_fix_names_its_pull_request_before_the_release() -> None:
-    fix = FixShort(state="merged_unreleased", pr=20168, pull_request="#20168")
-    answer = FixAnswer(number=1, repo="vllm-project/vllm", title="t", url="u", state="open", fix=fix)
-    text = render_markdown("tool_fix.md", answer=answer, issue=SimpleNamespace(), fix=fix)
+    fix = FixView(state="merged_unreleased", pr="#20168")
+    issue = SimpleNamespace(number=1, title="t", url="u", facts=None, fix=fix)
+    text = render_markdown("tool_fix.md", issue=issue, version=None)
     assert "Merged by " in text
     assert ", in no known release" in text
 
@@ -37,7 +37,7 @@ def test_a_short_answer_on_an_upgrade_counts_what_breaks() -> None:
     totals = {"fixed": 0, "breaks": 9, "still_open": 50, "unsure": 4}
     answer = {"from_version": "0.21.0", "to_version": "0.22.1", "totals": totals, "breaks": [line] * 9}
     answer |= {"fixed": [], "reasons": ["a" * 200], "unsure": [line] * 4}
-    found = fit(answer, ORDERS["UpgradeAnswer"], 250)
+    found = fit(answer, ORDERS["compare_versions"], 250)
     assert len(dumps(found)) <= 250
     assert found["totals"] == totals
 

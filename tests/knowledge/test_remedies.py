@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.extract.facts import Conditions, Facts, Workaround, summarise
+from app.extract.facts import Conditions, Facts, Fix, Workaround, summarise
 from app.knowledge.markdown import render_markdown
 from app.knowledge.remedies import (
     OUTCOME_RANK,
@@ -19,7 +19,6 @@ from app.knowledge.remedies import (
     rank_remedies,
     remedies_of,
 )
-from app.web.mcp.shapes import IssueHit, KnownShort, RemedyShort
 from tests.samples import REPO
 
 URL = f"https://github.com/{REPO}/issues/1"
@@ -210,18 +209,17 @@ def test_a_summary_says_that_an_option_is_left_out() -> None:
     )
 
 
-@pytest.mark.parametrize(("template", "shape"), [("tool_search.md", IssueHit), ("tool_known.md", KnownShort)])
-def test_a_tool_s_list_says_that_an_option_is_left_out(template: str, shape: type[IssueHit]) -> None:
-    fields = {
+@pytest.mark.parametrize("template", ["tool_search.md", "tool_known.md"])
+def test_a_tool_s_list_says_that_an_option_is_left_out(template: str) -> None:
+    head = {
         "number": 1,
-        "repo": REPO,
         "title": "t",
         "url": URL,
         "state": "open",
-        "standing": "open",
-        "basis": "reported",
+        "error": None,
+        "fix": Fix(state="not_fixed"),
     }
-    remedy = RemedyShort.based_on(a_remedy(without=True), conditions="")
-    item = shape.model_construct(**fields, workarounds=(remedy,))
-    text = render_markdown(template, answer=SimpleNamespace(items=[item], total=1, version="0.21.0"))
+    only_here = {"gpus": (), "models": (), "versions": {}, "standing": "open", "basis": "reported"}
+    item = SimpleNamespace(**head, **only_here, workarounds=(a_remedy(without=True),))
+    text = render_markdown(template, page=SimpleNamespace(items=[item], total=1, version="0.21.0"))
     assert "helps: leave out `--enforce-eager`" in text

@@ -12,13 +12,14 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from pydantic import BaseModel
 
-from app.extract.facts import Cause, ErrorFact, Regression, Workaround
+from app.extract.facts import Cause, ErrorFact, ErrorLine, Regression, Workaround
 from app.extract.reader import read_log
 from app.extract.redact import redact
 from app.knowledge.diagnosis.issue_draft import issue_draft
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
 from app.knowledge.diagnosis.shapes import Diagnosis, MatchLine
 from app.knowledge.fix.shapes import FixView
+from app.knowledge.issue.browse import IssuePage, ListedIssue
 from app.knowledge.issue.relations import Graph, GraphEdge, GraphNode
 from app.knowledge.issue.report import (
     CommandExample,
@@ -33,23 +34,22 @@ from app.knowledge.issue.report import (
     report_markdown,
 )
 from app.knowledge.issue.stored import Quote
-from app.knowledge.markdown import RUN_CHARS_MAX, code, cut_markdown, escape, fenced, inert, quotation
-from app.web.answers.budget import dumps
-from app.web.mcp.shapes import (
-    ErrorShort,
-    FixAnswer,
-    FixShort,
-    IssueHit,
-    IssueShort,
-    KnownAnswer,
-    KnownShort,
-    QuoteShort,
-    RemedyShort,
-    SearchAnswer,
-    fitted,
-    inert_data,
+from app.knowledge.markdown import (
+    RUN_CHARS_MAX,
+    code,
+    cut_markdown,
+    escape,
+    fenced,
+    inert,
+    quotation,
+    render_markdown,
 )
-from app.web.mcp.tools import answer_text
+from app.knowledge.remedies import SourcedRemedy
+from app.knowledge.version.issues import StatedRemedy, StatedValue
+from app.knowledge.version.regressions import KnownIssue, KnownPage
+from app.web.answers.budget import dumps
+from app.web.answers.schemas import issue_document
+from app.web.mcp.shapes import fitted, inert_data
 from tests.rows import over_rows
 from tests.web.conftest import FACTS, HOT, REPO, SAME, UNKNOWN, URL
 from tests.web.conftest import ISSUE as VIEWED
@@ -202,68 +202,59 @@ VIEW = VIEWED.model_copy(
         ),
     }
 )
-SHORT = RemedyShort(action=PLAIN, outcome="works", by="reporter", conditions=PLAIN, number=39288, url=ADDRESS)
-SHORT_FIX = FixShort(state="fixed", pr="#7", pull_request="#7", released_in=PLAIN, reason=PLAIN)
-ERROR = ErrorShort(type=PLAIN, message=PLAIN, frame=PLAIN)
-ISSUE = IssueShort(
-    number=39288,
-    repo=REPO,
-    url=ADDRESS,
-    title=PLAIN,
-    state="open",
-    summary=PLAIN,
-    error=ERROR,
-    fix=SHORT_FIX,
-    workarounds=(SHORT,),
-    cause=(PLAIN,),
-    gpus=(PLAIN,),
-    models=(PLAIN,),
-    backends={"moe": (PLAIN,)},
-    versions={"vllm": PLAIN},
-    regression=Regression(first_failing=PLAIN),
-    related=(7,),
-    quotes=(QuoteShort(field="gpus", value=PLAIN, quote=PLAIN, source="body"),),
-)
-SEARCH = SearchAnswer(
+LISTED = {
+    "repo": REPO,
+    "number": 7,
+    "title": PLAIN,
+    "url": ADDRESS,
+    "state": "open",
+    "state_reason": None,
+    "comments": 0,
+    "reactions": 0,
+    "created_at": AT,
+    "updated_at": AT,
+    "error": ErrorLine(type=PLAIN, message=PLAIN, frame=PLAIN),
+    "fix": FIX,
+}
+SEARCH = IssuePage(
+    sort="newest",
+    total=2,
     items=(
-        IssueHit(
-            number=7,
-            repo=REPO,
-            title=PLAIN,
-            url=ADDRESS,
-            state="open",
-            error=ERROR,
+        ListedIssue(
+            **LISTED,
+            failure_kind="crash",
+            labels=(PLAIN,),
+            dates_estimated=False,
             gpus=(PLAIN,),
             models=(PLAIN,),
+            backends={"moe": (PLAIN,)},
             versions={"vllm": PLAIN},
-            workarounds=(SHORT,),
-            version=PLAIN,
-            remedy=PLAIN,
+            has_regression=False,
+            workarounds=(SourcedRemedy.based_on(REMEDY),),
+            vllm_version=PLAIN,
+            error_type=PLAIN,
+            remedy=None,
+            summary=PLAIN,
         ),
     )
     * 2,
-    total=2,
 )
-KNOWN = KnownAnswer(
+STATED = StatedValue(field="workarounds", value=PLAIN, at=AT, text=PLAIN, source="body", url=ADDRESS)
+KNOWN = KnownPage(
     version=PLAIN,
+    is_ordered=True,
     total=1,
+    closed=0,
     items=(
-        KnownShort(
-            number=7,
-            title=PLAIN,
-            url=ADDRESS,
-            state="open",
+        KnownIssue(
+            **LISTED,
+            weight=1,
+            duplicates=0,
             basis="reported",
             standing="open",
-            error=ERROR,
-            workarounds=(SHORT,),
-            released_in=PLAIN,
-            remedy=PLAIN,
+            remedy=StatedRemedy.based_on(REMEDY, quote=STATED),
         ),
     ),
-)
-FIXED = FixAnswer(
-    number=7, repo=REPO, url=ADDRESS, title=PLAIN, vllm_version=PLAIN, fix=SHORT_FIX, workarounds=(SHORT,)
 )
 
 
@@ -275,10 +266,9 @@ MARKDOWN: dict[str, tuple[BaseModel, Callable[[Any], str]]] = {
     "diagnosis": (DIAGNOSIS, diagnosis_markdown),
     "report": (REPORT, report_markdown),
     "issue": (VIEW, issue_markdown),
-    "issue_tool": (ISSUE, answer_text),
-    "search_tool": (SEARCH, answer_text),
-    "known_tool": (KNOWN, answer_text),
-    "fix_tool": (FIXED, answer_text),
+    "search_tool": (SEARCH, lambda page: render_markdown("tool_search.md", page=page)),
+    "known_tool": (KNOWN, lambda page: render_markdown("tool_known.md", page=page)),
+    "fix_tool": (VIEW, lambda issue: render_markdown("tool_fix.md", issue=issue, version=issue.title)),
     "block": (Text(), lambda sample: "\n".join(["Above.", "", *fenced([sample.text]), "", "Below."])),
     "quotation": (
         Text(),
@@ -346,16 +336,13 @@ def test_outside_of_code_no_address_is_made_a_link_by_a_tracker(place: str, atta
 
 
 @over_rows("attack", INJECTIONS)
-@pytest.mark.parametrize("sample", [ISSUE, SEARCH, KNOWN, FIXED], ids=lambda sample: type(sample).__name__)
+@pytest.mark.parametrize("sample", [VIEW, SEARCH, KNOWN, DIAGNOSIS], ids=lambda sample: type(sample).__name__)
 def test_in_json_it_is_one_string(sample: BaseModel, attack: str) -> None:
     wanted = inert(INJECTIONS[attack])
-    found = inert_data(with_text(sample, INJECTIONS[attack]).model_dump(mode="json", exclude_none=True))
+    found = inert_data(with_text(sample, INJECTIONS[attack]).model_dump(mode="json"))
+    plain = inert_data(sample.model_dump(mode="json"))
 
-    assert (
-        json.loads(dumps(found))
-        == found
-        == _lists(_replaced(sample.model_dump(mode="json", exclude_none=True), wanted))
-    )
+    assert json.loads(dumps(found)) == found == _lists(_replaced(plain, wanted))
 
 
 def _lists(value: Any) -> Any:
@@ -367,13 +354,13 @@ def _lists(value: Any) -> Any:
 @over_rows("attack", INJECTIONS)
 @pytest.mark.parametrize("max_chars", [200, 400, 700, 1200, 2500])
 def test_a_cut_answer_is_as_inert_as_the_whole_one(attack: str, max_chars: int) -> None:
-    hostile = with_text(ISSUE, INJECTIONS[attack])
-    short = fitted(hostile, answer_text(hostile), max_chars)
+    hostile = with_text(VIEW, INJECTIONS[attack])
+    short = fitted("get_issue", issue_document(hostile), issue_markdown(hostile), max_chars)
 
     links = [href for kind, href in shape(short.content[0].text) if kind in {"link_open", "image"}]
     assert set(links) <= {ADDRESS}
     assert {kind for kind, _ in shape(short.content[0].text)} <= {
-        kind for kind, _ in shape(answer_text(ISSUE))
+        kind for kind, _ in shape(issue_markdown(VIEW))
     }
 
 

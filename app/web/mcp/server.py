@@ -18,6 +18,7 @@ from mcp.server.mcpserver.exceptions import (
     ToolError,
     UnexpectedToolError,
 )
+from mcp.server.mcpserver.tools import Tool
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
@@ -35,7 +36,8 @@ from app.knowledge.markdown import NOTICE, cut_markdown
 from app.web.answers.problems import answer_problem
 from app.web.body import MalformedError, check_structure, read_limited
 from app.web.deps import Services
-from app.web.mcp.tools import TITLES, Hint, ResourceNumber, Tools, issue_report, week_digest
+from app.web.mcp.shapes import output_schema
+from app.web.mcp.tools import TOOLS, Hint, ResourceNumber, Tools, issue_report, week_digest
 
 NAME = "vllm-triage"
 RESOURCE_CHARS_MAX = 100_000
@@ -120,14 +122,23 @@ def build_server(services: Services) -> TriageServer:
         description="The known issue behind a vLLM crash log, what helps, and whether a release fixes it.",
         subscriptions=False,
         log_level="WARNING",
+        tools=[_tool(Tools(services), name) for name in TOOLS],
     )
-    tools = Tools(services)
-    for name, title in TITLES.items():
-        tool = getattr(tools, name)
-        description = _one_paragraph(tool.__doc__)
-        server.add_tool(tool, name=name, title=title, description=description, annotations=READS_ONLY)
     _add_resources(server, services)
     return server
+
+
+def _tool(tools: Tools, name: str) -> Tool:
+    title, shape = TOOLS[name]
+    function = getattr(tools, name)
+    tool = Tool.from_function(
+        function,
+        title=title,
+        description=_one_paragraph(function.__doc__),
+        annotations=READS_ONLY,
+    )
+    tool.fn_metadata.output_schema = output_schema(name, shape)
+    return tool
 
 
 def _one_paragraph(text: str) -> str:

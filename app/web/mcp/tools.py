@@ -5,75 +5,49 @@ model to read and act on. The library runs the tools in its thread pool.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from mcp.types import CallToolResult
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from app.config import LOG_LIMIT_BYTES
 from app.errors import InputError, NotFoundError
-from app.extract.facts import Facts
 from app.extract.versions import ordered
 from app.knowledge.diagnosis.diagnose import diagnose
 from app.knowledge.diagnosis.log_input import check_is_text, clean_log, clean_words
 from app.knowledge.diagnosis.markdown import diagnosis_markdown
+from app.knowledge.diagnosis.shapes import Diagnosis
 from app.knowledge.digest.digest import digest_markdown, make_digest
 from app.knowledge.iso_week import IsoWeek
-from app.knowledge.issue.browse import IssueQuery, browse
-from app.knowledge.issue.report import make_report, report_markdown
-from app.knowledge.issue.view import IssueAnswer, view_issue
+from app.knowledge.issue.browse import IssuePage, IssueQuery, browse
+from app.knowledge.issue.report import issue_markdown, make_report, report_markdown
+from app.knowledge.issue.view import view_issue
 from app.knowledge.markdown import NOTICE, render_markdown, without_surrogates
-from app.knowledge.remedies import Remedy, remedies_of
 from app.knowledge.stack.stack import make_stack
-from app.knowledge.stack.upgrade import LISTS, compare_versions, upgrade_markdown
-from app.knowledge.version.regressions import known_issues
-from app.web.answers.schemas import NUMBER_MAX
+from app.knowledge.stack.upgrade import Upgrade, compare_versions, upgrade_markdown
+from app.knowledge.version.regressions import KnownPage, known_issues
+from app.web.answers.schemas import NUMBER_MAX, IssueDocument, issue_document
 from app.web.deps import Services
 from app.web.mcp.shapes import (
     DEFAULT_ANSWER_CHARS,
     MAX_ANSWER_CHARS,
     MIN_ANSWER_CHARS,
-    DiagnosisAnswer,
-    FixAnswer,
-    IssueHit,
-    IssueShort,
-    KnownAnswer,
-    KnownShort,
-    MatchShort,
-    QuoteShort,
-    SearchAnswer,
-    ToolAnswer,
-    UpgradeAnswer,
-    UpgradeShort,
     fitted,
 )
 
 MATCHES_MAX = 5
-REMEDIES_MAX = 8
-QUOTES_MAX = 12
-QUOTE_CHARS = 300
-FACTS = ("summary", "gpus", "models", "backends", "versions", "regression", "related")
 
 _VERSION = re.compile(r"v?[0-9A-Za-z][0-9A-Za-z.+_!-]{0,99}")
-_TEMPLATES: dict[type[ToolAnswer], str] = {
-    SearchAnswer: "tool_search.md",
-    IssueShort: "tool_issue.md",
-    FixAnswer: "tool_fix.md",
-    KnownAnswer: "tool_known.md",
+TOOLS: dict[str, tuple[str, type[BaseModel]]] = {
+    "diagnose_log": ("Diagnose a vLLM crash log", Diagnosis),
+    "search_issues": ("Search vLLM issues", IssuePage),
+    "get_issue": ("One vLLM issue, read", IssueDocument),
+    "get_fix_status": ("Whether an issue is fixed for a version", IssueDocument),
+    "known_issues_of_version": ("Known failures of a vLLM version", KnownPage),
+    "compare_versions": ("What an upgrade of vLLM fixes and breaks", Upgrade),
 }
-LINES_MAX = 25
-"""Lines of each list of an upgrade."""
-TITLES = {
-    "diagnose_log": "Diagnose a vLLM crash log",
-    "search_issues": "Search vLLM issues",
-    "get_issue": "One vLLM issue, read",
-    "get_fix_status": "Whether an issue is fixed for a version",
-    "known_issues_of_version": "Known failures of a vLLM version",
-    "compare_versions": "What an upgrade of vLLM fixes and breaks",
-}
-"""The tools by name, each with its title."""
+"""The tools by name, each with its title and the shape of its answer."""
 
 
 def _clean(value: Any) -> Any:
@@ -136,7 +110,7 @@ class Tools:
         gpu: GpuHint = None,
         model: ModelHint = None,
         max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
-    ) -> Annotated[CallToolResult, DiagnosisAnswer]:
+    ) -> CallToolResult:
         """Finds the known vLLM issue behind a crash log.
 
         Answers root cause, verdict, most similar issues with reasons, what helps now, fix state. Use it
@@ -154,15 +128,7 @@ class Tools:
             limit=MATCHES_MAX,
             embed=self.services.embed,
         )
-        answer = DiagnosisAnswer.based_on(
-            found,
-            failure=found.failure.name if found.failure else "",
-            workarounds=found.workarounds[:REMEDIES_MAX],
-            matches=[MatchShort.based_on(item, **dict(item.why)) for item in found.matches],
-            issues=found.index.issues,
-            as_of=found.index.as_of,
-        )
-        return fitted(answer, diagnosis_markdown(found), max_chars)
+        return fitted("diagnose_log", found, diagnosis_markdown(found), max_chars)
 
     def search_issues(
         self,
@@ -175,7 +141,7 @@ class Tools:
         version: VersionFilter = None,
         limit: Limit = 10,
         max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
-    ) -> Annotated[CallToolResult, SearchAnswer]:
+    ) -> CallToolResult:
         """Finds vLLM issues by words and by what was read out of them (GPU, model, backend, version).
 
         Use it for questions without a log, such as which issues speak of a feature on a GPU. For a log use
@@ -187,42 +153,19 @@ class Tools:
         if asked == IssueQuery(q=query) and not query.strip():
             raise InputError("query: give words to search by, or a gpu, model, backend or version.")
         page = self.services.cached(browse, self.services.default_repo, asked, limit=limit)
-        hits = [
-            IssueHit.based_on(
-                item,
-                workarounds=item.workarounds[:1],
-                version=item.vllm_version,
-                fix_state=item.fix.state if item.fix else None,
-                remedy=item.remedy.words if item.remedy else "",
-            )
-            for item in page.items
-        ]
-        answer = SearchAnswer.based_on(page, items=hits)
-        return fitted(answer, answer_text(answer), max_chars)
+        return fitted("search_issues", page, render_markdown("tool_search.md", page=page), max_chars)
 
     def get_issue(
         self, number: Number, repo: RepoName = None, max_chars: MaxChars = DEFAULT_ANSWER_CHARS
-    ) -> Annotated[CallToolResult, IssueShort]:
+    ) -> CallToolResult:
         """What is known of one issue, each fact with the words it was read from.
 
         That is error, cause as stated, remedies with outcome, fix state, GPUs, models, versions, regression
         range. Use it for a number that a search or a diagnosis gave, or that the user names.
         """
         found = view_issue(self.services.store, known_repo(self.services, repo), number)
-        facts = found.facts or Facts(number=number)
-        answer = IssueShort.based_on(
-            found,
-            failure_kind=facts.failure_kind if found.facts else None,
-            error=facts.error,
-            workarounds=_remedies(found),
-            cause=[item.text for item in facts.cause],
-            quotes=[
-                QuoteShort.based_on(item, quote=item.quote[:QUOTE_CHARS])
-                for item in facts.evidence[:QUOTES_MAX]
-            ],
-            **{name: getattr(facts, name) for name in FACTS},
-        )
-        return fitted(answer, answer_text(answer), max_chars)
+        without_text = found.model_copy(update={"body": ""})
+        return fitted("get_issue", issue_document(found), issue_markdown(without_text), max_chars)
 
     def get_fix_status(
         self,
@@ -230,7 +173,7 @@ class Tools:
         vllm_version: VersionHint = None,
         repo: RepoName = None,
         max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
-    ) -> Annotated[CallToolResult, FixAnswer]:
+    ) -> CallToolResult:
         """Whether an issue is fixed, by which pull request, and in which release.
 
         Also whether upgrading helps somebody who runs vllm_version (`for_you`), and what helps without the
@@ -244,15 +187,15 @@ class Tools:
             vllm_version=version,
             versions_of=self.services.default_repo,
         )
-        answer = FixAnswer.based_on(found, vllm_version=version, workarounds=_remedies(found))
-        return fitted(answer, answer_text(answer), max_chars)
+        text = render_markdown("tool_fix.md", issue=found, version=version)
+        return fitted("get_fix_status", issue_document(found), text, max_chars)
 
     def known_issues_of_version(
         self,
         version: Annotated[Hint, Field(description="a release such as 0.19.0, a build, or a commit")],
         limit: Limit = 10,
         max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
-    ) -> Annotated[CallToolResult, KnownAnswer]:
+    ) -> CallToolResult:
         """Failures that are reported in a vLLM version and were open in it or fixed only later.
 
         The most reported first, each with its fix release and the remedy to try first. Use it before an
@@ -264,17 +207,8 @@ class Tools:
         page = self.services.cached(known_issues, self.services.default_repo, asked, limit=limit)
         if not page.items and ordered(asked) is None:
             raise InputError(f"version: no stored issue names {asked}. Give a vLLM release such as 0.19.0.")
-        items = [
-            KnownShort.based_on(
-                item,
-                released_in=item.fix.released_in,
-                workarounds=[item.remedy] if item.remedy else (),
-                remedy=item.remedy.words if item.remedy else "",
-            )
-            for item in page.items
-        ]
-        answer = KnownAnswer.based_on(page, items=items)
-        return fitted(answer, answer_text(answer), max_chars)
+        text = render_markdown("tool_known.md", page=page)
+        return fitted("known_issues_of_version", page, text, max_chars)
 
     def compare_versions(
         self,
@@ -284,7 +218,7 @@ class Tools:
         model: ModelHint = None,
         args: Annotated[Hint | None, Field(description="options of `vllm serve`; empty for none")] = None,
         max_chars: MaxChars = DEFAULT_ANSWER_CHARS,
-    ) -> Annotated[CallToolResult, UpgradeAnswer]:
+    ) -> CallToolResult:
         """What an upgrade of vLLM fixes, breaks and leaves open, for one GPU, model and arguments.
 
         With them it also answers a verdict, what nobody reported, and the newest release without a known
@@ -298,29 +232,7 @@ class Tools:
             known_version(to_version, "to_version") or "",
             stack.at(from_version) if stack else None,
         )
-        lists = {
-            name: [
-                UpgradeShort.based_on(
-                    line,
-                    remedy=line.remedy.words if line.remedy else "",
-                    released_in=line.fix.released_in,
-                )
-                for line in getattr(found, name)[:LINES_MAX]
-            ]
-            for name in LISTS
-        }
-        return fitted(UpgradeAnswer.based_on(found, **lists), upgrade_markdown(found), max_chars)
-
-
-def answer_text(answer: ToolAnswer) -> str:
-    """An answer as Markdown; the most important line stands first, since a small budget cuts the end."""
-    return render_markdown(_TEMPLATES[type(answer)], answer=answer)
-
-
-def _remedies(found: IssueAnswer) -> Sequence[Remedy]:
-    if found.facts is None:
-        return ()
-    return remedies_of(found.facts, repo=found.repo, url=found.url)[:REMEDIES_MAX]
+        return fitted("compare_versions", found, upgrade_markdown(found), max_chars)
 
 
 def issue_report(services: Services, repo: str | None, number: int) -> str:
