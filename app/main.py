@@ -86,11 +86,8 @@ def create_app(
     """The application, ready for a server.
 
     Args:
-        settings: what the operator chose.
         store: an open store, which stays open; without one it is opened and closed here.
         background: runs beside the server in a thread of its own until the event is set.
-        take: stores what a webhook delivery brings.
-        fetch: brings an issue that is asked for and not stored.
     """
 
     @asynccontextmanager

@@ -14,10 +14,6 @@ def make_environment(
     """An environment whose templates know these filters and names.
 
     HTML escapes all that is put in; templates of Markdown pass every foreign text through a filter.
-
-    Args:
-        filters: by the name a template calls them.
-        names: what every template can read besides its own context.
     """
     environment = Environment(
         loader=FileSystemLoader(templates_dir()),

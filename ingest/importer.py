@@ -57,10 +57,6 @@ class FileRow:
 def read_rows(source: IO[bytes], name: str) -> Iterator[FileRow]:
     """The rows of an open file.
 
-    Args:
-        source: opened for bytes.
-        name: how messages call it.
-
     Raises:
         InputError: it is no JSON, no text, a broken gzip, or an array that breaks off.
     """

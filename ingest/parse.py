@@ -237,7 +237,6 @@ def issue_record(given: Any, repo: str) -> IssueRecord:
     """An issue or pull request, from a row of `/issues`, `/pulls`, `gh issue list` or `gh pr list`.
 
     Args:
-        given: one JSON object.
         repo: `owner/name`, for the address where the row has none.
 
     Raises:

@@ -31,7 +31,6 @@ def database_of(settings: Settings, *, asks_server: bool = False) -> str:
     """The address of a base that exists, as far as can be known without opening it.
 
     Args:
-        settings: which base.
         asks_server: the command can do its work by `--url`, which the message then names.
 
     Raises:
@@ -54,11 +53,6 @@ def _missing(where: str, *, asks_server: bool) -> ConfigError:
 
 def current_store(settings: Settings, *, create: bool = False, asks_server: bool = False) -> Store:
     """The archive of the settings; one of an older schema is left to `triage migrate`.
-
-    Args:
-        settings: which base.
-        create: set up a new one if there is nothing yet.
-        asks_server: see `database_of`.
 
     Raises:
         ConfigError: there is no base, and none is to be made.

@@ -14,7 +14,6 @@ def facts_lines(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:
     Args:
         lines: `{number, title, body, repo?, labels?, state?, comments_data?}` each; blank ones are passed
             over.
-        name: the file's name, for messages.
 
     Returns:
         The facts and the fault of each line, of which one is empty.

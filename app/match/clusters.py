@@ -53,7 +53,6 @@ def cluster_issues(
     """Put issues into groups; each group ascending, and each issue in just one.
 
     Args:
-        members: by number.
         ties: pairs of members with the strength of their tie, `BY_PEOPLE` if people made it.
         same: pairs of members judged to be the same failure, the newest judgement first.
         different: pairs judged to be different failures.
@@ -141,11 +140,6 @@ def follow_chain(
     number: int, repeats: Mapping[int, int], alive: Collection[int]
 ) -> tuple[tuple[int, ...], ChainEnd]:
     """Where "duplicate of" leads from an issue.
-
-    Args:
-        number: the issue to start from.
-        repeats: each issue and the one it is a duplicate of.
-        alive: the issues that are stored and not gone.
 
     Returns:
         The numbers in the order in which each names the next, and how they end. `alive`: with an issue that

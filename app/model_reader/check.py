@@ -92,13 +92,7 @@ class _UnprovenError(Exception):
 
 
 def check_reply(document: Document, prompt: Prompt, reply: QuotedReading) -> ProvenReading:
-    """Keep what the texts prove.
-
-    Args:
-        document: the issue that the prompt was made of.
-        prompt: as it was sent.
-        reply: what came back.
-    """
+    """Keep what the texts prove."""
     return _Check(document, prompt).read(reply)
 
 

@@ -50,12 +50,7 @@ class ModelServer:
     Args:
         url: the server's address, with or without `/v1`.
         model: the name it serves the model under; None takes the first it lists.
-        key: sent as a bearer token.
-        parallel: most connections.
         wait_initial_s: before the second attempt; then doubled.
-        attempts: how often one thing is asked.
-        deadline_s: for one answer.
-        transport: what sends, for tests.
     """
 
     name: ClassVar[str]

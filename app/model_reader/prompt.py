@@ -83,7 +83,6 @@ def make_prompt(issue: IssueText, chars_max: int = CHARS_MAX, *, is_log: bool = 
     """The numbered text of an issue.
 
     Args:
-        issue: its texts.
         chars_max: how long the content may be; what is too much is left out of the middle of each text.
         is_log: it is a pasted log: its output is kept, and names of hosts and people are masked too.
     """
@@ -200,7 +199,6 @@ def _without_hidden(text: str, sign: str = " ") -> str:
     """A text without what GitHub does not display: comments of HTML, unprintable signs.
 
     Args:
-        text: any text.
         sign: stands for each sign that is left out; with the blank the length is kept.
     """
     text = _HIDDEN.sub(lambda match: _SIGN.sub(" ", match.group()), text)

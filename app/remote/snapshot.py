@@ -32,8 +32,6 @@ def restore_snapshot(
     Args:
         url: of the manifest, or of its folder.
         database_url: the base, which nobody else may use.
-        report: called as the download and the copy proceed.
-        force: replace a base that has rows.
 
     Raises:
         ConfigError: the address is no http(s) address.

@@ -192,7 +192,6 @@ def run_round(work: Callable[[Settings, Store, threading.Event], bool | None], n
 
     Args:
         work: the round; False where something went wrong that a repository's run does not note.
-        name: what could not begin, for the log.
     """
     os.nice(NICENESS)
     threading.Thread(target=_interrupt_at_end_of_input, name="input", daemon=True).start()

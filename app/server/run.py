@@ -36,7 +36,6 @@ def serve(settings: Settings, *, sync_now: bool) -> None:
     """Serve until stopped, where and by as many workers as the settings say.
 
     Args:
-        settings: what the operator chose.
         sync_now: begin with a sync, also where none is to be repeated.
 
     Raises:

@@ -70,11 +70,7 @@ def undo_judgement(session: Session, judgement_id: int) -> JudgementRecord | Non
 def list_judgements(
     session: Session, repo_id: int, *, below: int | None = None, limit: int = 50, ended: bool = False
 ) -> list[JudgementRecord]:
-    """The newest judgements first, from those with an id below the one given.
-
-    Args:
-        ended: whether to list those that were undone or replaced, too.
-    """
+    """The newest judgements first, from those with an id below the one given."""
     chosen = [_TABLE.c.repo_id == repo_id]
     chosen += [] if below is None else [_TABLE.c.id < below]
     chosen += [] if ended else [_IN_FORCE]

@@ -123,8 +123,6 @@ def run_command(command: Sequence[str], tail: Tail, check: Callable[[], None]) -
     """Run a command to its end with its output passed on.
 
     Args:
-        command: what to run, and its arguments.
-        tail: keeps the output.
         check: called every `CHECK_S` while the command runs; the output passes meanwhile.
 
     Raises:

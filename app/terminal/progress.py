@@ -48,11 +48,7 @@ def progress(
 
     Args:
         budget: what is left of GitHub's hourly requests, or another number to show, if it is known.
-        unit: what that number counts.
-        now: seconds that only grow.
         console: where bars go; without one stderr, if that is a terminal.
-        tell: takes lines in place of bars, on a terminal too.
-        every_s: seconds between two lines.
     """
     console = console or Console(stderr=True, force_terminal=sys.stderr.isatty())
     words = TextColumn("{task.description}"), TextColumn("{task.fields[budget]}")

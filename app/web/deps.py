@@ -58,8 +58,6 @@ class AnswerCache:
 
     Args:
         data_version: gives a token of the data as it is, see `Store.data_version`.
-        entries_max: how many answers are kept.
-        clock: seconds that only grow.
     """
 
     def __init__(
@@ -81,9 +79,7 @@ class AnswerCache:
         """What the question answers; its function and arguments, which must be hashable, are the key.
 
         Args:
-            question: a function and its arguments.
             kinds: of the data that the answer depends on; what depends on votes never outlives one.
-            max_age_s: how old it may be.
         """
         key = question.func, question.args, tuple(sorted(question.keywords.items()))
         state, began_s = self._data_version(*kinds), self._clock()

@@ -23,11 +23,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Origin:
-    """Where GitHub's API is, and what moved on it.
-
-    Args:
-        api_url: `https://api.github.com`, or an enterprise server's address with its path.
-    """
+    """Where GitHub's API is, and what moved on it."""
 
     def __init__(self, api_url: str) -> None:
         self._base = httpx.URL(api_url.rstrip("/"))
@@ -194,10 +190,6 @@ class GitHubClient:
     Args:
         api_url: the API's address, `https://api.github.com` or an enterprise server's.
         token: sent to that origin and nowhere else; None asks anonymously.
-        max_wait_s: longest wait for limits in one request.
-        on_wait: called before each such wait.
-        transport: what sends, for tests.
-        clock: where waiting for limits goes, for tests.
 
     Attributes:
         origin: where the API is, and which repositories were renamed.
@@ -247,7 +239,6 @@ class GitHubClient:
 
         Args:
             target: a path below the API's address, or a `next_url` that was given before.
-            params: the query of a path.
             etag: of an earlier answer to the same question; if it still holds, the page says `not_modified`.
 
         Raises:

@@ -54,7 +54,6 @@ def walk(
     """The pages of a list; rows may come twice.
 
     Args:
-        client: what asks.
         path: of a list that takes `since`, `sort`, `direction`, `per_page` and `page`.
         params: what else the list is asked, `state` and `labels` for issues.
         since: update time to begin at, inclusive; None is the beginning.

@@ -56,7 +56,6 @@ def find_failure(
     """What kind of failure the issue reports.
 
     Args:
-        document: the issue.
         error_type: class of the root error, None if there is none or only a message.
         error_message: its one line, "" if there is none.
 

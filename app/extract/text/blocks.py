@@ -216,7 +216,6 @@ def read_log_document(log: str, read: Iterable[Line] | None = None) -> Document:
     """A pasted log as a document of one code block, so that fields are read by the same rules.
 
     Args:
-        log: the whole log.
         read: those of its lines that are worth reading; all of them if None.
     """
     lines = tuple(cut_lines(log) if read is None else read)

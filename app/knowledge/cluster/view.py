@@ -146,7 +146,6 @@ def clusters(
     """A page of a repository's clusters, from place `after` on.
 
     Args:
-        family: only those with a report of this family, by its text.
         q: words that stand in the text or the title, a cluster's id, or an issue's number.
         alive: only those whose canonical issue is closed and that got reports after that.
     """

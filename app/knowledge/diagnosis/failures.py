@@ -134,11 +134,7 @@ def kinds_of(reading: LogReading) -> tuple[FailureKind, ...]:
 
 
 def next_steps(reading: LogReading, kinds: Sequence[FailureKind]) -> tuple[NextStep, ...]:
-    """Steps that fit what the log says and what it lacks, the most specific first.
-
-    Args:
-        kinds: see `kinds_of`.
-    """
+    """Steps that fit what the log says and what it lacks, the most specific first."""
     known = conditions_of(reading, kinds)
     error = "\n".join(line.text for line in message_lines(reading))[:MAX_ERROR_CHARS]
     if reading.errors.cause is not None:

@@ -209,9 +209,6 @@ def browse(
 ) -> IssuePage:
     """The issues of a repository that a query finds, from the one after `after` on.
 
-    Args:
-        among: the only issues that are listed; without it all.
-
     Raises:
         InputError: `after` is not in this list.
         UnknownVersionError: `vllm_version` is no release.

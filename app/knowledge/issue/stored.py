@@ -50,12 +50,10 @@ _BULLET = re.compile(r"(?:[ \t>]|[-*•](?=\s)){1,20}")
 
 
 class Sources:
-    """The stored texts of one issue, each under the name its evidence calls it by.
+    """The stored texts of one issue, not masked, each under the name its evidence calls it by.
 
     Args:
         url: the issue's address; comments are places below it.
-        texts: text by source name, not masked.
-        evidence: of the issue's facts, not masked.
     """
 
     def __init__(self, url: str, texts: Mapping[str, str], evidence: Sequence[Evidence] = ()) -> None:

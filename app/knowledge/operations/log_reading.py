@@ -47,12 +47,7 @@ class _Sent:
 
 
 def read_log_by_model(found: DiagnosedLog, client: ReaderClient) -> DiagnosedLog:
-    """The diagnosis with what the model adds, or with why it added nothing; of a question in words as it is.
-
-    Args:
-        found: the diagnosis; its masked log is read.
-        client: whom to ask; how long, is the client's.
-    """
+    """The diagnosis with what the model adds, or why it added nothing; of a question in words as it is."""
     if found.diagnosis.is_question:
         return found
     return with_model_reading(found, _read(found, client))

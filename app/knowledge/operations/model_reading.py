@@ -113,16 +113,8 @@ def read_issues(
     """Have the issues read that no reply is kept for, the newest first.
 
     Args:
-        store: the base.
-        repo: whose issues.
-        client: whom to ask.
-        numbers: only these, if any are given.
-        limit: most that are asked about.
         tokens_per_day: what all runs of a day may use, prompts and replies together.
-        parallel: requests at a time.
         stop: ends the run; what was answered is kept.
-        report: called as replies come.
-        on_tokens: called with the tokens used so far.
 
     Raises:
         NotFoundError: nothing of the repository is stored.

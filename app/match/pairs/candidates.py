@@ -89,12 +89,7 @@ def find_neighbours(session: Session, repo_id: int, issues: Mapping[int, Seeds])
 
 
 def choose_seeds(title: str, terms: Terms) -> Seeds:
-    """The title's terms, and of each channel the heaviest by the learned weights.
-
-    Args:
-        title: of the issue.
-        terms: its search terms.
-    """
+    """The title's terms, and of each channel the heaviest by the learned weights."""
     in_title = terms_of([bare_title(title)], _NO_ERRORS)
     found = {term_id(*term): TITLE_WEIGHT for term in in_title if term in terms}
     known = load_word_weights()

@@ -74,10 +74,8 @@ def read_heading(text: str, *, gpus: Sequence[str], version: str | None, kind: s
     """The heading of a title or a question.
 
     Args:
-        text: the title, or the question.
         gpus: canonical names of the accelerators in use.
         version: vLLM's, as far as it is given beside the text.
-        kind: the kind of failure.
     """
     cut = text[:MAX_CHARS]
     meanings = {
@@ -142,12 +140,7 @@ Terms = Mapping[tuple[int, str], int]
 
 
 def terms_of(texts: Iterable[str], errors: CauseChain) -> Terms:
-    """The terms of a failure.
-
-    Args:
-        texts: titles and lines, without log prefixes.
-        errors: the cause, wrappers and other errors found in them.
-    """
+    """The terms of a failure: of titles and lines without log prefixes, and of the errors found in them."""
     words = Counter(_grams(_tokens(texts)))
     found = Counter({(TEXT, term): count for term, count in words.items()})
     causes = [errors.cause, *errors.other] if errors.cause else []

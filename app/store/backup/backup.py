@@ -33,10 +33,7 @@ def back_up(store: Store, path: Path, report: Report = no_report, *, force: bool
     """Write a backup of a base that may be in use, of any schema version.
 
     Args:
-        store: the base.
-        path: the file to write; it appears at once and whole.
         report: called as rows of PostgreSQL are copied; SQLite copies its file in one go.
-        force: replace a file that is there.
 
     Returns:
         The row count of each table.
@@ -119,9 +116,7 @@ def restore(path: Path, url: str, report: Report = no_report, *, force: bool = F
     """Restore a backup: it is checked, brought to the newest schema, then put in the base's place.
 
     Args:
-        path: the backup, which is left as it is.
         url: the base's address; nobody else may use a file, no sync a base on PostgreSQL.
-        report: called as the copy proceeds.
         force: replace a base that has rows or is damaged.
 
     Raises:

@@ -50,8 +50,6 @@ def copy_base(
     Args:
         source: read as it is now; its writers go on.
         target: no sync may run on it until the copy is done.
-        report: called after each batch of rows.
-        replacing: delete all rows of the target first.
 
     Returns:
         The row count of each table, the same in both bases.

@@ -51,10 +51,7 @@ def write_snapshot(store: Store, target: Path, *, rules: str, report: Report = n
     """Write a snapshot of a base that may be in use, and its manifest last.
 
     Args:
-        store: the base, of the newest schema.
         target: a folder, or the name of the packed file; the manifest comes beside it.
-        rules: the version of the rules that the base was read by.
-        report: called as the copy proceeds.
 
     Raises:
         SchemaError: the schema is not this program's.

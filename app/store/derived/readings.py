@@ -158,11 +158,7 @@ def read_since(
     """Issues and pull requests in the order in which they were last read, and when.
 
     Args:
-        session: of the base.
-        repo_id: whose.
         after: time and number of the last one that is known.
-        until: leaves out what was read later.
-        limit: most of them.
     """
     query = (
         select(_READING.number, _READING.read_at)

@@ -39,11 +39,7 @@ class Profile:
 
 
 def hash_terms(terms: Mapping[tuple[int, str], int]) -> Profile:
-    """Terms with their ids.
-
-    Args:
-        terms: {(channel, text): count}.
-    """
+    """Terms with their ids."""
     by_id = {term_id(*term): min(count, COUNT_MAX) for term, count in terms.items()}
     ids = sorted(by_id)
     return Profile(np.array(ids, dtype="<i8"), np.array([by_id[key] for key in ids], dtype="<u2"))

@@ -283,7 +283,6 @@ def sql_rows(session: Session, query: str, *, times: Sequence[str] = (), **value
 
     Args:
         times: the columns of the answer that are times.
-        values: what is bound.
     """
     connection = session.connection()
     dates = [

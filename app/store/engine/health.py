@@ -143,12 +143,7 @@ def _examine_server(connection: Connection) -> Iterator[Finding]:
 
 
 def examine_file(path: Path, *, keeps_logs: bool) -> tuple[str, list[Finding]]:
-    """What a SQLite base's file is, in words; and what is wrong with its size, room and rights.
-
-    Args:
-        path: the file.
-        keeps_logs: whether logs of people are in it.
-    """
+    """What a SQLite base's file is, in words; and what is wrong with its size, room and rights."""
     wal = path.with_name(path.name + "-wal")
     wal_bytes = wal.stat().st_size if wal.exists() else 0
     file, free_bytes = path.stat(), shutil.disk_usage(path.absolute().parent).free

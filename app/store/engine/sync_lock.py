@@ -65,9 +65,6 @@ def sync_lock(
     """Hold the lock in the body of the `with`; False there means that another process holds it.
 
     Args:
-        engine: of the base that is shared.
-        purpose: which lock.
-        wait_s: how long to wait for another to end.
         on_wait: called once with the holder, before waiting.
 
     Raises:

@@ -120,8 +120,6 @@ def fit(
     """The answer, shortened where its JSON would be longer than `max_chars`.
 
     Args:
-        answer: JSON-able values.
-        order: in which order its parts may go.
         max_chars: at least MIN_CHARS.
         cursor_at: for a list with `items` and `next_cursor`: the cursor of the page after so many items. The
             items that were left out then begin the next page.

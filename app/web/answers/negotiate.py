@@ -35,9 +35,7 @@ class Reply:
     """Writes a route's answer as the caller wants it.
 
     Args:
-        accept: the request's header, which chooses between JSON and Markdown.
         max_chars: the budget; None for the whole answer.
-        cursor: where a list goes on.
         url: what was asked for, which the `Link` to a list's next part repeats.
     """
 
@@ -81,7 +79,6 @@ class Reply:
 
         Args:
             shape: the answer: the fields that `question` gives, and `next_cursor`.
-            kind: the list's name in its cursors.
             question: the part after so many entries; it has `total`.
         """
         kind = narrowed(kind, dict(parse_qsl(self.url.query)))

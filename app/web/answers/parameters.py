@@ -115,8 +115,6 @@ def issue_routes(
     Args:
         tail: what follows the issue's number.
         ids: for a JSON route the operation ids of both; without them it is a page.
-        summary: of the JSON routes.
-        options: of `APIRouter.add_api_route`.
     """
     short, named = ("/api/v1/issues", "/api/v1/repos") if ids else ("/issues", "/r")
     default_id, any_id = ids or (None, None)

@@ -30,12 +30,7 @@ _PROXY = "triage.proxy"
 
 
 class ForwardedClient:
-    """ASGI middleware: what a trusted proxy says of the client takes the place of the proxy itself.
-
-    Args:
-        app: what follows.
-        trusted: addresses and networks of proxies that are believed.
-    """
+    """ASGI middleware: what a trusted proxy says of the client takes the place of the proxy itself."""
 
     def __init__(self, app: ASGIApp, trusted: Sequence[str]) -> None:
         self._proxies = ProxyHeadersMiddleware(cast("Any", app), list(trusted))
@@ -94,7 +89,6 @@ class UnderPrefix:
     """ASGI middleware; stands outside of all that looks at paths.
 
     Args:
-        app: what follows.
         prefix: where the service stands, such as `/triage`.
     """
 

@@ -81,11 +81,7 @@ class RateWindows:
 
 
 class SharedWindows:
-    """The same counts in a storage that all processes share; while it cannot be reached each counts alone.
-
-    Args:
-        storage: one of the library `limits`, for asyncio.
-    """
+    """The same counts in a storage that all processes share; while it cannot be reached each counts alone."""
 
     def __init__(self, storage: Storage) -> None:
         self._limiter = FixedWindowRateLimiter(storage)
@@ -122,9 +118,7 @@ class LimitRequests:
     """ASGI middleware that counts requests and refuses those that are too many.
 
     Args:
-        app: what follows.
         anonymous: the rate of clients without a key, such as `120/minute`, or `off`.
-        keys: keys with rates of their own.
         shared: the address of a Redis, for one count of all processes.
     """
 

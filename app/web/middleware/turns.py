@@ -96,7 +96,6 @@ class TakeTurns:
     """ASGI middleware; `/healthz` waits for nobody.
 
     Args:
-        app: what follows.
         alone_max: how many requests a client that asks alone has worked on at a time.
     """
 

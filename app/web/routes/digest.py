@@ -147,9 +147,7 @@ def atom(entries: Sequence[FeedEntry], repo: str, base: str, stack: str = "") ->
     """The feed's document; titles and summaries are plain text, of which nothing is markup.
 
     Args:
-        entries: the newest first.
         base: the public address of this server, with a slash at the end.
-        stack: whose feed it is, as it stands in an address.
     """
     updated = max((entry.updated for entry in entries), default=NO_DATA)
     text = render_text(

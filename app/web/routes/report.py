@@ -49,12 +49,7 @@ class RateLimitError(TriageError):
 
 
 class Fetcher:
-    """Fetches issues one after the other, not more often than allowed.
-
-    Args:
-        fetch: fetches one; given store, repository and number.
-        rates: how many in which time.
-    """
+    """Fetches issues one after the other, not more often than allowed."""
 
     def __init__(self, fetch: Callable[[Store, str, int], bool], rates: Sequence[Rate] = RATES) -> None:
         self._fetch = fetch

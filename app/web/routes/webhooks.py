@@ -52,12 +52,7 @@ class BusyError(TriageError):
 
 
 class Intake:
-    """Takes deliveries one after the other, in a thread of its own.
-
-    Args:
-        take: stores one; given the event, the payload and `delivery_id`.
-        waiting_max: bytes of deliveries that may wait.
-    """
+    """Takes deliveries one after the other, in a thread of its own."""
 
     def __init__(self, take: Callable[..., Outcome], *, waiting_max: int = WAITING_MAX_BYTES) -> None:
         self._take = take
