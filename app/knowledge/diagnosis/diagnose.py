@@ -16,7 +16,7 @@ from app.extract.log.lines import LogLine
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.signature import make_signature
 from app.extract.reader import LogReading, read_log, read_question
-from app.extract.redact import masked_all, redact
+from app.extract.redact import Redacted, masked_all, redact
 from app.knowledge.diagnosis.error_text import whole_message, words_of_cause
 from app.knowledge.diagnosis.excerpts import issue_excerpt, log_excerpt
 from app.knowledge.diagnosis.explain import explain, why_not_same
@@ -36,6 +36,7 @@ from app.knowledge.diagnosis.quoted_advice import quoted_steps
 from app.knowledge.diagnosis.shapes import (
     MAX_QUOTE_CHARS,
     Band,
+    CommonError,
     Diagnosis,
     IndexState,
     LogEnvironment,
@@ -68,7 +69,7 @@ from app.match.search.terms import question_heading
 from app.store.derived.issue_vectors import TextVector
 from app.store.derived.readings import find_facts_without_evidence
 from app.store.derived.search_index import Key, numbers_by_repository
-from app.store.github.issues import find_heads, find_stock
+from app.store.github.issues import Stock, find_heads, find_stock
 from app.store.session import Store
 
 MAX_REMEDIES = 12
@@ -132,101 +133,162 @@ def diagnose_log(
         TooLargeError: over 10 MiB of UTF-8.
     """
     began = time.perf_counter()
-    reading = read_log(clean_log(log))
-    in_words = is_question(reading)
-    asked = replace(reading, surroundings=read_question(reading.log)) if in_words else reading
-    vector = embed(reading.log) if in_words and embed is not None else None
-    query = None if in_words else ask_log(reading)
-    reading, redacted = _with_hints(asked, vllm_version, gpu, model), redact(reading.log, private=True)
+    asked = _ask(clean_log(log), vllm_version, gpu, model, embed)
     with store.reading() as session:
-        stock = find_stock(session, repos)
-        repo_ids = stock.repositories
-        hidden = {(key, number) for key in repo_ids if repo_ids[key] == repos[0] for number in exclude}
-        scored, facts = _find_matches(session, reading, query, vector, list(repo_ids), hidden, limit)
         # A log names vLLM's version, whatever the default repository is; a caller's version is of its own.
         versions_of = repos[0] if vllm_version or is_vllm(repos[0]) else ""
-        matches = _as_matches(session, reading, scored, facts, repo_ids, versions_of=versions_of)
-        verdict = _verdict(matches, in_words=in_words)
-        is_open = verdict in {"unknown", "related"}
-        text = _message(reading, redacted.text) if is_open and not in_words else ""
-        is_common = query is not None and query.is_common
-        common = find_common(session, reading, text, matches, repo_ids, is_common=is_common, exclude=hidden)
-        # What helped against one fault with a message that unlike ones share is no answer to another.
-        useful = [] if text and is_common else _useful(matches, in_words=in_words)
-        remedies = _usable(reading, (remedy for match in useful for remedy in match.workarounds))
-        remedies_from: RemedySource = "matches"
-        if verdict != "unknown":
-            best = matches[0]
-            repo_id = next(key for key, repo in repo_ids.items() if repo == best.repo)
-            matches[0] = best.model_copy(update={"excerpt": issue_excerpt(session, repo_id, best.number)})
-            if not is_open and not helps(remedies):
-                frame = reading.errors.cause.frame if reading.errors.cause else None
-                others, remedies_from = remedies_of_others(
-                    session, best.repo, (repo_id, best.number), frame, hidden
-                )
-                remedies = _usable(reading, [*others, *remedies])
-    needs_steps = is_open or remedies_from == "same_frame" or not helps(remedies)
-    matches = [
+        found = _find(session, asked, repos, exclude, limit, versions_of=versions_of)
+    answer = _describe(asked, found, repos[0])
+    took_ms = round((time.perf_counter() - began) * 1000, 1)
+    masked_log = asked.redacted.text
+    excerpt = log_excerpt(asked.reading, masked_log)
+    return DiagnosedLog(answer.model_copy(update={"took_ms": took_ms}), excerpt, masked_log)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A log or a question as it was read, and masked; a question has no `query`, a log no `vector`."""
+
+    reading: LogReading
+    redacted: Redacted
+    query: LogQuery | None
+    vector: TextVector | None
+
+    @property
+    def in_words(self) -> bool:
+        """Whether it is a question in words, without a log."""
+        return self.query is None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the store knows of it."""
+
+    stock: Stock
+    verdict: Band
+    matches: tuple[Match, ...]
+    remedies: tuple[Remedy, ...]
+    remedies_from: RemedySource
+    common: CommonError | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no issue is known to report this failure."""
+        return self.verdict in {"unknown", "related"}
+
+
+def _ask(text: str, version: str | None, gpu: str | None, model: str | None, embed: Embed | None) -> _Asked:
+    """Read a log or a question, with what the caller says of the run."""
+    reading = read_log(text)
+    query, vector = None, None
+    if is_question(reading):
+        reading = replace(reading, surroundings=read_question(reading.log))
+        vector = embed(reading.log) if embed is not None else None
+    else:
+        query = ask_log(reading)
+    hinted = _with_hints(reading, version, gpu, model)
+    return _Asked(hinted, redact(reading.log, private=True), query, vector)
+
+
+def _find(
+    session: Session,
+    asked: _Asked,
+    repos: Sequence[str],
+    exclude: Collection[int],
+    limit: int,
+    *,
+    versions_of: str,
+) -> _Found:
+    """Verdict, matches and remedies, and the kind of error where no issue is known to report it."""
+    reading, in_words = asked.reading, asked.in_words
+    stock = find_stock(session, repos)
+    repo_ids = stock.repositories
+    hidden = {(key, number) for key in repo_ids if repo_ids[key] == repos[0] for number in exclude}
+    scored, facts = _find_matches(session, asked, list(repo_ids), hidden, limit)
+    matches = _as_matches(session, reading, scored, facts, repo_ids, versions_of=versions_of)
+    verdict = _verdict(matches, in_words=in_words)
+    is_open = verdict in {"unknown", "related"}
+    text = _message(reading, asked.redacted.text) if is_open and not in_words else ""
+    is_common = asked.query is not None and asked.query.is_common
+    common = find_common(session, reading, text, matches, repo_ids, is_common=is_common, exclude=hidden)
+    # What helped against one fault with a message that unlike ones share is no answer to another.
+    useful = [] if text and is_common else _useful(matches, in_words=in_words)
+    remedies = _usable(reading, (remedy for match in useful for remedy in match.workarounds))
+    remedies_from: RemedySource = "matches"
+    if verdict != "unknown":
+        best = matches[0]
+        repo_id = next(key for key, repo in repo_ids.items() if repo == best.repo)
+        matches[0] = best.model_copy(update={"excerpt": issue_excerpt(session, repo_id, best.number)})
+        if not is_open and not helps(remedies):
+            frame = reading.errors.cause.frame if reading.errors.cause else None
+            others, remedies_from = remedies_of_others(
+                session, best.repo, (repo_id, best.number), frame, hidden
+            )
+            remedies = _usable(reading, [*others, *remedies])
+    shown = [
         match
         if verdict != "unknown" and _is_related(match, in_words=in_words)
         else match.model_copy(update={"workarounds": ()})
         for match in matches
     ]
+    return _Found(stock, verdict, tuple(shown), remedies, remedies_from, common)
+
+
+def _describe(asked: _Asked, found: _Found, repo: str) -> Diagnosis:
+    """The answer without the time it took."""
+    reading, in_words, masked_log = asked.reading, asked.in_words, asked.redacted.text
     cause, around = reading.errors.cause, reading.surroundings
-    root = _root_cause(reading, redacted.text)
     kinds = kinds_of(reading)
     outcome = "none" if in_words else find_outcome(reading, kinds)
     failure = name_failure(kinds) if cause or reading.errors.apparent else None
-    quoted = quoted_steps(reading, redacted.text)
     line = ""
     if named := cause or reading.errors.apparent:
-        message = _masked(named.message, named.line, redacted.text)
-        message = whole_message(reading, named, message, redacted.text)
+        message = _masked(named.message, named.line, masked_log)
+        message = whole_message(reading, named, message, masked_log)
         line = describe_failure(find_program(reading), outcome, failure, named.type, message)
+    quoted = quoted_steps(reading, masked_log)
+    needs_steps = found.is_open or found.remedies_from == "same_frame" or not helps(found.remedies)
     steps = quoted.joined(next_steps(reading, kinds) if needs_steps or quoted.risky else ())[:MAX_STEPS]
-    launch = None if in_words else read_launch(redacted.text, around.versions.get("vllm"))
+    launch = None if in_words else read_launch(masked_log, around.versions.get("vllm"))
     answer = Diagnosis(
-        verdict=verdict,
-        root_cause=root,
-        wrappers=tuple(_masked(text, line, redacted.text) for text, line in reading.errors.wrappers),
-        other_errors=_other_errors(reading.errors.other, redacted.text),
+        verdict=found.verdict,
+        root_cause=_root_cause(reading, masked_log),
+        wrappers=tuple(_masked(text, line, masked_log) for text, line in reading.errors.wrappers),
+        other_errors=_other_errors(reading.errors.other, masked_log),
         environment=LogEnvironment(
             gpus=around.gpus, models=around.models, backends=around.backends, versions=around.versions
         ),
-        signature=_signature(reading, redacted.text),
-        redactions=tuple(Redaction(kind=kind, count=count) for kind, count in redacted.counts),
-        matches=tuple(matches),
-        workarounds=remedies[:MAX_REMEDIES],
-        remedies_from=remedies_from,
+        signature=_signature(reading, masked_log),
+        redactions=tuple(Redaction(kind=kind, count=count) for kind, count in asked.redacted.counts),
+        matches=found.matches,
+        workarounds=found.remedies[:MAX_REMEDIES],
+        remedies_from=found.remedies_from,
         next_steps=steps,
         stack="" if in_words else write_stack(stack_of_log(around, launch)),
-        composed=compose_all(launch, remedies, [step.command for step in steps]),
-        index=IndexState(issues=stock.issues, as_of=stock.as_of),
+        composed=compose_all(launch, found.remedies, [step.command for step in steps]),
+        index=IndexState(issues=found.stock.issues, as_of=found.stock.as_of),
         took_ms=0.0,
         headline=headline(
-            verdict,
-            matches,
+            found.verdict,
+            found.matches,
             line,
             is_question=in_words,
-            repo=repos[0],
-            stored=stock.issues,
-            reports=common.reports if common else 0,
+            repo=repo,
+            stored=found.stock.issues,
+            reports=found.common.reports if found.common else 0,
         ),
-        common=common,
+        common=found.common,
         outcome=outcome,
         failure=failure,
         is_vllm=None if in_words else reading.is_vllm,
-        chain=_other_errors(reading.errors.chain, redacted.text),
+        chain=_other_errors(reading.errors.chain, masked_log),
         advice=quoted.advice,
-        repo=repos[0],
+        repo=repo,
         is_question=in_words,
     )
     to_correct = steps and not in_words and any(kind.is_own for kind in kinds[:1])
-    draft = issue_draft(reading, redacted.text, answer) if is_open and not to_correct else ""
-    answer = answer.model_copy(
-        update={"issue_draft": draft, "took_ms": round((time.perf_counter() - began) * 1000, 1)}
-    )
-    return DiagnosedLog(answer, log_excerpt(reading, redacted.text), redacted.text)
+    draft = issue_draft(reading, masked_log, answer) if found.is_open and not to_correct else ""
+    return answer.model_copy(update={"issue_draft": draft})
 
 
 def _usable(reading: LogReading, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
@@ -247,18 +309,13 @@ def _with_hints(reading: LogReading, version: str | None, gpu: str | None, model
 
 
 def _find_matches(
-    session: Session,
-    reading: LogReading,
-    query: LogQuery | None,
-    vector: TextVector | None,
-    repo_ids: Sequence[int],
-    exclude: Collection[Key],
-    limit: int,
+    session: Session, asked: _Asked, repo_ids: Sequence[int], exclude: Collection[Key], limit: int
 ) -> tuple[list[Scored], dict[Key, Facts]]:
-    """The matches, best first, and the facts of their issues; `query` is that of a log, no question."""
+    """The matches, best first, and the facts of their issues."""
+    reading, query = asked.reading, asked.query
     if query is None:
         heading = question_heading(reading.log, reading.surroundings)
-        found = find_answers(session, reading.log, heading, repo_ids, exclude=exclude, vector=vector)
+        found = find_answers(session, reading.log, heading, repo_ids, exclude=exclude, vector=asked.vector)
         scored = rank_prose(found)[:limit]
         facts = _facts_of(session, [item.candidate.key for item in scored])
     else:
