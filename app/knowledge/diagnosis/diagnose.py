@@ -243,7 +243,7 @@ def _describe(asked: _Asked, found: _Found, repo: str) -> Diagnosis:
     failure = name_failure(kinds) if cause or reading.errors.apparent else None
     line = ""
     if named := cause or reading.errors.apparent:
-        message = _masked(named.message, named.line, masked_log)
+        message = _message(reading, masked_log) or _masked(named.message, named.line, masked_log)
         message = whole_message(reading, named, message, masked_log)
         line = describe_failure(find_program(reading), outcome, failure, named.type, message)
     quoted = quoted_steps(reading, masked_log)

@@ -25,6 +25,8 @@ _SCENES: dict[Program, str] = {
     "other": "This is no log of vLLM; its error",
 }
 _WORD = re.compile(r"[a-z]{4,}")
+_LONG_NAME = re.compile(r"(\S{50})\S{30,}(\S{15})")
+"""A path or a value so long that nothing of the message would be left beside it."""
 
 
 def issue_name(repo: str, number: int, default_repo: str) -> str:
@@ -42,7 +44,7 @@ def describe_failure(
         scene = _SCENES[program]
     else:
         scene = f"{_SCENES[program]} did not start" if outcome == "not_started" else "Engine stopped"
-    message = " ".join(message.split())
+    message = _LONG_NAME.sub(r"\1…\2", " ".join(message.split()))
     if error_type and (not message or (len(message) < MAX_NAMED_CHARS and error_type not in PLAIN_TYPES)):
         message = message if message.startswith(error_type) else f"{error_type}: {message}".rstrip(": ")
     known = set(_WORD.findall(message.lower()))

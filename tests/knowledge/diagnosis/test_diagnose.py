@@ -83,6 +83,17 @@ def test_a_stored_issue_is_found_by_its_log_from_another_machine(base: Store, lo
     assert (numbers(found)[0], found.verdict) == (wanted, "same")
 
 
+def test_of_an_assertion_without_words_the_headline_names_what_did_not_hold(base: Store) -> None:
+    log = """Traceback (most recent call last):
+  File "/opt/venv/lib/python3.12/site-packages/vllm/perch.py", line 20, in land
+    assert perch_config is not None
+           ^^^^^^^^^^^^^^^^^^^^^^^^
+AssertionError
+"""
+
+    assert "assert perch_config is not None" in ask(base, log).headline
+
+
 def test_a_found_issue_says_what_is_shared(base: Store) -> None:
     assert (
         ask(base, REWRITTEN)

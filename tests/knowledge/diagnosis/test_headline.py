@@ -10,6 +10,8 @@ from tests.samples import REPO
 
 PORT = Failure(kind="port_in_use", name="port in use")
 BUSY = "Server did not start (port in use): [Errno 98] Address already in use"
+LONG_PATH = f"path {'a' * 200}/{'b' * 14} is longer than 107 characters"
+SHORT_PATH = f"path {'a' * 50}…/{'b' * 14} is longer than 107 characters"
 
 
 def a_match(title: str = "[Bug]: it fails", **why: tuple[str, ...]) -> Match:
@@ -27,6 +29,7 @@ def a_match(title: str = "[Bug]: it fails", **why: tuple[str, ...]) -> Match:
         ("server", "refused", None, "BadRequestError", "", "The request was refused: BadRequestError"),
         ("client", "stopped", None, None, "no answer", "The command failed: no answer"),
         ("other", "stopped", None, None, "no shop", "This is no log of vLLM; its error: no shop"),
+        ("client", "stopped", None, None, LONG_PATH, f"The command failed: {SHORT_PATH}"),
         (
             "server",
             "not_started",
