@@ -56,7 +56,7 @@ class FetchForVisitors:
         """
         with store.reading() as session:
             repo_id = find_repository(session, repo)
-            seen_at = last_seen(session, "issue", repo_id, number) if repo_id is not None else None
+            seen_at = last_seen(session, "issue", repo_id, number)
         if seen_at is not None and abs(datetime.now(UTC) - seen_at) < FRESH_FOR:
             return True
         token = settings.github_token.get_secret_value() if settings.github_token else None
@@ -104,8 +104,6 @@ def _missing(store: Store, repo: str, number: int) -> list[int]:
     """Numbers of the same repository that the issue is linked to and that are not stored."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None:
-            return []
         links = links_from(session, repo_id, number)
         wanted = list(dict.fromkeys(link.target_number for link in links if link.target_repo == repo))
         stored = {issue.number for issue in find_heads(session, repo_id, wanted)}

@@ -128,7 +128,7 @@ def read_texts(store: Store, repo: str) -> list[SearchText]:
     """
     texts: list[SearchText] = []
     with store.reading() as session:
-        for issue in each_issue(session, find_repository(session, repo) or 0):
+        for issue in each_issue(session, find_repository(session, repo)):
             if not issue.is_pull_request:
                 body = plain_lines(issue.body)
                 text = f"{issue.title}\n{body}"

@@ -50,8 +50,6 @@ def freshness(store: Store, repo: str) -> Freshness:
     """How fresh the copy of a repository is; empty where nothing is stored of it."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None:
-            return Freshness(repo=repo)
         as_of, run = fresh_as_of(session, repo_id), last_run_of(session, repo_id)
         cursors = cursors_of(session, repo_id)
     age = datetime.now(UTC) - as_of if as_of else None
@@ -76,7 +74,7 @@ def release_names(store: Store, repo: str) -> tuple[str, ...]:
     """A repository's releases, without their leading v."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        tags = tags_of(session, repo_id) if repo_id is not None else ()
+        tags = tags_of(session, repo_id)
         return tuple(sorted(tag.removeprefix("v") for tag in tags))
 
 
@@ -109,8 +107,6 @@ def overview(store: Store, repo: str, fresh: Freshness | None = None) -> Overvie
 def _stored_counts(store: Store, repo: str) -> StoredCounts:
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None:
-            return StoredCounts()
         release = (newest_release(session, repo_id) or "").removeprefix("v") or None
         return StoredCounts(**count_issues(session, repo_id), newest_release=release)
 
@@ -168,7 +164,7 @@ def reader_overview(store: Store, repos: Sequence[str], tokens_per_day: int) -> 
         used = tokens_today(session)
         for repo in repos:
             repo_id = find_repository(session, repo)
-            if repo_id is None:
+            if not repo_id:
                 continue
             counts, model = count_replies(session, repo_id), last_model(session, repo_id)
             found[repo] = ReaderStatus(

@@ -83,8 +83,8 @@ def home(store: Store, repo: str) -> Home:
     """The news of a repository; empty where nothing is stored of it."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        span = opened_span(session, repo_id) if repo_id is not None else None
-        if repo_id is None or span is None or span.last is None:
+        span = opened_span(session, repo_id)
+        if span.last is None:
             return Home()
         last, week = span.last, whole_week(span, fresh_as_of(session, repo_id))
         begin = last - timedelta(weeks=WEEKS_BEFORE + 2)

@@ -84,8 +84,8 @@ def inbox(store: Store, repo: str, number: int | None = None) -> Inbox:
     """The undecided new failures, the likeliest duplicates first; the first, or `number`, in full."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        span = opened_span(session, repo_id) if repo_id is not None else None
-        if repo_id is None or span is None or span.last is None:
+        span = opened_span(session, repo_id)
+        if span.last is None:
             return Inbox()
         last = IsoWeek.of(span.last)
         opened = opened_between(session, repo_id, last.shifted(1 - WEEKS).start, last.end)

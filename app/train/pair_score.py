@@ -126,7 +126,7 @@ def _issues(
 ) -> Iterator[tuple[IssueRecord, Facts]]:
     """The stored issues that were read, or those of these numbers, without pull requests."""
     with store.reading() as session:
-        repo_id = find_repository(session, repo) or 0
+        repo_id = find_repository(session, repo)
         asked = numbers_of(session, repo_id, limit=ALL) if numbers is None else numbers
     for start in range(0, len(asked), BATCH):
         part = asked[start : start + BATCH]
@@ -164,7 +164,7 @@ def read_strangers(store: Store, repo: str, judged: frozenset[int]) -> np.ndarra
     """The features of pairs that the search finds far down its list."""
     dice = random.Random(7)  # noqa: S311 - a sample, no secret
     with store.reading() as session:
-        repo_id = find_repository(session, repo) or 0
+        repo_id = find_repository(session, repo)
         stored = [n for n in numbers_of(session, repo_id, limit=ALL) if n not in judged]
         drawn: list[list[int]] = []
         for issue in find_issues(session, repo_id, dice.sample(stored, min(STRANGERS, len(stored)))):

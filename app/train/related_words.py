@@ -43,7 +43,7 @@ def read_words(store: Store, repo: str) -> tuple[list[set[str]], list[set[str]],
     texts: list[set[str]] = []
     forms: dict[str, Counter[str]] = defaultdict(Counter)
     with store.reading() as session:
-        for issue in each_issue(session, find_repository(session, repo) or 0):
+        for issue in each_issue(session, find_repository(session, repo)):
             text = own_text(read_document(IssueText(issue.number, issue.title, issue.body)))
             words = list(stemmed_words(f"{bare_title(issue.title)} {text[:TEXT_CHARS]}"))
             titles.append({stem for stem, _ in stemmed_words(bare_title(issue.title)) if stem.isalpha()})

@@ -219,8 +219,6 @@ def families(store: Store, repo: str, *, after: int = 0, limit: int = 50) -> Fam
     """A part of the families of a repository from place `after` on."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None:
-            return FamilyPage(items=(), total=0, reports=0, failures=0)
         sizes = family_sizes(session, repo_id)
         listed = count_families(session, repo_id, [*sizes.reports][after : after + limit])
     return FamilyPage(

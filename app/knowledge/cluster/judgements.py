@@ -52,13 +52,13 @@ def judge(
         raise InputError(f"#{a} stands on both sides: a judgement is of two issues.")
     with store.unit_of_work() as session:
         repo_id = find_repository(session, repo)
-        heads = {head.number: head for head in find_heads(session, repo_id, [a, b])} if repo_id else {}
+        heads = {head.number: head for head in find_heads(session, repo_id, [a, b])}
         for number in (a, b):
             if number not in heads:
                 raise NotFoundError(f"{repo}#{number} is not stored: judge issues that are.")
             if heads[number].is_pull_request:
                 raise PullRequestError(f"{repo}#{number} is a pull request: judge issues.")
-        record, is_new = save_judgement(session, repo_id or 0, a, b, verdict, note)
+        record, is_new = save_judgement(session, repo_id, a, b, verdict, note)
         update_clusters(session, record.repo_id, repo, Change(pairs=[(record.a, record.b)]))
     return _shape(record, repo), is_new
 
@@ -85,8 +85,6 @@ def judgements(
     """Judgements of a repository, the newest first; with `ended` also those no longer in force."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None:
-            return ()
         found = list_judgements(session, repo_id, below=below, limit=limit, ended=ended)
     return tuple(_shape(record, repo) for record in found)
 

@@ -151,8 +151,6 @@ def clusters(
     """
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None:
-            return ClusterPage(items=(), total=0)
         named = _named(session, repo_id, q.strip())
         if named is not None:
             found = list(count_clusters(session, repo_id, [named]).values())
@@ -175,7 +173,7 @@ def current_id(store: Store, repo: str, key: str) -> str:
     """
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        found = _current(session, repo_id, key) if repo_id is not None else None
+        found = _current(session, repo_id, key)
     if found is None:
         raise NotFoundError(f"{repo} has no signature {key[:40]}: no stored report of a failure holds it")
     return found
@@ -192,8 +190,8 @@ def view_cluster(store: Store, repo: str, key: str, *, via: str | None = None) -
     """
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        counts = count_clusters(session, repo_id, [key]).get(key) if repo_id is not None else None
-        if repo_id is None or counts is None:
+        counts = count_clusters(session, repo_id, [key]).get(key)
+        if counts is None:
             raise NotFoundError(f"{repo} has no cluster {key[:40]}")
         numbers = members_of(session, repo_id, [key]).get(key, ())
         reports = load_failures(session, repo_id, repo, numbers)

@@ -186,7 +186,7 @@ def make_digest(store: Store, repo: str, week: IsoWeek) -> Digest:
     """
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None:
+        if not repo_id:
             raise NotFoundError(f"Nothing of {repo} is stored yet.")
         return _digest(session, repo_id, repo, week)
 
@@ -317,8 +317,8 @@ def archive(store: Store, repo: str) -> ArchivePage:
     """All weeks with issues, the newest first; empty where nothing is stored."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        span = opened_span(session, repo_id) if repo_id is not None else OpenedSpan(None, None, 0)
-        if repo_id is None or span.first is None:
+        span = opened_span(session, repo_id)
+        if span.first is None:
             return ArchivePage(repo=repo, weeks=(), undated=span.undated)
         days = opened_by_day(session, repo_id)
     weeks = sorted({IsoWeek.of(one.day) for one in days}, reverse=True)

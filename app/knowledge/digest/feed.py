@@ -50,8 +50,8 @@ def feed_entries(store: Store, repo: str) -> tuple[FeedEntry, ...]:
     """The newest entries of a repository, the newest first; none where no dated issue is stored."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        span = opened_span(session, repo_id) if repo_id is not None else None
-        if repo_id is None or span is None or span.last is None:
+        span = opened_span(session, repo_id)
+        if span.last is None:
             return ()
         last = IsoWeek.of(span.last)
         week = whole_week(span, fresh_as_of(session, repo_id)) or last

@@ -343,8 +343,6 @@ def newest_whole_week(store: Store, repo: str) -> IsoWeek | None:
     """The newest week that is stored to its end; without one the newest with issues; None if empty."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None:
-            return None
         return whole_week(opened_span(session, repo_id), fresh_as_of(session, repo_id))
 
 

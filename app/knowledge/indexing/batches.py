@@ -74,7 +74,7 @@ def derive_stale(store: Store, repo: str, report: Report = quiet) -> DeriveResul
     """Read all issues of a repository whose facts are missing or older than their text, comments or rules."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        numbers = stale_numbers(session, repo_id, RULES_VERSION) if repo_id is not None else []
+        numbers = stale_numbers(session, repo_id, RULES_VERSION)
     return _derive_batches(store, repo, numbers, report, only_stale=True)
 
 
@@ -96,7 +96,7 @@ def stored_numbers(store: Store, repo: str) -> tuple[int, list[int]]:
     """
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None:
+        if not repo_id:
             raise NotFoundError(f"nothing of {repo} is stored")
         return repo_id, numbers_of(session, repo_id, limit=_ALL)
 
@@ -126,9 +126,7 @@ def _derive_batch(
     store: Store, repo: str, readers: Readers, batch: Sequence[int], ahead: Sequence[int], *, only_stale: bool
 ) -> DeriveResult:
     with store.reading() as session:
-        known = find_repository(session, repo)
-        if known is not None:
-            readers.begin(session, known, repo, ahead)
+        readers.begin(session, find_repository(session, repo), repo, ahead)
     readers.finish(batch)
     with store.unit_of_work() as session:
         # Rows that another process is storing now must be seen, or mark the issue as unread later.

@@ -215,8 +215,6 @@ def browse(
     """
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None:
-            return IssuePage(sort=query.sort or "newest")
         if is_vllm(repo):
             check_possible(session, repo_id, "vllm_version", query.vllm_version)
         known = IssueFacets(session, repo_id, query.since, counted=facets)

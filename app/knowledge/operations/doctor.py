@@ -121,7 +121,7 @@ def _about_store(settings: Settings, store: Store, looked: list[str]) -> Iterato
 
 def _about_repository(session: Session, store: Store, repo: str, looked: list[str]) -> Iterator[Finding]:
     repo_id = find_repository(session, repo)
-    if repo_id is None:
+    if not repo_id:
         yield an_advice(repo, "nothing of it is stored", "`triage sync` brings it")
         return
     looked.append(f"{repo}: readings, pair features, clusters, syncs")

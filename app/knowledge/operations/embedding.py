@@ -66,7 +66,7 @@ def embed_issues(
     model = client.served_model()
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None:
+        if not repo_id:
             raise NotFoundError(f"nothing of {repo} is stored")
         waiting = unembedded_numbers(session, repo_id, model.identity)[:limit]
     made = same = 0
@@ -96,7 +96,7 @@ def vectors_kept(store: Store, repos: Sequence[str]) -> dict[str, dict[str, int]
     """How many vectors each repository has, by model."""
     with store.reading() as session:
         known = {repo: find_repository(session, repo) for repo in repos}
-        return {repo: dict(count_vectors(session, key)) for repo, key in known.items() if key is not None}
+        return {repo: dict(count_vectors(session, key)) for repo, key in known.items() if key}
 
 
 def _changed_texts(

@@ -143,13 +143,12 @@ class _ReadingRun:
         self.on_tokens: Callable[[int], None] = lambda _tokens: None
         self.result = ReadResult(model=self.model.identity)
         with store.reading() as session:
-            found = find_repository(session, repo)
-            if found is None:
+            self._repo_id = find_repository(session, repo)
+            if not self._repo_id:
                 raise NotFoundError(f"nothing of {repo} is stored")
-            self._repo_id = found
-            waiting = unread_numbers(session, found, self.model.identity, prompt_version())
+            waiting = unread_numbers(session, self._repo_id, self.model.identity, prompt_version())
             self._used_today = tokens_today(session)
-            self._unmerged = unmerged_numbers(session, found)
+            self._unmerged = unmerged_numbers(session, self._repo_id)
         chosen = [number for number in waiting if not numbers or number in set(numbers)]
         self._numbers = chosen if limit is None else chosen[:limit]
         self._chars_max = _chars_for(self.model)

@@ -89,7 +89,7 @@ def forget_issue(store: Store, repo: str, number: int, *, keep_out: bool) -> Non
     """
     with store.unit_of_work() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None or not _take_down(session, repo_id, number, keep_out=keep_out):
+        if not _take_down(session, repo_id, number, keep_out=keep_out):
             raise NotFoundError(f"#{number} of {repo} is not stored: there is nothing to forget")
     derive_changed(store, repo, [number])
     _leave_nothing(store)

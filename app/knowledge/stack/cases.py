@@ -88,7 +88,7 @@ def affects_issues(store: Store, repo: str, stack: Stack, numbers: tuple[int, ..
     """Whether each of these issues affects a stack."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None:
+        if not repo_id:
             return {}
         if not is_vllm(repo):
             return dict.fromkeys(numbers, NOT_OF_VLLM)
@@ -106,7 +106,7 @@ def affects_clusters(store: Store, repo: str, stack: Stack, ids: tuple[str, ...]
     """Whether each of these failures affects a stack: by the report that says most of it."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None:
+        if not repo_id:
             return {}
         members = members_of(session, repo_id, ids)
         canonical = {key: record.canonical for key, record in find_clusters(session, repo_id, ids).items()}

@@ -122,8 +122,6 @@ def regressions(
     """A page of the regressions that touch a version, or of all, the newest first; from place `after` on."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None:
-            return _page(version, (), 0)
         stated = stated_regressions(session, repo_id)
         places: dict[int, Place] = {
             number: place
@@ -157,7 +155,7 @@ def regression_versions(store: Store, repo: str) -> tuple[VersionCount, ...]:
     """The versions in which failures are said to have begun, the newest first; those without order last."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        stated = stated_regressions(session, repo_id) if repo_id is not None else {}
+        stated = stated_regressions(session, repo_id)
     begun = [one.span.first_failing for one in stated.values() if one.span.first_failing]
     known = Counter(version for text in begun if (version := ordered(text)) is not None)
     apart = Counter(plain_version(text) for text in begun if ordered(text) is None)
@@ -184,7 +182,7 @@ def release_heat(store: Store, repo: str) -> HeatMap:
     """How many failures name a release together with a GPU; the newest releases, the commonest GPUs."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        counted = versions_by_gpu(session, repo_id) if repo_id is not None else []
+        counted = versions_by_gpu(session, repo_id)
     cells: Counter[tuple[Version, str]] = Counter()
     for text, gpu, count in counted:
         version = ordered(text)
@@ -343,8 +341,6 @@ def known_issues(
     """A page of a version's known issues from place `after` on; `closed`: also those without a known fix."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is None:
-            return _known_page(version, (), 0, 0)
         if is_vllm(repo):
             check_possible(session, repo_id, "version", version)
         keys = [key for key in known_values(session, REPORTED) if is_same(key, version)]

@@ -48,18 +48,18 @@ _WHOLE, _TEXTS, _HEADS = _issues_without(), _issues_without(raw=None), _issues_w
 def add_repository(session: Session, full_name: str) -> int:
     """The repository's key; it is added if new."""
     found = find_repository(session, full_name)
-    if found is None:
+    if not found:
         # Two that start at once may both find none; the second then finds the first one's row.
         upsert(session, REPOSITORY, [{"full_name": full_name}], keys=("full_name",))
         found = find_repository(session, full_name)
-    if found is None:
+    if not found:
         raise NotFoundError(f"{full_name} could not be added")
     return found
 
 
-def find_repository(session: Session, full_name: str) -> int | None:
-    """The key of a repository, or None if nothing of it is stored."""
-    return session.connection().execute(_REPOSITORY, {"full_name": full_name}).scalar()
+def find_repository(session: Session, full_name: str) -> int:
+    """The key of a repository; 0, which no row has, if nothing of it is stored."""
+    return session.connection().execute(_REPOSITORY, {"full_name": full_name}).scalar() or 0
 
 
 def repository_names(session: Session) -> tuple[str, ...]:
@@ -171,8 +171,8 @@ def get_issue(session: Session, repo: str, number: int) -> tuple[int, IssueRecor
         NotFoundError: nothing is stored under that number.
     """
     repo_id = find_repository(session, repo)
-    found = find_issue(session, repo_id, number) if repo_id is not None else None
-    if repo_id is None or found is None:
+    found = find_issue(session, repo_id, number)
+    if found is None:
         raise NotFoundError(
             f"{repo}#{number} is not stored: `triage report {number}`, or the button on the page /report, "
             "fetches an issue of a configured repository."

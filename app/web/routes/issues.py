@@ -341,9 +341,9 @@ def list_changes(
     until = datetime.now(UTC) - timedelta(seconds=SETTLED_S)
     with services.store.reading() as session:
         repo_id = find_repository(session, repo)
-        found = [] if repo_id is None else read_since(session, repo_id, after, until, limit + 1)
+        found = read_since(session, repo_id, after, until, limit + 1)
         part = dict(found[:limit])
-        heads = find_heads(session, repo_id, list(part)) if repo_id is not None else []
+        heads = find_heads(session, repo_id, list(part))
     items = tuple(
         ChangedIssue(
             number=head.number,

@@ -139,5 +139,5 @@ def _step(
 
 def test_a_repository_that_is_not_stored_has_no_judgements(store: Store) -> None:
     with store.reading() as session:
-        assert find_repository(session, "no/where") is None
+        assert not find_repository(session, "no/where")
     assert judgements(store, "no/where") == ()

@@ -295,10 +295,9 @@ def test_many_that_read_the_same_issues_at_once_do_not_collide(store: Store, kee
 CARDS = len(list(cards_dir().glob("*.toml")))
 
 
-def counts(store: Store) -> dict[str, int] | None:
+def counts(store: Store) -> dict[str, int]:
     with store.reading() as session:
-        repo_id = find_repository(session, REPO)
-        return None if repo_id is None else count_issues(session, repo_id)
+        return count_issues(session, find_repository(session, REPO))
 
 
 def test_an_empty_base_gets_all_cards(store: Store) -> None:
@@ -358,7 +357,7 @@ def test_one_faulty_card_keeps_all_out(store: Store, tmp_path: Path) -> None:
 
     with pytest.raises(CardError, match=r"^1-broken\.toml: "):
         load_starter_set(store, tmp_path / "cards")
-    assert counts(store) is None
+    assert not any(counts(store).values())
 
 
 def test_a_clock_that_was_ahead_keeps_no_change_from_being_read(store: Store) -> None:

@@ -180,7 +180,7 @@ def test_a_repository_is_added_once(store: Store) -> None:
 
 def test_an_unknown_repository_is_not_found(store: Store) -> None:
     with store.reading() as session:
-        assert find_repository(session, "no/body") is None
+        assert find_repository(session, "no/body") == 0
 
 
 def test_an_issue_that_is_not_stored_is_named(store: Store) -> None:
