@@ -22,7 +22,7 @@ from app.extract.facts import Facts
 from app.extract.jsonl import issue_text
 from app.extract.reader import read_issue
 from app.extract.text.document import Document
-from app.model_reader.check import ProvenReading, check_reply, find_quote
+from app.model_reader.check import ProvenReading, check_reply
 from app.model_reader.merge import Precedence, learned_precedence, merge
 from app.model_reader.prompt import Prompt, make_prompt
 from app.model_reader.reply import QuotedReading
@@ -139,51 +139,12 @@ def fold_f1(
     return sum(score * size for score, size in scores) / max(1, len(samples))
 
 
-def main() -> None:
-    """Learn, print what it is worth, write the table."""
-    parser = make_parser(__doc__)
-    for name in ("replies", "labels", "issues"):
-        parser.add_argument(f"--{name}", type=Path, nargs="+", required=True)
-    parser.add_argument("--out", type=Path, default=OUT)
-    asked = parser.parse_args()
-    samples = load_samples(asked.replies, asked.labels, asked.issues)
-    table, rules = (
-        learn(samples),
-        {name: Precedence(0.0, takes_model=False, confidence=0) for name in learned_precedence()},
-    )
-    print(f"{len(samples)} issues with replies and labels")
-    for field in FIELDS:
-        scores = (f1(samples, field, rules), fold_f1(samples, field), f1(samples, field, table))
-        print(f"{field:14}" + "  ".join(f"{score:.3f}" for score in scores))
-    stored = {name: asdict(table[name]) for name in sorted(table)}
-    write_json(asked.out, stored, indent=1)
-
-
-if __name__ == "__main__":
-    main()
-
-
 NOT_THERE = "(the model quoted what is not there)"
 _QUOTED = {"quote": "line", "message": "line", "name": "line", "action": "line", "proof": "proof_line"}
 _INSIDE = ("value",)
 """Fields whose text stands in the quote beside it: a version."""
 
 Row = dict[str, Any]
-
-
-def record(reply: Row, document: Document, prompt: Prompt) -> Row:
-    """A reply with places in place of its quotes."""
-    row: Row = {}
-    for name, value in reply.items():
-        if isinstance(value, dict):
-            row[name] = record(value, document, prompt)
-        elif isinstance(value, list):
-            row[name] = [record(item, document, prompt) for item in value]
-        elif name in _QUOTED or (name in _INSIDE and ("quote" not in reply or "role" in reply)):
-            row[name] = find_quote(document, prompt, reply[_QUOTED.get(name, "line")], value)
-        elif name not in ("line", "proof_line"):
-            row[name] = value
-    return row
 
 
 def restore(row: Row, document: Document, prompt: Prompt) -> Row:
@@ -215,3 +176,27 @@ def _cut(place: list[Any] | None, document: Document, prompt: Prompt) -> tuple[s
         if line.source == source and line.start <= start < line.end
     )
     return " ".join(document.sources[source][start:end].split()), next(numbers, 1)
+
+
+def main() -> None:
+    """Learn, print what it is worth, write the table."""
+    parser = make_parser(__doc__)
+    for name in ("replies", "labels", "issues"):
+        parser.add_argument(f"--{name}", type=Path, nargs="+", required=True)
+    parser.add_argument("--out", type=Path, default=OUT)
+    asked = parser.parse_args()
+    samples = load_samples(asked.replies, asked.labels, asked.issues)
+    table, rules = (
+        learn(samples),
+        {name: Precedence(0.0, takes_model=False, confidence=0) for name in learned_precedence()},
+    )
+    print(f"{len(samples)} issues with replies and labels")
+    for field in FIELDS:
+        scores = (f1(samples, field, rules), fold_f1(samples, field), f1(samples, field, table))
+        print(f"{field:14}" + "  ".join(f"{score:.3f}" for score in scores))
+    stored = {name: asdict(table[name]) for name in sorted(table)}
+    write_json(asked.out, stored, indent=1)
+
+
+if __name__ == "__main__":
+    main()

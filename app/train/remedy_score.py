@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
@@ -111,20 +111,14 @@ def read_own_sentences(path: Path) -> list[Example]:
 def learn(examples: Sequence[Example]) -> RemedyWeights:
     """RemedyWeights of all features that are not rare."""
     found = [features_of(example.candidate) for example in examples]
-    counts: dict[str, int] = {}
-    for names in found:
-        for name in set(names):
-            counts[name] = counts.get(name, 0) + 1
-    known = sorted(name for name, count in counts.items() if count >= RARE)
-    place = {name: at for at, name in enumerate(known)}
-    table = np.zeros((len(examples), len(known)))
-    for row, names in enumerate(found):
-        for name in names:
-            if name in place:
-                table[row, place[name]] = 1.0
+    counter = CountVectorizer(analyzer=list, min_df=RARE, binary=True)
+    table = counter.fit_transform(found).toarray().astype(float)
     model = LogisticRegression(C=STRENGTH, max_iter=5000)
     model.fit(table, [example.right for example in examples])
-    weights = {name: round(float(w), 3) for name, w in zip(known, model.coef_[0], strict=True)}
+    weights = {
+        name: round(float(w), 3)
+        for name, w in zip(counter.get_feature_names_out(), model.coef_[0], strict=True)
+    }
     return RemedyWeights(round(float(model.intercept_[0]), 3), weights, 0.5)
 
 

@@ -12,9 +12,6 @@ opinion is learned on top, from what the first says of issues of folds that it d
 Printed: precision and recall of the rows not learned from, by threshold; chances are calibrated on `dev`.
 """
 
-import argparse
-import gzip
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +40,7 @@ from app.extract.statements.model import (
 from app.extract.text.blocks import read_document
 from app.extract.text.document import CommentText, Document, IssueText
 from app.train.examples import Labelled, made_examples, read_examples
+from app.train.inputs import make_parser, read_rows
 
 PENALTY = 1.0
 RARE = 3
@@ -299,24 +297,15 @@ def _kin(label: str) -> str:
 
 
 def _documents(issues: Sequence[Path], threads: Path | None) -> Iterator[tuple[int, Document]]:
-    for path in issues:
-        for row in _rows(path):
-            yield row["number"], read_document(IssueText(row["number"], row["title"], row["body"] or ""))
-    for row in _rows(threads) if threads else ():
+    for row in read_rows(issues):
+        yield row["number"], read_document(IssueText(row["number"], row["title"], row["body"] or ""))
+    for row in read_rows([threads] if threads else ()):
         comments = tuple(
             CommentText(item["body"], at, None, item.get("author_association") or "NONE")
             for at, item in enumerate(row["comments"], start=1)
         )
         text = IssueText(row["number"], row["title"], row["body"] or "", comments=comments)
         yield -row["number"], read_document(text)
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    packed = path.read_bytes()
-    text = gzip.decompress(packed) if path.suffix == ".gz" else packed
-    for line in text.decode("utf-8").split("\n"):
-        if line.strip():
-            yield json.loads(line)
 
 
 def _packed(name: str, learned: Learned, calibration: Matrix) -> dict[str, Any]:
@@ -369,15 +358,14 @@ def _print_scores(name: str, judged: Judged) -> None:
 
 
 def main() -> None:
-    shape = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=shape)
+    parser = make_parser(__doc__)
     parser.add_argument("--issues", type=Path, nargs="+", required=True)
     parser.add_argument("--threads", type=Path)
     parser.add_argument("--labels", type=Path, nargs="*", default=())
     parser.add_argument("--out", type=Path, default=WEIGHTS_FILE)
     parser.add_argument("--penalty", type=float, default=PENALTY)
     asked = parser.parse_args()
-    labels = [row for path in (LABELS, *asked.labels) if path.exists() for row in _rows(path)]
+    labels = read_rows([LABELS, *asked.labels])
     remedies, roles, around = read_examples(_documents(asked.issues, asked.threads), labels)
     made = made_examples(MADE, around)
     remedies, roles = [*remedies, *made[0]], [*roles, *made[1]]
