@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
 from fastapi import Depends, Query
@@ -72,20 +72,18 @@ class Reply:
             headers = {**headers, "Link": f'<{following.path}?{following.query}>; rel="next"'}
         return Response(text, media_type=JSON_TYPE, headers=headers)
 
-    def part(
-        self, shape: type[BaseModel], kind: str, limit: int, question: Callable[[int], BaseModel]
-    ) -> Response:
+    def part(self, kind: str, limit: int, question: Callable[[int], Any]) -> Response:
         """A part of a list whose cursor counts entries.
 
         Args:
-            shape: the answer: the fields that `question` gives, and `next_cursor`.
-            question: the part after so many entries; it has `total`.
+            question: the answer after so many entries; it has `total`, and room for `next_cursor`.
         """
         kind = narrowed(kind, dict(parse_qsl(self.url.query)))
         after = read_cursor(kind, self.cursor) or 0
-        fields = dict(question(after))
-        more = write_cursor(kind, after + limit) if after + limit < fields["total"] else None
-        return self(shape(**fields, next_cursor=more), cursor_at=lambda at: write_cursor(kind, after + at))
+        found = question(after)
+        if after + limit < found.total:
+            found = found.model_copy(update={"next_cursor": write_cursor(kind, after + limit)})
+        return self(found, cursor_at=lambda at: write_cursor(kind, after + at))
 
 
 async def _reply(request: Request, max_chars: MaxChars = None) -> Reply:

@@ -46,13 +46,10 @@ Sort = Literal["size", "recent", "growing"]
 Family = Annotated[str, Query(max_length=120, description="only those with a report of this family")]
 
 
-class ClusterPart(ClusterPage):
+class ClusterList(ClusterPage):
     affects: dict[str, Affects] | None = Field(
         None, description="with `stack`: by id, whether the failure affects it"
     )
-
-
-class ClusterList(ClusterPart):
     next_cursor: str | None = None
 
 
@@ -82,7 +79,7 @@ def get_signatures(
 ) -> Response:
     """List failures by how many reports each has, by its newest report, or by how it grows."""
 
-    def part(after: int) -> ClusterPart:
+    def part(after: int) -> ClusterList:
         page = services.cached(
             clusters,
             repo,
@@ -94,9 +91,9 @@ def get_signatures(
             after=after,
             limit=limit,
         )
-        return ClusterPart(**dict(page), affects=_affects(services, repo, stack, page) if stack else None)
+        return ClusterList(**dict(page), affects=_affects(services, repo, stack, page) if stack else None)
 
-    return reply.part(ClusterList, f"signatures.{sort}", limit, part)
+    return reply.part(f"signatures.{sort}", limit, part)
 
 
 @router.get(
@@ -112,9 +109,11 @@ def get_families(
     limit: Annotated[int, Query(ge=1, le=100)] = 50,
 ) -> Response:
     """List kinds of errors, the most reported first; `text` is what `family` of `list_signatures` takes."""
-    return reply.part(
-        FamilyList, "families", limit, lambda after: services.cached(families, repo, after=after, limit=limit)
-    )
+
+    def part(after: int) -> FamilyList:
+        return FamilyList(**dict(services.cached(families, repo, after=after, limit=limit)))
+
+    return reply.part("families", limit, part)
 
 
 @router.get(

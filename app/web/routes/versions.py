@@ -71,19 +71,13 @@ AffectsField = Annotated[
 ]
 
 
-class RegressionPart(RegressionPage):
+class RegressionList(RegressionPage):
     affects: AffectsField = None
-
-
-class RegressionList(RegressionPart):
     next_cursor: str | None = None
 
 
-class KnownPart(KnownPage):
+class KnownIssueList(KnownPage):
     affects: AffectsField = None
-
-
-class KnownIssueList(KnownPart):
     next_cursor: str | None = None
 
 
@@ -108,11 +102,11 @@ def get_regressions(
     """
     asked = known_version(services, repo, version)
 
-    def part(after: int) -> RegressionPart:
+    def part(after: int) -> RegressionList:
         page = services.cached(regressions, repo, asked, after=after, limit=limit)
-        return RegressionPart(**dict(page), affects=_affects(services, repo, stack, page.items))
+        return RegressionList(**dict(page), affects=_affects(services, repo, stack, page.items))
 
-    return reply.part(RegressionList, "regressions", limit, part)
+    return reply.part("regressions", limit, part)
 
 
 @router.get(
@@ -137,11 +131,11 @@ def get_known_issues(
     """
     asked = known_version(services, repo, version)
 
-    def part(after: int) -> KnownPart:
+    def part(after: int) -> KnownIssueList:
         page = services.cached(known_issues, repo, asked, closed=closed, after=after, limit=limit)
-        return KnownPart(**dict(page), affects=_affects(services, repo, stack, page.items))
+        return KnownIssueList(**dict(page), affects=_affects(services, repo, stack, page.items))
 
-    return reply.part(KnownIssueList, "known-issues", limit, part)
+    return reply.part("known-issues", limit, part)
 
 
 def _affects(
