@@ -198,27 +198,12 @@ CONFIDENCE = 1.0
 
 def card_facts(card: Card) -> Facts:
     """All that a card says, in the shape of an issue's facts."""
-    error = ErrorFact(
-        type=card.error.type,
-        message=card.error.message,
-        frame=card.error.frame,
-        wrappers=card.error.wrappers,
-    )
-    return Facts(
-        number=card.number,
+    return Facts.based_on(
+        card,
         is_failure=True,
-        failure_kind=card.failure_kind,
-        gpus=card.gpus,
-        gpu_count=card.gpu_count,
-        models=card.models,
-        backends=card.backends,
-        versions=card.versions,
-        error=error,
+        error=ErrorFact.based_on(card.error),
         workarounds=tuple(_workarounds(card)),
-        regression=card.regression,
-        related=card.related,
-        fix=_fix(card),
-        summary=card.summary,
+        fix=card.fix.model_copy(update={"source": "card"}) if card.fix else None,
         evidence=tuple(_evidence(card)),
     )
 
@@ -234,10 +219,6 @@ def _workarounds(card: Card) -> Iterator[Workaround]:
             confidence=1.0,
             command=command_of(item.action) if item.outcome == "works" else None,
         )
-
-
-def _fix(card: Card) -> Fix | None:
-    return card.fix.model_copy(update={"source": "card"}) if card.fix else None
 
 
 def _values(card: Card) -> Iterable[tuple[str, str]]:

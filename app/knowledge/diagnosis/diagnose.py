@@ -255,9 +255,7 @@ def _describe(asked: _Asked, found: _Found, repo: str) -> Diagnosis:
         root_cause=_root_cause(reading, masked_log),
         wrappers=tuple(_masked(text, line, masked_log) for text, line in reading.errors.wrappers),
         other_errors=_other_errors(reading.errors.other, masked_log),
-        environment=LogEnvironment(
-            gpus=around.gpus, models=around.models, backends=around.backends, versions=around.versions
-        ),
+        environment=LogEnvironment.based_on(around),
         signature=_signature(reading, masked_log),
         redactions=tuple(Redaction(kind=kind, count=count) for kind, count in asked.redacted.counts),
         matches=found.matches,
@@ -266,7 +264,7 @@ def _describe(asked: _Asked, found: _Found, repo: str) -> Diagnosis:
         next_steps=steps,
         stack="" if in_words else write_stack(stack_of_log(around, launch)),
         composed=compose_all(launch, found.remedies, [step.command for step in steps]),
-        index=IndexState(issues=found.stock.issues, as_of=found.stock.as_of),
+        index=IndexState.based_on(found.stock),
         took_ms=0.0,
         headline=headline(
             found.verdict,

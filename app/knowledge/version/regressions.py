@@ -148,7 +148,8 @@ def regressions(
             )
             for one in part
         )
-    return _page(version, items, total)
+    plain = plain_version(version) if version else None
+    return RegressionPage(version=plain, is_ordered=ordered(version) is not None, items=items, total=total)
 
 
 def regression_versions(store: Store, repo: str) -> tuple[VersionCount, ...]:
@@ -230,11 +231,6 @@ def _is_current(candidate: ListedFailure, place: Place, version: str) -> bool:
     if place == "since":
         return standing == "open"
     return standing is not None or place in {"began", "fixed"}
-
-
-def _page(version: str | None, items: tuple[RegressionItem, ...], total: int) -> RegressionPage:
-    plain = plain_version(version) if version else None
-    return RegressionPage(version=plain, is_ordered=ordered(version) is not None, items=items, total=total)
 
 
 _LISTS = load("culprit_guess")
@@ -378,20 +374,14 @@ def known_issues(
         )
         reported_here = sum(bases[one.issue.number] == "reported" for one in listed)
         began = sum(is_same(stated.span.first_failing, version) for stated in ranges.values())
-    return _known_page(version, items, len(listed), 0 if closed else ended, reported_here, began)
-
-
-def _known_page(
-    version: str, items: tuple[KnownIssue, ...], total: int, closed: int, reported: int = 0, began: int = 0
-) -> KnownPage:
     return KnownPage(
         version=plain_version(version),
         is_ordered=ordered(version) is not None,
         items=items,
-        total=total,
-        reported=reported,
+        total=len(listed),
+        reported=reported_here,
         began=began,
-        closed=closed,
+        closed=0 if closed else ended,
     )
 
 

@@ -1,7 +1,7 @@
 """Vectors of what issues are about: kept, found, and which are missing or of another text by now."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 import numpy as np
@@ -42,17 +42,7 @@ def as_bytes(values: Sequence[float]) -> bytes:
 def save_vectors(session: Session, repo_id: int, model: str, vectors: Sequence[IssueVector]) -> None:
     """Keep vectors in place of those that these issues had."""
     now = datetime.now(UTC)
-    rows = [
-        {
-            "repo_id": repo_id,
-            "number": item.number,
-            "model": model,
-            "digest": item.digest,
-            "vector": item.vector,
-            "checked_at": now,
-        }
-        for item in vectors
-    ]
+    rows = [{"repo_id": repo_id, "model": model, "checked_at": now, **asdict(item)} for item in vectors]
     with erasing(session):
         upsert(session, ISSUE_VECTOR, rows, keys=("repo_id", "number"))
 

@@ -345,15 +345,7 @@ def list_changes(
         part = dict(found[:limit])
         heads = find_heads(session, repo_id, list(part))
     items = tuple(
-        ChangedIssue(
-            number=head.number,
-            title=head.title,
-            state=head.state,
-            is_pull_request=head.is_pull_request,
-            is_gone=head.gone_at is not None,
-            url=head.url,
-            changed_at=part[head.number],
-        )
+        ChangedIssue.based_on(head, is_gone=head.gone_at is not None, changed_at=part[head.number])
         for head in heads
     )
     last = found[:limit][-1] if part else (after[1], after[0])
