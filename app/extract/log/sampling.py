@@ -44,7 +44,8 @@ def informative_lines(log: str) -> Iterator[tuple[int, Line]]:
     else:
         form, size = ("ascii", 1) if log.isascii() else ("utf-32-le", 4)
         signs = np.frombuffer(log.encode(form, "surrogatepass"), dtype=f"<u{size}")
-        starts = np.append(-1, np.flatnonzero(signs == ord("\n"))).astype(np.int32) + 1
+        ends = np.flatnonzero(signs == ord("\n")).astype(np.int32)
+        starts = np.concatenate((np.zeros(1, np.int32), ends + 1))
         for at in _worth_reading(log, starts):
             start, end = int(starts[at]), log.find("\n", int(starts[at]))
             end = end if end >= 0 else len(log)
@@ -68,5 +69,5 @@ def _lines_with(marks: Any, log: str, count: int, starts: Sequence[int] | np.nda
     found = [mark.end() - 1 for mark in islice(marks.finditer(log), count)]
     offset = len(log) - LONG_LOG_CHARS
     found += [offset + mark.end() - 1 for mark in deque(marks.finditer(log[offset:]), maxlen=count)]
-    lines: list[int] = (np.searchsorted(starts, found, side="right") - 1).tolist()
+    lines: list[int] = (np.searchsorted(starts, np.array(found, np.int32), side="right") - 1).tolist()
     return lines
