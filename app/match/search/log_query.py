@@ -110,7 +110,11 @@ def _terms(
     outer = [] if cause is not None else [text for text, _ in errors.wrappers]
     yield "chain", TEXT, grams_of([item.message for item in chain] + outer)
     wrapping = {line.number for _, line in errors.wrappers}
-    near, around = _lines([line for line in reading.lines if line.number not in wrapping], cause)
+    near, around = _lines(
+        [line for line in reading.lines if line.number not in wrapping],
+        cause,
+        with_places=errors.cause is None,
+    )
     yield "near", TEXT, grams_of(line_texts(near))
     yield "context", TEXT, grams_of(line_texts(around))
     if cause is not None and is_common:
@@ -171,10 +175,14 @@ def has_words(line: str) -> bool:
 
 
 def _lines(
-    lines: Sequence[LogLine], cause: ErrorRecord | None
+    lines: Sequence[LogLine], cause: ErrorRecord | None, *, with_places: bool
 ) -> tuple[Sequence[LogLine], Sequence[LogLine]]:
-    """The lines right above the cause, and what else of the log is worth asking for."""
-    kept = [line for line in lines if (cause is None or has_words(line.text)) and not is_usual(line)]
+    """The lines right above the cause, and what else of the log is worth asking for.
+
+    Args:
+        with_places: also where code stands, which says the most where only wrappers are printed.
+    """
+    kept = [line for line in lines if (with_places or has_words(line.text)) and not is_usual(line)]
     at = cause.line.number if cause is not None else 0
     near = [line for line in kept if at - NEAR_LINES <= line.number <= at and line.level not in _QUIET]
     rest = [line for line in kept if not at - NEAR_LINES <= line.number <= at]

@@ -135,3 +135,11 @@ def test_rules_of_common_errors_are_told_apart_by_name() -> None:
 def test_an_option_that_a_command_does_not_know_names_the_failure() -> None:
     assert not asked("vllm: error: unrecognized arguments: --perch-count 2").is_common
     assert asked("vllm: error: unrecognized arguments: -P 2").is_common
+
+
+def test_where_only_wrappers_are_printed_the_places_of_their_code_are_asked() -> None:
+    wrapper = "RuntimeError: Engine core initialization failed. See root cause above.\n"
+    frames = TRACEBACK[: TRACEBACK.index("ValueError: ")]
+
+    assert part_of(asked(START + frames + wrapper), TEXT, "peft_helper") == "near"
+    assert part_of(asked(START + TRACEBACK), TEXT, "peft_helper") is None
