@@ -194,6 +194,7 @@ class GitHubClient:
     Attributes:
         origin: where the API is, and which repositories were renamed.
         limits: what is left of the hour's requests.
+        on_wait: called before each wait that a limit asks for.
         requests, not_modified: how many were made, and of how many the answer was as before.
     """
 
@@ -203,7 +204,6 @@ class GitHubClient:
         token: str | None = None,
         *,
         max_wait_s: float = MAX_WAIT_S,
-        on_wait: Callable[[Wait], None] | None = None,
         transport: httpx.BaseTransport | None = None,
         clock: SystemClock | None = None,
     ) -> None:
@@ -222,7 +222,7 @@ class GitHubClient:
                 "User-Agent": f"vllm-triage/{__version__}",
             },
         )
-        self.on_wait = on_wait
+        self.on_wait: Callable[[Wait], None] | None = None
         self.requests = 0
         self.not_modified = 0
 

@@ -51,7 +51,7 @@ def sync(
         repo_id = add_repository(session, repo)
         run_id = begin_run(session, repo_id)
     run = SyncRun(store, client, repo, repo_id, run_id, full, limit, report, SyncResult(repo))
-    before, client.on_wait = client.on_wait, lambda wait: _before_wait(run, wait, before)
+    client.on_wait = lambda wait: _before_wait(run, wait)
     kept, client.limits.kept = client.limits.kept, KEPT_REQUESTS
     try:
         _pull_all(run)
@@ -60,7 +60,7 @@ def sync(
             ask_containment(run)
         run.result.ended = True
     finally:
-        client.on_wait, client.limits.kept = before, kept
+        client.on_wait, client.limits.kept = None, kept
         _note_end(run)
     return run.result
 
@@ -80,9 +80,7 @@ def _pull_all(run: SyncRun) -> None:
         run.result.error = fault
 
 
-def _before_wait(run: SyncRun, wait: Wait, before: Callable[[Wait], None] | None) -> None:
-    if before:
-        before(wait)
+def _before_wait(run: SyncRun, wait: Wait) -> None:
     note = f"GitHub's {wait.kind} rate limit: going on at {wait.until:%H:%M:%S} UTC"
     run.report(Progress("waiting", round(wait.seconds), note=note))
     if wait.seconds >= DERIVE_BEFORE_WAIT_S:

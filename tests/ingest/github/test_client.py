@@ -193,7 +193,8 @@ def test_no_network_is_told_soon(ask: Any) -> None:
 def test_a_secondary_limit_is_waited_for_as_long_as_asked(ask: Any, clock: Any) -> None:
     waits: list[Any] = []
     script = Script(httpx.Response(429, json={}, headers={"retry-after": "7"}), rows(1))
-    client = ask(script, on_wait=waits.append)
+    client = ask(script)
+    client.on_wait = waits.append
     assert client.get_page("/x").items
     assert sum(clock.slept) == pytest.approx(7, abs=0.01)
     assert [wait.kind for wait in waits] == ["secondary"]
