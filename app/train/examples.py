@@ -9,18 +9,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.extract.prose.regression import mentions_in, role_hints
+from app.extract.prose.regression import read_mentions
 from app.extract.remedies.sentences import read_remedies
 from app.extract.remedies.stated import remedy_hints
 from app.extract.statements.candidates import find_spans, may_state
 from app.extract.statements.features import (
     Surroundings,
     candidate_features,
-    mention_features,
     sentence_features,
     surroundings_of,
 )
-from app.extract.statements.model import REMEDY_CLASSES, ROLE_CLASSES, covering, rows_of, title_words
+from app.extract.statements.model import REMEDY_CLASSES, ROLE_CLASSES, SaidMention, rows_of, title_words
 from app.extract.statements.tokens import NAMED, Token, tokenise
 from app.extract.text.blocks import read_document
 from app.extract.text.document import Document
@@ -53,15 +52,19 @@ class Labelled:
     gold: tuple[tuple[int, int, str], ...]
 
 
+RoleDocument = tuple[list[SaidMention], list[Labelled | None]]
+"""All mentions of a document, each with its example; None where its sentence is not labelled."""
+
+
 def read_examples(
     documents: Iterable[tuple[int, Document]], labels: Iterable[dict[str, Any]]
-) -> tuple[list[Labelled], list[Labelled], list[Surroundings]]:
+) -> tuple[list[Labelled], list[RoleDocument], list[Surroundings]]:
     """Examples of remedies and of roles: every labelled sentence; and what stands around those learned."""
     by_number: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in labels:
         by_number[row["number"]].append(row)
     remedies: list[Labelled] = []
-    roles: list[Labelled] = []
+    roles: list[RoleDocument] = []
     learned: list[Surroundings] = []
     for number, document in documents:
         if number not in by_number:
@@ -73,10 +76,10 @@ def read_examples(
                 around = surroundings_of(document, sentences, at)
                 previous = sentences[at - 1] if at else None
                 remedies += _remedy_example(number, sentence, previous, around, label)
-                roles += _role_examples(number, document, sentence, around, label)
                 if not _use_of(label):
                     learned.append(around)
-    return remedies, roles, learned
+        roles.append(_role_document(number, document, by_number[number]))
+    return remedies, [document for document in roles if any(document[1])], learned
 
 
 def _label_of(sentence: Sentence, labels: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -162,36 +165,36 @@ def made_examples(count: int, around: Sequence[Surroundings]) -> tuple[list[Labe
     documents = ((text.number, read_document(text)) for text, _ in made)
     remedies, roles, _ = read_examples(documents, (label for _, label in made))
     of_versions = {text.number for text, label in made if label["versions"]}
-    return [example for example in remedies if example.number not in of_versions], roles
+    mentioned = [example for _, examples in roles for example in examples if example]
+    return [example for example in remedies if example.number not in of_versions], mentioned
 
 
-def _role_examples(
-    number: int, document: Document, sentence: Sentence, around: Surroundings, label: dict[str, Any]
-) -> Iterator[Labelled]:
-    tokens = tokenise(sentence.text)
-    words, hints = title_words(around.title), role_hints(document, sentence)
-    shared = tuple(rows_of(sentence_features(sentence.text, tokens, around)))
-    mentions = [(m.start, m.end) for m in mentions_in(sentence)]
-    places = [(place, span) for place in mentions if (span := covering(tokens, *place))]
-    spans = [span for _, span in places]
-    for index, ((start, end), span) in enumerate(places):
-        role = ""
-        for left, right, said in label.get("versions", ()):
-            if left - sentence.start < end and start < right - sentence.start:
-                role = said
-        features = (
-            *candidate_features(sentence.text, tokens, span, words, hints),
-            *mention_features(tokens, spans, index, around),
-        )
-        rows = tuple(rows_of(features))
-        yield Labelled(
-            number,
-            _use_of(label),
-            bool(label.get("unsure")),
-            tokens,
-            (span,),
-            (ROLE_CLASSES.index(role) if role else None,),
-            shared,
-            (rows,),
-            ((start, end, role),) if role else (),
-        )
+def _role_document(number: int, document: Document, labels: Sequence[dict[str, Any]]) -> RoleDocument:
+    sentences, said = read_mentions(document)
+    known = {at: _label_of(sentence, labels) for at, (sentence, _) in sentences.items()}
+    examples = [
+        _role_example(number, one, sentences[one.sentence][0], label)
+        if (label := known[one.sentence])
+        else None
+        for one in said
+    ]
+    return said, examples
+
+
+def _role_example(number: int, one: SaidMention, sentence: Sentence, label: dict[str, Any]) -> Labelled:
+    start, end = one.mention.start, one.mention.end
+    role = ""
+    for left, right, stated in label.get("versions", ()):
+        if left - sentence.start < end and start < right - sentence.start:
+            role = stated
+    return Labelled(
+        number,
+        _use_of(label),
+        bool(label.get("unsure")),
+        (),
+        ((0, 1),),
+        (ROLE_CLASSES.index(role) if role else None,),
+        (),
+        (one.rows,),
+        ((start, end, role),) if role else (),
+    )

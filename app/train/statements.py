@@ -8,12 +8,13 @@ with the texts of their comments, whose numbers are negative in the labels. The 
 words (`phrasings.py`). Rows with `held` are never learned from; those with `dev` only after all has been
 scored on both. Method: multinomial logistic regression over all candidates of a sentence and *nothing*,
 L-BFGS with an L2 penalty; the gold is any candidate that means the labelled change. Of remedies a second
-opinion is learned on top, from what the first says of issues of folds that it did not learn from.
+opinion is learned on top, from what the first says of issues of folds that it did not learn from; roles are
+decided by boosted trees, from what such weights say of all mentions of an issue.
 Printed: precision and recall of the rows not learned from, by threshold; chances are calibrated on `dev`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
+from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
@@ -31,20 +33,30 @@ from app.extract.statements.model import (
     ROWS,
     WEIGHTS_FILE,
     Statement,
+    Trees,
     choose,
-    likeliest_role,
+    document_features,
+    likeliest_roles,
     log_odds,
     second_opinion,
     shares_of,
 )
 from app.extract.text.blocks import read_document
 from app.extract.text.document import CommentText, Document, IssueText
-from app.train.examples import Labelled, made_examples, read_examples
+from app.train.examples import Labelled, RoleDocument, made_examples, read_examples
 from app.train.inputs import make_parser, read_rows
 
 PENALTY = 1.0
 RARE = 3
 """A row of the table that is hit less often is chance."""
+
+ROLE_PENALTY = 2.0
+"""That of roles, and the rate, rounds and size of the trees: best on folds of the rows learned from."""
+
+RATE = 0.06
+ROUNDS = 80
+LEAVES = 6
+MIN_LEAF = 15
 
 MADE = 6000
 """Sentences of our own words, and how much one of them counts beside a real one."""
@@ -229,13 +241,6 @@ def judge(example: Labelled, learned: Learned) -> tuple[Statement, ...]:
     return choose(example.tokens, example.spans, learned.sums(example), learned.opinion)
 
 
-def judge_role(example: Labelled, learned: Learned) -> tuple[Statement, ...]:
-    """The role that learned weights give to a mention."""
-    first, last = example.spans[0]
-    chosen = likeliest_role(learned.sums(example)[0])
-    return (Statement(example.tokens[first].start, example.tokens[last - 1].end, *chosen),)
-
-
 Judged = list[tuple[Labelled, tuple[Statement, ...]]]
 
 
@@ -333,15 +338,107 @@ def _remedies(examples: Sequence[Labelled], penalty: float) -> dict[str, Any]:
     return _packed("remedies", with_opinion(whole, unseen), calibrate(judged, (False, True)))
 
 
-def _roles(examples: Sequence[Labelled], penalty: float) -> dict[str, Any]:
-    known, dev, held = _by_use(examples)
+def _roles(documents: Sequence[RoleDocument], made: Sequence[Labelled], penalty: float) -> dict[str, Any]:
+    """Weights of mentions, and trees that decide by them and by the rest of the document."""
     classes = len(ROLE_CLASSES)
-    learned = Learned(*learn(known, classes, penalty), NO_OPINION)
-    judged = [(example, judge_role(example, learned)) for example in dev]
-    _print_scores("roles dev", judged)
-    _print_scores("roles held", [(example, judge_role(example, learned)) for example in held])
-    whole = learn([*known, *dev], classes, penalty, (learned.weights, learned.bias))
-    return _packed("roles", Learned(*whole, NO_OPINION), calibrate(judged, (False,)))
+    known = [example for example in _examples_of(documents) if example.use == ""]
+    first = Learned(*learn([*known, *made], classes, penalty), NO_OPINION)
+    sums: list[Matrix] = [np.zeros(0)] * len(documents)
+    groups = np.arange(len(documents))
+    is_known = np.array(
+        [any(example and example.use == "" for example in examples) for _, examples in documents]
+    )
+    for at in groups[~is_known]:
+        sums[at] = _mention_sums(documents[at], first)
+    for learned, kept in GroupKFold(FOLDS, shuffle=True, random_state=0).split(groups, groups=groups):
+        others = [e for e in _examples_of([documents[i] for i in learned]) if e.use == ""]
+        fold = Learned(*learn([*others, *made], classes, penalty), NO_OPINION)
+        for at in kept[is_known[kept]]:
+            sums[at] = _mention_sums(documents[at], fold)
+    table = _role_table(documents, sums)
+    for use in ("dev", "held"):
+        _print_role_scores(use, table, grow(table, [""]).sums(table.features))
+    both = _examples_of(documents, ("", "dev"))
+    whole = learn([*both, *made], classes, penalty, (first.weights, first.bias))
+    trees = grow(table, ["", "dev"])
+    packed = {f"trees_{name.name}": getattr(trees, name.name) for name in fields(Trees)}
+    no_calibration = np.array([[1.0, 0.0]])
+    return _packed("roles", Learned(*whole, NO_OPINION), no_calibration) | packed
+
+
+def _examples_of(documents: Iterable[RoleDocument], uses: Sequence[str] = ("",)) -> list[Labelled]:
+    return [e for _, examples in documents for e in examples if e is not None and e.use in uses]
+
+
+def _mention_sums(document: RoleDocument, learned: Learned) -> Matrix:
+    return np.stack([learned.weights[list(one.rows)].sum(axis=0) for one in document[0]]) + learned.bias
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _RoleTable:
+    """Labelled mentions with what their documents say of them; class 0 is none."""
+
+    features: Matrix
+    right: npt.NDArray[np.int64]
+    weight: Matrix
+    use: npt.NDArray[np.str_]
+
+
+def _role_table(documents: Sequence[RoleDocument], sums: Sequence[Matrix]) -> _RoleTable:
+    rows: list[Matrix] = []
+    found: list[Labelled] = []
+    for (said, examples), of_document in zip(documents, sums, strict=True):
+        features = document_features(said, of_document)
+        for row, example in zip(features, examples, strict=True):
+            if example is not None:
+                rows.append(row)
+                found.append(example)
+    right = [0 if example.classes[0] is None else example.classes[0] + 1 for example in found]
+    weight = [_weight(example) for example in found]
+    use = [example.use for example in found]
+    return _RoleTable(np.array(rows), np.array(right), np.array(weight), np.array(use))
+
+
+def grow(table: _RoleTable, uses: Sequence[str]) -> Trees:
+    """Boosted trees learned from the rows of some uses."""
+    of_use = np.isin(table.use, uses) & (table.weight > 0)
+    model = GradientBoostingClassifier(
+        learning_rate=RATE,
+        n_estimators=ROUNDS,
+        max_leaf_nodes=LEAVES,
+        min_samples_leaf=MIN_LEAF,
+        subsample=0.7,
+        random_state=0,
+    )
+    model.fit(table.features[of_use], table.right[of_use], sample_weight=table.weight[of_use])
+    grown = [regressor.tree_ for round_ in model.estimators_ for regressor in round_]
+    shape = len(grown), 2 * LEAVES - 1
+    feature, left, right = (np.zeros(shape, dtype=np.int16) for _ in range(3))
+    limit, value = (np.zeros(shape, dtype=np.float32) for _ in range(2))
+    for at, tree in enumerate(grown):
+        own = np.arange(tree.node_count)
+        is_leaf = tree.children_left < 0
+        feature[at, own] = np.where(is_leaf, 0, tree.feature)
+        limit[at, own] = tree.threshold
+        left[at, own] = np.where(is_leaf, own, tree.children_left)
+        right[at, own] = np.where(is_leaf, own, tree.children_right)
+        value[at, own] = RATE * tree.value[:, 0, 0]
+    return Trees(feature, limit, left, right, value, np.log(model.init_.class_prior_).astype(np.float32))
+
+
+def _print_role_scores(use: str, table: _RoleTable, sums: npt.NDArray[np.floating]) -> None:
+    of_use = (table.use == use) & (table.weight == 1.0)
+    found = likeliest_roles(sums[of_use])
+    right = table.right[of_use]
+    for threshold in THRESHOLDS:
+        said = [
+            (ROLE_CLASSES.index(role) + 1, meant)
+            for (role, chance), meant in zip(found, right, strict=True)
+            if chance >= threshold
+        ]
+        same = sum(role == meant for role, meant in said)
+        precision, recall = same / max(1, len(said)), same / max(1, (right > 0).sum())
+        print(f"roles {use} from {threshold}: p {precision:.3f} r {recall:.3f}")
 
 
 def _by_use(examples: Sequence[Labelled]) -> tuple[list[Labelled], list[Labelled], list[Labelled]]:
@@ -368,9 +465,8 @@ def main() -> None:
     labels = read_rows([LABELS, *asked.labels])
     remedies, roles, around = read_examples(_documents(asked.issues, asked.threads), labels)
     made = made_examples(MADE, around)
-    remedies, roles = [*remedies, *made[0]], [*roles, *made[1]]
-    print(len(remedies), "sentences,", len(roles), "mentions")
-    packed = _remedies(remedies, asked.penalty) | _roles(roles, asked.penalty)
+    print(len(remedies), "sentences,", len(_examples_of(roles, ("", "dev", "held"))), "mentions")
+    packed = _remedies([*remedies, *made[0]], asked.penalty) | _roles(roles, made[1], ROLE_PENALTY)
     np.savez_compressed(asked.out, **packed)
 
 

@@ -48,7 +48,10 @@ _RANGE_AFTER = pattern(
     r"| (?:was|were|is|are) (?:\w+ )?supported)"
 )
 _MORE = pattern(r"^(?:[`* ]*(?:,|/|、|and|or|&)[`* ]*)v?(\d+\.\d+\.\d+(?:[.\-]?post\d+)?(?:rc\d+)?)")
-_NOT_VLLM_S = pattern(r"(?i)(?:\binstead of (?:vllm )?|\(not (?:in |on )?|(?:^|[^-=])> ?)v?\d[\w.+]*$")
+_NOT_VLLM_S = pattern(
+    r"(?i)(?:\binstead of (?:vllm )?|\(not (?:in |on )?|(?:^|[^-=])> ?"
+    r"|\bnot (?:seen|present|there|reproducible|observed) (?:in|on|with) (?:vllm )?)v?\d[\w.+]*$"
+)
 """Up to a version's end: it is the one that was not taken, or the fault began after it."""
 _IMAGE = pattern(r"[\w./-]*[a-z\d][-/][a-z][\w./-]*:v?$")
 """A container's image, up to its tag: its version is vLLM's only if it is named so."""

@@ -38,6 +38,8 @@ _REMARK = pattern(
     r" (?:is|was|are|were|has been|being|gets) (?:reported|raised|thrown|shown|seen|encountered)\b"
     r"| (?:when|while|during|after) [a-z]"
 )
+_OWN_REMARK = pattern(r"\billegal [\w ]{1,40} was encountered$")
+"""CUDA's own words, not a person's about an error."""
 _BARE_END = pattern(r"\s((?:Assertion|NotImplemented|Recursion|Memory)Error)\s*$")
 _REPR_MESSAGE = pattern(r"^('(?:[^'\\]|\\.){1,200}'|\"(?:[^\"\\]|\\.){1,200}\")(?:[\s`*).,;]|$)")
 _NO_MODULE = pattern(r"^(No module named '[\w.]{1,100}')(?:[^;\w]|$)")
@@ -84,7 +86,8 @@ def in_title(title: str) -> tuple[str, str] | None:
     message = own_words(found.group(1), found.group(2), title[: found.start(1)][-1:])
     cut = _REMARK.search(message)
     if cut is not None and cut.start() > 5:
-        message = message[: cut.start()]
+        is_own = _OWN_REMARK.search(message[: cut.end()])
+        message = message[: cut.end() if is_own else cut.start()]
     if message[-1:] in {'"', "'", "`"} and message.count(message[-1]) % 2:
         message = message[:-1]
     return spelled(found.group(1).removeprefix("<class '").removesuffix("'>")), message

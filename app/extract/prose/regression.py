@@ -7,7 +7,6 @@ that is only the environment's is no regression: there must be one that works, o
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from app.extract.evidence import cite
@@ -16,8 +15,8 @@ from app.extract.fields.failure_kind import is_guide
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import Rule, load_rule_set
-from app.extract.statements.features import Hint, surroundings_of
-from app.extract.statements.model import read_roles
+from app.extract.statements.features import Hint, Mention, surroundings_of
+from app.extract.statements.model import SaidMention, decide_roles, said_mentions
 from app.extract.text.claims import VersionMention, names_other, versions_in
 from app.extract.text.document import Document
 from app.extract.text.sentences import Sentence, is_request, lower, read_sentences
@@ -30,11 +29,14 @@ MAX_VERSIONS = 16
 MAX_MENTIONS = 16
 """A sentence with more versions is a list of them, not a story."""
 
-MIN_CHANCE = 0.45
-"""On 2,600 sentences not learned from, 93 of 100 roles from here on were right, rules included."""
+MIN_CHANCE = 0.65
+"""On 1,600 sentences not learned from, 90 of 100 roles from here on, or agreed with by a rule, were right."""
 
-MIN_CHANCES = {"fixed": 0.8, "culprit": 0.7}
-"""A fix that is none and a change blamed wrongly do most harm, and few are labelled."""
+MIN_BLAMED = 0.75
+"""A change that is blamed wrongly does most harm."""
+
+MIN_AGREED = 0.3
+"""Least chance of a role that a rule reads too."""
 
 UPGRADED_CHARS = 40
 """How far before the word of upgrading the upgraded package may be named."""
@@ -64,29 +66,21 @@ _PARTS = {
     "culprit": "culprit",
 }
 _MENTION = pattern(
-    r"(?:\b|\b[a-z]*vllm)(v?\d{1,3}\.\d{1,3}(?:\.\d+)*(?:[._+-]?(?:post|rc|dev|a|b|g)[\w.]*)*)"
+    r"(?:\b|\b[a-z]*vllm)(v?\d{1,3}\.\d{1,3}(?:\.\d+)*(?:[._+-]?(?:post|rc|dev|a|b|g)(?:[\w.]*\w)?)*)"
     r"|#(\d{3,6})\b|/(?:pull|issues)/(\d{1,6})|\b[Pp][Rr] ?(\d{4,6})\b"
     r"|\b([0-9a-f]{7,40})\b"
 )
 
-
 _LACKS = pattern(r"^\W{0,3}(?:do|does|did)(?:n['’]t| not) (?:contain|include|support|ship)")
 """Behind a version: it has not yet what fails, which is no proof that it works."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """A version without a leading v, `#12345`, or a commit, and its place in its sentence."""
-
-    value: str
-    start: int
-    end: int
 
 
 _Claim = tuple[str, Evidence]
 """A version or a change, and the words that say so."""
 _Claims = defaultdict[str, list[_Claim]]
 """All claims by the rules' `part`, in the order of reading."""
+_Decided = tuple[Mention, str, float]
+"""A mention, its likeliest role and the chance of that."""
 
 
 def find_regression(document: Document) -> tuple[Regression | None, tuple[Evidence, ...]]:
@@ -94,31 +88,56 @@ def find_regression(document: Document) -> tuple[Regression | None, tuple[Eviden
     if is_request(document) or is_guide(document):
         return None, ()
     claims: _Claims = defaultdict(list)
-    sentences = read_sentences(document)
-    mentioning = (at for at, s in enumerate(sentences) if not s.is_proposal and _MENTION.search(s.text))
-    for at in islice(mentioning, MAX_SENTENCES):
-        _read_roles(document, sentences, at, claims)
+    sentences, said = read_mentions(document)
+    decided: dict[int, list[_Decided]] = defaultdict(list)
+    for one, (role, chance) in zip(said, decide_roles(said), strict=True):
+        decided[one.sentence].append((one.mention, role, chance))
+    for at, (sentence, by_rules) in sentences.items():
+        agreed = list(_agreed(sentence, by_rules, decided[at]))
+        ruled = [quote.start - sentence.start for _, (_, quote) in agreed]
+        for part, claim in (*agreed, *_likely(document, sentence, decided[at], ruled)):
+            claims[part].append(claim)
     _read_title(document, claims)
     return _assemble(claims)
 
 
+def read_mentions(
+    document: Document,
+) -> tuple[dict[int, tuple[Sentence, _Claims]], list[SaidMention]]:
+    """The sentences that name versions or changes, with what rules read there; and all mentions."""
+    sentences = read_sentences(document)
+    naming = (at for at, s in enumerate(sentences) if not s.is_proposal and _MENTION.search(s.text))
+    read: dict[int, tuple[Sentence, _Claims]] = {}
+    said: list[SaidMention] = []
+    for at in islice(naming, MAX_SENTENCES):
+        sentence = sentences[at]
+        claims = _by_rules(document, sentence)
+        read[at] = sentence, claims
+        around = surroundings_of(document, sentences, at)
+        said += said_mentions(sentence.text, mentions_in(sentence), around, _as_hints(sentence, claims), at)
+    return read, said
+
+
 def mentions_in(sentence: Sentence) -> tuple[Mention, ...]:
     """The versions, commits and changes that a sentence names; none if it is a list of many."""
-    found = []
+    found: list[Mention] = []
+    ours = {version.end: version.text for version in versions_in(sentence)}
     for match in _MENTION.finditer(sentence.text):
         number, commit = match.group(2) or match.group(3) or match.group(4), match.group(5)
         if commit and (commit.isdigit() or commit.isalpha()):
             continue
-        value = f"#{number}" if number else commit or match.group(1).removeprefix("v")
-        start = match.start(1) if match.group(1) else match.start()
-        if sentence.text[start - 1 : start] != ".":
-            found.append(Mention(value, start, match.end()))
+        start, end = match.start(1) if match.group(1) else match.start(), match.end()
+        if sentence.text[start - 1 : start] == ".":
+            continue
+        if number:
+            found.append(Mention(f"#{number}", start, end, "change"))
+        elif commit:
+            found.append(Mention(commit, start, end, "commit"))
+        elif end in ours and not names_other(sentence.low[max(0, start - UPGRADED_CHARS) : start]):
+            found.append(Mention(ours[end], end - len(ours[end]), end, "ours"))
+        else:
+            found.append(Mention(match.group(1).removeprefix("v"), start, end, "other"))
     return tuple(found) if len(found) <= MAX_MENTIONS else ()
-
-
-def role_hints(document: Document, sentence: Sentence) -> tuple[Hint, ...]:
-    """What the rules read in a sentence: one voice among the features of `app.extract.statements`."""
-    return _as_hints(sentence, _by_rules(document, sentence))
 
 
 def _by_rules(document: Document, sentence: Sentence) -> _Claims:
@@ -138,34 +157,45 @@ def _as_hints(sentence: Sentence, claims: _Claims) -> tuple[Hint, ...]:
     return tuple(hints)
 
 
-def _read_roles(document: Document, sentences: Sequence[Sentence], at: int, claims: _Claims) -> None:
-    """The roles that a sentence gives to versions and changes: by rules, then by learned weights."""
-    sentence = sentences[at]
-    by_rules = _by_rules(document, sentence)
-    for part, of_part in by_rules.items():
-        claims[part] += of_part
-    read = {quote.start for of_part in by_rules.values() for _, quote in of_part}
-    ours = {version.end: version.text for version in versions_in(sentence)}
-    mentions = {(m.start, m.end): m for m in mentions_in(sentence)}
-    around = surroundings_of(document, sentences, at)
-    for item in read_roles(sentence.text, list(mentions), around, _as_hints(sentence, by_rules)):
-        mention = mentions[item.start, item.end]
-        if any(item.start <= at - sentence.start < item.end for at in read):
+def _agreed(
+    sentence: Sentence, by_rules: _Claims, decided: Sequence[_Decided]
+) -> Iterator[tuple[str, _Claim]]:
+    """What rules read and the decided roles do not contradict."""
+    for part, claims in by_rules.items():
+        for value, quote in claims:
+            start, role = quote.start - sentence.start, quote.field.partition(".")[2]
+            same = [item for item in decided if item[0].start <= start < item[0].end]
+            if all(_is_alike(label, role) and chance >= MIN_AGREED for _, label, chance in same):
+                yield part, (value, quote)
+
+
+def _is_alike(one: str, other: str) -> bool:
+    return one == other or {one, other} == {"first_failing", "still_failing"}
+
+
+def _likely(
+    document: Document, sentence: Sentence, decided: Sequence[_Decided], ruled: Sequence[int]
+) -> Iterator[tuple[str, _Claim]]:
+    """The roles that are likely enough without a rule; `ruled`: where one has spoken."""
+    for mention, role, chance in decided:
+        if any(mention.start <= start < mention.end for start in ruled):
             continue
-        is_change = mention.value.startswith("#") or "." not in mention.value
-        part = _PARTS[item.label]
-        if part == "works" and _LACKS.search(sentence.text[item.end :]):
+        part, is_change = _PARTS[role], mention.sort in ("change", "commit")
+        is_fit = part in _parts_of_change(mention.value) if is_change else mention.sort == "ours"
+        least = MIN_BLAMED if part == "culprit" else MIN_CHANCE
+        if chance < least or not is_fit or mention.value == f"#{document.issue.number}":
             continue
-        is_own = mention.value == f"#{document.issue.number}"
-        is_fit = part in _parts_of_change(mention.value) if is_change else item.end in ours
-        if item.chance < MIN_CHANCES.get(part, MIN_CHANCE) or is_own or not is_fit:
+        if part == "works" and _LACKS.search(sentence.text[mention.end :]):
             continue
-        part = f"commit_{part}" if is_change and part != "culprit" else part
-        value = mention.value if is_change else ours[item.end]
-        start = item.start if is_change else item.end - len(value)
-        span = sentence.span(start, item.end)
-        quote = cite(document, f"regression.{item.label}", value, span, "regression.role", item.chance)
-        claims[part].append((value, quote))
+        if part == "culprit" and _holds(_before(sentence, mention.start), "no_blame"):
+            continue
+        span = sentence.span(mention.start, mention.end)
+        quote = cite(document, f"regression.{role}", mention.value, span, "regression.role", round(chance, 2))
+        yield (f"commit_{part}" if is_change and part != "culprit" else part), (mention.value, quote)
+
+
+def _before(sentence: Sentence, start: int) -> str:
+    return sentence.low[max(0, start - NO_BLAME_CHARS) : start]
 
 
 def _parts_of_change(value: str) -> tuple[str, ...]:

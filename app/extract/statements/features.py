@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import Literal
 
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
@@ -27,6 +28,8 @@ NEGATION_REACH = 3
 MOSTLY = 0.6
 NEAR_CHARS = 12
 MID_CHARS = 45
+OFFSETS = 5
+LABEL_TOKENS = 7
 
 _DUMPED = pattern(
     r"(?i)vllm (?:api server |engine )?version[ :*`|(=]*v?(\d+\.\d+[\w.+]*)|LLM engine \(v?(\d+\.\d+[\w.+]*)"
@@ -37,6 +40,7 @@ _BREAKING = frozenset(",;.:")
 _CONTRASTS = frozenset(["but", "however", "while", "and"])
 _CLAUSE_ENDS = frozenset(",;.")
 _CLAUSE_SIGNS = _CLAUSE_ENDS | frozenset("*•|")
+_LINE_SIGNS = frozenset("*•|.;!?")
 _NUMBER = pattern(r"\d+(?:\.\d+)+(?:[.+-]?[A-Za-z0-9_]+)*")
 
 
@@ -47,6 +51,22 @@ class Hint:
     start: int
     end: int
     label: str
+
+
+Sort = Literal["ours", "other", "change", "commit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A version without a leading v, `#12345` or a commit, and its place in its sentence.
+
+    `sort`: a version is vLLM's or another package's.
+    """
+
+    value: str
+    start: int
+    end: int
+    sort: Sort
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,18 +190,23 @@ def candidate_features(
 
 
 def mention_features(
-    tokens: Sequence[Token], spans: Sequence[tuple[int, int]], index: int, around: Surroundings
+    tokens: Sequence[Token],
+    spans: Sequence[tuple[int, int]],
+    index: int,
+    mention: Mention,
+    around: Surroundings,
 ) -> Iterator[str]:
     """What a mention of a version or change is beside the other ones, and what its own clause holds.
 
     Args:
         spans: the tokens of all mentions of the sentence, in reading order.
         index: which of them is meant.
+        mention: the same one.
     """
     start, end = spans[index]
     own = _version_of(tokens[start:end])
     others = [_version_of(tokens[a:b]) for at, (a, b) in enumerate(spans) if at != index]
-    age = _age(own, around.reported)
+    age = age_of(own, around.reported)
     low = any(is_before(own, other) for other in others)
     high = any(is_before(other, own) for other in others)
     rank = f"{'l' if low else ''}{'h' if high else ''}" or ("same" if others else "only")
@@ -203,9 +228,43 @@ def mention_features(
     for kind in clause:
         yield f"m.c={kind}"
         yield f"m.c={kind}|{age}"
+        yield f"m.c={kind}|{mention.sort}"
     denied = any(token.low in NEGATIONS for token in (*tokens[left:start], *tokens[end:right]))
     cues = f"m.clause={bool(clause & GOOD):d}{bool(clause & BAD):d}{denied:d}"
     yield from (cues, f"{cues}|{rank}", f"{cues}|{age}")
+    row = [*before, "@", *behind]
+    yield from (f"m.t={row[at]}_{row[at + 1]}_{row[at + 2]}" for at in range(len(row) - 2))
+    yield from _place_features(tokens, spans, index)
+    sort = mention.sort
+    yield f"m.sort={sort}"
+    yield f"m.title={mention.value in around.title}|{sort}"
+    for token in tokens:
+        yield f"m.s={token.kind}|{sort}"
+    for word in around.heading.lower().split()[:6]:
+        yield f"m.heading={word}|{sort}"
+
+
+def _place_features(tokens: Sequence[Token], spans: Sequence[tuple[int, int]], index: int) -> Iterator[str]:
+    """What stands right before and behind a mention: word by word, as a label, and up to the next mention."""
+    kinds = ["^"] * OFFSETS + [token.kind for token in tokens] + ["$"] * OFFSETS
+    start, end = spans[index]
+    for step in range(1, OFFSETS + 1):
+        yield f"m.-{step}={kinds[OFFSETS + start - step]}"
+        yield f"m.+{step}={kinds[OFFSETS + end + step - 1]}"
+    begin = start
+    while begin > max(0, start - LABEL_TOKENS) and tokens[begin - 1].text not in _LINE_SIGNS:
+        begin -= 1
+    label = [token.kind for token in tokens[begin:start]]
+    yield f"m.label={'_'.join(label)}"
+    yield f"m.lead={'_'.join(label[-3:])}"
+    last = next(
+        (token.low for token in reversed(tokens[max(0, start - 3) : start]) if token.low[0].isalpha()), "-"
+    )
+    yield f"m.word={last}"
+    if index + 1 < len(spans):
+        yield f"m.tonext={'_'.join(t.kind for t in tokens[end : spans[index + 1][0]][:OFFSETS])}"
+    if index:
+        yield f"m.tolast={'_'.join(t.kind for t in tokens[spans[index - 1][1] : start][-OFFSETS:])}"
 
 
 def _clause_around(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int]:
@@ -227,7 +286,7 @@ def _version_of(tokens: Sequence[Token]) -> str:
     return match.group(0) if match else ""
 
 
-def _age(version: str, reported: str) -> str:
+def age_of(version: str, reported: str) -> str:
     """A version against the one that the issue is about."""
     if not version or not reported:
         return "unknown"

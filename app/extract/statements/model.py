@@ -8,11 +8,11 @@ own for the likeliest candidate. Method: logistic regression over hashed feature
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from math import exp, log
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 from zlib import crc32
 
 import numpy as np
@@ -21,12 +21,16 @@ import numpy.typing as npt
 from app.extract.statements.candidates import find_spans, has_cue, may_state
 from app.extract.statements.features import (
     Hint,
+    Mention,
+    Sort,
     Surroundings,
+    age_of,
     candidate_features,
     mention_features,
     sentence_features,
 )
 from app.extract.statements.tokens import Token, tokenise
+from app.extract.versions import ordered
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.npz")
 ROWS = 1 << 18
@@ -39,6 +43,9 @@ FAILS = REMEDY_CLASSES.index("fails")
 """The classes before it help; the table's column behind it holds the weights of the second opinion."""
 
 ROLE_CLASSES = ("last_working", "first_failing", "still_failing", "fixed_in", "culprit")
+
+_AGES = ("unknown", "same", "older", "newer", "other")
+_SORTS: tuple[Sort, ...] = get_args(Sort)
 
 SECOND_SHARE = 0.5
 """A further candidate of a sentence counts if it is at least so likely as the best one, relatively."""
@@ -179,40 +186,132 @@ def title_words(title: str) -> frozenset[str]:
     return frozenset(token.kind for token in tokenise(title))
 
 
-def read_roles(
-    text: str,
-    mentions: Sequence[tuple[int, int]],
-    around: Surroundings,
-    hints: Sequence[Hint] = (),
-) -> tuple[Statement, ...]:
-    """The likeliest role of each mention of a version, commit or pull request; its chance may be low."""
-    if not mentions:
-        return ()
-    tokens = tokenise(text)
-    used = load_weights("roles")
-    shared = used.table[rows_of(sentence_features(text, tokens, around))].sum(axis=0) + used.bias
-    words = title_words(around.title)
-    found: list[Statement] = []
-    places = [(place, span) for place in mentions if (span := covering(tokens, *place))]
+@dataclass(frozen=True, slots=True, eq=False)
+class SaidMention:
+    """A mention of a document: its sentence's number, its place among that one's, and its features."""
+
+    mention: Mention
+    sentence: int
+    index: int
+    beside: int
+    age: str
+    hints: frozenset[str]
+    rows: tuple[int, ...]
+
+
+def said_mentions(
+    text: str, mentions: Sequence[Mention], around: Surroundings, hints: Sequence[Hint], sentence: int
+) -> list[SaidMention]:
+    """The mentions of one sentence."""
+    tokens, words = tokenise(text), title_words(around.title)
+    places = [(one, span) for one in mentions if (span := covering(tokens, one.start, one.end))]
     spans = [span for _, span in places]
-    for index, ((start, end), span) in enumerate(places):
-        features = (
-            *candidate_features(text, tokens, span, words, hints),
-            *mention_features(tokens, spans, index, around),
-        )
-        rows = rows_of(features)
-        sums = used.table[rows].sum(axis=0) + shared
-        label, chance = likeliest_role(sums)
-        found.append(Statement(start, end, label, round(used.calibrated(chance), 2)))
-    return tuple(found)
+    shared = list(sentence_features(text, tokens, around)) if places else []
+    found: list[SaidMention] = []
+    for index, (one, span) in enumerate(places):
+        own = candidate_features(text, tokens, span, words, hints)
+        beside = mention_features(tokens, spans, index, one, around)
+        rows = tuple(rows_of((*shared, *own, *beside)))
+        labels = frozenset(hint.label for hint in hints if hint.start < one.end and one.start < hint.end)
+        age = age_of(one.value, around.reported)
+        found.append(SaidMention(one, sentence, index, len(places), age, labels, rows))
+    return found
 
 
-def likeliest_role(sums: npt.NDArray[np.floating]) -> tuple[str, float]:
-    """The likeliest role of a mention and its share beside *none*, whose sum is 0."""
-    chances = np.exp(np.append(0.0, sums) - max(0.0, float(sums.max())))
-    chances /= chances.sum()
-    index = int(chances[1:].argmax())
-    return ROLE_CLASSES[index], float(chances[index + 1])
+def role_sums(said: Sequence[SaidMention]) -> Floats:
+    """What each mention's own sentence says for each role, against 0 for none."""
+    used = load_weights("roles")
+    return np.stack([used.table[list(one.rows)].sum(axis=0) for one in said]) + used.bias
+
+
+def role_chances(sums: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+    """The chance of each role by such sums."""
+    top = np.maximum(sums.max(axis=1, keepdims=True), 0.0)
+    shares: npt.NDArray[np.floating] = np.exp(sums - top)
+    shares /= shares.sum(axis=1, keepdims=True) + np.exp(-top)
+    return shares
+
+
+def document_features(
+    said: Sequence[SaidMention], sums: npt.NDArray[np.floating]
+) -> npt.NDArray[np.floating]:
+    """What a whole document says of each mention: its own sums, and the likeliest roles of the other ones.
+
+    Others are: the same value elsewhere, other values of its sort, those of its sentence and of the next
+    ones, older versions and newer versions.
+    """
+    chances = role_chances(sums)
+    number = np.arange(len(said))
+    sentence = np.array([one.sentence for one in said])
+    value = np.array([one.mention.value for one in said])
+    sort = np.array([one.mention.sort for one in said])
+    order = [ordered(one.mention.value) if "." in one.mention.value else None for one in said]
+    rows: list[list[float]] = []
+    for at, one in enumerate(said):
+        own, apart = order[at], number != at
+        other = (value != value[at]) & (sort == sort[at])
+        older = np.array([own is not None and it is not None and it < own for it in order]) & other
+        newer = np.array([own is not None and it is not None and it > own for it in order]) & other
+        near = np.abs(sentence - sentence[at]) == 1
+        groups = apart & ~(value != value[at]), other, apart & (sentence == sentence[at]), near, older, newer
+        row: list[float] = [*sums[at], 1.0 - float(chances[at].sum())]
+        for group in groups:
+            row += [
+                float(group.sum()),
+                *(chances[group].max(axis=0) if group.any() else np.zeros(len(ROLE_CLASSES))),
+            ]
+        row += [float(role in one.hints) for role in ROLE_CLASSES]
+        row += [float(one.age == age) for age in _AGES] + [float(one.mention.sort == it) for it in _SORTS]
+        rows.append([*row, one.index, one.beside, one.sentence, len(said)])
+    return np.array(rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trees:
+    """Boosted trees, one for each class of each round, as arrays of rounds * classes by nodes.
+
+    A leaf leads to itself. `base`: the sums before any tree; the first class is none.
+    """
+
+    feature: npt.NDArray[np.integer]
+    limit: Floats
+    left: npt.NDArray[np.integer]
+    right: npt.NDArray[np.integer]
+    value: Floats
+    base: Floats
+
+    def sums(self, features: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+        """The sums of all classes for each row of features."""
+        trees = np.arange(len(self.feature))
+        at = np.zeros((len(features), len(trees)), dtype=np.int64)
+        for _ in range(self.feature.shape[1] // 2):
+            seen = np.take_along_axis(features, self.feature[trees, at], axis=1)
+            is_left = seen <= self.limit[trees, at]
+            at = np.where(is_left, self.left[trees, at], self.right[trees, at])
+        grown = self.value[trees, at].reshape(len(features), -1, len(self.base)).sum(axis=1)
+        return np.asarray(grown + self.base)
+
+
+@lru_cache(maxsize=1)
+def load_trees() -> Trees:
+    """The learned trees that decide roles."""
+    with np.load(WEIGHTS_FILE) as data:
+        return Trees(*(data[f"trees_{name.name}"] for name in fields(Trees)))
+
+
+def decide_roles(said: Sequence[SaidMention]) -> list[tuple[str, float]]:
+    """The likeliest role of each of a document's mentions and its chance, which may be low."""
+    if not said:
+        return []
+    return likeliest_roles(load_trees().sums(document_features(said, role_sums(said))))
+
+
+def likeliest_roles(sums: npt.NDArray[np.floating]) -> list[tuple[str, float]]:
+    """The likeliest role by the sums of none and all roles, and its share."""
+    shares = np.exp(sums - sums.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    best = shares[:, 1:].argmax(axis=1)
+    return [(ROLE_CLASSES[role], float(row[role + 1])) for role, row in zip(best, shares, strict=True)]
 
 
 def covering(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int] | None:

@@ -52,6 +52,7 @@ def test_a_dump_gives_all_of_them() -> None:
         ("Environment\n- **vLLM version**: v0.11.2.dev340+ge5a621b72\n", "", "0.11.2.dev340+ge5a621b72"),
         ("docker run vllm/vllm-openai:v0.6.2 --model x", "", "0.6.2"),
         ("I installed vllm 0.11.0 instead of 0.10.2 here.", "", "0.11.0"),
+        ("", "vllm 0.10.2 prints garbage (it is not seen in v0.10.1)", "0.10.2"),
         ("vllm version: 0.9.0", "wrong letters with vllm>0.7.2", "0.9.0"),
         ("", "vllm 0.8.0 (not 0.7.3) stops", "0.8.0"),
         ("We run registry.example/mirror/vllm-openai:v0.6.2 here.", "", "0.6.2"),

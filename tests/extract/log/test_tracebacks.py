@@ -406,6 +406,10 @@ def test_a_cmake_error_s_words_stand_on_the_next_line() -> None:
     [
         ("[Bug]: RunTimeError:NCCL error is reported with graphs", ("RuntimeError", "NCCL error")),
         (
+            "[Bug]: RuntimeError: an illegal memory access was encountered with graphs",
+            ("RuntimeError", "an illegal memory access was encountered"),
+        ),
+        (
             "[Bug]: zmq.error.ZMQError: Operation not supported",
             ("zmq.error.ZMQError", "Operation not supported"),
         ),

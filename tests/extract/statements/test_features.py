@@ -6,6 +6,7 @@ import pytest
 
 from app.extract.statements.features import (
     Hint,
+    Mention,
     Surroundings,
     candidate_features,
     mention_features,
@@ -59,7 +60,8 @@ def test_a_mention_is_compared_with_the_reported_version_and_the_other_mentions(
     tokens = tokenise(text)
     spans = [(at, at + 1) for at, token in enumerate(tokens) if token.kind == "VERSION"]
     around = Surroundings("", reported="0.8.5")
-    old, new = (set(mention_features(tokens, spans, index, around)) for index in (0, 1))
+    mentions = [Mention(tokens[a].text, tokens[a].start, tokens[a].end, "ours") for a, _ in spans]
+    old, new = (set(mention_features(tokens, spans, at, one, around)) for at, one in enumerate(mentions))
     assert {"m.age=older", "m.rank=l", "m.r=start"} <= old
     assert {"m.age=same", "m.rank=h", "m.r=hang"} <= new
     assert not {"m.r=hang", "m.c=hang"} & old
