@@ -70,7 +70,14 @@ _CHIPS = pattern(r"^MI ?(\d)(\d)\d|^RX ?(\d)\d{3}")
 """Of AMD's cards the digits that name a generation: MI355 has other limits than MI325."""
 _Reader = Callable[[Stack, FailureCase], Fit | None]
 _LABELS = {"rocm": "AMD", "cpu": "CPU", "tpu": "TPU", "intel-gpu": "Intel", "aws-neuron": "Neuron"}
-_BUILDS = {"+cpu": "CPU", "+rocm": "AMD", "+xpu": "Intel", "+tpu": "TPU", ".empty": "another platform"}
+_BUILDS = {
+    "+cpu": "CPU",
+    ".cpu": "CPU",
+    "+rocm": "AMD",
+    "+xpu": "Intel",
+    "+tpu": "TPU",
+    ".empty": "another platform",
+}
 """What a version says of the platform that it was built for."""
 _ARCHITECTURES: tuple[tuple[str, str, str], ...] = (
     (r"(?i)\bvolta\b|\bsm[_ ]?70\b", "Volta", ""),
@@ -91,7 +98,7 @@ _VENDOR = (
     (pattern(r"(?i)tpu"), "TPU"),
     (pattern(r"(?i)arc|gaudi|xpu|max 1\d{3}"), "Intel"),
     (pattern(r"(?i)ascend|910|npu"), "Ascend"),
-    (pattern(r"(?i)trn|inf\d|neuron"), "Neuron"),
+    (pattern(r"(?i)trn|inf\d|inferentia|trainium|neuron"), "Neuron"),
 )
 
 
@@ -106,7 +113,7 @@ _OF_ANSWERS = pattern(
 """In the title of a wrong output: it is of how answers are written."""
 _OF_NUMBERS = pattern(
     r"(?i)garb|gibberish|!!!|nonsens|\bnan\b|accura|degrad|diverge|determinis|quality|corrupt|incoheren|repeat"
-    r"|random|scrambl|endless|precision"
+    r"|random|scrambl|endless|precision|(?:wrong|weird|different|incorrect) (?:output|answer|result)"
 )
 """In the title of a wrong output: it is of what is computed, which depends on the kernels."""
 _KERNEL = pattern(
@@ -179,7 +186,7 @@ def _signs(stack: Stack, case: FailureCase, *, is_in_form: bool) -> Iterator[Fit
         is_of_requests=is_of_requests,
     ):
         yield sign
-    if sign := _gpu(stack, case, is_of_hardware):
+    if sign := _gpu(stack, case, is_of_hardware, is_of_part=bool(features)):
         yield sign
     if not (is_software or is_in_form) and (sign := weights_sign(stack, case)):
         yield sign
@@ -361,7 +368,7 @@ def _feature(stack: Stack, row: dict[str, Any], title: str) -> Fit:
     return Fit("yes", f"of {name}, as yours", STRONG if is_sign else 0)
 
 
-def _gpu(stack: Stack, case: FailureCase, is_of_hardware: bool) -> Fit | None:
+def _gpu(stack: Stack, case: FailureCase, is_of_hardware: bool, *, is_of_part: bool) -> Fit | None:
     """The GPU that the title names, or that it was seen on, against the stack's."""
     titled, names = case.titled_gpus, case.titled_gpus or case.facts.gpus
     if not stack.gpu:
@@ -375,7 +382,7 @@ def _gpu(stack: Stack, case: FailureCase, is_of_hardware: bool) -> Fit | None:
         return Fit("yes", f"on {same}, {stack.architecture} as yours", weight)
     if titled and not same:
         return Fit("no", f"its title names {titled[0]}; yours is {stack.gpu}")
-    if not is_of_hardware:
+    if not is_of_hardware and (is_of_part or not names or same):
         return None
     seen = f"it was seen on {same or names[0]}, not on {stack.gpu}" if names else "it names no GPU"
-    return Fit("unknown", seen, STRONG if names else LEFT_OUT)
+    return Fit("unknown", seen, STRONG if names and is_of_hardware else LEFT_OUT)

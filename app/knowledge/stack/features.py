@@ -97,7 +97,9 @@ def features_of(title: str, labels: tuple[str, ...]) -> tuple[dict[str, Any], ..
     named = set(_titles().Match(title) or ())
     for label in labels:
         named |= _labelled().get(label.lower(), frozenset())
-    return tuple(_features()[at] for at in sorted(named))
+    rows = [_features()[at] for at in sorted(named)]
+    ids = {row["id"] for row in rows}
+    return tuple(row for row in rows if row.get("unless") not in ids)
 
 
 def has_feature(stack: Stack, row: dict[str, Any]) -> bool | None:
@@ -180,9 +182,10 @@ def differences_of_run(
     def is_named(name: str) -> bool:
         return any(row["title"].search(name) for row in features)
 
+    is_software = any(row.get("is_software") for row in features)
     rows, spoken_of = _spoken_of()
     for row in (rows[at] for at in sorted(spoken_of.Match(text) or ())):
-        if row["id"] not in named:
+        if row["id"] not in named and not (is_software and row.get("is_of_kernels")):
             reason = f"the report speaks of {row['name']}: it matters if yours has that"
             yield from _without(stack, row, reason)
     mine = (stack.args or "").lower().replace("-", "_")

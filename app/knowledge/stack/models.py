@@ -10,7 +10,7 @@ from app.match.search.agreement import families_named, lines_named, model_family
 
 _VARIANT = re.compile(
     r"(?i)\b(VL|omni|coder|next|embedding|reranker|audio|math|vision|scout|maverick|distill|ocr|asr|flash|air|"
-    r"speciale|guard|nano|super|ultra|thinking|nemo|tiny|small|medium|large|base|E[24]B)\b|(?<=\d)(V)\b"
+    r"speciale|guard|nano|lite|mini|super|ultra|thinking|nemo|tiny|small|medium|large|base|E[24]B)\b|(?<=\d)(V)\b"
 )
 _GENERATION = re.compile(r"(?i)(?<![\d.])(\d{1,2}(?:\.\d{1,2})?)(?![\d.]|b\b|bit)")
 _MONTH = re.compile(r"-(2[3-9](?:0[1-9]|1[0-2]))(?!\d)")
@@ -29,7 +29,10 @@ _PART = re.compile(
 )
 """In a title between a model's name and what is of it."""
 _GPT_OSS = re.compile(r"(?i)gpt[_ ]?oss")
-_LOADING = pattern(r"\bload_weights\b")
+_LOADING = pattern(
+    r"\bload_weights\b|no module or parameter named|WeightsMapper|KeyError: '(?:model|layers|lm_head)\."
+    r"|(?i)size mismatch for|\bcheckpoints?\b|safetensors"
+)
 NO_SIZE = "it names no size"
 OF_SIZE = frozenset({"oom", "slowdown"})
 

@@ -111,7 +111,8 @@ def _by_range(version: str, case: FailureCase) -> Iterator[Fit]:
     stated = (case.facts.versions.get("vllm"), *span.still_failing)
     if any(is_same(fixed, one) or is_before(fixed, one) for one in stated):
         fixed = None  # it was seen there all the same
-    has_failed_before = any(is_same(works, one) or is_before(one, works) for one in stated)
+    # A report that names the version that works, beside the one that fails, is of the latter.
+    has_failed_before = any(is_before(one, works) or (is_same(works, one) and not first) for one in stated)
     if is_same(works, version) or (is_before(version, works) and not has_failed_before):
         yield Fit("no", f"it works in {works}")
     if is_same(fixed, version) or is_before(fixed, version):

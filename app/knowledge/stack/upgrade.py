@@ -345,7 +345,7 @@ def _open_reason(mine: Fit, standings: Mapping[str, Fit], one: str, other: str) 
 
 
 def _cut_reason(before: Affects, after: Affects) -> str:
-    return f"{after.reason}; {before.reason}"
+    return "; ".join(dict.fromkeys([*after.reason.split("; "), *before.reason.split("; ")]))
 
 
 def _is_after(item: _Known, version: str) -> bool:

@@ -358,3 +358,32 @@ def test_cards_of_two_generations_are_not_alike(gpu: str, answer: str) -> None:
 def test_a_size_in_the_title_counts_for_software_too(title: str, answer: str) -> None:
     stack = mine("0.21.0~H100~Qwen/Qwen3-32B~--tool-call-parser hermes --enable-auto-tool-choice")
     assert fit(stack, case(title, models=("Qwen/Qwen3-8B",))).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("stack", "given", "answer"),
+    [
+        ("0.21.0~Inferentia~--enable-lora", case("LoRA fails", gpus=("H100",)), "no"),
+        ("0.5.0~H100~--speculative-model [ngram]", case("draft model fails"), "no"),
+        ("0.5.0~H100~--speculative-model [ngram]", case("ngram fails", error=None), "unknown"),
+        ("0.5.0~H100~--speculative-model a/b", case("draft model fails", span=SPAN), "yes"),
+        ("0.21.0~H100~a/Phi-4-multimodal~", case("Phi-4-mini fails", titled_models=("Phi-4-mini",)), "no"),
+        ("0.21.0~H100~--kv-cache-dtype fp8", case("FP8 KV cache fails", span=SPAN), "yes"),
+        ("0.21.0~H100~a/b~--kv-cache-dtype fp8", case("FP8 weights fail", span=SPAN), "no"),
+    ],
+)
+def test_a_part_is_not_taken_for_another(stack: str, given: FailureCase, answer: str) -> None:
+    assert fit(mine(stack), given).answer == answer
+
+
+def test_an_exception_is_told_with_the_card_it_was_seen_on() -> None:
+    found = fit(mine(), case(gpus=("B200",), models=ALIKE, span=SPAN))
+    assert (found.answer, found.reason) == ("unknown", "it was seen on B200, not on H100")
+
+
+def test_several_gpus_of_a_run_decide_where_kernels_may() -> None:
+    stack = mine("0.21.0~H100~Qwen/Qwen3-30B-A3B~--enable-lora --tool-call-parser hermes")
+    for title, answer in (("LoRA fails", "unknown"), ("LoRA tool calls fail", "yes")):
+        given = case(title, models=ALIKE)
+        run = fit_of_run(stack, given, "vllm serve x --tensor-parallel-size 8", fit(stack, given))
+        assert run.answer == answer, (title, run)
