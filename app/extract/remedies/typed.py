@@ -32,6 +32,11 @@ _ASSIGNED = pattern(r"^(?:export )?([A-Z][A-Z0-9]*_[A-Z0-9_]+) ?= ?([^\s`'\"]+|'
 _LISTED = pattern(r"^(?:,\w|\s*[*+/]\s*\w)")
 """What goes on behind a value that is a list or a product: "set CUDA_VISIBLE_DEVICES=2,1"."""
 
+_JOINERS = frozenset([",", "and", "+", "&", "plus"])
+_SETTINGS = frozenset(["FLAG", "ENV", "SETTING"])
+MAX_NEAR_CHARS = 80
+_MARKS = "`*\"' "
+
 _KEYWORD = pattern(r"^([A-Za-z][\w.-]*) ?= ?([\w./-]+)$")
 _VALUED = pattern(r"^--[a-z][\w-]*[= ]\S+$")
 _SWITCH_STARTS = ("--no-", "--disable-", "--enable-", "--skip-")
@@ -72,6 +77,16 @@ def is_left_out(before: str) -> bool:
 def is_unset(behind: str) -> bool:
     """Whether the words behind a change take it away: "it works when `--a` is not set"."""
     return _UNSET.search(behind) is not None
+
+
+def is_part(before: str, behind: str) -> bool:
+    """Whether a change is less than what was done: "with tp=2, pp=2", "`--a` and `--b`", "0.9.*"."""
+    if behind.startswith((".*", ".x")):
+        return True
+    left, right = before.rstrip(_MARKS)[-MAX_NEAR_CHARS:], behind.lstrip(_MARKS)[:MAX_NEAR_CHARS]
+    near = tokenise(left)[-2:], tokenise(right)[:2]
+    pairs = (near[0][::-1], near[1])
+    return any(len(pair) > 1 and pair[0].low in _JOINERS and pair[1].kind in _SETTINGS for pair in pairs)
 
 
 def _is_switch(flag: str) -> bool:

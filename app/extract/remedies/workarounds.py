@@ -16,7 +16,7 @@ from app.extract.lists import load
 from app.extract.remedies.changes import grammar, rules_of
 from app.extract.remedies.sentences import RemedyStatement, read_remedies, read_section_line
 from app.extract.remedies.stated import find_stated
-from app.extract.remedies.typed import command_of
+from app.extract.remedies.typed import command_of, is_part
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rules
 from app.extract.text.claims import versions_in
@@ -226,13 +226,17 @@ def _is_sure(remedy: RemedyStatement) -> bool:
 
 
 def _command(remedy: RemedyStatement, action: str, sentence: Sentence | None) -> str | None:
-    """What to type; nothing for a setting whose sentence speaks of a version: it is said of that one."""
+    """What to type; nothing for a setting whose sentence speaks of a version: it is said of that one.
+
+    Nor for a part of what was done.
+    """
     if sentence is None:
         return command_of(action)
     start = remedy.start - sentence.start
     ours = [start <= version.start < start + len(action) for version in versions_in(sentence)]
     is_other = bool(ours) and not any(ours)
-    return None if is_other else command_of(action, is_ours=any(ours))
+    is_less = is_part(sentence.text[:start], sentence.text[start + len(action) :])
+    return None if is_other or is_less else command_of(action, is_ours=any(ours))
 
 
 def _sentence_at(document: Document, span: Span) -> Sentence | None:

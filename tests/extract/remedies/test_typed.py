@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.extract.remedies.typed import command_of, is_left_out
+from app.extract.remedies.typed import command_of, is_left_out, is_part
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,19 @@ def test_a_version_that_is_known_to_be_ours_can_be_typed_without_its_name() -> N
 )
 def test_what_the_words_before_a_change_take_away_is_left_out(before: str, left_out: bool) -> None:
     assert is_left_out(before) is left_out
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "less"),
+    [
+        ("One node with ", ", pp=4 works", True),
+        ("It starts with `--no-enable-a` and `", "`.", True),
+        ("I set `A_B=1` + `", "` and it works", True),
+        ("Going back to ", ".* helps", True),
+        ("With ", ", it works", False),
+        ("Of `--a` only `", "` helps, and nothing else", False),
+        ("It hangs, and ", " helps", False),
+    ],
+)
+def test_one_of_several_changes_is_less_than_what_was_done(before: str, behind: str, less: bool) -> None:
+    assert is_part(before, behind) == less
