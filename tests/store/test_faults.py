@@ -125,9 +125,12 @@ def test_a_disk_that_refuses_to_write_loses_nothing(sqlite_store: Store) -> None
     opened.close()
 
 
-def test_a_read_only_file_is_read_and_writing_is_refused_in_words(sqlite_store: Store) -> None:
+def test_a_read_only_file_is_read_and_writing_is_refused_in_words(
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(sqlite_store, 1)
     sqlite_store.close()
+    monkeypatch.chdir(tmp_path)
     read_only = open_store(f"sqlite:///file:{path_of(sqlite_store)}?mode=ro&uri=true")
 
     assert stored(read_only) == [1]
@@ -135,6 +138,7 @@ def test_a_read_only_file_is_read_and_writing_is_refused_in_words(sqlite_store: 
         write(read_only, 2)
     assert stored(read_only) == [1]
     read_only.close()
+    assert not Path("file:").exists()
 
 
 def test_a_lock_is_told_and_writing_goes_on_after_it(

@@ -164,15 +164,15 @@ def _open_sqlite(database_url: str, file: str | None) -> Engine:
     if sqlite3.sqlite_version_info < SQLITE_MINIMUM:
         found = sqlite3.sqlite_version
         raise StoreError(f"SQLite {found} is too old; 3.40 or newer is needed")
-    if file and file != ":memory:":
+    # An address that begins with `file:` says itself whether the file may be made.
+    if file and file != ":memory:" and not file.startswith("file:"):
         parent = Path(file).absolute().parent
         try:
             parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"cannot make the folder {parent}: {error.strerror}") from None
-        if not file.startswith("file:"):
-            with suppress(OSError):  # SQLite says what is wrong; its log gets the same rights
-                os.close(os.open(file, os.O_CREAT, OWNER_ONLY))
+        with suppress(OSError):  # SQLite says what is wrong; its log gets the same rights
+            os.close(os.open(file, os.O_CREAT, OWNER_ONLY))
     # The connection used last goes first: its pages are still at hand.
     lifo = {"pool_use_lifo": True} if sqlite_file(database_url) else {}
     engine = create_engine(database_url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000}, **lifo)
