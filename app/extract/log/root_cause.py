@@ -63,6 +63,8 @@ _PROGRAM_ERROR = pattern(r"^[ \t]*(?:[\w.-]{1,20} )?Error ?: ([A-Za-z'\"\[].{8,3
 _DOCKERFILE = pattern(r"^[ \t]*((?:[\w.-]*\.)?[Dd]ockerfile[\w.-]{0,60}:\d{1,5})[ \t]*$")
 _WORD = pattern(r"[\w.]{2,}")
 _POSITION = pattern(r"\b(?:line|column|char|position|byte|offset) \d+|\bindex out of (?:range|bounds)\b")
+_DENIED = pattern(r"\b40[134] Client Error\b|\bClient error '40[134] ")
+"""The words of HTTP libraries for a thing that is not there, or not for everybody."""
 _NAMED = pattern(r"['\"\x60(]\S{3,}['\"\x60)]|/\S+/\S+")
 _DIGITS = str.maketrans("", "", "0123456789")
 
@@ -129,8 +131,8 @@ def find_cause(
     if refusal is not None and (cause is None or refusal.message.endswith(cause.message)):
         cause, apparent, outcome = None, refusal, "refused"
     chain = _raised_on_top(cause, records) if cause else ()
-    if cause is not None and chain and _leaves_to(chain[0], cause):
-        cause, chain = chain[0], (cause, *chain[1:])
+    if cause is not None and (outer := _outer_cause(cause, chain)) is not None:
+        cause, chain = outer, (cause, *(item for item in chain if item is not outer))
     return CauseChain(
         cause,
         tuple(unique.values())[:MAX_WRAPPERS],
@@ -221,6 +223,13 @@ def _raised_on_top(cause: ErrorRecord, errors: Sequence[ErrorRecord]) -> tuple[E
     chained = itertools.takewhile(lambda item: bool(item.chain), after)
     named = [item for item in chained if wrapper_rule(f"{item.type or ''}: {item.message}") is None]
     return tuple(_distinct([as_cause(item) for item in named]))
+
+
+def _outer_cause(inner: ErrorRecord, chain: Sequence[ErrorRecord]) -> ErrorRecord | None:
+    """The error on top that says what the inner one is about: of a denied request what was asked for."""
+    if _DENIED.search(inner.message):
+        return next((item for item in chain if not _DENIED.search(item.message)), None)
+    return chain[0] if chain and _leaves_to(chain[0], inner) else None
 
 
 def _leaves_to(outer: ErrorRecord, inner: ErrorRecord) -> bool:

@@ -774,3 +774,17 @@ def test_a_place_outside_a_list_leaves_to_the_error_that_names_what_was_read() -
 
     assert cause is not None
     assert cause.message == "Can't load the loft of '/srv/models/pigeon'."
+
+
+def test_a_denied_request_leaves_to_the_error_that_says_what_was_asked_for() -> None:
+    inner = a_traceback(
+        "HTTPError: 401 Client Error: Unauthorized for url: https://hub.test/loft", "requests/models.py:check"
+    )
+    middle = a_traceback("GatedRepoError: 401 Client Error. (Request ID: 7)", "huggingface_hub/http.py:check")
+    outer = a_traceback("OSError: You are trying to enter a gated loft.", "transformers/hub.py:load")
+    above = "\n\nThe above exception was the direct cause of the following exception:\n\n"
+    busy = inner.replace("401 Client Error: Unauthorized", "429 Client Error: Too Many Requests")
+
+    causes = [read_errors(above.join([first, middle, outer]))[1].cause for first in (inner, busy)]
+
+    assert [cause.message[:12] for cause in causes if cause] == ["You are tryi", "429 Client E"]
