@@ -2,7 +2,8 @@
 
     TRIAGE_DATABASE_URL=… python -m tests.benchmarks.common_errors
 
-`fresh`: logs that were labelled before anything was asked of them; half of them were read for mechanisms afterwards.
+`fresh`: logs that were labelled before anything was asked of them. By those that are not `unseen` mechanisms were
+sought afterwards.
 Prints for each set of whole real logs how many of those with a known failure get a `common` whose issues include
 a right one, and how many of those that nobody reported get one at all.
 """
@@ -32,11 +33,12 @@ def main() -> None:
     """Ask every log and print the table."""
     settings = load_settings()
     store = open_store(settings.database_url)
-    pinned = load_pinned()
+    pinned, fresh = load_pinned(), _fresh()
     sets: dict[str, list[RealLog]] = {
         "real": [log for log in pinned.real_logs if not log.unseen],
         "unseen": [log for log in pinned.real_logs if log.unseen],
-        "fresh": _fresh(),
+        "fresh": [log for log in fresh if not log.unseen],
+        "fresh, unseen": [log for log in fresh if log.unseen],
         "eval": [*read_folder(SHARED / "eval/real_logs"), *read_folder(SHARED / "eval/gpu_logs")],
     }
     print(
