@@ -3,7 +3,8 @@
 A commit, the name of a build and an untagged build have no place in the order and always can be. Else a
 version is that of a release (its candidates, post releases and builds too), one that a stored issue is about
 and that is no newer than all releases, the build on the way to the release after one of them, or the next
-release of all: patch, minor or major. In a base without releases those are the versions of several issues.
+release of all: patch, minor or major. In a base without releases those are the versions of several issues,
+and what is ahead of them up to the newest release that this software's own lists were read from.
 """
 
 from collections.abc import Iterable
@@ -19,6 +20,8 @@ from app.store.github.releases import tags_of
 Release = tuple[int, int, int]
 REPORTED = "versions.vllm"
 """The field of the version that an issue is about."""
+NEWEST_READ = "0.33.0"
+"""The newest release of vLLM that this software's lists were read from (`gone_settings.toml`)."""
 REPORTS_MIN = 5
 """Issues that are about a version which is taken for a release."""
 
@@ -29,11 +32,14 @@ def check_possible(session: Session, repo_id: int, name: str, version: str | Non
     Raises:
         UnknownVersionError: with the nearest known release.
     """
-    tags = tags_of(session, repo_id) or often_stated(session, repo_id, REPORTED, REPORTS_MIN)
+    releases = tags_of(session, repo_id)
+    tags = releases or often_stated(session, repo_id, REPORTED, REPORTS_MIN)
     if version is None or can_be(version, tags):
         return
     newest = max(_placed(tags), default=None)
-    asked = ordered(version)
+    asked, read = ordered(version), ordered(NEWEST_READ)
+    if not releases and newest and asked and read and newest < asked and _release(asked) <= _release(read):
+        return
     if newest is not None and asked is not None and _release(asked) <= _release(newest):
         reported = known_values(session, REPORTED)
         if any(_release(found) == _release(asked) for text in reported if (found := ordered(text))):

@@ -247,7 +247,9 @@ def _describe(asked: _Asked, found: _Found, repo: str) -> Diagnosis:
         message = whole_message(reading, named, message, masked_log)
         line = describe_failure(find_program(reading), outcome, failure, named.type, message)
     quoted = quoted_steps(reading, masked_log)
-    needs_steps = found.is_open or found.remedies_from == "same_frame" or not helps(found.remedies)
+    is_own = any(kind.is_own for kind in kinds[:1])
+    is_helped = found.remedies_from != "same_frame" and helps(found.remedies)
+    needs_steps = found.is_open or is_own or not is_helped
     steps = quoted.joined(next_steps(reading, kinds) if needs_steps or quoted.risky else ())[:MAX_STEPS]
     launch = None if in_words else read_launch(masked_log, around.versions.get("vllm"))
     answer = Diagnosis(
@@ -284,7 +286,7 @@ def _describe(asked: _Asked, found: _Found, repo: str) -> Diagnosis:
         repo=repo,
         is_question=in_words,
     )
-    to_correct = steps and not in_words and any(kind.is_own for kind in kinds[:1])
+    to_correct = steps and not in_words and is_own
     draft = issue_draft(reading, masked_log, answer) if found.is_open and not to_correct else ""
     return answer.model_copy(update={"issue_draft": draft})
 

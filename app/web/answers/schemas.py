@@ -59,12 +59,18 @@ class DiagnoseRequest(DiagnoseOptions):
     )
 
 
+class BatchedLog(DiagnoseRequest):
+    """One of several logs; an empty one is answered with a problem, and the others are diagnosed."""
+
+    log: str = Field(description="the log as text; at most 10 MiB of UTF-8 after decoding")
+
+
 class DiagnoseBatch(BaseModel):
     """Several crash logs, each with what is known of its run."""
 
     model_config = ConfigDict(extra="forbid")
 
-    logs: list[DiagnoseRequest] = Field(min_length=1, max_length=BATCH_LOGS)
+    logs: list[BatchedLog] = Field(min_length=1, max_length=BATCH_LOGS)
 
 
 class IssueDocument(Facts, GitHubFacts):

@@ -195,6 +195,30 @@ def test_a_version_that_cannot_be_is_refused_with_the_nearest_release(stored: St
         browse(stored, REPO, IssueQuery(vllm_version="9.9"))
 
 
+def test_a_base_without_releases_knows_versions_ahead_of_its_reports(store: Store) -> None:
+    with store.unit_of_work() as session:
+        repo_id = add_repository(session, REPO)
+        save_issues(session, repo_id, [an_issue(number, body="0.21.0") for number in range(1, 7)])
+        said = Evidence(
+            field="versions.vllm",
+            value="0.21.0",
+            quote="0.21.0",
+            source="body",
+            start=0,
+            end=6,
+            rule="t",
+            confidence=1,
+        )
+        facts = [
+            Facts(number=number, versions={"vllm": "0.21.0"}, evidence=(said,)) for number in range(1, 7)
+        ]
+        save_readings(session, repo_id, [Reading(one.number, one) for one in facts], rules_version="t")
+
+    assert compare_versions(store, REPO, "0.21.0", "0.24.0").to_version == "0.24.0"
+    with pytest.raises(UnknownVersionError, match=r"^to: 0\.211\.0 is no known release"):
+        compare_versions(store, REPO, "0.21.0", "0.211.0")
+
+
 def test_a_base_without_pull_requests_says_that_fixes_cannot_be_known_and_what_brings_them(
     stored: Store,
 ) -> None:

@@ -1175,6 +1175,7 @@ def test_a_fault_of_curl_is_one_line(client: TestClient) -> None:
 def test_each_log_has_its_line_in_order_also_one_at_fault(client: TestClient, room: Room) -> None:
     logs = [{"log": f"{LOG} {n}", "limit": n + 1} for n in range(3)] + [
         {"log": "\x01 \x02"},
+        {"log": ""},
         {"log": LOG},
     ]
     answer = client.post("/api/v1/diagnose/batch", json={"logs": logs})
@@ -1182,12 +1183,12 @@ def test_each_log_has_its_line_in_order_also_one_at_fault(client: TestClient, ro
 
     assert answer.headers["content-type"].startswith("application/x-ndjson")
     assert [asked["log"] for asked in room.asked] == [f"{LOG} {n}" for n in range(3)] + [LOG]
-    assert [line.get("verdict") for line in lines] == ["same", "same", "same", None, "same"]
-    assert lines[3]["status"] in {415, 422}
+    assert [line.get("verdict") for line in lines] == ["same", "same", "same", None, None, "same"]
+    assert {line["status"] for line in lines[3:5]} <= {415, 422}
 
 
 def test_a_batch_is_refused_whole_where_its_shape_is_wrong(client: TestClient, room: Room) -> None:
-    for body in ({"logs": []}, {"logs": [{"log": LOG}] * 101}, {"logs": [{"log": " "}]}, {}):
+    for body in ({"logs": []}, {"logs": [{"log": LOG}] * 101}, {"logs": [{}]}, {}):
         assert client.post("/api/v1/diagnose/batch", json=body).status_code == 422
     assert client.post("/api/v1/diagnose/batch", content=LOG).status_code == 415
     assert not room.asked
