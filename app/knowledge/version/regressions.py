@@ -119,9 +119,15 @@ _RANK: dict[Place, int] = {"began": 0, "may_have_begun": 1, "failing": 2, "since
 def regressions(
     store: Store, repo: str, version: str | None = None, *, after: int = 0, limit: int = 50
 ) -> RegressionPage:
-    """A page of the regressions that touch a version, or of all, the newest first; from place `after` on."""
+    """A page of the regressions that touch a version, or of all, the newest first; from place `after` on.
+
+    Raises:
+        UnknownVersionError: no release has this version.
+    """
     with store.reading() as session:
         repo_id = find_repository(session, repo)
+        if is_vllm(repo):
+            check_possible(session, repo_id, "version", version)
         stated = stated_regressions(session, repo_id)
         places: dict[int, Place] = {
             number: place

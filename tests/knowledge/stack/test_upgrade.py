@@ -18,7 +18,7 @@ from app.knowledge.stack.upgrade import (
     upgrade_markdown,
     upgrade_text,
 )
-from app.knowledge.version.regressions import known_issues
+from app.knowledge.version.regressions import known_issues, regressions
 from app.store.derived.readings import Reading, save_readings
 from app.store.engine.connect import sql_rows
 from app.store.github.issues import add_repository, find_repository, save_issues
@@ -191,6 +191,8 @@ def test_a_version_that_cannot_be_is_refused_with_the_nearest_release(stored: St
         compare_versions(stored, REPO, "0.21.0", "9.9")
     with pytest.raises(UnknownVersionError, match=r"^version: 9\.9 "):
         known_issues(stored, REPO, "9.9")
+    with pytest.raises(UnknownVersionError, match=r"^version: 9\.9 "):
+        regressions(stored, REPO, "9.9")
     with pytest.raises(UnknownVersionError, match=r"^vllm_version: 9\.9 "):
         browse(stored, REPO, IssueQuery(vllm_version="9.9"))
 
