@@ -39,7 +39,7 @@ def texts_of(store: Store) -> list[str]:
     """What vectors are made of, of every issue."""
     with store.reading() as session:
         repo_id = find_repository(session, REPO)
-        assert repo_id is not None
+        assert repo_id
         numbers = numbers_of(session, repo_id, limit=2**31 - 1)
         found: list[str] = []
         for start in range(0, len(numbers), PART):
@@ -66,7 +66,7 @@ def title_questions(store: Store, pairs: Path) -> list[dict[str, Any]]:
             found.setdefault(max(row["a"], row["b"]), set()).add(min(row["a"], row["b"]))
     with store.reading() as session:
         repo_id = find_repository(session, REPO)
-        assert repo_id is not None
+        assert repo_id
         heads = find_heads(session, repo_id, sorted(found))
     return [
         {"text": issue.title, "right": sorted(found[issue.number]), "exclude": [issue.number]}

@@ -65,7 +65,7 @@ def test_migrate_is_safe_to_repeat(empty: Store) -> None:
 
     assert migrate(empty) == newest_revision()
     with empty.reading() as session:
-        assert find_repository(session, "a/b") is not None
+        assert find_repository(session, "a/b")
 
 
 def test_migrate_goes_down_to_nothing(empty: Store) -> None:

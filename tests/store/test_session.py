@@ -20,7 +20,7 @@ REPO = "vllm-project/vllm"
 
 def known(store: Store, name: str) -> bool:
     with store.reading() as session:
-        return find_repository(session, name) is not None
+        return bool(find_repository(session, name))
 
 
 def test_a_unit_of_work_commits_what_it_did(store: Store) -> None:

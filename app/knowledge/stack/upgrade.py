@@ -167,7 +167,7 @@ def compare_versions(
     one, other = plain_version(from_version), plain_version(to_version)
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id is not None:
+        if repo_id:
             check_possible(session, repo_id, "from", one)
             check_possible(session, repo_id, "to", other)
         tags = [ordered(item.tag) for item in release_dates(session, repo_id, full=True)] if repo_id else ()

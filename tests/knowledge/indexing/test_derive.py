@@ -173,7 +173,7 @@ def arrive(store: Store, **fields) -> None:
     """GitHub's own row for the card's number, stored and read as a sync does it."""
     with store.unit_of_work() as session:
         repo_id = find_repository(session, REPO)
-        assert repo_id is not None
+        assert repo_id
         save_issues(session, repo_id, [an_issue(CARD, **fields)])
         save_comments(
             session, repo_id, [a_comment(5, CARD, "`--enforce-eager` works for me.", created_at=EARLY)]

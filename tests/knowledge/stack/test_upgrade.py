@@ -144,7 +144,7 @@ def test_with_a_stack_only_what_is_of_it_counts(stored: Store) -> None:
 def test_a_version_that_nobody_ran_is_never_the_best(stored: Store) -> None:
     with stored.unit_of_work() as session:
         repo_id = find_repository(session, REPO)
-        assert repo_id is not None
+        assert repo_id
         save_releases(session, repo_id, [a_release("v0.23.0", published_at=datetime(2026, 6, 1, tzinfo=UTC))])
     found = compare_versions(stored, REPO, "0.20.0", "0.23.0", parse_stack("0.20.0~--enforce-eager"))
     assert found.newest_clean == "0.22.0"

@@ -408,7 +408,7 @@ def test_pages_hold_everything_once_and_the_cursor_goes_on(starter: TestClient, 
     store = open_store(f"sqlite:///{tmp_path}/triage.db")
     with store.unit_of_work() as session:
         repo_id = find_repository(session, "vllm-project/vllm")
-        assert repo_id is not None
+        assert repo_id
         assert mark_gone(session, "issue", repo_id, int(str(whole[0]["number"])))
     derive_stale(store, "vllm-project/vllm")
     store.close()
