@@ -322,7 +322,7 @@ def _find_matches(
         sharing = find_candidates(session, query, repo_ids, exclude=exclude)
         first = order_candidates(sharing)[: max(limit, REFINED)]
         facts = _facts_of(session, [item.key for item in first])
-        scored = rank_candidates(sharing, find_agreements(session, reading, facts), query)
+        scored = rank_candidates(first, find_agreements(session, reading, facts), query)
     floor = load_weights().floor
     return [item for item in scored[:limit] if item.probability >= floor], facts
 
