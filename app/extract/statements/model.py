@@ -245,15 +245,17 @@ def document_features(
     sentence = np.array([one.sentence for one in said])
     value = np.array([one.mention.value for one in said])
     sort = np.array([one.mention.sort for one in said])
-    order = [ordered(one.mention.value) if "." in one.mention.value else None for one in said]
+    placed = [ordered(one.mention.value) if "." in one.mention.value else None for one in said]
+    places = {version: at for at, version in enumerate(sorted({one for one in placed if one is not None}))}
+    place = np.array([-1 if version is None else places[version] for version in placed])
     rows: list[list[float]] = []
     for at, one in enumerate(said):
-        own, apart = order[at], number != at
-        other = (value != value[at]) & (sort == sort[at])
-        older = np.array([own is not None and it is not None and it < own for it in order]) & other
-        newer = np.array([own is not None and it is not None and it > own for it in order]) & other
+        apart, same = number != at, value == value[at]
+        other = ~same & (sort == sort[at])
+        older = other & (place >= 0) & (place < place[at])
+        newer = other & (place > place[at]) & (place[at] >= 0)
         near = np.abs(sentence - sentence[at]) == 1
-        groups = apart & ~(value != value[at]), other, apart & (sentence == sentence[at]), near, older, newer
+        groups = apart & same, other, apart & (sentence == sentence[at]), near, older, newer
         row: list[float] = [*sums[at], 1.0 - float(chances[at].sum())]
         for group in groups:
             row += [
