@@ -129,8 +129,8 @@ class _Known:
 class _Failures:
     """The facts of the failures that were looked at, and those that one of the versions has."""
 
-    facts: Sequence[Facts] = ()
-    known: Sequence[_Known] = ()
+    facts: Sequence[Facts]
+    known: Sequence[_Known]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +167,13 @@ def compare_versions(
     one, other = plain_version(from_version), plain_version(to_version)
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        if repo_id:
-            check_possible(session, repo_id, "from", one)
-            check_possible(session, repo_id, "to", other)
-        tags = [ordered(item.tag) for item in release_dates(session, repo_id, full=True)] if repo_id else ()
+        check_possible(session, repo_id, "from", one)
+        check_possible(session, repo_id, "to", other)
+        tags = [ordered(item.tag) for item in release_dates(session, repo_id, full=True)]
         after = sorted(tag for tag in tags if tag and not tag.is_prerelease and is_before(one, str(tag)))
         releases = [str(tag) for tag in after[-CANDIDATES_MAX:]] if stack else []
         failures = _load(session, repo_id, repo, (one, other, *releases), stack)
-        missing = missing_for_fixes(session, repo_id) if repo_id else ("releases", "pull requests")
+        missing = missing_for_fixes(session, repo_id)
     found = _compared(failures.known, one, other)
     totals = {name: len(found[name]) for name in LISTS}
     lines = {name: _lines(repo, found[name], one) for name in LISTS}
@@ -237,11 +236,9 @@ def affecting(store: Store, repo: str, stack: Stack) -> Affecting:
 
 
 def _load(
-    session: Session, repo_id: int | None, repo: str, versions: Sequence[str], stack: Stack | None
+    session: Session, repo_id: int, repo: str, versions: Sequence[str], stack: Stack | None
 ) -> _Failures:
     """The failures that one of these versions may have; the first is the oldest."""
-    if repo_id is None:
-        return _Failures()
     goal = versions[min(1, len(versions) - 1)]
     # A report on a later version says nothing of these, unless it states a range.
     floor, top = _floor(versions[0]), max(line_of(version) or (0, 0) for version in versions)
