@@ -20,7 +20,7 @@ from app.store.github.releases import tags_of
 Release = tuple[int, int, int]
 REPORTED = "versions.vllm"
 """The field of the version that an issue is about."""
-NEWEST_READ = "0.33.0"
+NEWEST_READ: Release = (0, 33, 0)
 """The newest release of vLLM that this software's lists were read from (`gone_settings.toml`)."""
 REPORTS_MIN = 5
 """Issues that are about a version which is taken for a release."""
@@ -32,21 +32,23 @@ def check_possible(session: Session, repo_id: int, name: str, version: str | Non
     Raises:
         UnknownVersionError: with the nearest known release.
     """
+    if version is None:
+        return
     releases = tags_of(session, repo_id)
     tags = releases or often_stated(session, repo_id, REPORTED, REPORTS_MIN)
-    if version is None or can_be(version, tags):
+    asked, newest = ordered(version), max(_placed(tags), default=None)
+    if asked is None or newest is None or can_be(version, tags):
         return
-    newest = max(_placed(tags), default=None)
-    asked, read = ordered(version), ordered(NEWEST_READ)
-    if not releases and newest and asked and read and newest < asked and _release(asked) <= _release(read):
+    wanted = _release(asked)
+    if not releases and _release(newest) < wanted <= NEWEST_READ:
         return
-    if newest is not None and asked is not None and _release(asked) <= _release(newest):
+    if wanted <= _release(newest):
         reported = known_values(session, REPORTED)
-        if any(_release(found) == _release(asked) for text in reported if (found := ordered(text))):
+        if any(_release(found) == wanted for text in reported if (found := ordered(text))):
             return
     raise UnknownVersionError(
-        f"{name}: {version[:40]} is no known release of vLLM; the nearest is {nearest(version, tags)}"
-        + (f", the newest {newest}." if newest else ".")
+        f"{name}: {version[:40]} is no known release of vLLM; the nearest is {nearest(version, tags)}, "
+        f"the newest {newest}."
     )
 
 

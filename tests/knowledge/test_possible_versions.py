@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
+from importlib.resources import files
+
 import pytest
 
-from app.knowledge.possible_versions import can_be, nearest
+from app.extract.versions import ordered
+from app.knowledge.possible_versions import NEWEST_READ, can_be, nearest
 
 RELEASES = ("v0.10.2", "v0.20.0", "v0.21.0", "v0.21.1", "v0.22.0rc1", "v0.22.0", "v0.22.1", "1.0.0.dev0")
 
@@ -37,3 +41,10 @@ def test_what_no_release_is_and_none_to_come_cannot_be(version: str) -> None:
 )
 def test_the_nearest_release_is_named(version: str, near: str) -> None:
     assert nearest(version, RELEASES) == near
+
+
+def test_the_newest_release_that_was_read_is_that_of_the_settings_that_are_gone() -> None:
+    gone = tomllib.loads((files("app.knowledge") / "gone_settings.toml").read_text(encoding="utf-8"))
+    newest = max(found for found in map(ordered, gone) if found is not None)
+
+    assert (newest.major, newest.minor, newest.micro) == NEWEST_READ

@@ -37,6 +37,14 @@ ROWS = {
 }
 
 
+def _quoted(field: str, value: str, body: str) -> Evidence:
+    """A value with a whole text as its quote."""
+    end = len(body)
+    return Evidence(
+        field=field, value=value, quote=body, source="body", start=0, end=end, rule="t", confidence=1
+    )
+
+
 @pytest.fixture
 def stored(store: Store) -> Store:
     with store.unit_of_work() as session:
@@ -46,19 +54,7 @@ def stored(store: Store) -> Store:
             body = f"{title} {version} {span.model_dump_json() if span else ''}"
             values = [("versions.vllm", version)]
             values += [(f"regression.{n}", v) for n, v in (span.model_dump() if span else {}).items() if v]
-            evidence = tuple(
-                Evidence(
-                    field=f,
-                    value=v,
-                    quote=body,
-                    source="body",
-                    start=0,
-                    end=len(body),
-                    rule="t",
-                    confidence=1,
-                )
-                for f, v in values
-            )
+            evidence = tuple(_quoted(field, value, body) for field, value in values)
             facts = Facts.model_validate(
                 {
                     "number": number,
@@ -201,16 +197,7 @@ def test_a_base_without_releases_knows_versions_ahead_of_its_reports(store: Stor
     with store.unit_of_work() as session:
         repo_id = add_repository(session, REPO)
         save_issues(session, repo_id, [an_issue(number, body="0.21.0") for number in range(1, 7)])
-        said = Evidence(
-            field="versions.vllm",
-            value="0.21.0",
-            quote="0.21.0",
-            source="body",
-            start=0,
-            end=6,
-            rule="t",
-            confidence=1,
-        )
+        said = _quoted("versions.vllm", "0.21.0", "0.21.0")
         facts = [
             Facts(number=number, versions={"vllm": "0.21.0"}, evidence=(said,)) for number in range(1, 7)
         ]
