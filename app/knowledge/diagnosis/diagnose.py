@@ -35,6 +35,7 @@ from app.knowledge.diagnosis.other_reports import find_common, helps, remedies_o
 from app.knowledge.diagnosis.quoted_advice import quoted_steps
 from app.knowledge.diagnosis.shapes import (
     MAX_QUOTE_CHARS,
+    OPEN,
     Band,
     CommonError,
     Diagnosis,
@@ -174,7 +175,7 @@ class _Found:
     @property
     def is_open(self) -> bool:
         """Whether no issue is known to report this failure."""
-        return self.verdict in {"unknown", "related"}
+        return self.verdict in OPEN
 
 
 def _ask(text: str, version: str | None, gpu: str | None, model: str | None, embed: Embed | None) -> _Asked:
@@ -207,7 +208,7 @@ def _find(
     scored, facts = _find_matches(session, asked, list(repo_ids), hidden, limit)
     matches = _as_matches(session, reading, scored, facts, repo_ids, versions_of=versions_of)
     verdict = _verdict(matches, in_words=in_words)
-    is_open = verdict in {"unknown", "related"}
+    is_open = verdict in OPEN
     text = _message(reading, asked.redacted.text) if is_open and not in_words else ""
     is_common = asked.query is not None and asked.query.is_common
     common = find_common(session, reading, text, matches, repo_ids, is_common=is_common, exclude=hidden)

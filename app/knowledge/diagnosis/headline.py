@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from app.knowledge.diagnosis.failures import Program
-from app.knowledge.diagnosis.shapes import Band, Failure, Match, RunOutcome
+from app.knowledge.diagnosis.shapes import OPEN, Band, Failure, Match, RunOutcome
 
 MAX_CHARS = 240
 JOINT = " – "
@@ -75,7 +75,7 @@ def headline(
             known = "A known error: one report holds it, which is not known to be this very failure."
     if not stored:
         known = "No issue is stored here yet: if triage up is filling this base, ask again in a minute."
-    elif stored < FEW_ISSUES and verdict in {"unknown", "related"}:
+    elif stored < FEW_ISSUES and verdict in OPEN:
         known = f"Only {stored} issues are stored here. {known}"
     if not failure:
         return cut_at_word(known, MAX_CHARS)

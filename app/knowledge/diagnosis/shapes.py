@@ -12,6 +12,8 @@ from app.knowledge.remedies import Remedy
 from app.match.search.ranking import Band as MatchBand
 
 Band = Literal["same", "likely", "related", "unknown"]
+OPEN: frozenset[Band] = frozenset(("unknown", "related"))
+"""The verdicts by which no issue is known to report the failure."""
 RemedySource = Literal["matches", "cluster", "same_frame"]
 RunOutcome = Literal["stopped", "not_started", "refused", "none"]
 LineRole = Literal["error", "frame", "wrapper", "before"]
