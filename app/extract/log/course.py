@@ -33,7 +33,7 @@ DEATH = "death"
 QUIET = frozenset({"INFO", "DEBUG", "WARNING", "WARN"})
 _TURNS = frozenset({"ready", "stopping"})
 _REFUSED = frozenset({"answered", "failed"})
-_PROGRESS = frozenset({"ready", "progress", "done"})
+_PROGRESS = frozenset({"ready", "progress", "served", "done"})
 NEAR_LINES = 300
 """How far a process's words on its end stand from the error that ended it; tracebacks are long."""
 MIN_KNOWN_LINES = 20
@@ -108,7 +108,8 @@ class Course:
             if mark.role == "end":
                 break
             if mark.role in _PROGRESS:
-                return "request" if line.level not in QUIET and self._serves(line) else "survived"
+                serves = mark.role == "served" or self._serves(line)
+                return "request" if line.level not in QUIET and serves else "survived"
             if not inner and (mark.role == "answered" or (mark.role == "failed" and end is None)):
                 return "request"
         return "open"

@@ -29,7 +29,9 @@ _INLINE = pattern(
 _IN_TITLE = pattern(
     r"(?:^|[\s'\"(:|`*])((?:[a-z_][\w]*\.)*(?:[A-Z]\w*(?:Error|Exception)|Exception)) ?[:：] ?(\S.{0,300})"
 )
-_CLASS_REPR = pattern(r"(<class '(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)'>)[;:,] ?(\S.{3,300})")
+_CLASS_REPR = pattern(
+    r"(<class '(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)'>)[;:,] ?(\S.{3,300}?)(?:; <traceback|$)"
+)
 _ASSERTED = pattern(
     r"(?:^|[\s`:])(assert (?:not )?[\w.]+(?:\([^)`]{0,60}\))?(?:\[[^\]]{1,20}\])?"
     r"(?: (?:[<>=!]=?|is not|is|in|not in) [\w.()'\"-]{1,60})?)"
@@ -67,15 +69,16 @@ def terminal(text: str) -> tuple[str, str | None] | None:
 
 def inline(text: str) -> tuple[str, str] | None:
     """Class and message of an error that stands within a line."""
-    found = _INLINE.search(text) if ": " in text else None
+    found = (_INLINE.search(text) if ": " in text else None) or _CLASS_REPR.search(text)
     if found is None or is_change(text):
         return None
-    before = text[: found.start(1)]
+    before, shown = text[: found.start(1)], found.group(1)
+    kind = shown.removeprefix("<class '").removesuffix("'>")
     if _MAPPED.match(found.group(2)):
         return None
     if before.endswith(_NOT_RAISED) or before.lstrip().startswith(("# ", "//")) or "  # " in before:
         return None
-    return spelled(found.group(1)), own_words(found.group(1), found.group(2), before[-1:])
+    return spelled(kind), own_words(kind, found.group(2), before[-1:])
 
 
 def in_title(title: str) -> tuple[str, str] | None:

@@ -336,7 +336,7 @@ def _is_rule(text: str, kind: str) -> bool:
 
 def _is_news(text: str) -> bool:
     """Whether a line logged as an error states one: words, no code, no frame, no list."""
-    begins = text[:1].isupper() or text[:1] == "["
+    begins = text[:1].isupper() or text[:1] in {"[", "'"}
     return len(text) > 12 and " " in text and begins and text.rstrip()[-1:] not in ":,({[="
 
 

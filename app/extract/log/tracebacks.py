@@ -116,6 +116,8 @@ MAX_ERRORS = 400
 MAX_FRAMES = 80
 _MARKS = ("Error", "Exception", "Traceback", 'File "', "E    ", "ERROR", "already dead")
 
+_NAMED = ("Error: ", "Exception: ", "Error'>;", "Exception'>;")
+"""What stands behind a class that a line names with its message, in one of two ways."""
 _MODULE_LEVEL = pattern(r"^(?:\(|\.| ?=|: | (?:import|from)\b)")
 _KEYWORDS = frozenset(
     {"from", "import", "return", "raise", "with", "assert", "if", "for", "while", "class", "try"}
@@ -303,7 +305,7 @@ def _terminal(stream: Stream, line: LogLine) -> ErrorRecord | None:
         if kind.endswith(("Warning", "Exit")) and not stream.open:
             return None
         return ErrorRecord(kind, own_words(kind, message or ""), line, tuple(stream.frames), stream.chain)
-    if line.level in LOUD or "Error: " in text or "Exception: " in text:
+    if line.level in LOUD or any(mark in text for mark in _NAMED):
         named_error = inline(text)
         frames = tuple(stream.frames) if stream.open else ()
         if (

@@ -62,6 +62,7 @@ class LogQuery:
 
     Attributes:
         is_common: the cause's message says little by itself: it is empty, or unlike faults share it.
+        is_empty: there is no message at all.
         names: words by which the message says what it is about, where others say the same of something else.
         is_named: the names alone say what is wrong; the other words are the language's.
         is_refused: a request failed and no server. What it asked for may be the fault, whoever else met the
@@ -70,6 +71,7 @@ class LogQuery:
 
     parts: Mapping[tuple[int, str], Part]
     is_common: bool
+    is_empty: bool = False
     names: frozenset[str] = frozenset()
     is_named: bool = False
     is_refused: bool = False
@@ -89,7 +91,7 @@ def ask_log(reading: LogReading) -> LogQuery:
         for term in terms:
             found.setdefault((channel, term), part)
     is_refused = errors.outcome == "refused"
-    return LogQuery(found, is_common, frozenset(name_words(message)), bool(words), is_refused)
+    return LogQuery(found, is_common, not message, frozenset(name_words(message)), bool(words), is_refused)
 
 
 def _terms(

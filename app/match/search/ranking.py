@@ -262,7 +262,7 @@ def is_weak(candidate: Candidate, agreement: Agreement, asked: LogQuery) -> bool
     """Whether a candidate is never `likely`: one kind of evidence claims nothing.
 
     Of a message that unlike faults share most of the log must be shared too, and the log must hold more than
-    the message. Another failure is one that is about another thing, one that lacks a name which is all that
+    the message; of a log without an error all of it must be. Another failure is one that is about another thing, one that lacks a name which is all that
     is wrong, and one of which hardly half is held. Any other is short of evidence if the issue only mentions
     it; and the words by which a request is refused must be what the issue is about.
     """
@@ -270,7 +270,7 @@ def is_weak(candidate: Candidate, agreement: Agreement, asked: LogQuery) -> bool
         return True
     if asked.is_common:
         beside = sum(candidate.scores[part] for part in ("chain", "frames", "near", "context"))
-        return candidate.share < MOST or beside < BESIDE_NATS
+        return candidate.share < (WHOLE if asked.is_empty else MOST) or beside < BESIDE_NATS
     if asked.is_refused:
         about = max(agreement.message, agreement.signature, candidate.shares["title"])
         return not _holds_message(candidate) or about < OWN_WORDS

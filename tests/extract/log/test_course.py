@@ -84,6 +84,8 @@ OUT_OF_MEMORY = (
         (UP + ASKED.format("500 Internal Server Error") + ANSWER, "refused", "no audio package"),
         (TRACE + CANCELLED.format("cancelled"), "stopped", "no chat template"),
         ("INFO 1 failed\n" + TRACE + UP, "none", ""),
+        (TRACE + ASKED.format("200 OK"), "refused", "no chat template"),
+        (TRACE + UP + ASKED.format("200 OK"), "none", ""),
     ],
     ids=[
         "a mention",
@@ -98,6 +100,8 @@ OUT_OF_MEMORY = (
         "an answer behind a bad status",
         "a request's error of an engine that ends",
         "survived at start",
+        "a request's error before another's answer",
+        "survived before any request",
     ],
 )
 def test_an_error_is_read_by_what_follows_it(log: str, outcome: Outcome, message: str) -> None:

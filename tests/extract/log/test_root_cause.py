@@ -580,6 +580,10 @@ def apparent(log: str) -> tuple[str | None, str] | None:
             "ERROR 03-14 09:26:54 [engine.py:1] No supported config format found in the folder\n",
             (None, "No supported config format found in the folder"),
         ),
+        (
+            "ERROR 03-14 09:26:54 engine.py:366] '<=' not supported between instances of 'str' and 'int'\n",
+            (None, "'<=' not supported between instances of 'str' and 'int'"),
+        ),
         ("Error: max retries exceeded: unexpected EOF\n", (None, "max retries exceeded: unexpected EOF")),
         ("Standard error: 0.21 (0.33%)\n", None),
         ("KeyboardInterrupt: stopped\n", None),

@@ -123,7 +123,14 @@ def test_what_a_missing_attribute_is_called_says_all_that_is_wrong() -> None:
 
 
 def test_a_log_without_a_cause_says_little_by_itself() -> None:
-    assert asked("INFO:     Started server process [7]").is_common
+    query = asked("INFO:     Started server process [7]")
+    assert query.is_common
+    assert query.is_empty
+    assert not asked(TRACEBACK).is_empty
+
+
+def test_which_symbol_is_missing_says_all_that_is_wrong() -> None:
+    assert asked("ImportError: /opt/a/_C.abi3.so: undefined symbol: _ZN3c106detailEv").is_named
 
 
 def test_rules_of_common_errors_are_told_apart_by_name() -> None:
