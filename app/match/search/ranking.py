@@ -262,9 +262,10 @@ def is_weak(candidate: Candidate, agreement: Agreement, asked: LogQuery) -> bool
     """Whether a candidate is never `likely`: one kind of evidence claims nothing.
 
     Of a message that unlike faults share most of the log must be shared too, and the log must hold more than
-    the message; of a log without an error all of it must be. Another failure is one that is about another thing, one that lacks a name which is all that
-    is wrong, and one of which hardly half is held. Any other is short of evidence if the issue only mentions
-    it; and the words by which a request is refused must be what the issue is about.
+    the message; of a log without an error nearly all of it must be. Another failure is one that is about
+    another thing, one that lacks a name which is all that is wrong, and one of which hardly half is held. Any
+    other is short of evidence if the issue only mentions it; and the words by which a request is refused must
+    be what the issue is about.
     """
     if agreement.names < 0 or (asked.is_named and candidate.names < 1):
         return True
