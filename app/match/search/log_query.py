@@ -46,6 +46,8 @@ NEAR_LINES = 24
 SHORT_LOG_LINES = 150
 """Of a longer log only loud lines are context, and those around the cause."""
 CONTEXT_LINES = 200
+MIN_FAULT_WORDS = 4
+_ADVICE = pattern(r"[,;.] (?:[Pp]lease|[Tt]ry|[Cc]onsider)\b")
 _PLACEHOLDER = pattern(r"<\w+>")
 _PLACES = ('File "', "Traceback (most", *map("".join, product("^~", repeat=3)))
 """How lines of a traceback begin that hold no words of their own; frames are a part by themselves."""
@@ -81,6 +83,8 @@ def ask_log(reading: LogReading) -> LogQuery:
     """The query that a log is."""
     errors = reading.errors
     cause = errors.cause or errors.apparent
+    if cause is not None:
+        cause = replace(cause, message=_without_advice(cause.message))
     message = cause.message if cause is not None else ""
     words, wrong = wrong_names(message)
     names_option = any(name.startswith("--") for name in wrong)
@@ -121,6 +125,12 @@ def _terms(
     yield "context", TEXT, grams_of(line_texts(around))
     if cause is not None and is_common:
         yield "context", TEXT, grams_of(text for text, _ in errors.wrappers)
+
+
+def _without_advice(message: str) -> str:
+    """The message up to the advice behind a comma, which a later version may have added."""
+    fault, *advice = _ADVICE.split(message, maxsplit=1)
+    return str(fault) if advice and len(fault.split()) >= MIN_FAULT_WORDS else message
 
 
 def _frames(error: ErrorRecord, *, is_common: bool) -> Iterable[str]:
