@@ -27,6 +27,10 @@ _OWN_COMMAND = re.compile(r"(?:^| )vllm serve YOUR_ARGS\b ?")
 """How a step writes the caller's command, which stands here itself."""
 _ASSIGNING = re.compile(r"[^\s=]+[\s=]")
 _INSTALL = re.compile(r"(?:uv )?pip3? install ")
+_FIELD_NAME = re.compile(r"(?<![\w.])(?:--)?([a-z]+(?:[_-][a-z]+)+)(?![\w(])")
+_LETTERS = re.compile(r"[a-z]+")
+_BOUNDS = frozenset({"max", "min", "num", "enable", "disable", "no", "use", "size", "config"})
+"""Words of options that do not say what is set; without a final s."""
 _CONTAINERS = frozenset({"docker", "podman"})
 _RUNNERS = frozenset({"sudo", "env", "exec", "nohup", "export"})
 
@@ -110,6 +114,25 @@ def compose(launch: Launch, change: str, *, without: bool = False) -> ComposedCo
     costs = [cost for piece in wanted if (cost := _cost(piece, present))]
     parts = _placed(pieces, wanted, is_container=is_container)
     return _composed(launch, change, parts, costs=costs)
+
+
+def named_options(launch: Launch, message: str) -> tuple[Piece, ...]:
+    """Return the options of the command that an error message is about.
+
+    A message names an option by its flag or field name, or by all of the words that say what it sets:
+    "Concurrent Partial Prefill" names `--max-num-partial-prefills`. One word alone is too common to count.
+    """
+    text = message.lower()
+    fields = {name.replace("_", "-") for name in _FIELD_NAME.findall(text)}
+    words = {word.removesuffix("s") for word in _LETTERS.findall(text)}
+    found = []
+    for piece in launch.pieces:
+        if not piece.name or _is_variable(piece):
+            continue
+        telling = {word.removesuffix("s") for word in piece.name.split("-")} - _BOUNDS
+        if bare(piece.name) in fields or (len(telling) > 1 and telling <= words):
+            found.append(piece)
+    return tuple(found)
 
 
 def alone(change: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.extract.fields.launch import read_launch
-from app.knowledge.launch import ComposedCommand, compose, compose_all
+from app.knowledge.launch import ComposedCommand, compose, compose_all, named_options
 from app.knowledge.remedies import Remedy
 
 TYPED = "$ vllm serve acme/V --max-model-len 90000 -tp 2 --enable-prefix-caching > log 2>&1\n"
@@ -167,3 +167,19 @@ def test_only_what_is_believed_is_composed() -> None:
     ]
     found = compose_all(read_launch(TYPED), remedies, ["", "--enforce-eager"])
     assert [item.change for item in found] == ["--max-num-seqs 8", "--enforce-eager"]
+
+
+@pytest.mark.parametrize(
+    ("message", "names"),
+    [
+        ("max_model_len (9) is larger than the model's", ["max-model-len"]),
+        ("2 heads must be divisible by tensor parallel size (3)", ["tensor-parallel-size"]),
+        ("Transport is not supported", []),
+        ("the model has no layers", []),
+    ],
+)
+def test_a_message_names_an_option_by_its_field_or_by_its_words(message: str, names: list[str]) -> None:
+    launch = read_launch("$ vllm serve zebra --port 80 --max-model-len 9 --tensor-parallel-size 3\n")
+    assert launch is not None
+
+    assert [piece.name for piece in named_options(launch, message)] == names

@@ -32,7 +32,7 @@ from app.knowledge.diagnosis.headline import describe_failure, headline
 from app.knowledge.diagnosis.issue_draft import issue_draft
 from app.knowledge.diagnosis.log_input import clean_log
 from app.knowledge.diagnosis.other_reports import find_common, helps, remedies_of_others
-from app.knowledge.diagnosis.quoted_advice import quoted_steps
+from app.knowledge.diagnosis.quoted_advice import option_step, quoted_steps
 from app.knowledge.diagnosis.shapes import (
     MAX_QUOTE_CHARS,
     OPEN,
@@ -251,8 +251,12 @@ def _describe(asked: _Asked, found: _Found, repo: str) -> Diagnosis:
     is_own = any(kind.is_own for kind in kinds[:1])
     is_helped = found.remedies_from != "same_frame" and helps(found.remedies)
     needs_steps = found.is_open or is_own or not is_helped
-    steps = quoted.joined(next_steps(reading, kinds) if needs_steps or quoted.risky else ())[:MAX_STEPS]
     launch = None if in_words else read_launch(masked_log, around.versions.get("vllm"))
+    steps = quoted.joined(next_steps(reading, kinds) if needs_steps or quoted.risky else ())
+    if launch is not None and named and outcome == "not_started" and needs_steps:
+        option = option_step(launch, _masked(named.message, named.line, masked_log), steps)
+        steps = (option, *steps) if option else steps
+    steps = steps[:MAX_STEPS]
     answer = Diagnosis(
         verdict=found.verdict,
         root_cause=_root_cause(reading, masked_log),

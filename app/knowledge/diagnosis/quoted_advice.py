@@ -1,4 +1,4 @@
-"""What an error message itself advises, quoted, and the legal value that was meant where one was mistyped.
+"""What an error message advises, quoted; the legal value that was meant; the option that it is about.
 
 Which sentences are advice is data: `advice.toml`. A command is given only where the message names it or the
 argument.
@@ -14,6 +14,7 @@ from importlib.resources import files
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+from app.extract.fields.launch import Launch
 from app.extract.reader import LogReading
 from app.extract.rules.patterns import pattern
 from app.knowledge.diagnosis.error_text import (
@@ -25,6 +26,7 @@ from app.knowledge.diagnosis.error_text import (
     sentences,
 )
 from app.knowledge.diagnosis.shapes import NextStep, QuotedAdvice
+from app.knowledge.launch import compose, named_options
 
 MAX_QUOTES = 2
 MAX_QUOTE_CHARS = 320
@@ -51,7 +53,7 @@ def advice_data() -> dict[str, Any]:
     return tomllib.loads((files(__package__) / "advice.toml").read_text(encoding="utf-8"))
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=5)
 def _patterns(name: str) -> tuple[Any, ...]:
     return tuple(pattern(row["pattern"]) for row in advice_data()[name])
 
@@ -99,6 +101,26 @@ def quoted_steps(reading: LogReading, masked_log: str) -> QuotedSteps:
         step = NextStep(text=f"The message itself says: “{quote}”", command=_command_in(quote))
         (risky if _is_warning(quote) else steps).append(step)
     return QuotedSteps(tuple(advice), tuple(steps), tuple(risky))
+
+
+def option_step(launch: Launch, message: str, steps: Iterable[NextStep]) -> NextStep | None:
+    """Return the step that names the options a message is about; None if it names none, or a step does.
+
+    Of an option that is not supported the command is given without it.
+    """
+    said = " ".join(f"{step.text} {step.command}" for step in steps)
+    named = [piece for piece in named_options(launch, message) if f"--{piece.name}" not in said]
+    if not named:
+        return None
+    texts = " and ".join(f"`{piece.text}`" for piece in named)
+    unsupported = len(named) == 1 and any(item.search(message) for item in _patterns("unsupported"))
+    without = compose(launch, f"--{named[0].name}", without=True) if unsupported else None
+    if without is not None:
+        return NextStep(
+            text=f"The message is about {texts} in your command: leave it out.", command=without.line
+        )
+    what = "it" if len(named) == 1 else "one of them"
+    return NextStep(text=f"The message is about {texts} in your command: correct {what}.")
 
 
 def is_advice(sentence: str) -> bool:

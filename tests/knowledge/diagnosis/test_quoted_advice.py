@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.extract.fields.launch import read_launch
 from app.extract.reader import read_log
 from app.extract.redact import redact
 from app.extract.rules.patterns import pattern
@@ -15,13 +16,14 @@ from app.knowledge.diagnosis.quoted_advice import (
     given_value,
     is_advice,
     legal_values,
+    option_step,
     quoted_steps,
 )
 from app.knowledge.diagnosis.shapes import NextStep
 
 ROWS = [
     pytest.param(row, id=f"{name}-{row['id']}")
-    for name in ("advice", "ignored", "given")
+    for name in ("advice", "ignored", "given", "unsupported")
     for row in advice_data()[name]
 ]
 PYDANTIC = """\
@@ -211,3 +213,33 @@ def test_what_two_steps_would_have_one_type_stands_with_the_one_that_says_more_o
 
     assert [step.command for step in joined] == ["", ours.command]
     assert quoted.steps[0].command == ours.command
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "command"),
+    [
+        (
+            "`limit_mm_per_prompt` is only supported for multimodal models.",
+            "The message is about `--limit-mm-per-prompt 2` in your command: leave it out.",
+            "vllm serve zebra --tool-call-parser foo --port 80",
+        ),
+        (
+            "invalid tool call parser: foo",
+            "The message is about `--tool-call-parser foo` in your command: correct it.",
+            "",
+        ),
+    ],
+)
+def test_the_option_that_a_message_is_about_is_named(message: str, text: str, command: str) -> None:
+    launch = read_launch("$ vllm serve zebra --tool-call-parser foo --port 80 --limit-mm-per-prompt 2\n")
+    assert launch is not None
+
+    assert option_step(launch, message, ()) == NextStep(text=text, command=command)
+
+
+def test_an_option_that_another_step_names_is_not_named_again() -> None:
+    launch = read_launch("$ vllm serve zebra --max-model-len 9\n")
+    assert launch is not None
+    step = NextStep(text="Ask for less.", command="vllm serve YOUR_ARGS --max-model-len 8")
+
+    assert option_step(launch, "max_model_len (9) is too large", [step]) is None
