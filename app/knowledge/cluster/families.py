@@ -1,12 +1,13 @@
-"""Families: a level above clusters. One is all failures that say the same, whatever caused it.
+"""Families: groups of failures with the same error text, whatever the cause. One level above clusters.
 
-1. The kind of failure, where its errors all say one thing (`failure_kinds.toml`, from an unknown argument to
-   a fault of the device; no `topic`), or its part.
-2. Else the shape of the error's message: its first sentence, values taken out.
-3. Else, where the message says nothing of its own, the type and the frame that raised it.
-4. Without an error, what people saw (it hangs, is slow, needs too much memory) with what the title names.
+The key of a family is the first of these that is known:
 
-A failure of which none of these is known is in no family.
+1. the kind of failure or its subkind (`failure_kinds.toml`), unless the kind is a `topic`;
+2. the shape of the error message: its first sentence without values;
+3. the error type and the frame that raised it, if the message is uninformative;
+4. without an error: the symptom (hang, slow, out of memory) and a condition named in the title.
+
+A failure with none of these has no family.
 """
 
 import re
@@ -31,10 +32,10 @@ from app.store.session import Store
 
 @dataclass(frozen=True, slots=True)
 class FailureKind:
-    """A row of `failure_kinds.toml`, its patterns compiled.
+    """A row of `failure_kinds.toml` with compiled patterns.
 
-    `is_own`: who runs or asks the server corrects it. `is_topic`: its messages have many shapes.
-    `parts`: what it falls into, each by name and pattern.
+    `is_own`: the operator or client can correct it. `is_topic`: its error messages vary in shape.
+    `parts`: subkinds, as (name, pattern).
     """
 
     id: str
@@ -49,7 +50,7 @@ class FailureKind:
 
 @lru_cache(maxsize=1)
 def failure_kinds() -> tuple[FailureKind, ...]:
-    """All kinds, the most specific first."""
+    """Return all kinds, most specific first."""
     return tuple(
         FailureKind(
             row["id"],
@@ -70,21 +71,21 @@ def _pattern(row: dict[str, Any], key: str) -> Any:
 
 
 def kinds_in(error: str) -> tuple[FailureKind, ...]:
-    """The kinds that an error's words are of, the most specific first."""
-    kinds, together = _errors()
-    return tuple(kinds[at] for at in sorted(together.Match(error) or ()))
+    """Return the kinds whose pattern matches an error text, most specific first."""
+    kinds, combined = _error_kinds()
+    return tuple(kinds[at] for at in sorted(combined.Match(error) or ()))
 
 
 @lru_cache(maxsize=1)
-def _errors() -> tuple[tuple[FailureKind, ...], Any]:
-    """The kinds that errors have, and their patterns in one."""
+def _error_kinds() -> tuple[tuple[FailureKind, ...], Any]:
+    """Return the kinds with an error pattern, and one pattern set for all of them."""
     kinds = tuple(kind for kind in failure_kinds() if kind.error)
     return kinds, pattern_set([f"(?i){kind.error.pattern}" for kind in kinds])
 
 
 @lru_cache(maxsize=1)
 def failure_rows() -> list[dict[str, Any]]:
-    """The kinds as they stand in the data."""
+    """Return the rows of `failure_kinds.toml`."""
     rows: list[dict[str, Any]] = tomllib.loads(
         (files(__package__) / "failure_kinds.toml").read_text(encoding="utf-8")
     )["failure"]
@@ -92,14 +93,14 @@ def failure_rows() -> list[dict[str, Any]]:
 
 
 def kind_of(error: str) -> FailureKind | None:
-    """The most specific kind that an error's type and message are of."""
+    """Return the most specific kind that matches an error's type and message, if any."""
     return next(iter(kinds_in(error)), None)
 
 
 FAMILY_CHARS = 120
 GPU_MEMORY = "out_of_memory"
 WORDS_MIN, WORDS_MAX = 3, 9
-"""Fewer words say nothing, unless their kind is known; behind the last one mostly the reporter speaks."""
+"""Words in a message shape; one fewer if the kind is known. Later words are mostly the reporter's."""
 
 _SENTENCE_END = re.compile(r"(?<=[a-z`'\")\]])[.!?;] |: (?=\{|\[|\()|\n")
 _VALUE = re.compile(r"<\w+>|\[[^\]]{0,200}\]?|\([^)]{0,200}\)?|(?<![A-Za-z])[\w./\\:-]*[\d/\\][\w./\\:-]*")
@@ -107,25 +108,25 @@ _NAME = re.compile(
     r"'[^']{1,120}'|\"[^\"]{1,120}\"|`[^`]{1,120}`|“[^”]{1,120}”"
     r"|\S*[/_]\S*|\w+(?:\.\w+)+\S*|\b[A-Z]\w*[a-z][A-Z]\w*"
 )
-_SAYS_NOTHING = pattern(
+_UNINFORMATIVE = pattern(
     r"(?i)encountered an issue|finished unexpectedly|core initialization failed"
     r"|division (?:or modulo )?by zero"
 )
-"""Messages that say that something failed; what did, another line says, or only the frame."""
-_ONLY_LACKS = re.compile(r"^…? ?(?:object )?has no attribute …?$")
+"""Messages that only say that something failed; the cause is in another line or the frame."""
+_MISSING_ATTRIBUTE = re.compile(r"^…? ?(?:object )?has no attribute …?$")
 _WORD = re.compile(r"[A-Za-z_]{2,}")
 _SYMPTOMS = {"hang": "Hangs", "slowdown": "Is slow"}
-_WHERE = frozenset({"a container", "the V1 engine", "Windows", "a build", "MIG", "several nodes"})
-"""Conditions that say where it ran, and little of what failed."""
-_WRONG = frozenset({"tool calls", "reasoning", "prefix caching", "LoRA", "FP8", "FP4", "GPTQ", "AWQ"})
-"""Conditions with which a wrong output is one failure more often than not; with the others it is any."""
-_OUTPUT = pattern(
+_ENVIRONMENTS = frozenset({"a container", "the V1 engine", "Windows", "a build", "MIG", "several nodes"})
+"""Conditions that describe where vLLM ran, not what failed."""
+_OUTPUT_CAUSES = frozenset({"tool calls", "reasoning", "prefix caching", "LoRA", "FP8", "FP4", "GPTQ", "AWQ"})
+"""Conditions under which reports of wrong output usually share a cause."""
+_ABOUT_OUTPUT = pattern(
     r"(?i)output|accura|garb|gibber|result|respon|answer|incorrect|corrupt|token|stream|pars|content|\bnans?\b|!!"
     r"|repeat|repetit|differ|inconsisten|quality|precision|mismatch|nonsense|empty|generat|ignore|leak|random"
     r"|degrad|score|lm_?eval|think>|duplicat|truncat|return|stop|argument|schema|json|call|format|输出|乱码|结果|重复|异常"
 )
-"""In a title: that it is what comes out which is wrong."""
-_ASKS = pattern(r"(?i)^(?:\[[^\]]{1,30}\]:? {0,2})?how (?:to|do|can)\b")
+"""Matches a title about wrong output."""
+_QUESTION = pattern(r"(?i)^(?:\[[^\]]{1,30}\]:? {0,2})?how (?:to|do|can)\b")
 _AT_START = {"hang": "Hangs at the start", "slowdown": "Starts slowly"}
 _DOCKER_IMAGE = re.compile(r"(?i)\bdocker[ -]images?\b")
 _START = pattern(
@@ -134,7 +135,7 @@ _START = pattern(
 
 
 class Family(Frozen):
-    """Failures whose error says the same."""
+    """Failures with the same error text."""
 
     text: str = Field(description="the kind of failure, or the error's type with message or frame; its key")
     reports: int
@@ -146,7 +147,7 @@ class Family(Frozen):
 
 
 class FamilyPage(Frozen):
-    """A part of a repository's families, the most reported first."""
+    """A page of a repository's families, most reported first."""
 
     items: tuple[Family, ...]
     total: int
@@ -155,68 +156,68 @@ class FamilyPage(Frozen):
 
 
 def family_of(facts: Facts, title: str) -> str | None:
-    """The family of a failure, in words that are its key; None where the issue says too little."""
+    """Return the family key of a failure, a readable text; None if the issue says too little."""
     return family_of_error(facts.error) or _family_of_symptom(facts, title)
 
 
 def family_of_error(error: ErrorFact | None) -> str | None:
-    """The family of an error; None where it says too little."""
+    """Return the family key of an error; None if it says too little."""
     if error is None:
         return None
     axes = {rule["axis"] for rule in load_rule_set("generic").meeting(error.message)}
-    message = "" if "mute" in axes or _SAYS_NOTHING.search(error.message) else error.message
+    message = "" if "mute" in axes or _UNINFORMATIVE.search(error.message) else error.message
     kind = kind_of(f"{error.type or ''}: {message}")
     if part := next((name for name, rule in (kind.parts if kind else ()) if rule.search(message)), None):
-        return _capital(part)
+        return _capitalized(part)
     if kind is not None and not kind.is_topic and not kind.parts:
-        return _capital(kind.name)
+        return _capitalized(kind.name)
     shape = _shape(message, keeps_names=kind is None)
-    if _ONLY_LACKS.search(shape):  # what lacks what is all that it says
+    if _MISSING_ATTRIBUTE.search(shape):  # without the names nothing is left
         shape = _shape(message, keeps_names=True)
     is_common = kind is None and bool(load_rule_set("common_errors").meeting(message))
     family = None
     if not is_common and len(_WORD.findall(shape)) >= WORDS_MIN - bool(kind):
-        head = _capital(kind.name) if kind else error.type
+        head = _capitalized(kind.name) if kind else error.type
         family = f"{head}: {shape}" if head else shape
     elif error.type and error.frame:
         family = f"{error.type} at {error.frame}"
     elif kind is not None and message:
-        family = _capital(kind.name)
+        family = _capitalized(kind.name)
     return mask_secrets(family)[:FAMILY_CHARS].strip() if family else None
 
 
 def _family_of_symptom(facts: Facts, title: str) -> str | None:
-    if facts.error is not None or _ASKS.search(title):
+    if facts.error is not None or _QUESTION.search(title):
         return None
     if facts.failure_kind == "oom":
         kind = next((kind for kind in failure_kinds() if kind.asked and kind.asked.search(title)), None)
-        return _capital(kind.name) if kind and kind.id == GPU_MEMORY else None
+        return _capitalized(kind.name) if kind and kind.id == GPU_MEMORY else None
     title = _DOCKER_IMAGE.sub("container", title)
     named = [rule.extra.get("name") for rule in load_rule_set("conditions").meeting(title)]
     symptoms = _AT_START if facts.failure_kind in _AT_START and _START.search(title) else _SYMPTOMS
     if facts.failure_kind == "wrong_output":
-        name = next((name for name in named if name in _WRONG), None) if _OUTPUT.search(title) else None
-        return f"Gives wrong output with {name}" if name else None
+        name = next((name for name in named if name in _OUTPUT_CAUSES), None)
+        return f"Gives wrong output with {name}" if name and _ABOUT_OUTPUT.search(title) else None
     if facts.failure_kind not in symptoms:
         return None
-    name = next((name for name in named if name and name not in _WHERE), None)
+    name = next((name for name in named if name and name not in _ENVIRONMENTS), None)
     return f"{symptoms[facts.failure_kind]} with {name}" if name else None
 
 
 def _shape(message: str, *, keeps_names: bool) -> str:
-    """The first sentence of a message without its values; names stay where they alone say what failed."""
+    """Return the first sentence of a message with `…` for values and, unless `keeps_names`, for names."""
     first = _SENTENCE_END.split(mask(message), maxsplit=1)[0]
     shape = _VALUE.sub("…", first if keeps_names else _NAME.sub("…", first))
     shape = re.sub(r"…(?:[ ,.:]*…)+", "…", " ".join(shape.split()[:WORDS_MAX]))
     return shape.strip(" :,.")
 
 
-def _capital(text: str) -> str:
+def _capitalized(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
 def families(store: Store, repo: str, *, after: int = 0, limit: int = 50) -> FamilyPage:
-    """A part of the families of a repository from place `after` on."""
+    """Return up to `limit` families of a repository, starting at offset `after`."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         sizes = family_sizes(session, repo_id)

@@ -1,4 +1,4 @@
-"""People's judgement of two issues: the same failure, or not. It outranks everything that is derived."""
+"""Judgements by people: whether two issues report the same failure. They override everything derived."""
 
 from datetime import datetime
 
@@ -21,11 +21,11 @@ from app.store.people import (
 from app.store.session import Store
 
 DECISIONS_MAX = 500
-"""Judgements that are looked through for those of a time."""
+"""Newest judgements that `judged_between` searches."""
 
 
 class Judgement(Frozen):
-    """A person's word on two issues of one repository; in force while `undone_at` is null."""
+    """A person's verdict on two issues of one repository; in force while `undone_at` is null."""
 
     id: int
     repo: str
@@ -41,10 +41,10 @@ class Judgement(Frozen):
 def judge(
     store: Store, repo: str, a: int, b: int, verdict: Verdict, note: str | None = None
 ) -> tuple[Judgement, bool]:
-    """Put a judgement in force; whether it is news.
+    """Save a judgement and update the clusters; return it and whether it is new.
 
     Raises:
-        InputError: both numbers are one.
+        InputError: both numbers are the same.
         NotFoundError: an issue is not stored.
         PullRequestError: one of them is a pull request.
     """
@@ -64,10 +64,10 @@ def judge(
 
 
 def undo(store: Store, repos: tuple[str, ...], judgement_id: int) -> Judgement:
-    """Take a judgement back. It stays in the list of all, with when it was undone.
+    """Undo a judgement and update the clusters. It stays stored, with the time it was undone.
 
     Raises:
-        NotFoundError: no judgement of these repositories has this id.
+        NotFoundError: these repositories have no judgement with this id.
     """
     with store.unit_of_work() as session:
         names = {find_repository(session, repo): repo for repo in repos}
@@ -82,7 +82,7 @@ def undo(store: Store, repos: tuple[str, ...], judgement_id: int) -> Judgement:
 def judgements(
     store: Store, repo: str, *, below: int | None = None, limit: int = 50, ended: bool = False
 ) -> tuple[Judgement, ...]:
-    """Judgements of a repository, the newest first; with `ended` also those no longer in force."""
+    """Return judgements of a repository, newest first; with `ended` also those no longer in force."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         found = list_judgements(session, repo_id, below=below, limit=limit, ended=ended)
@@ -92,7 +92,7 @@ def judgements(
 def judged_between(
     session: Session, repo_id: int, repo: str, start: datetime, end: datetime
 ) -> tuple[Judgement, ...]:
-    """The judgements in force that were made in this time, the newest first."""
+    """Return the judgements in force made in `[start, end)`, newest first."""
     found = list_judgements(session, repo_id, below=None, limit=DECISIONS_MAX, ended=False)
     return tuple(_shape(record, repo) for record in found if start <= record.judged_at < end)
 

@@ -1,6 +1,6 @@
-"""The reports of a cluster: what ties each there, dead chains of duplicates, clusters near it.
+"""The reports of a cluster: why each is a member, broken duplicate chains, and similar clusters.
 
-And what they say together: of the fix, and of what helps, merged in the order to try.
+Also what they say together: the fix, and the remedies, merged and ranked.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,14 +32,14 @@ ChainKind = Literal["circular", "dead"]
 
 
 class ClusterFix(FixView):
-    """The fix of the cluster: that of the member that knows most of it."""
+    """The fix of the cluster, taken from the member with the most certain fix state."""
 
     number: int = Field(description="the issue whose fix it is")
     also: tuple[str, ...] = Field((), description="where other members differ, a sentence each")
 
 
 class ClusterMember(IssueHead):
-    """A report of the failure and why it belongs here."""
+    """A report in the cluster and why it is a member."""
 
     state_reason: str | None
     created_at: datetime | None
@@ -54,7 +54,7 @@ class ClusterMember(IssueHead):
 
 
 class DuplicateChain(Frozen):
-    """Issues closed as duplicates of each other with no living end."""
+    """A chain of duplicates that does not end in an existing issue."""
 
     kind: ChainKind = Field(description="`dead`: ends in an issue that is gone, not stored, or no failure")
     numbers: tuple[int, ...] = Field(description="in the order in which each names the next")
@@ -62,7 +62,7 @@ class DuplicateChain(Frozen):
 
 
 class ClusterRemedy(SourcedRemedy):
-    """An action merged over the reports that name it; the fields are those of the best of them."""
+    """An action merged over the reports that name it; other fields come from the best-ranked one."""
 
     quote: StatedValue
     told_in: tuple[int, ...] = Field(description="numbers of the issues that report it, the best first")
@@ -75,7 +75,7 @@ class ClusterRemedy(SourcedRemedy):
 
 
 class NearCluster(Frozen):
-    """A cluster that is alike and was not merged."""
+    """A similar cluster that was not merged with this one."""
 
     id: str
     text: str
@@ -88,8 +88,8 @@ class NearCluster(Frozen):
 
 
 STEPS_MAX = 8
-"""How far a chain is followed."""
-_ENDS = {
+"""Longest duplicate chain that is followed, in steps."""
+_CHAIN_REASONS = {
     "circular": "each is reported as a duplicate of the next, in a circle; none is the original.",
     "dead": "reported as duplicates of an issue that is gone or not stored.",
 }
@@ -98,7 +98,7 @@ _ENDS = {
 def dead_ends(
     session: Session, repo_id: int, repo: str, numbers: Sequence[int]
 ) -> tuple[DuplicateChain, ...]:
-    """The chains of duplicates from these reports that reach no living issue, the longest first."""
+    """Return the duplicate chains of these reports that do not end in an existing issue, longest first."""
     repeats = duplicates_of(session, repo_id, repo, numbers, deep=STEPS_MAX)
     if not repeats:
         return ()
@@ -111,7 +111,7 @@ def dead_ends(
         if end != "alive" and chain[0] not in seen:
             seen.update(chain)
             path = " → ".join(f"#{number}" for number in chain)
-            chains.append(DuplicateChain(kind=end, numbers=chain, reason=f"{path}: {_ENDS[end]}"))
+            chains.append(DuplicateChain(kind=end, numbers=chain, reason=f"{path}: {_CHAIN_REASONS[end]}"))
     return tuple(chains)
 
 
@@ -124,17 +124,17 @@ def members(
     links: Sequence[ReportLink],
     verdicts: Mapping[Pair, Verdict],
 ) -> tuple[ClusterMember, ...]:
-    """The reports in their order, each with what ties it to the cluster."""
+    """Return the reports in the given order, each with the reason why it is a member."""
     by_number: dict[int, list[ReportLink]] = {}
     for link in links:
         by_number.setdefault(link.number, []).append(link)
         if link.kind == "duplicate":
-            turned = link._replace(number=link.target, target=link.number, kind="repeated")
-            by_number.setdefault(link.target, []).append(turned)
+            reverse = link._replace(number=link.target, target=link.number, kind="repeated")
+            by_number.setdefault(link.target, []).append(reverse)
     found = []
     for one in reports:
         issue, is_canonical = one.issue, one.issue.number == canonical
-        tying = by_number.get(issue.number, [])
+        own_links = by_number.get(issue.number, [])
         found.append(
             ClusterMember.based_on(
                 issue,
@@ -146,20 +146,20 @@ def members(
                 role="canonical" if is_canonical else "member",
                 why=canonical_reason(one, len(reports))
                 if is_canonical
-                else _why(issue.number, canonical, signatures, tying, verdicts),
+                else _member_reason(issue.number, canonical, signatures, own_links, verdicts),
             )
         )
     return tuple(found)
 
 
-def _why(
+def _member_reason(
     number: int,
     canonical: int,
     signatures: Mapping[int, str],
     links: Sequence[ReportLink],
     verdicts: Mapping[Pair, Verdict],
 ) -> str:
-    """What ties a report to the cluster, in one sentence; a person's word first."""
+    """Explain in one sentence why a report is a member; a person's judgement comes first."""
     for (one, two), verdict in verdicts.items():
         if verdict == "same" and number in (one, two):
             return f"A person judged it the same failure as #{two if number == one else one}."
@@ -178,7 +178,7 @@ def _why(
 
 
 def canonical_reason(one: ListedFailure, size: int) -> str:
-    """What the canonical issue holds for evidence, in one sentence."""
+    """Describe the evidence of the canonical issue in one sentence."""
     if size == 1:
         return "It is the only report."
     facts, issue = one.facts, one.issue
@@ -201,7 +201,7 @@ def canonical_reason(one: ListedFailure, size: int) -> str:
 def near(
     found: Iterable[ReportLink], counts: Mapping[str, ClusterCounts], verdicts: Mapping[Pair, Verdict]
 ) -> tuple[NearCluster, ...]:
-    """The clusters that are alike, each with the reason why it stands apart, as far as it is known."""
+    """Return the linked clusters, each with the reason why it is separate, or how the two are alike."""
     return tuple(
         NearCluster.based_on(
             cluster,
@@ -222,32 +222,32 @@ def _counted(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}" if number else ""
 
 
-KNOWING: dict[FixState, int] = {"fixed": 0, "merged_unreleased": 1, "in_progress": 2}
-"""States that name a change; of the others the canonical issue's own stands for all."""
+_FIX_RANK: dict[FixState, int] = {"fixed": 0, "merged_unreleased": 1, "in_progress": 2}
+"""Fix states that name a change, most certain first. If no report has one, the canonical issue's counts."""
 NAMED_MAX = 5
 
 
 def cluster_fix(canonical: int, reports: Sequence[ListedFailure]) -> ClusterFix | None:
-    """The fix merged over the reports, named with the issue that states it; None without reports.
+    """Return the most certain fix among the reports; None without reports.
 
-    Between two that know as much the canonical issue's counts, then the newer one's.
+    Ties go to the canonical issue, then to the newest.
     """
     if not reports:
         return None
 
     def order(one: ListedFailure) -> tuple[int, bool, bool, int]:
-        rank = KNOWING.get(one.fix.state, len(KNOWING))
+        rank = _FIX_RANK.get(one.fix.state, len(_FIX_RANK))
         unreleased = one.fix.state == "fixed" and one.fix.released_in is None
         return rank, unreleased, one.issue.number != canonical, -one.issue.number
 
     chosen = min(reports, key=order)
     return ClusterFix.based_on(
-        chosen.fix, number=chosen.issue.number, also=tuple(_otherwise(chosen, reports))
+        chosen.fix, number=chosen.issue.number, also=tuple(_differing_reports(chosen, reports))
     )
 
 
-def _otherwise(chosen: ListedFailure, reports: Sequence[ListedFailure]) -> list[str]:
-    """Sentences: reports from versions that have the fix, issues still open, other fixes; newest first."""
+def _differing_reports(chosen: ListedFailure, reports: Sequence[ListedFailure]) -> list[str]:
+    """List in sentences: reports from versions with the fix, open issues, other fixes; newest first."""
     others = sorted((one for one in reports if one is not chosen), key=lambda one: -one.issue.number)
     fix = chosen.fix
     found: list[str] = []
@@ -258,19 +258,19 @@ def _otherwise(chosen: ListedFailure, reports: Sequence[ListedFailure]) -> list[
             if (version := ordered(one.facts.versions.get("vllm"))) is not None
             and not is_before(str(version), fix.released_in)
         ]
-        found += [f"Reported from a version that has it: {_first(again)}."] if again else []
+        found += [f"Reported from a version that has it: {_first_names(again)}."] if again else []
     if fix.state in ("fixed", "merged_unreleased"):
         still = [f"#{one.issue.number}" for one in others if one.issue.state == "open"]
-        found += [f"Still open: {_first(still)}."] if still else []
+        found += [f"Still open: {_first_names(still)}."] if still else []
     found += [
         f"#{one.issue.number} names another change: {one.fix.reason or one.fix.pr}"
         for one in others
-        if one.fix.state in KNOWING and one.fix.pr and one.fix.pr != fix.pr
+        if one.fix.state in _FIX_RANK and one.fix.pr and one.fix.pr != fix.pr
     ]
     return found[:NAMED_MAX]
 
 
-def _first(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     more = len(names) - NAMED_MAX
     return ", ".join(names[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
@@ -288,14 +288,14 @@ def cluster_remedies(
     thumbs: Mapping[int, int],
     fix: FixView | None,
 ) -> tuple[ClusterRemedy, ...]:
-    """The remedies of these reports, each action once.
+    """Return the ranked remedies of these reports, each action once, at most `REMEDIES_MAX`.
 
     Args:
-        reports: the ones whose remedies count first in front.
-        votes: "it works" less "it does not", by issue; they count for the issue's first remedy.
-        remedy_votes: the same of the remedy itself, by issue and remedy id.
-        thumbs: thumbs up less thumbs down, by comment.
-        fix: the cluster's; where it is released, the remedies are needless from there on.
+        reports: in order of precedence, canonical issue first.
+        votes: "it works" minus "it does not", by issue; counted for the issue's first remedy.
+        remedy_votes: the same for single remedies, by issue and remedy id.
+        thumbs: thumbs up minus thumbs down, by comment id.
+        fix: the cluster's fix; once released, it supersedes the remedies.
     """
     found: list[StatedRemedy] = []
     voted: dict[tuple[int, str], int] = {}
@@ -317,7 +317,7 @@ def cluster_remedies(
 
 
 def comment_of(source: str) -> int | None:
-    """The id of the comment that a source names."""
+    """Return the comment id in a source such as `comment:123`, if it is one."""
     kind, _, key = source.partition(":")
     return int(key) if kind == "comment" and key.isdigit() else None
 
@@ -334,7 +334,7 @@ def _merged(
     needless = fix.released_in if fix is not None and fix.state == "fixed" else None
     if needless and fix is not None and fix.pr:
         needless = f"{fix.pr} in {needless}"
-    # Of a slowdown, "slower" names the failure and no price.
+    # In a report of a slowdown, "slower" describes the failure, not the cost of a remedy.
     costs = (cost_of(item.quote.text) for item in action.remedies if item.number not in slow)
     return ClusterRemedy.based_on(
         best,

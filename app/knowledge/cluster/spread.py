@@ -1,8 +1,8 @@
-"""Where the reports of a cluster stand out: on which GPU architectures, and since which version it fails.
+"""GPU architectures over-represented in a cluster, and the regression range its reports agree on.
 
-Fisher's exact test on "in the cluster" and "on this architecture", corrected over all tables of all clusters,
-tells a share that is no chance. Each report says that the failure began after the version that last worked
-and not after the first that failed; those with another range, or of an earlier version, disagree.
+Architectures: Fisher's exact test on "in the cluster" and "on this architecture", corrected for multiple
+testing over all clusters. Range: each report bounds the first bad version, after its last working and up to
+its first failing version. Reports with another range, or of an earlier version, disagree.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ ByChance = Literal["more_often", "less_often", "no_difference", "too_few"]
 
 
 class ArchitectureLift(Frozen):
-    """How a GPU architecture's share in the cluster compares with its share in all other failures."""
+    """A GPU architecture's share in the cluster compared with its share in all failures."""
 
     architecture: str
     reports: int
@@ -38,19 +38,19 @@ class ArchitectureLift(Frozen):
 
 
 REPORTS_MIN = 5
-"""With fewer reports, observed or expected, no test is made."""
+"""Fewest reports, observed or expected, for a test."""
 FALSE_DISCOVERIES = 0.05
-"""The share of findings that may be by chance."""
+"""Accepted false discovery rate."""
 
 
 def architecture_lifts(
     named: Iterable[tuple[str, int, str]], wanted: Iterable[str]
 ) -> dict[str, tuple[ArchitectureLift, ...]]:
-    """The lift table of each wanted cluster, its commonest architectures first.
+    """Return the lift table of each wanted cluster, most common architectures first.
 
     Args:
-        named: (cluster, issue, canonical name of an accelerator), all failures of the repository.
-        wanted: clusters to give a table for; all of them count for the correction.
+        named: (cluster, issue, canonical accelerator name) for all failures of the repository.
+        wanted: clusters to return; the correction always covers all clusters.
     """
     cards: dict[tuple[str, int], set[str]] = {}
     for cluster, number, name in named:
@@ -107,7 +107,7 @@ def _lift(
 
 
 class RangeWitness(Frozen):
-    """What one report says of when the failure began."""
+    """What one report states about the regression range."""
 
     number: int
     url: str
@@ -118,24 +118,24 @@ class RangeWitness(Frozen):
 
 
 STATING_MAX = 60
-"""Of more reports that state a range the newest count: every pair of their ends is tried."""
+"""Newest reports with a range that are used. Every pair of their bounds is tried."""
 EARLIER_MAX = 5
-"""Reports from earlier versions that are named."""
+"""Reports from earlier versions that are listed."""
 QUOTES_MAX = 2
 NO_VERSION = "names a change and no version"
 
 
 @dataclass(frozen=True, slots=True)
 class _Witness:
-    """A report with where its failure may have begun: after `low`, not after `high`; None is open."""
+    """A report and its range of first bad versions: after `low`, up to `high`; None is unbounded."""
 
     one: ListedFailure
     span: Regression
     low: Version | None
     high: Version | None
 
-    def meets(self, low: Version | None, high: Version | None) -> bool:
-        """Whether it leaves the whole of a range possible."""
+    def allows(self, low: Version | None, high: Version | None) -> bool:
+        """True if every version of this range is compatible with the report."""
         starts = self.low is None or (low is not None and self.low <= low)
         ends = self.high is None or (high is not None and high <= self.high)
         return starts and ends
@@ -144,14 +144,14 @@ class _Witness:
 def cluster_range(
     canonical: int, reports: Sequence[ListedFailure], words: IssueWords
 ) -> tuple[Regression | None, list[RangeWitness]]:
-    """The range that reports agree on, None without one; and all that state one, those that agree first."""
+    """Return the range that most reports agree on, if any, and all reports with one, agreeing ones first."""
     newest = sorted(reports, key=lambda one: -one.issue.number)
     stating = [_placed(one, span) for one in newest if (span := one.facts.regression) is not None]
     stating = stating[:STATING_MAX]
     placed = [one for one in stating if one.low is not None or one.high is not None]
-    early = _met_in(reports, {one.one.issue.number for one in stating})
+    early = _seen_in(reports, {one.one.issue.number for one in stating})
     low, high, agreeing = _narrowest(placed, [version for version, _ in early], canonical)
-    # Some name a fix or a culprit only, and no version of any kind.
+    # Some name only a fix or a culprit, no version.
     silent = [one for one in stating if not (_fails(one.span) or one.span.last_working)]
     others = [one for one in stating if one not in agreeing and one not in silent]
     witnesses = [
@@ -174,12 +174,12 @@ def _fails(span: Regression) -> list[str]:
 
 
 def _narrowest(
-    placed: Sequence[_Witness], met_in: Sequence[Version], canonical: int
+    placed: Sequence[_Witness], seen_in: Sequence[Version], canonical: int
 ) -> tuple[Version | None, Version | None, list[_Witness]]:
-    """The range in which most reports meet, less those that met the failure before it, and who agrees on it.
+    """Return the bounds of the range with the most support, and the reports that agree on it.
 
-    Of two ranges the one with an end, then the canonical issue's, then the newest report's. None where more
-    reports speak against a range than for it.
+    Support: agreeing reports minus those that saw the failure before the range. Ties go to a range with an
+    upper bound, then to that of the canonical issue, then of the newest report. Support must be positive.
     """
     best: tuple[int, bool, bool, int] = (0, False, False, 0)
     found: tuple[Version | None, Version | None, list[_Witness]] = (None, None, [])
@@ -187,11 +187,11 @@ def _narrowest(
         for high in {one.high for one in placed}:
             if low is not None and high is not None and low >= high:
                 continue
-            meeting = [one for one in placed if one.meets(low, high)]
+            meeting = [one for one in placed if one.allows(low, high)]
             if not any(one.low == low for one in meeting) or not any(one.high == high for one in meeting):
                 continue
             numbers = [one.one.issue.number for one in meeting]
-            against = sum(low is not None and version <= low for version in met_in)
+            against = sum(low is not None and version <= low for version in seen_in)
             rank = (len(meeting) - against, high is not None, canonical in numbers, max(numbers))
             if rank > best:
                 best, found = rank, (low, high, meeting)
@@ -199,7 +199,7 @@ def _narrowest(
 
 
 def _agreed(agreeing: Sequence[_Witness]) -> Regression:
-    """What the agreeing reports state together, in their own spelling of the versions."""
+    """Merge the ranges of the agreeing reports, keeping their spelling of versions."""
     spans = [one.span for one in agreeing]
     fails = [item for span in spans for item in _fails(span)]
     first = min(fails, key=sort_key, default=None)
@@ -215,24 +215,24 @@ def _agreed(agreeing: Sequence[_Witness]) -> Regression:
     )
 
 
-def _met_in(
+def _seen_in(
     reports: Sequence[ListedFailure], stating: Collection[int]
 ) -> list[tuple[Version, ListedFailure]]:
-    """The versions in which those that state no range met the failure, the earliest first."""
-    met = [
+    """Return the vLLM versions of the reports without a range, earliest first, each with its report."""
+    seen = [
         (version, one)
         for one in reports
         if one.issue.number not in stating
         and (version := ordered(one.facts.versions.get("vllm"))) is not None
     ]
-    return sorted(met, key=lambda pair: (pair[0], pair[1].issue.number))
+    return sorted(seen, key=lambda pair: (pair[0], pair[1].issue.number))
 
 
 def _earlier(
-    met: Sequence[tuple[Version, ListedFailure]], low: Version | None, words: IssueWords
+    seen: Sequence[tuple[Version, ListedFailure]], low: Version | None, words: IssueWords
 ) -> Iterable[RangeWitness]:
-    """Reports that met the failure in or before the version reported to work last."""
-    early = [(version, one) for version, one in met if low is not None and version <= low]
+    """Yield reports of the failure in or before the last version reported as working."""
+    early = [(version, one) for version, one in seen if low is not None and version <= low]
     for version, one in early[:EARLIER_MAX]:
         yield RangeWitness.based_on(
             one.issue,

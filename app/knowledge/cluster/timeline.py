@@ -1,7 +1,7 @@
-"""Reports over time: bars by period, reports after the issue was closed, and clusters that grow.
+"""Reports over time: counts by period, reports after the issue was closed, and growing clusters.
 
-A cluster grows with more reports in a week than its eight weeks before let one expect: the Poisson tail at
-that rate, with Benjamini and Hochberg's procedure over all clusters (`Q_MAX`).
+A cluster is growing if its reports in a week are improbable at the mean rate of the eight weeks before:
+Poisson tail, with the Benjamini-Hochberg correction over all clusters (`Q_MAX`).
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ Period = Literal["week", "month", "quarter", "year"]
 
 
 class ClosedButAlive(Frozen):
-    """The canonical issue is closed, and reports came after that."""
+    """Reports that came after the canonical issue was closed."""
 
     closed_at: datetime
     state_reason: str | None
@@ -45,7 +45,7 @@ class TimelineBucket(Frozen):
 
 
 class Timeline(Frozen):
-    """Reports by time; `buckets` have no holes between the first and the last."""
+    """Reports by period; `buckets` has no gaps between the first and the last."""
 
     unit: Period
     buckets: tuple[TimelineBucket, ...]
@@ -55,7 +55,7 @@ BUCKETS_MAX = 26
 
 
 def _months(length: int) -> Callable[[date], date]:
-    """The first day of a day's period of so many months."""
+    """Return a function from a day to the first day of its period of `length` months."""
     return lambda day: day.replace(month=(day.month - 1) // length * length + 1, day=1)
 
 
@@ -65,11 +65,11 @@ _PERIODS: dict[Period, tuple[int, Callable[[date], date], Callable[[date], str]]
     "quarter": (92, _months(3), lambda day: f"{day.year} Q{(day.month + 2) // 3}"),
     "year": (366, _months(12), lambda day: f"{day.year}"),
 }
-"""Each with its most days, the day on which that of a day begins, and its name."""
+"""By unit: its longest length in days, the first day of a day's period, and that period's label."""
 
 
 def timeline(moments: Iterable[datetime | None]) -> Timeline | None:
-    """Reports by week, month, quarter or year: the finest that gives no more than 26 bars. UTC dates."""
+    """Count reports by the smallest unit that gives at most `BUCKETS_MAX` buckets. UTC dates."""
     days = sorted(moment.astimezone(UTC).date() for moment in moments if moment is not None)
     if not days:
         return None
@@ -88,9 +88,9 @@ def timeline(moments: Iterable[datetime | None]) -> Timeline | None:
 def closed_but_alive(
     canonical: ListedFailure | None, reports: Sequence[ListedFailure], fix: FixView | None
 ) -> ClosedButAlive | None:
-    """What came after the canonical issue was closed; None while it is open, or if nothing came.
+    """Return the reports after the canonical issue was closed; None if it is open or there are none.
 
-    Reports from before the release that has the fix do not count: they say nothing against it.
+    Reports from versions before the release with the fix do not count: they do not contradict it.
     """
     if canonical is None or canonical.issue.state != "closed" or canonical.issue.closed_at is None:
         return None
@@ -135,21 +135,21 @@ _HOW = {
 
 WEEKS_BEFORE = 8
 REPORTS_MIN = 3
-"""Fewer reports than this in the week are not called growth, however rare the cluster was."""
+"""Fewest reports in the week for growth, however rare the cluster was."""
 Q_MAX = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A cluster's week against its weeks before.
+    """A cluster's reports in a week, compared with the `WEEKS_BEFORE` weeks before it.
 
     Attributes:
-        numbers: the reports of the week.
+        numbers: issue numbers of the week's reports.
         reports: how many these are.
-        before: how many reports the weeks before have, together.
-        mean_before: reports a week to expect: the mean of the weeks before, of at least one report.
-        p: chance of so many reports or more at that mean.
-        q: p after Benjamini and Hochberg over all clusters reported in these weeks.
+        before: total reports in the weeks before.
+        mean_before: expected reports per week: `before / 8`, with `before` at least 1.
+        p: probability of that many reports or more at that mean.
+        q: p after Benjamini-Hochberg over all clusters reported in these nine weeks.
     """
 
     id: str
@@ -162,12 +162,12 @@ class Growth:
 
     @property
     def is_growing(self) -> bool:
-        """Enough reports, and too many to be chance."""
+        """True if there are enough reports and more than chance explains."""
         return self.reports >= REPORTS_MIN and self.q < Q_MAX
 
 
 class GrowingCluster(Frozen):
-    """A cluster that grows."""
+    """A growing cluster."""
 
     id: str
     text: str = Field(description="the cluster's readable text, secrets masked")
@@ -183,7 +183,7 @@ class GrowingCluster(Frozen):
 
 
 def weeks_covered(first: datetime | None, week: IsoWeek) -> int:
-    """How many of the weeks before, at most 8, the base covers whole; the first issue begins it."""
+    """Return how many of the `WEEKS_BEFORE` weeks the database covers in full since its `first` issue."""
     if first is None:
         return 0
     begun = IsoWeek.of(first)
@@ -191,7 +191,7 @@ def weeks_covered(first: datetime | None, week: IsoWeek) -> int:
 
 
 def growths(opened: Iterable[Opened], week: IsoWeek) -> list[Growth]:
-    """The growth of all clusters reported in the week or the eight before, the surest first."""
+    """Return the growth of all clusters reported in the week or the eight before, most significant first."""
     begin, start, end = week.shifted(-WEEKS_BEFORE).start, week.start, week.end
     now: dict[str, list[int]] = {}
     before: Counter[str] = Counter()
@@ -213,13 +213,13 @@ def growths(opened: Iterable[Opened], week: IsoWeek) -> list[Growth]:
 
 
 def describe_growing(session: Session, repo_id: int, growing: Sequence[Growth]) -> tuple[GrowingCluster, ...]:
-    """These clusters with their texts, titles and sizes; one that is stored no more is left out."""
+    """Return these clusters with text, title and size; clusters no longer stored are left out."""
     known = cluster_fields(session, repo_id, [one.id for one in growing])
     return tuple(GrowingCluster.based_on(one, **known[one.id]) for one in growing if one.id in known)
 
 
 def cluster_fields(session: Session, repo_id: int, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What lists say of these clusters, by the id asked for: text and title masked, and how many reports."""
+    """Return masked text and title, canonical issue and size of these clusters, by requested id."""
     records, members = find_clusters(session, repo_id, ids), members_of(session, repo_id, ids)
     titles = find_titles(session, repo_id, [record.canonical for record in records.values()])
     return {

@@ -1,10 +1,10 @@
-"""Puts failures into clusters as they are read, linked and judged.
+"""Incremental clustering of failures, after issues are read, linked or judged.
 
-Ties are not stored: they follow from the stored links, judgements and traits alone, in whatever order these
-came; so do the clusters. Only what is tied to a change is put together anew.
+Ties are not stored. Ties and clusters depend only on the stored links, judgements and traits, not on the
+order in which these arrived. Only issues connected to a change are clustered again.
 
-An id is that of the canonical issue's root signature where the cluster holds the first issue with it, else
-made from the canonical issue's text and number. A former id stays an alias of its canonical issue's cluster.
+A cluster has the id of its canonical issue's root signature if it contains the first issue with that
+signature, else a hash of the canonical issue's text and number. Former ids stay as aliases.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ from app.store.people import JudgementRecord, Verdict, judgements_among
 from app.store.records import IssueRecord, Pair, pair_of
 
 UNPLACED = ""
-"""The cluster of a member that is not in one yet."""
+"""Cluster id of a member not yet in a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What may alter clusters.
+    """A stored change that may affect clusters.
 
     Attributes:
-        failures: issues that were read and report a failure.
-        left: issues that were read and report none.
-        pairs: pairs whose link of likeness or judgement came, went or was written again.
+        failures: traits of the issues just read that report a failure.
+        left: issues just read that report none.
+        pairs: pairs whose similarity link or judgement was added, removed or rewritten.
     """
 
     failures: Sequence[FailureTraits] = ()
@@ -72,13 +72,13 @@ class Change:
 
 
 def update_clusters(session: Session, repo_id: int, repo: str, change: Change) -> None:
-    """Bring the clusters of a repository up to date with a change that is stored already."""
-    moved = _cluster_changed(session, repo_id, repo, change)
+    """Update the clusters of a repository after a change that is already stored."""
+    moved = _recluster_changed(session, repo_id, repo, change)
     count_reports(session, repo_id, moved.union(item.number for item in change.failures))
 
 
-def _cluster_changed(session: Session, repo_id: int, repo: str, change: Change) -> set[int]:
-    """Cluster anew what a change may alter; returns the issues of all that was."""
+def _recluster_changed(session: Session, repo_id: int, repo: str, change: Change) -> set[int]:
+    """Recluster the issues that a change may affect and return them."""
     before = find_members(session, repo_id, [*(item.number for item in change.failures), *change.left])
     changed = {
         item.number: MemberRecord(item, before[item.number].cluster_id if item.number in before else UNPLACED)
@@ -99,31 +99,31 @@ def _cluster_changed(session: Session, repo_id: int, repo: str, change: Change) 
     touched |= {number for _, number in firsts.items() ^ first_members(session, repo_id, signatures).items()}
     graph = TieGraph(session, repo_id, repo)
     touched |= graph.read(changed.keys() | left.keys())
-    return _cluster_again(session, repo_id, graph, touched, left)
+    return _recluster(session, repo_id, graph, touched, left)
 
 
-def _cluster_again(
+def _recluster(
     session: Session, repo_id: int, graph: TieGraph, touched: Collection[int], left: Mapping[int, str]
 ) -> set[int]:
-    """Put together anew all that is tied to these issues, and the clusters that any of it was in.
+    """Recluster everything connected to these issues, and the clusters it was in.
 
     Args:
-        touched: issues whose ties may be others than before.
-        left: issues that are in no cluster any more, and the one they were in.
+        touched: issues whose ties may have changed.
+        left: former cluster id of issues that are no longer in a cluster.
 
     Returns:
-        All issues that were put together anew.
+        All reclustered issues.
     """
     numbers: set[int] = set()
     old_ids = set(left.values())
-    edge = set(touched)
-    while edge:
-        numbers |= edge
-        graph.read(edge)
-        old_ids |= {graph.members[n].cluster_id for n in edge if n in graph.members} - {UNPLACED}
+    frontier = set(touched)
+    while frontier:
+        numbers |= frontier
+        graph.read(frontier)
+        old_ids |= {graph.members[n].cluster_id for n in frontier if n in graph.members} - {UNPLACED}
         tied = {number for pair in graph.ties for number in pair}
         whole = members_of(session, repo_id, sorted(old_ids))
-        edge = tied.union(*whole.values()) - numbers
+        frontier = tied.union(*whole.values()) - numbers
     members = {number: graph.members[number] for number in sorted(numbers & graph.members.keys())}
     old = find_clusters(session, repo_id, sorted(old_ids))
     clusters = _named(session, repo_id, _grouped(graph, members), members)
@@ -138,7 +138,7 @@ def _cluster_again(
 
 
 def _grouped(graph: TieGraph, members: Collection[int]) -> list[tuple[int, ...]]:
-    """The members in groups; what is tied to nothing is a group of its own."""
+    """Return the members in groups; an issue without ties is its own group."""
     tied = graph.with_features({number for pair in graph.ties for number in pair})
     same = [pair for pair in graph.judged("same") if tied.keys() >= set(pair)]
     groups = cluster_issues(tied, graph.ties, same, set(graph.judged("different")), _likeness(tied))
@@ -146,7 +146,7 @@ def _grouped(graph: TieGraph, members: Collection[int]) -> list[tuple[int, ...]]
 
 
 def _likeness(members: Mapping[int, Member]) -> Scores:
-    """How likely two of these report the same, each pair weighed once."""
+    """Return a function that scores how likely two members report the same failure; scores are cached."""
     known: dict[Pair, float] = {}
 
     def scores(number: int, others: Sequence[int]) -> list[float]:
@@ -161,7 +161,7 @@ def _likeness(members: Mapping[int, Member]) -> Scores:
 def _named(
     session: Session, repo_id: int, groups: Sequence[tuple[int, ...]], members: Mapping[int, MemberRecord]
 ) -> list[tuple[ClusterRecord, tuple[int, ...]]]:
-    """Each group with its canonical issue and id."""
+    """Return each group with its cluster record: id, canonical issue and text."""
     best = {group: choose_canonical([members[number].traits for number in group]) for group in groups}
     firsts = first_members(
         session, repo_id, [item.signature_id for item in best.values() if item.signature_id]
@@ -183,7 +183,7 @@ def _keep_aliases(
     members: Mapping[int, MemberRecord],
     left: Mapping[int, str],
 ) -> None:
-    """Let the ids of clusters that are no more lead to where their issues are now."""
+    """Make the ids of removed clusters aliases that lead to the current cluster of their issues."""
     stayed = {member.cluster_id: number for number, member in sorted(members.items(), reverse=True)}
     leads = {
         record.id: record.canonical if record.canonical in members else stayed.get(record.id)
@@ -195,9 +195,9 @@ def _keep_aliases(
 
 
 def withdraw(session: Session, repo_id: int, number: int, reason: str) -> bool:
-    """Label an issue as gone from GitHub, with the reason in at most 20 characters; whether that was new.
+    """Mark an issue as gone from GitHub, with a reason of at most 20 characters; True if it was not yet.
 
-    It is kept, but no cluster shows it as the one to read.
+    The issue is kept, but is no longer chosen as the canonical issue of its cluster.
     """
     if not mark_gone(session, "issue", repo_id, number, reason):
         return False
@@ -208,19 +208,19 @@ def withdraw(session: Session, repo_id: int, number: int, reason: str) -> bool:
 
 
 CLUSTER_RULES = "c2"
-"""Raised with every change of how clusters are made: what was clustered under others is clustered again."""
+"""Version of the clustering rules. When it is raised, issues clustered under an older one are redone."""
 TEXT_CHARS = 300
 DUPLICATE = "duplicate"
 LIKENESS_MOST = 0.9999
-"""Likeness never weighs as much as a person's word."""
+"""Upper limit for similarity, below the strength of a tie made by people (`BY_PEOPLE`)."""
 
 
 class TieGraph:
-    """The ties between the failures of a repository as they are now, each read once.
+    """The current ties between failures of a repository, loaded on demand.
 
     Attributes:
-        members: the failures that were read, and those linked or judged with them.
-        ties: the strength of each tie of the failures that were read.
+        members: failures that were read, and those linked or judged with them.
+        ties: strength of each tie of the failures that were read.
     """
 
     def __init__(self, session: Session, repo_id: int, repo: str) -> None:
@@ -232,7 +232,7 @@ class TieGraph:
         self.ties: dict[Pair, float] = {}
 
     def read(self, numbers: Collection[int]) -> set[int]:
-        """Read the ties of these issues; returns all that are linked or judged with them, tied or not."""
+        """Read the ties of these issues; return all issues linked or judged with them, tied or not."""
         new = sorted(set(numbers) - self._read)
         self._read.update(new)
         least = load_pair_weights().likely_from
@@ -263,13 +263,13 @@ class TieGraph:
         return others
 
     def with_features(self, numbers: Collection[int]) -> dict[int, Member]:
-        """These failures, of those that were read, with what pairs are scored by."""
+        """Return these failures, which must have been read, with their pair features."""
         missing = sorted(set(numbers) - self._features.keys())
         self._features |= load_features(self._session, self._repo_id, missing)
         return {n: Member(self.members[n].traits, self._features[n]) for n in numbers}
 
     def judged(self, verdict: Verdict) -> list[Pair]:
-        """The pairs that were read and judged so, the newest judgement first."""
+        """Return the pairs read so far with this verdict, newest judgement first."""
         ordered = sorted(self._judgements.items(), reverse=True)
         return [(item.a, item.b) for _, item in ordered if item.verdict == verdict]
 
@@ -279,7 +279,7 @@ class TieGraph:
 
 
 def traits_of(issue: IssueRecord, facts: Facts, repeats: Sequence[int]) -> FailureTraits | None:
-    """The traits of an issue that is said to be a duplicate of `repeats`; None if it reports no failure."""
+    """Return the traits of an issue reported as a duplicate of `repeats`; None if it is not a failure."""
     if issue.is_pull_request or not facts.is_failure:
         return None
     message = facts.error.message if facts.error else ""
@@ -307,5 +307,5 @@ def traits_of(issue: IssueRecord, facts: Facts, repeats: Sequence[int]) -> Failu
 
 
 def _axes(text: str) -> set[str]:
-    """In which ways a line is one that many unlike failures share."""
+    """Return the ways in which a line is generic, that is, shared by many different failures."""
     return {rule["axis"] for rule in load_rule_set("generic").meeting(text)}

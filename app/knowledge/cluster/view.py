@@ -1,7 +1,4 @@
-"""Clusters as they are asked for: a list by size or growth, one with all that is known of it.
-
-The shapes here are the public contract of the signatures routes.
-"""
+"""The list of clusters and the details of one: the response models of the signatures routes."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -56,7 +53,7 @@ from app.store.session import Store
 class ClusterSummary(Frozen):
     """A cluster as a row of a list."""
 
-    model_config = ConfigDict(extra="ignore")  # its former names are made, not read
+    model_config = ConfigDict(extra="ignore")  # former field names are computed, not parsed
 
     id: str
     text: str = Field(
@@ -82,7 +79,7 @@ class ClusterSummary(Frozen):
 
 
 class ValueReports(Frozen):
-    """In how many reports a value stands."""
+    """A value and the number of reports that name it."""
 
     value: str
     reports: int
@@ -114,21 +111,21 @@ class ClusterDetail(ClusterSummary):
 
 
 class ClusterPage(Frozen):
-    """A part of a list of clusters."""
+    """A page of a list of clusters."""
 
     items: tuple[ClusterSummary, ...]
     total: int
 
 
 WORDS_MAX = 8
-"""Words of a search that count."""
+"""Words of a search that are used."""
 ALIVE_MAX = 2000
-"""Clusters looked at for those that are closed and alive."""
+"""Candidate clusters that are checked for reports after closing."""
 NEAR_MAX = 8
-WORDED_MAX = 60
-"""Reports whose texts are read for their words."""
+QUOTED_MAX = 60
+"""Reports whose quotes are loaded."""
 EARLIEST = 5
-"""Reports from the earliest versions whose words may speak against a range."""
+"""Reports from the earliest versions that are loaded because they may contradict a range."""
 
 
 def clusters(
@@ -143,21 +140,21 @@ def clusters(
     after: int = 0,
     limit: int = 50,
 ) -> ClusterPage:
-    """A page of a repository's clusters, from place `after` on.
+    """Return up to `limit` clusters of a repository, starting at offset `after`.
 
     Args:
-        q: words that stand in the text or the title, a cluster's id, or an issue's number.
-        alive: only those whose canonical issue is closed and that got reports after that.
+        q: words in the cluster's text or title, a cluster id, or an issue number.
+        alive: only clusters with reports after their canonical issue was closed.
     """
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        named = _named(session, repo_id, q.strip())
+        named = _find_by_key(session, repo_id, q.strip())
         if named is not None:
             found = list(count_clusters(session, repo_id, [named]).values())
             return ClusterPage(items=_summaries(session, repo_id, repo, found), total=len(found))
         words = "".join(char if char.isprintable() else " " for char in q).split()
         chosen = ClusterFilter(tuple(words[:WORDS_MAX]), min_size, alive, sort, family)
-        if alive:  # the archive says which may be; the fix and the versions decide
+        if alive:  # the query finds candidates; fix and versions decide
             found, _ = list_clusters(session, repo_id, chosen, limit=ALIVE_MAX)
             items = [item for item in _summaries(session, repo_id, repo, found) if item.is_alive]
             return ClusterPage(items=tuple(items[after : after + limit]), total=len(items))
@@ -166,27 +163,27 @@ def clusters(
 
 
 def current_id(store: Store, repo: str, key: str) -> str:
-    """The cluster that an id means today: its own, one it was merged into, or the biggest that holds it.
+    """Resolve an id to a current cluster: its own, the one it was merged into, or the biggest containing it.
 
     Raises:
         NotFoundError: no cluster and no report has that id.
     """
     with store.reading() as session:
         repo_id = find_repository(session, repo)
-        found = _current(session, repo_id, key)
+        found = _find_current(session, repo_id, key)
     if found is None:
         raise NotFoundError(f"{repo} has no signature {key[:40]}: no stored report of a failure holds it")
     return found
 
 
 def view_cluster(store: Store, repo: str, key: str, *, via: str | None = None) -> ClusterDetail:
-    """All that is known of a cluster of today.
+    """Return the details of a current cluster.
 
     Args:
-        via: the signature that was asked for and led here; other clusters that hold it are named.
+        via: the requested signature that led here; other clusters that contain it are listed.
 
     Raises:
-        NotFoundError: there is no such cluster today (see `current_id`).
+        NotFoundError: there is no such current cluster (see `current_id`).
     """
     with store.reading() as session:
         repo_id = find_repository(session, repo)
@@ -198,16 +195,16 @@ def view_cluster(store: Store, repo: str, key: str, *, via: str | None = None) -
         return _detail(session, repo_id, repo, counts, reports, via or key)
 
 
-def _named(session: Session, repo_id: int, q: str) -> str | None:
-    """The cluster that a search names by an issue's number or by an id; empty text if that has none."""
+def _find_by_key(session: Session, repo_id: int, q: str) -> str | None:
+    """Return the cluster of a search by issue number or id, "" if it has none; None for other searches."""
     number = q.removeprefix("#")
     if number.isascii() and number.isdigit() and len(number) <= 12:
         return cluster_of(session, repo_id, [int(number)]).get(int(number), "")
-    return (_current(session, repo_id, q) or "") if q.startswith("s1-") and " " not in q else None
+    return (_find_current(session, repo_id, q) or "") if q.startswith("s1-") and " " not in q else None
 
 
-def _current(session: Session, repo_id: int, key: str) -> str | None:
-    if not key.isprintable():  # no database takes a NUL
+def _find_current(session: Session, repo_id: int, key: str) -> str | None:
+    if not key.isprintable():  # databases reject NUL
         return None
     record = find_clusters(session, repo_id, [key]).get(key)
     if record is not None:
@@ -263,7 +260,7 @@ def _detail(
     signatures = root_signatures(session, repo_id, counts.id)
     verdicts = judged_pairs(session, repo_id, numbers)
     alike = near_clusters(session, repo_id, repo, counts.id, limit=NEAR_MAX)
-    words = load_words(session, repo_id, _worded(reports))
+    words = load_words(session, repo_id, _to_quote(reports))
     span, witnesses = cluster_range(counts.canonical, reports, words)
     first = sorted(reports, key=lambda one: (one.issue.number != counts.canonical, -one.issue.number))
     sources = {
@@ -288,7 +285,7 @@ def _detail(
         chains=dead_ends(session, repo_id, repo, numbers),
         versions=_versions(reports),
         gpus=architecture_lifts(hardware_by_cluster(session, repo_id), [counts.id])[counts.id],
-        models=_families(reports),
+        models=_model_families(reports),
         backends=_backends(reports),
         workarounds=cluster_remedies(
             first,
@@ -310,8 +307,8 @@ def _detail(
     )
 
 
-def _worded(reports: Sequence[ListedFailure]) -> list[ListedFailure]:
-    """The reports whose words are needed: with a remedy or a range, and the earliest ones beside a range."""
+def _to_quote(reports: Sequence[ListedFailure]) -> list[ListedFailure]:
+    """Return the reports to quote: those with a remedy or a range; if any has a range, the earliest too."""
     found = {
         one.issue.number: one for one in reports if one.facts.workarounds or one.facts.regression is not None
     }
@@ -320,11 +317,11 @@ def _worded(reports: Sequence[ListedFailure]) -> list[ListedFailure]:
         placed.sort(key=lambda pair: (pair[0], pair[1].issue.number))
         found |= {one.issue.number: one for _, one in placed[:EARLIEST]}
     newest = sorted(found.values(), key=lambda one: -one.issue.number)
-    return newest[:WORDED_MAX]
+    return newest[:QUOTED_MAX]
 
 
 def _versions(reports: Sequence[ListedFailure]) -> tuple[ValueReports, ...]:
-    """The versions of vLLM in their order; what has no place in it last."""
+    """Count reports by vLLM version in release order; unparsable versions last."""
     named = (plain_version(text) for one in reports if (text := one.facts.versions.get("vllm")))
     counts = Counter(str(ordered(text) or text) for text in named)
     placed = sorted((key for key in counts if ordered(key) is not None), key=lambda key: ordered(key) or key)
@@ -332,15 +329,15 @@ def _versions(reports: Sequence[ListedFailure]) -> tuple[ValueReports, ...]:
     return tuple(ValueReports(value=mask_secrets(key), reports=counts[key]) for key in (*placed, *apart))
 
 
-def _families(reports: Sequence[ListedFailure]) -> tuple[ValueReports, ...]:
+def _model_families(reports: Sequence[ListedFailure]) -> tuple[ValueReports, ...]:
     counts = Counter(
         family for one in reports for family in {model_line(name) for name in one.facts.models} if family
     )
-    return tuple(ValueReports(value=mask_secrets(key), reports=count) for key, count in _common(counts))
+    return tuple(ValueReports(value=mask_secrets(key), reports=count) for key, count in _most_common(counts))
 
 
 def _backends(reports: Sequence[ListedFailure]) -> tuple[BackendReports, ...]:
-    """Backends by their role, without CUDA, which is the rule; spellings that differ in case only are one."""
+    """Count reports by backend role and name, ignoring case; CUDA is left out as the default."""
     spellings: dict[tuple[str, str], Counter[str]] = {}
     for one in reports:
         for key, values in one.facts.backends.items():
@@ -348,10 +345,10 @@ def _backends(reports: Sequence[ListedFailure]) -> tuple[BackendReports, ...]:
                 spellings.setdefault((key, value.lower()), Counter())[value] += 1
     counts = Counter({place: spelt.total() for place, spelt in spellings.items()})
     return tuple(
-        BackendReports(key=place[0], value=mask_secrets(_common(spellings[place])[0][0]), reports=count)
-        for place, count in _common(counts)
+        BackendReports(key=place[0], value=mask_secrets(_most_common(spellings[place])[0][0]), reports=count)
+        for place, count in _most_common(counts)
     )
 
 
-def _common(counts: Counter[Any]) -> list[tuple[Any, int]]:
+def _most_common(counts: Counter[Any]) -> list[tuple[Any, int]]:
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))

@@ -1,4 +1,4 @@
-"""What is known of one issue's fix before it is decided, and the shape of the decision. Pure."""
+"""Inputs and result of deciding the fix state of one issue. Data only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ Authority = Literal["maintainer", "card", "other"]
 
 
 class FixElsewhere(PullRequestName):
-    """A pull request of another repository that is said to be the fix; so is its release."""
+    """A pull request of another repository named as the fix, and the release of it that contains it."""
 
     repo: str
     state: Literal["merged", "open", "closed", "unknown"] = Field(
@@ -43,7 +43,7 @@ class FixView(Fix):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A stored pull request that is said to fix the issue."""
+    """A stored pull request named as the fix of the issue."""
 
     number: int
     state: str
@@ -52,7 +52,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class FixStatement:
-    """What the issue's people say of the fix, in their words."""
+    """What participants of the issue, or a starter card, state about the fix."""
 
     fix: Fix
     by: Authority = "other"
@@ -60,19 +60,19 @@ class FixStatement:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether these words count without a merged pull request: a card's, or a maintainer's to quote."""
+        """True if the statement counts without a merged pull request: a card's, or a maintainer's quote."""
         return self.by == "card" or (self.by == "maintainer" and bool(self.quote))
 
     @property
     def number(self) -> int | None:
-        """The pull request that is named."""
+        """The number of the named pull request of the same repository, if any."""
         digits = (self.fix.pr or "").removeprefix("#")
         return int(digits) if digits.isdigit() else None
 
 
 @dataclass(frozen=True, slots=True)
 class FixCase:
-    """One issue, as far as its fix goes."""
+    """What decides the fix state of one issue."""
 
     state: str
     state_reason: str | None = None
@@ -84,13 +84,13 @@ class FixCase:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Which versions hold the fix.
+    """Which versions contain the fix.
 
     Attributes:
-        full, pre: releases and prereleases that are known to hold it, ascending.
-        lacking: those that are known not to, or came out before it was merged.
+        full, pre: releases and prereleases known to contain it, ascending.
+        lacking: versions known not to contain it, or published before it was merged.
         released: all full releases, ascending.
-        commits: whether a commit holds it, by the commit; the merge commit itself does.
+        commits: by commit, whether it contains the fix; the merge commit does.
     """
 
     full: tuple[Version, ...] = ()
