@@ -1,16 +1,16 @@
-"""Which issues report one failure, which of them shows it best, and where chains of duplicates lead.
+"""Cluster issues that report one failure, choose the canonical issue, and follow chains of duplicates.
 
-Constrained agglomeration in one fixed order, so that the result depends only on the ties:
+Constrained agglomerative clustering in a fixed order, so that the result depends only on the ties:
 
-1. People's judgements. `different` keeps two apart, always, also by way of third issues. `same` joins, the
-   newest first, unless it would bring together what is judged different.
-2. Duplicates that people named: they join unless a judgement keeps the two apart.
-3. Ties of likeness, the strongest first: two blocks join if their issues are alike on the whole (average
-   linkage), no pair of them is plainly unlike, and few pairs contradict each other (`why_apart`). A block is
-   what likeness joined; issues that people joined with it are not compared.
+1. People's judgements. `different` always keeps two issues apart, also transitively. `same` joins them, the
+   newest judgement first, unless that would join issues judged different.
+2. Duplicates that people named: joined unless a judgement keeps the two apart.
+3. Ties by similarity, the strongest first: two blocks join if their mean pair score is high (average
+   linkage), no pair scores too low, and few pairs contradict each other (`why_apart`). A block contains only
+   issues joined by similarity; issues that people added to the group are not compared.
 
-A high pair score alone ties nothing: reports of one week that share a form or a model are alike, too. A tie
-needs a title or an error message in common, and conditions as well where many unlike failures have that line.
+A high pair score alone makes no tie: reports from the same week with the same form or model are similar, too.
+A tie needs a common title or error message, and common conditions if unrelated failures share that message.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from app.store.derived.clusters import FailureTraits
 from app.store.records import Pair
 
 MEAN_LEAST = 0.6
-"""Mean likeness that the pairs between two blocks need."""
+"""Minimum mean score of the pairs between two blocks."""
 PAIR_LEAST = 0.4
-"""Likeness that each of these pairs needs."""
+"""Minimum score of each of these pairs."""
 APART_MOST = 0.1
-"""Share of these pairs that may contradict each other."""
+"""Maximum share of these pairs that contradict each other."""
 COMPARED_MAX = 32
-"""Issues of a block that are compared, evenly spread: keeps the cost of joining large blocks bounded."""
+"""Maximum number of issues compared per block, evenly sampled: bounds the cost of joining large blocks."""
 
 BY_PEOPLE = 1.0
-"""Strength of a tie that people made; likeness is below."""
+"""Strength of a tie made by people; ties by similarity are below."""
 
 Scores = Callable[[int, Sequence[int]], Sequence[float]]
-"""The likeness of one issue with each of others, 0 to 1."""
+"""Returns the pair scores of one issue with each of the others, 0 to 1."""
 
 
 def cluster_issues(
@@ -50,13 +50,13 @@ def cluster_issues(
     different: Collection[Pair],
     scores: Scores,
 ) -> list[tuple[int, ...]]:
-    """Put issues into groups; each group ascending, and each issue in just one.
+    """Partition issues into groups, each sorted ascending.
 
     Args:
         ties: pairs of members with the strength of their tie, `BY_PEOPLE` if people made it.
         same: pairs of members judged to be the same failure, the newest judgement first.
         different: pairs judged to be different failures.
-        scores: called only where two blocks may join by likeness.
+        scores: called only when two blocks may join by similarity.
     """
     group_of = {number: [number] for number in members}
     block_of = {number: [number] for number in members}
@@ -75,7 +75,7 @@ def cluster_issues(
         elif (
             block_of[a] is not block_of[b]
             and may_join(a, b)
-            and _are_alike(members, block_of[a], block_of[b], scores)
+            and _may_join_blocks(members, block_of[a], block_of[b], scores)
         ):
             _unite(group_of, a, b)
             _unite(block_of, a, b)
@@ -89,8 +89,8 @@ def _unite(of: dict[int, list[int]], a: int, b: int) -> None:
         of.update(dict.fromkeys(two, one))
 
 
-def _are_alike(members: Mapping[int, Member], one: list[int], two: list[int], scores: Scores) -> bool:
-    few, many = sorted((_spread(one), _spread(two)), key=lambda numbers: (len(numbers), numbers))
+def _may_join_blocks(members: Mapping[int, Member], one: list[int], two: list[int], scores: Scores) -> bool:
+    few, many = sorted((_sample(one), _sample(two)), key=lambda numbers: (len(numbers), numbers))
     found = [score for number in few for score in scores(number, many)]
     if min(found) < PAIR_LEAST or round(sum(found) / len(found), 6) < MEAN_LEAST:
         return False
@@ -98,20 +98,20 @@ def _are_alike(members: Mapping[int, Member], one: list[int], two: list[int], sc
     return apart <= APART_MOST * len(found)
 
 
-def _spread(block: list[int]) -> list[int]:
+def _sample(block: list[int]) -> list[int]:
     return sorted(block)[:: -(-len(block) // COMPARED_MAX)]
 
 
 COMMENTS_MOST = 20
 REACTIONS_MOST = 10
 REPEATED_POINTS = 3
-"""For each issue that is a duplicate of it, as people say."""
+"""Points for each issue that people closed as a duplicate of this one."""
 
 ChainEnd = Literal["alive", "circular", "dead"]
 
 
 def evidence_points(facts: Facts, comments: int, reactions: int) -> int:
-    """How much evidence an issue holds, in points."""
+    """Score how much evidence an issue contains."""
     works = [item for item in facts.workarounds if item.outcome == "works"]
     confirmed = sum(min(item.confirmed_by, 5) for item in facts.workarounds)
     fix = 0 if facts.fix is None else 8 if facts.fix.pr else 2
@@ -123,9 +123,9 @@ def evidence_points(facts: Facts, comments: int, reactions: int) -> int:
 
 
 def choose_canonical(members: Sequence[FailureTraits]) -> FailureTraits:
-    """The member that shows the failure best.
+    """Return the member with the most evidence of the failure, the oldest among equals.
 
-    One that is gone, or closed as a duplicate of an issue, is chosen only where all are.
+    Deleted issues and closed duplicates are chosen only if there are no others.
     """
     repeated = [target for member in members for target in member.repeats]
 
@@ -139,11 +139,11 @@ def choose_canonical(members: Sequence[FailureTraits]) -> FailureTraits:
 def follow_chain(
     number: int, repeats: Mapping[int, int], alive: Collection[int]
 ) -> tuple[tuple[int, ...], ChainEnd]:
-    """Where "duplicate of" leads from an issue.
+    """Follow "duplicate of" links from an issue.
 
     Returns:
-        The numbers in the order in which each names the next, and how they end. `alive`: with an issue that
-        repeats none; `circular`: the last number stands in it before; `dead`: with one gone or not stored.
+        The numbers along the chain, and how it ends. `alive`: at an issue that is no duplicate; `circular`:
+        at a number that already occurred; `dead`: at an issue that is deleted or not stored.
     """
     chain = [number]
     while (target := repeats.get(chain[-1])) is not None:
@@ -156,18 +156,18 @@ def follow_chain(
 
 
 CLAIM_LEAST = 0.5
-"""How much of a title or a message a tie needs in common, as a cosine."""
+"""Minimum cosine similarity of titles or messages for a tie."""
 MESSAGE_LEAST = 0.8
-"""How much of both messages, where the score says no more than likely."""
+"""Minimum cosine similarity of messages if the score is only `likely`."""
 ERRORS_APART = 0.4
-"""Below this likeness of both messages two issues report different errors."""
+"""Below this cosine similarity of their messages, two issues report different errors."""
 COMMON_FROM = 2.0
-"""From how common a message on (ln of the number of issues with it) unlike failures share it."""
+"""Commonness (ln(1 + number of issues with the message)) from which on unrelated failures share a message."""
 NEAR_DAYS = 180
 FAR_DAYS = 365
-"""Further apart the same line comes from another era; nearer for a line that unlike failures share."""
+"""Maximum number of days between two tied issues; `NEAR_DAYS` if unrelated failures share the message."""
 LATE_AGREEMENTS = 2
-"""How many conditions two faults of a device need in common, for neither line says what failed."""
+"""Conditions that asynchronous device errors need in common: their messages do not say what failed."""
 ARCHITECTURE_ENDINGS = (
     "forcausallm",
     "forconditionalgeneration",
@@ -176,26 +176,26 @@ ARCHITECTURE_ENDINGS = (
     "model",
     "processor",
 )
-"""How names of model classes end, in lower case: an error that names one is about that model."""
+"""Suffixes of model class names, in lower case: an error that names such a class is about that model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An issue with all that decides on its ties."""
+    """An issue with the data that decide its ties."""
 
     traits: FailureTraits
     features: PairFeatures
 
 
 def is_tied(one: Member, two: Member, score: float) -> bool:
-    """Whether likeness ties two issues.
+    """True if two issues are tied by similarity.
 
-    A pair that is the same by its score needs a claim in common; one that is only likely, the same message.
+    A pair with a `same` score needs a similar title or message; one with a `likely` score, the same message.
     """
     weights = load_pair_weights()
     mine, theirs = one.traits, two.traits
-    messages = _messages_alike(one, two)
-    if score >= weights.same_from and max(messages, _titles_alike(one, two)) >= CLAIM_LEAST:
+    messages = _message_similarity(one, two)
+    if score >= weights.same_from and max(messages, _title_similarity(one, two)) >= CLAIM_LEAST:
         return why_apart(one, two) is None
     has_message = mine.message == theirs.message != "" or messages >= MESSAGE_LEAST
     is_likely = score >= weights.likely_from and has_message and not _is_shared_line(one, two)
@@ -203,18 +203,18 @@ def is_tied(one: Member, two: Member, score: float) -> bool:
 
 
 def why_apart(one: Member, two: Member) -> str | None:
-    """What keeps two issues out of one cluster; None if nothing does."""
+    """Return the reason that keeps two issues out of one cluster, or None."""
     return _other_failure(one, two) or _other_conditions(one, two) or _other_era(one, two)
 
 
-def _messages_alike(one: Member, two: Member) -> float:
+def _message_similarity(one: Member, two: Member) -> float:
     if not (one.traits.message and two.traits.message):
         return 0.0
     return overlap(one.features, two.features, MESSAGE, MESSAGE)
 
 
-def _titles_alike(one: Member, two: Member) -> float:
-    """How much of its title one shares with the other's title or message; a title of a test is no claim."""
+def _title_similarity(one: Member, two: Member) -> float:
+    """Return the best cosine similarity of one's title with the other's title or message; 0 for tests."""
     if one.traits.names_test or two.traits.names_test:
         return 0.0
     crossed = ((TITLE, MESSAGE), (MESSAGE, TITLE)) if one.traits.message or two.traits.message else ()
@@ -225,7 +225,7 @@ def _other_failure(one: Member, two: Member) -> str | None:
     if one.features.platforms.isdisjoint(two.features.platforms):
         return "they failed on other platforms"
     mine, theirs = one.traits.message, two.traits.message
-    if mine and theirs and _messages_alike(one, two) < ERRORS_APART:
+    if mine and theirs and _message_similarity(one, two) < ERRORS_APART:
         return "they report other errors"
     named, others = _architectures(mine), _architectures(theirs)
     if named and others and named.isdisjoint(others):
@@ -252,9 +252,9 @@ def _other_era(one: Member, two: Member) -> str | None:
 
 
 def agreements(one: Member, two: Member) -> list[str]:
-    """The conditions that both name: model family, backend, frame, what the titles name."""
+    """Return the kinds of condition that agree: model family, backend, frame, conditions in titles."""
     mine, theirs = one.features, two.features
-    # Conditions that the error line itself names come with the line and say nothing of the circumstances.
+    # Conditions named in the error line come with the line and are no independent evidence.
     in_error = {*one.traits.in_error, *two.traits.in_error}
     found = {
         "family": (mine.families & theirs.families) - in_error,
@@ -272,6 +272,6 @@ def _architectures(message: str) -> set[str]:
 
 
 def _is_shared_line(one: Member, two: Member) -> bool:
-    """Whether many unlike failures share the line that says what failed."""
+    """True if many unrelated failures share the error message."""
     is_common = min(one.features.commonness, two.features.commonness) >= COMMON_FROM
     return one.traits.generic or two.traits.generic or is_common

@@ -1,1 +1,1 @@
-"""Two issues in; how likely they report the same failure out."""
+"""Duplicate detection: two issues in; the probability that they report the same failure out."""

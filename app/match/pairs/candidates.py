@@ -1,8 +1,8 @@
-"""Which stored issues are worth weighing against an issue: those that share its distinctive terms.
+"""Find candidate duplicates of an issue: the stored issues that share its distinctive terms.
 
-In: the terms chosen of an issue's title and texts. Out: issues of its repository, most promising first; and
-those of other repositories that share words of its error. `TERMS` and `POSTINGS_MAX` bound the cost, not
-the corpus.
+In: seed terms of an issue's title and texts. Out: issues of its repository, most promising first, and issues
+of other repositories that share error terms. The cost is bounded by `TERMS` and `POSTINGS_MAX`, not by the
+size of the corpus.
 """
 
 import math
@@ -21,26 +21,26 @@ from app.store.derived.search_index import Key, find_frequencies, find_postings,
 
 NEIGHBOURS = 80
 NEIGHBOURS_ACROSS = 20
-"""Of other repositories: these share an error, which is rare; words of prose carry no weight there."""
+"""Limit for other repositories, which are compared by error terms only."""
 ERROR_CHANNELS = frozenset({ERROR, FRAME, SIGNATURE})
 POSTINGS_MAX = 1_500
-"""Rows read; so many hold the right one of nearly all judged pairs that any number holds."""
+"""Posting rows read for each issue; more rows hardly improve recall on the judged pairs."""
 TERMS = {TEXT: 50, ERROR: 40, FRAME: 20, SIGNATURE: 4}
-"""How many of a channel's terms are asked for; besides, all of the title's."""
+"""Maximum number of seed terms per channel, in addition to all terms of the title."""
 SEED_WEIGHT = {TEXT: 0.5, ERROR: 1.0, FRAME: 0.7, SIGNATURE: 1.5}
 TITLE_WEIGHT = 1.0
-"""A word of the title weighs more than one of the text."""
-YARDSTICK = 16_000
-"""The size of corpus against which rarity is measured: to count the stored one grows with it."""
-ALONE = 1
-"""A term of one issue is its own."""
+"""Weight of a title word, above that of a body word."""
+REFERENCE_ISSUES = 16_000
+"""Fixed corpus size for idf, which avoids counting the stored issues."""
+OWN_DF = 1
+"""Document frequency of a term that occurs only in the issue itself."""
 
 _NO_ERRORS = CauseChain(None)
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Keys of issues worth weighing, most promising first: of the same repository, and of others."""
+    """Keys of candidates, most promising first: in the same repository, and in others."""
 
     here: tuple[Key, ...] = ()
     across: tuple[Key, ...] = ()
@@ -48,10 +48,10 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """The ids of the terms by which an issue's neighbours are looked for; `errors`: those of its error.
+    """Ids of the terms used to find an issue's neighbours.
 
     Attributes:
-        weights: what each term counts for, times its rarity.
+        weights: factor on the idf of each term; `errors`: ids of the terms of the issue's errors.
     """
 
     weights: Mapping[int, float]
@@ -59,22 +59,22 @@ class Seeds:
 
 
 def find_neighbours(session: Session, repo_id: int, issues: Mapping[int, Seeds]) -> dict[int, Neighbours]:
-    """For each of these indexed issues those that share most with it; those of others share its error."""
+    """Return the neighbours of each of these indexed issues."""
     wanted: set[int] = set().union(*(seeds.weights for seeds in issues.values()))
     stored = find_frequencies(session, sorted(wanted))
-    frequencies = {key: df for key, df in stored.items() if df > ALONE}
+    frequencies = {key: df for key, df in stored.items() if df > OWN_DF}
     chosen: dict[int, list[int]] = {}
     for number, seeds in issues.items():
         known = seeds.weights.keys() & frequencies.keys()
         rarest = sorted(known, key=lambda key: (frequencies[key], key))
         chosen[number] = sorted(affordable(rarest, frequencies, POSTINGS_MAX))
-    # Issues that are read together share terms: each is asked for once.
+    # Issues of one batch share terms: the postings of each term are read once.
     rows = find_postings(session, sorted(set().union(*chosen.values())))
     found: dict[int, Neighbours] = {}
     for number, keys in chosen.items():
         ids = np.array(keys, dtype=np.int64)
         gains = np.array(
-            [issues[number].weights[key] * math.log1p(YARDSTICK / frequencies[key]) for key in keys],
+            [issues[number].weights[key] * math.log1p(REFERENCE_ISSUES / frequencies[key]) for key in keys],
             dtype=float,
         )
         starts, ends = (np.searchsorted(rows[:, 0], ids, side=side).tolist() for side in ("left", "right"))
@@ -89,7 +89,7 @@ def find_neighbours(session: Session, repo_id: int, issues: Mapping[int, Seeds])
 
 
 def choose_seeds(title: str, terms: Terms) -> Seeds:
-    """The title's terms, and of each channel the heaviest by the learned weights."""
+    """Choose the title's terms and, for each channel, the heaviest terms by the learned weights."""
     in_title = terms_of([bare_title(title)], _NO_ERRORS)
     found = {term_id(*term): TITLE_WEIGHT for term in in_title if term in terms}
     known = load_word_weights()

@@ -1,4 +1,4 @@
-"""How likely two issues report the same failure: features of a pair, its score (symmetric), its band.
+"""Score a pair of issues: features, symmetric probability of the same failure, and band.
 
 The weights (`pair_weights.json`) were learned by `app.train.pair_score` from judged pairs.
 """
@@ -42,45 +42,41 @@ PAIR_FEATURES = (
     "other_platform",
     "other_type",
 )
-"""claim: title or error message of one in those of the other; `_near`: in the same weeks; `_common_far`:
-a message that many issues have, months apart. words, names: of the whole texts. era: days between them."""
+"""claim: best similarity of title or error message; `_near`: decays with the days between; `_common_far`:
+common message, months apart. words, names: similarity of the whole texts. era: ln(1 + days between them)."""
 
 AGAINST = frozenset(
     {"claim_common_far", "era", "title_conditions_unmet", "other_family", "other_platform", "other_type"}
 )
-"""Features that never speak for a pair; all others never speak against it."""
+"""Features with weights constrained to be <= 0; the weights of all others are constrained to be >= 0."""
 
 NEAR_DAYS = 45
 FAR_DAYS = 365
 UNKNOWN_DAYS = 90
-"""What lies between two issues of which one has no date."""
+"""Days assumed between two issues if one has no date."""
 COMMON_FROM = 2.0
-"""From how common a message on (ln of the number of issues) its likeness weighs less."""
+"""Commonness of a message (ln(1 + number of issues)) from which on its similarity counts less."""
 MAX_UNMET = 3
 SHARED_LEAST = 0.4
-"""How much messages, texts and names must share, added up, before a pair can be in a band: to be of one week
-and one feature is no likeness."""
+"""Minimum sum of the text similarities for any band: the same week and vLLM feature are not enough."""
 CLAIM_LEAST = 0.7
-"""From which likeness of two specific claims on, of titles or messages, both name the same."""
+"""Similarity of specific titles or messages from which on two issues name the same failure."""
 SCORE_STEP = 0.0001
-"""The smallest difference of two scores."""
+"""The resolution of scores."""
 _WORDS_AT = PAIR_FEATURES.index("words")
 _MESSAGES, _OF_TEXTS = 1, [0, 2, 3, 4]
-"""The columns of `text_features`: the messages alone, and all others."""
-WHOLLY = 0.995
-"""From this likeness on nothing that can be named differs."""
+"""Columns of `text_features`: similarity of messages, and all others."""
+EQUAL_FROM = 0.995
+"""Similarity that is shown as "the same"."""
 LOG_FROM = 0.3
-"""From which likeness of messages on a pair counts as alike in its logs."""
+"""Similarity of messages from which on a pair counts as similar in its logs."""
 
 Channel = Literal["log", "prose", "both"]
 
 
 @dataclass(frozen=True, slots=True)
 class PairScore:
-    """How alike a pair is, and why.
-
-    `values` are its features, in the order of `PAIR_FEATURES`.
-    """
+    """Score, band and explanation of a pair; `values` are in the order of `PAIR_FEATURES`."""
 
     score: float
     band: Band | None
@@ -90,13 +86,13 @@ class PairScore:
 
     @property
     def reason(self) -> str:
-        """What speaks for the pair and what against it, in words."""
+        """The evidence for and against the pair, in words."""
         return _reason(dict(zip(PAIR_FEATURES, self.values, strict=True)), *self.pair)
 
 
 @dataclass(frozen=True, slots=True)
 class PairWeights:
-    """A logistic curve over `PAIR_FEATURES`, and where its bands begin; below the last there is none."""
+    """Logistic regression over `PAIR_FEATURES`, and the thresholds of the bands."""
 
     coefficients: tuple[float, ...]
     intercept: float
@@ -108,7 +104,7 @@ class PairWeights:
 
 @lru_cache(maxsize=1)
 def load_pair_weights() -> PairWeights:
-    """The weights this version was measured with."""
+    """Load the packaged weights."""
     data: dict[str, Any] = json.loads((files(__package__) / "pair_weights.json").read_text(encoding="utf-8"))
     return PairWeights(
         tuple(data["coefficients"][name] for name in PAIR_FEATURES),
@@ -121,15 +117,15 @@ def load_pair_weights() -> PairWeights:
 
 
 def score_pairs(one: PairFeatures, others: Sequence[PairFeatures]) -> list[PairScore]:
-    """The likeness of one issue with each of the others, in their order.
+    """Score one issue against each of the others, in their order.
 
-    Without a shared specific error, title or frame a pair is at most related, however alike its texts are.
+    Without a shared specific error, title or frame, a pair is at most `related`.
     """
     return _scores(one, others, text_features(one.bags, [other.bags for other in others]))
 
 
 def score_alike(one: PairFeatures, others: Sequence[PackedFeatures]) -> list[tuple[int, PairScore]]:
-    """The same of those whose texts share enough for any band, each after its place in `others`."""
+    """Score only the pairs that can reach a band; each score follows its index in `others`."""
     texts = text_features(one.bags, [other.bags for other in others])
     places: list[int] = np.flatnonzero(texts[:, _OF_TEXTS].sum(axis=1) >= SHARED_LEAST).tolist()
     alike = [others[at].unpack() for at in places]
@@ -137,7 +133,7 @@ def score_alike(one: PairFeatures, others: Sequence[PackedFeatures]) -> list[tup
 
 
 def _scores(one: PairFeatures, others: Sequence[PairFeatures], texts: np.ndarray) -> list[PairScore]:
-    table = _with_circumstances(one, others, texts)
+    table = _complete_features(one, others, texts)
     most = round(load_pair_weights().likely_from - SCORE_STEP, 4)
     chances = [
         chance if chance <= most or share_failure(one, other) else most
@@ -159,11 +155,11 @@ def _scores(one: PairFeatures, others: Sequence[PairFeatures], texts: np.ndarray
 
 
 def share_failure(one: PairFeatures, two: PairFeatures) -> bool:
-    """Whether both name one failure: by message, by title, or by class and frame of the error.
+    """True if both name the same failure: by message, by title, or by class and frame of the error.
 
-    Claims about different names of code, or titles about different features, are no common claim.
+    False if their identifiers are disjoint, or the vLLM features in their titles.
     """
-    if _apart(one.subjects, two.subjects) or _apart(one.title_conditions, two.title_conditions):
+    if _are_disjoint(one.subjects, two.subjects) or _are_disjoint(one.title_conditions, two.title_conditions):
         return False
     both = one.specific & two.specific
     crossed = ((TITLE, MESSAGE, two.specific), (MESSAGE, TITLE, one.specific))
@@ -173,7 +169,7 @@ def share_failure(one: PairFeatures, two: PairFeatures) -> bool:
 
 
 def chances_of(table: np.ndarray) -> list[float]:
-    """The score of each pair from its row of features."""
+    """Return the score of each pair from its row of features."""
     weights = load_pair_weights()
     values = np.clip((table * np.array(weights.coefficients)).sum(axis=1) + weights.intercept, -40, 40)
     found: list[float] = np.round(1 / (1 + np.exp(-values)), 4).tolist()
@@ -181,12 +177,12 @@ def chances_of(table: np.ndarray) -> list[float]:
 
 
 def pair_features(one: PairFeatures, others: Sequence[PairFeatures]) -> np.ndarray:
-    """One row for each of the others, in the order of `PAIR_FEATURES`."""
-    return _with_circumstances(one, others, text_features(one.bags, [other.bags for other in others]))
+    """Return one row for each of the others, in the order of `PAIR_FEATURES`."""
+    return _complete_features(one, others, text_features(one.bags, [other.bags for other in others]))
 
 
-def _with_circumstances(one: PairFeatures, others: Sequence[PairFeatures], texts: np.ndarray) -> np.ndarray:
-    """What texts share, and how the circumstances of the issues agree, in the order of `PAIR_FEATURES`."""
+def _complete_features(one: PairFeatures, others: Sequence[PairFeatures], texts: np.ndarray) -> np.ndarray:
+    """Complete text features with those of dates and conditions, in the order of `PAIR_FEATURES`."""
     if not others:
         return np.zeros((0, len(PAIR_FEATURES)))
     claim, _, words, names, title_in_text = texts.T
@@ -201,15 +197,15 @@ def _with_circumstances(one: PairFeatures, others: Sequence[PairFeatures], texts
             names,
             title_in_text,
             np.log1p(days),
-            np.array([_of_sets(one, other) for other in others]),
+            np.array([_set_features(one, other) for other in others]),
         ]
     ).round(9)
 
 
 def text_features(one: Bags, others: Sequence[Bags]) -> np.ndarray:
-    """What the texts of one issue share with those of each of the others.
+    """Return the text similarities of one issue with each of the others, one row each.
 
-    Columns: `claim`; the same of the messages alone; `words`, `names` and `title_in_text`.
+    Columns: `claim`; similarity of the messages alone; `words`, `names` and `title_in_text`.
     """
     count, width = len(others), len(BAGS)
     if not count:
@@ -218,7 +214,7 @@ def text_features(one: Bags, others: Sequence[Bags]) -> np.ndarray:
     weights = np.concatenate([other.weights for other in others])
     starts = np.cumsum([0, *(len(other.ids) for other in others[:-1])])
     ends = (np.array([other.ends for other in others]) + starts[:, None]).ravel()
-    # Nearly all terms of the others are not shared: most of them are recognised by 16 bits of their hashes.
+    # Few terms are shared: the low 16 bits of the hashes rule out most of the others cheaply.
     is_met = np.zeros(1 << 16, dtype=bool)
     is_met[one.ids.astype(np.uint16)] = True
     hits = np.flatnonzero(is_met[ids.astype(np.uint16)])
@@ -226,7 +222,7 @@ def text_features(one: Bags, others: Sequence[Bags]) -> np.ndarray:
     of, bags = cells // width, cells % width
 
     def shared(mine: str, theirs: str, *, multiply: bool = True, weigh: bool = True) -> np.ndarray:
-        """For each of the others the sum of the weights of shared terms, times its own where asked."""
+        """Sum the weights of shared terms for each of the others, optionally times its own weights."""
         own = one[mine]
         if not len(own.ids):
             return np.zeros(count)
@@ -256,35 +252,35 @@ def text_features(one: Bags, others: Sequence[Bags]) -> np.ndarray:
 
 
 def overlap(one: PairFeatures, two: PairFeatures, mine: str, theirs: str) -> float:
-    """How much a bag of one and a bag of the other share, as a cosine."""
+    """Return the cosine similarity of a bag of one issue and a bag of the other."""
     own, other = one.bags[mine], two.bags[theirs]
     _, here, there = np.intersect1d(own.ids, other.ids, assume_unique=True, return_indices=True)
     return round(float(own.weights[here].astype(float) @ other.weights[there].astype(float)), 6)
 
 
-def _of_sets(one: PairFeatures, two: PairFeatures) -> tuple[float, ...]:
+def _set_features(one: PairFeatures, two: PairFeatures) -> tuple[float, ...]:
     unmet = len(one.title_conditions - two.conditions) + len(two.title_conditions - one.conditions)
     return (
-        _share(one.conditions, two.conditions),
-        _share(one.title_conditions, two.title_conditions),
+        _jaccard(one.conditions, two.conditions),
+        _jaccard(one.title_conditions, two.title_conditions),
         float(min(MAX_UNMET, unmet)),
-        _share(one.backends, two.backends),
-        _apart(one.families, two.families),
-        _apart(one.platforms, two.platforms),
-        _apart(one.types, two.types),
+        _jaccard(one.backends, two.backends),
+        _are_disjoint(one.families, two.families),
+        _are_disjoint(one.platforms, two.platforms),
+        _are_disjoint(one.types, two.types),
     )
 
 
-def _share(one: frozenset[str], two: frozenset[str]) -> float:
+def _jaccard(one: frozenset[str], two: frozenset[str]) -> float:
     return len(one & two) / len(one | two) if one | two else 0.0
 
 
-def _apart(one: frozenset[str], two: frozenset[str]) -> float:
+def _are_disjoint(one: frozenset[str], two: frozenset[str]) -> float:
     return float(bool(one and two and not one & two))
 
 
 def band_of_score(chance: float) -> Band | None:
-    """The band that a score is in; None for a pair that is not worth a link."""
+    """Return the band of a score; None below `related`."""
     weights = load_pair_weights()
     if chance >= weights.same_from:
         return "same"
@@ -293,16 +289,18 @@ def band_of_score(chance: float) -> Band | None:
     return "related" if chance >= weights.related_from else None
 
 
-def _alike(share: float) -> str:
-    return f"alike ({share:.2f})" if share < WHOLLY else "the same"
+def _similarity_text(share: float) -> str:
+    return f"alike ({share:.2f})" if share < EQUAL_FROM else "the same"
 
 
 def _reason(values: Mapping[str, float], one: PairFeatures, two: PairFeatures) -> str:
     shared = [name.partition(".")[2].replace("_", " ") for name in sorted(one.conditions & two.conditions)]
     families = sorted(name.partition(".")[2].replace("_", "-") for name in one.families & two.families)
     parts = [
-        f"titles or error messages {_alike(values['claim'])}" if values["claim"] >= LOG_FROM else "",
-        f"texts {_alike(values['words'])}" if values["words"] >= LOG_FROM / 2 else "",
+        f"titles or error messages {_similarity_text(values['claim'])}"
+        if values["claim"] >= LOG_FROM
+        else "",
+        f"texts {_similarity_text(values['words'])}" if values["words"] >= LOG_FROM / 2 else "",
         f"both with {', '.join(shared[:3])}" if shared else "",
         f"both {', '.join(families[:2])}" if families else "",
         f"{round(math.expm1(values['era']))} days apart",

@@ -1,1 +1,1 @@
-"""A log, a question or words in; the stored issues most like them out."""
+"""Search: a log, a question or words in; the most similar stored issues out."""

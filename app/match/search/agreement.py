@@ -1,7 +1,7 @@
-"""How far a log's surroundings and signature agree with a stored issue's.
+"""Compare a log's signature and environment with the facts of a stored issue.
 
-In: a log's reading and an issue's facts. Out: an `Agreement`, of numbers from -1 (they differ) over 0 (one of
-the two is unknown) to 1 (they agree).
+In: a log's reading and an issue's facts. Out: an `Agreement`, whose values range from -1 (different) over 0
+(unknown on either side) to 1 (equal).
 """
 
 import re
@@ -23,27 +23,27 @@ from app.store.derived.readings import value_key
 from app.store.derived.search_index import Key, numbers_by_repository
 
 DISTINCTIVE_BACKENDS = ("attention", "moe", "all2all", "quantization", "kv_cache_dtype", "speculative")
-"""Backends whose kernels fail alike; the others stand in nearly every log."""
+"""Backend settings specific to certain failures; the others occur in nearly every log."""
 PUBLISHERS = frozenset({"meta", "nvidia", "unsloth", "neuralmagic", "redhatai", "the", "amd", "ibm"})
-"""First words of a model's name that are not its family's."""
+"""Leading words of model names that are not a family."""
 ALIKE_FROM = -0.7
-"""From this agreement of their words on, two messages may be one with other names in it."""
+"""Minimum message agreement at which two messages may be the same one with different names in it."""
 NEAR_VERSIONS = 3
-"""Minor versions at which half of the nearness, from 1 to -1, is lost."""
+"""Distance in minor versions at which version agreement drops to 0."""
 
 _TESTED = re.compile(r"\btest_\w|\btests?/|\bCI\b|\bflaky", re.IGNORECASE)
-"""In the title of an issue that reports a test, not a server."""
+"""Matches the title of an issue about a test rather than a server."""
 _TEST_RUN = re.compile(r"\bpytest\b|\btests/|\btest_\w+\.py")
 _WORD = re.compile(r"[a-z]+")
 _CALLED = re.compile(r"\w+\(\)")
-"""The function that a message is about."""
+"""A function named in a message."""
 _MODELS = load("models")
 _GLUED = frozenset(_MODELS["glued"])
 _LINE = re.compile(
     rf"(?<![a-z])({'|'.join(map(str.lower, _MODELS['families'] + _MODELS['word_families']))})"
     r"(?:[-_ ]?([vrkm]?\d{1,2}(?:\.\d{1,2})?)(?![\d.]*(?:[bmxkt]|bit)))?(?![a-z])"
 )
-"""A family's name and its generation, which is no size."""
+"""A model family and its generation; sizes such as `72B` are excluded."""
 _AMBIGUOUS = frozenset(map(str.lower, _MODELS["word_families"])) | {"mamba", "hermes", "gpt", "functionary"}
 
 _MINOR = re.compile(r"v?(\d{1,4})\.(\d{1,4})")
@@ -51,13 +51,13 @@ _MINOR = re.compile(r"v?(\d{1,4})\.(\d{1,4})")
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What agrees. `signature` is 1 or 0: two that differ say nothing, an issue may hold several.
+    """Agreement by kind of fact, from -1 to 1.
 
-    `message`: of the log's root cause and the issue's, by their words: an issue may hold a log's message and
-    be about another error. `names` is -1 where the two are alike and name other things, or other functions.
-    `frame`: where both were raised. `version` falls from 1 (the same minor version) towards -1 with the
-    distance. `test`, of an issue that reports a run of vLLM's own tests, is 1 if the log is such a run,
-    -1 if it is none.
+    `signature` is 1 or 0: a mismatch means nothing, as an issue may contain several. `message` compares the
+    words of the two root causes: an issue may quote the log's message but be about another error. `names` is
+    -1 if the messages are similar but name different things or functions. `frame` is 1 if both were raised in
+    the same function. `version` falls from 1 (same minor version) towards -1 with the distance. `test`, for
+    issues about vLLM's own tests: 1 if the log is a test run, else -1.
     """
 
     signature: float = 0.0
@@ -72,13 +72,13 @@ class Agreement:
 
 
 UNKNOWN = Agreement()
-"""Nothing is known to agree or to differ."""
+"""Nothing was compared."""
 
 
 def find_agreements(
     session: Session, reading: LogReading, facts: Mapping[Key, Facts]
 ) -> dict[Key, Agreement]:
-    """How far the log and the issues of these facts agree."""
+    """Compare the log with each of the issues, given their facts."""
     titles = {
         (repo_id, number): title
         for repo_id, numbers in numbers_by_repository(facts).items()
@@ -88,33 +88,33 @@ def find_agreements(
 
 
 def agreement_of(reading: LogReading, facts: Facts, title: str) -> Agreement:
-    """How far the log and the issue of this title agree."""
+    """Compare the log with one issue."""
     mine = reading.surroundings
-    message = _messages(reading, facts)
+    message = _message_agreement(reading, facts)
     of_test = 0.0
     if _TESTED.search(title):
         of_test = 1.0 if _TEST_RUN.search(reading.log) else -1.0
     return Agreement(
         signature=float(bool(_roots(reading.signatures) & _roots(facts.signatures))),
         message=message,
-        names=-float(message >= ALIKE_FROM and _name_others(reading, facts)),
-        frame=_frames(reading, facts),
+        names=-float(message >= ALIKE_FROM and _names_differ(reading, facts)),
+        frame=_frame_agreement(reading, facts),
         family=_agree(families_of(mine.models), families_of(facts.models)),
         architecture=_agree(architectures_of(mine.gpus), architectures_of(facts.gpus)),
-        backend=_backends(mine, facts),
-        version=_nearness(mine.versions.get("vllm"), facts.versions.get("vllm")),
+        backend=_backend_agreement(mine, facts),
+        version=_version_agreement(mine.versions.get("vllm"), facts.versions.get("vllm")),
         test=of_test,
     )
 
 
 def model_family(name: str) -> str:
-    """The family of a model: `qwen` of `Qwen/Qwen2.5-72B-Instruct-AWQ`; empty if the name has no words."""
+    """Return a model's family: `qwen` for `Qwen/Qwen2.5-72B-Instruct-AWQ`; empty if the name has no words."""
     words: list[str] = _WORD.findall(name.lower().rstrip("/").rpartition("/")[2])
     return next((word for word in words if word not in PUBLISHERS), "")
 
 
 def model_line(name: str) -> str:
-    """A family with its generation: `qwen2.5` of `Qwen/Qwen2.5-72B`, `deepseek-v3` of `DeepSeek-V3-0324`."""
+    """Return family and generation: `qwen2.5` for `Qwen2.5-72B`, `deepseek-v3` for `DeepSeek-V3-0324`."""
     found = _LINE.search(name.lower().rstrip("/").rpartition("/")[2])
     if found is None:
         return model_family(name)
@@ -124,14 +124,14 @@ def model_line(name: str) -> str:
 
 
 def families_named(text: str) -> frozenset[str]:
-    """The families of models that a text names; names that are words for other things too are left out."""
+    """Return the model families named in a text, except ambiguous names such as `mamba`."""
     return frozenset(
         model_family(match[1]) for match in _LINE.finditer(text.lower()) if match[1] not in _AMBIGUOUS
     )
 
 
 def lines_named(text: str) -> frozenset[str]:
-    """The families of models that a text names, with their generations."""
+    """Return the model families named in a text, with their generations."""
     return frozenset(
         model_line(match[0]) for match in _LINE.finditer(text.lower()) if match[1] not in _AMBIGUOUS
     )
@@ -145,8 +145,8 @@ def _roots(signatures: Iterable[Signature]) -> set[str]:
     return {item.id for item in signatures if item.role != "wrapper"}
 
 
-def _messages(reading: LogReading, facts: Facts) -> float:
-    """How much of the words of both messages is shared: 1 all of them, -1 none."""
+def _message_agreement(reading: LogReading, facts: Facts) -> float:
+    """Return the Jaccard similarity of the words of both messages, scaled to -1 (disjoint) … 1 (equal)."""
     cause = reading.errors.cause or reading.errors.apparent
     if cause is None or facts.error is None:
         return 0.0
@@ -161,8 +161,8 @@ def _words_in(message: str) -> frozenset[str]:
     return frozenset(words_of(mask(message)))
 
 
-def _name_others(reading: LogReading, facts: Facts) -> bool:
-    """Whether the messages are about other things or functions, and no error of the issue names the log's."""
+def _names_differ(reading: LogReading, facts: Facts) -> bool:
+    """True if the messages name different things or functions and no error of the issue names the log's."""
     cause = reading.errors.cause or reading.errors.apparent
     if cause is None or facts.error is None or not facts.error.message:
         return False
@@ -178,8 +178,8 @@ def _name_others(reading: LogReading, facts: Facts) -> bool:
     return not any(name in text for name in mine for text in texts)
 
 
-def _frames(reading: LogReading, facts: Facts) -> float:
-    """Whether both were raised in one function; that they were in others says little, code moves."""
+def _frame_agreement(reading: LogReading, facts: Facts) -> float:
+    """Return 1 if both errors were raised in the same function, else 0: code moves between versions."""
     cause = reading.errors.cause
     if cause is None or facts.error is None or not cause.frame:
         return 0.0
@@ -192,7 +192,7 @@ def _agree(mine: frozenset[str], theirs: frozenset[str]) -> float:
     return 1.0 if mine & theirs else -1.0
 
 
-def _backends(mine: Facts, facts: Facts) -> float:
+def _backend_agreement(mine: Facts, facts: Facts) -> float:
     total = sum(
         _agree(
             frozenset(map(value_key, mine.backends.get(key, ()))),
@@ -203,10 +203,10 @@ def _backends(mine: Facts, facts: Facts) -> float:
     return max(-1.0, min(1.0, total))
 
 
-def _nearness(mine: str | None, theirs: str | None) -> float:
+def _version_agreement(mine: str | None, theirs: str | None) -> float:
     one, two = (_MINOR.match(version) if version else None for version in (mine, theirs))
     if one is None or two is None:
         return 0.0
-    # vLLM has had major version 0 only; a step of it is further than any of a minor one.
+    # vLLM has only had major version 0; a different major version is further than any minor one.
     apart = abs(int(one[1]) - int(two[1])) * 100 + abs(int(one[2]) - int(two[2]))
     return 2 * NEAR_VERSIONS / (NEAR_VERSIONS + apart) - 1

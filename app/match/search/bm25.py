@@ -1,9 +1,9 @@
-"""BM25 over the search index (Robertson and Zaragoza 2009): weights of terms, postings to read, scores.
+"""BM25 over the search index (Robertson and Zaragoza 2009): term weights, posting budgets, scores.
 
-A small base takes every word for rare, and so a line that hundreds of servers print for the mark of one
-failure. So the counts of a full corpus stand in for the issues that are missing: all of them in an empty
-base, none from `ISSUES` stored issues on. These counts are data (`background.npz`: hashes of terms and
-numbers, no words), made by `app.train.background`.
+In a small database every term looks rare, even in lines that hundreds of servers print. So document
+frequencies are smoothed with those of a full corpus: fully in an empty database, not at all from `ISSUES`
+stored issues on. The background counts are data (`background.npz`: term hashes and numbers, no words), made
+by `app.train.background`.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from app.store.derived.search_index import Key, Profile, count_indexed, find_fre
 
 NAME = "background.npz"
 ISSUES = 15_000
-"""From so many stored issues on a base is weighed by itself."""
+"""Stored issues from which on the background is not used."""
 HASH_SHIFT = 32
-"""Of a term's id the upper half is kept: of 60,000 terms hardly two share it."""
+"""The background keeps the upper 32 bits of a term id; collisions among its 60,000 terms are very rare."""
 LEVELS_PER_OCTAVE = 8
-"""Counts are kept as logarithms in a byte, right to within 5 %."""
+"""Resolution of the logarithmic one-byte counts: an error of at most 5 %."""
 MEAN_TERMS = 250
-"""Terms of a usual issue; fixed, so that a score does not drift as the corpus grows."""
+"""Mean issue length in terms; fixed, so that scores do not drift as the corpus grows."""
 _LOW_BITS = 0xFFFF
-"""Of a term's id: a quick look whether a query may hold it."""
+"""Mask for the low bits of a term id, used as a cheap pre-filter."""
 _NUMBER_BITS = 40
 _NUMBER_MASK = (1 << _NUMBER_BITS) - 1
-"""An issue's key as one number: its repository above, its own number below."""
+"""An issue's key packed into one integer: repository id in the high bits, issue number in the low ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """How one part of an issue's text is scored.
+    """BM25 parameters of one field.
 
     Attributes:
-        k1: how soon a repeated term adds nothing more.
-        b: how much the length counts, from 0 to 1.
-        mean: how many terms a usual text has.
+        k1: term frequency saturation; the lower, the sooner repeats stop counting.
+        b: length normalisation, from 0 to 1.
+        mean: mean field length in terms.
     """
 
     k1: float
@@ -50,7 +50,7 @@ class Field:
     mean: float = MEAN_TERMS
 
     def saturation(self, counts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """The factor by which each term's weight counts, by its count and the number of the text's terms."""
+        """Return the factor on each term's weight, given its count and the field's length in terms."""
         stretch = 1 - self.b + self.b * lengths / self.mean
         factors: np.ndarray = counts * (self.k1 + 1) / (counts + self.k1 * stretch)
         return factors
@@ -58,13 +58,13 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The terms of a query, as arrays in the order of their ids.
+    """The terms of a query, as parallel arrays sorted by term id.
 
     Attributes:
-        weights: what each term weighs, in nats.
-        texts: each term as it is shown.
-        held: how many stored issues hold it.
-        dfs: the same with the background's count for missing issues.
+        weights: weight of each term, in nats.
+        texts: display text of each term.
+        held: document frequency in the stored issues.
+        dfs: the same, smoothed with the background.
     """
 
     ids: np.ndarray
@@ -75,23 +75,23 @@ class Query:
     dfs: np.ndarray
 
     def known(self) -> Query:
-        """Only the terms that some stored issue holds."""
+        """Return the query with only the terms that occur in some stored issue."""
         at = self.held > 0
         texts = tuple(compress(self.texts, at.tolist()))
         return Query(self.ids[at], self.channels[at], self.weights[at], texts, self.held[at], self.dfs[at])
 
     def rarest(self, channel: int) -> list[int]:
-        """The ids of a channel's terms, the rarest first."""
+        """Return the ids of a channel's terms, the rarest first."""
         of = self.channels == channel
         ids: list[int] = self.ids[of][np.argsort(self.held[of], kind="stable")].tolist()
         return ids
 
     def frequencies(self) -> dict[int, int]:
-        """How many stored issues hold each term, by id."""
+        """Return the document frequency of each term, by id."""
         return dict(zip(self.ids.tolist(), self.held.tolist(), strict=True))
 
     def heaviest(self, places: np.ndarray) -> list[tuple[int, str, float]]:
-        """Channel, text and weight of the terms at these places, the weightiest first."""
+        """Return channel, text and weight of the terms at these positions, the heaviest first."""
         places = places[np.argsort(-self.weights[places], kind="stable")]
         columns = self.channels[places].tolist(), places.tolist(), self.weights[places].tolist()
         return [(channel, self.texts[at], weight) for channel, at, weight in zip(*columns, strict=True)]
@@ -99,7 +99,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Where a query's terms stand in profiles, one entry each: the profile's place, the term's, its count."""
+    """Occurrences of query terms in profiles: index of the profile (`of`), of the term (`at`), its count."""
 
     of: np.ndarray
     at: np.ndarray
@@ -108,14 +108,14 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """Half ids, sorted, and how many of `issues` issues hold each; a term that is not listed is rare."""
+    """Document frequencies in a corpus of `issues` issues, by sorted half ids; unlisted terms are rare."""
 
     halves: np.ndarray
     counts: np.ndarray
     issues: int
 
     def counts_of(self, ids: np.ndarray) -> np.ndarray:
-        """How many issues hold each of these terms."""
+        """Return the background document frequency of each term; 0 if unlisted."""
         halves = half_of(ids)
         at = np.minimum(np.searchsorted(self.halves, halves), len(self.halves) - 1)
         counts: np.ndarray = np.where(self.halves[at] == halves, self.counts[at], 0.0)
@@ -124,18 +124,18 @@ class Background:
 
 @lru_cache(maxsize=1)
 def load_background() -> Background:
-    """The counts this version was measured with; read when a small base is first searched."""
+    """Load the packaged background counts, on the first search of a small database."""
     with as_file(files(__package__) / NAME) as path, np.load(path, allow_pickle=False) as stored:
         return Background(stored["halves"], count_of(stored["levels"]), int(stored["issues"]))
 
 
 def with_background(ids: np.ndarray, held: np.ndarray, size: int) -> tuple[np.ndarray, float]:
-    """How many issues hold each term, and of how many, with the background for the issues that are missing.
+    """Return smoothed document frequencies, and the corpus size that they refer to.
 
     Args:
-        ids: of the terms.
-        held: how many stored issues hold each.
-        size: how many issues are stored.
+        ids: term ids.
+        held: document frequency of each in the stored issues.
+        size: number of stored issues.
     """
     if size >= ISSUES:
         return held, size
@@ -145,7 +145,7 @@ def with_background(ids: np.ndarray, held: np.ndarray, size: int) -> tuple[np.nd
 
 
 def half_of(ids: np.ndarray) -> np.ndarray:
-    """The part of each id that is kept."""
+    """Return the upper half of each term id."""
     halves: np.ndarray = (ids.astype(np.int64) >> HASH_SHIFT).astype(np.int32)
     return halves
 
@@ -157,7 +157,7 @@ def level_of(counts: np.ndarray) -> np.ndarray:
 
 
 def count_of(levels: np.ndarray) -> np.ndarray:
-    """Counts as they were kept."""
+    """Decode counts from their one-byte levels."""
     counts: np.ndarray = np.round(2 ** (levels.astype(float) / LEVELS_PER_OCTAVE))
     return counts
 
@@ -165,12 +165,12 @@ def count_of(levels: np.ndarray) -> np.ndarray:
 def weigh(
     session: Session, terms: Mapping[tuple[int, str], tuple[float, str]], *, small_base: bool = True
 ) -> Query:
-    """A query of terms, known to any issue or not.
+    """Weight the terms of a query by idf, including terms that no stored issue holds.
 
     Args:
-        session: of the store.
-        terms: channel and term, with a factor for its weight and the text to show for it.
-        small_base: let the background stand in for the issues that a small base is missing.
+        session: database session.
+        terms: (channel, term) to a weight factor and the display text.
+        small_base: smooth the frequencies of a small database with the background.
     """
     asked = sorted((term_id(*term), term[0], *value) for term, value in terms.items())
     size = count_indexed(session)
@@ -189,13 +189,13 @@ def weigh(
 
 
 def information(dfs: np.ndarray, issues: float) -> np.ndarray:
-    """The weight of terms that so many of `issues` issues hold, in nats (idf of BM25); 0 if more do."""
+    """Return BM25's idf in nats for document frequencies in `issues` issues; 0 where df exceeds `issues`."""
     nats: np.ndarray = np.log(1 + (issues - np.minimum(dfs, issues) + 0.5) / (dfs + 0.5))
     return np.where(dfs <= issues, nats, 0.0)
 
 
 def affordable(ids: Iterable[int], frequencies: Mapping[int, int], most: int) -> list[int]:
-    """The first of these terms, up to `most` rows of postings in all; one at least, however common it is."""
+    """Return the longest prefix of the terms with at most `most` postings in total, but at least one term."""
     total = 0
     chosen: list[int] = []
     for key in ids:
@@ -215,14 +215,14 @@ def heaviest_holders(
     repo_ids: Sequence[int] | None = None,
     exclude: Collection[Key | int] = frozenset(),
 ) -> list[Key]:
-    """The issues of these postings whose terms weigh most in sum, equals by their keys.
+    """Return the issues with the highest sum of term weights; ties are broken by key.
 
     Args:
-        rows: term, repository and number, in the order of the terms, as `find_postings` gives them.
-        ids: all terms, sorted; `gains` is what each of them weighs.
-        limit: how many.
-        repo_ids: of these repositories only.
-        exclude: issues that are left out, or numbers, whatever their repository.
+        rows: postings (term, repository, number) sorted by term, as `find_postings` returns them.
+        ids, gains: all term ids, sorted, and the weight of each.
+        limit: maximum number of issues.
+        repo_ids: restrict to these repositories.
+        exclude: issues to leave out, as keys, or as numbers for any repository.
     """
     if repo_ids is not None:
         rows = rows[(rows[:, 1, None] == list(repo_ids)).any(axis=1)]
@@ -239,7 +239,7 @@ def heaviest_holders(
 def gains_of_holders(
     rows: np.ndarray, ids: np.ndarray, gains: np.ndarray, *, least: float
 ) -> dict[Key, float]:
-    """What the terms that each issue holds weigh in sum, of the issues where that is not below `least`.
+    """Return the sum of term weights of each issue where it reaches `least`.
 
     Args:
         rows, ids, gains: as for `heaviest_holders`.
@@ -250,9 +250,9 @@ def gains_of_holders(
 
 
 def _sums(issues: np.ndarray, gains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each issue once, and the sum of its gains."""
+    """Return the distinct issues, sorted, and the sum of gains of each."""
     keys, holder = np.unique(issues, return_inverse=True)
-    # Each sum is taken in the order of the terms, so that it is the same to the last bit on both engines.
+    # Added in term order, so that SQLite and PostgreSQL give bitwise equal sums.
     return keys, np.bincount(holder, weights=gains, minlength=len(keys)).round(6)
 
 
@@ -261,14 +261,14 @@ def _keys_of(issues: np.ndarray) -> list[Key]:
 
 
 def find_overlap(profiles: Sequence[Profile], ids: np.ndarray) -> Overlap:
-    """Where these terms, sorted by id, stand in profiles; entries ascend by profile, then by term."""
+    """Find the query terms (`ids`, sorted) that occur in each profile, ordered by profile, then term."""
     if not profiles:
         none = np.empty(0, dtype=np.int64)
         return Overlap(none, none, none)
     all_ids = np.concatenate([profile.ids for profile in profiles])
     may_be_asked = np.zeros(_LOW_BITS + 1, dtype=bool)
     may_be_asked[ids & _LOW_BITS] = True
-    here = np.flatnonzero(may_be_asked[all_ids & _LOW_BITS])  # a tenth of the time of a search for each
+    here = np.flatnonzero(may_be_asked[all_ids & _LOW_BITS])  # ten times faster than searching for each id
     at = np.minimum(np.searchsorted(ids, all_ids[here]), len(ids) - 1)
     is_asked = ids[at] == all_ids[here]
     here, at = here[is_asked], at[is_asked]

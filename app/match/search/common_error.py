@@ -1,11 +1,10 @@
-"""Which stored issues hold an error's message, whatever else they report: a known kind of error.
+"""Known errors: the stored issues that contain an error message, whatever else they report.
 
-In: the message of a log's cause. Out: the issues of which one passage holds most of it. The index
-finds issues by their words, and these may stand anywhere; so the text of each is read, and the words count
-only where they stand together and are not merely spoken of. What the message is about (a name in quotes, an
-option) is left out, unless the name alone says what is wrong: then it must stand there as it is. Words of a
-language or a system name no kind of failure by themselves, but do together with the frame that raised them.
-Thresholds are set on whole real logs
+In: the message of a log's root cause. Out: the issues with a passage that contains most of it. The index
+ignores word positions, so each candidate's text is read: the words must occur close together, and not merely
+be mentioned. Names in the message (in quotes, options) are ignored, unless the name alone identifies the
+failure; then it must occur verbatim. Generic messages of Python or the operating system identify a failure
+only together with the frame that raised them. Thresholds were set on whole real logs
 (`tests/benchmarks/common_errors.py`).
 """
 
@@ -25,51 +24,53 @@ from app.store.derived.search_index import Key, find_postings, numbers_by_reposi
 from app.store.github.issues import find_texts
 
 SHARE_MIN = 0.65
-"""The share of the message's information that a passage holds at least."""
+"""Minimum coverage of the message, names excluded, by one passage."""
 NATS_MIN, WORDS_MIN = 17.0, 3
-"""Information and words that it holds at least: less of them unlike messages share."""
+"""Minimum information and words: unrelated messages may share less."""
 NAME_NATS_MIN = 8.0
-"""Enough where a name says all that is wrong."""
+"""Minimum information if a name alone, or the frame, identifies the failure."""
 OPENING_SHARE_MIN = 0.9
-"""The share of the message's opening alone: what follows a colon is often one machine's."""
+"""Minimum coverage of the message's opening alone: the text after a colon is often machine-specific."""
 NAMED_SHARE_MIN = 0.7
-"""The share of the message with the names in it."""
+"""Minimum coverage of the message, names included."""
 REPORTS_MIN = 2
-"""So many reports are a kind; of a name that says all that is wrong one is enough."""
+"""Issues needed to call an error known; one is enough if a name alone identifies the failure."""
 NAMES_MAX = 4
-"""Of options that a command does not know so many are looked for."""
+"""Maximum number of names (such as unknown options) to search for."""
 POSTINGS_MAX = 30_000
 READ_MAX = 200
-"""Issues whose text is read, those that hold most of the words first."""
+"""Maximum number of issues whose text is read, the best covered first."""
 PLACES_MAX = 12
-"""Passages of one text that are looked at."""
+"""Maximum number of passages checked in one text."""
 PASSAGE_CHARS = 60
-"""A passage is so much longer than the message on either side."""
-_NAMES_KIND = "common.system"
-"""Of the messages that unlike faults share those that still name one failure: a taken port, a full disk."""
-_ERRNO = "common.errno"
+"""Characters that a passage extends beyond the message's length, on either side."""
+_SYSTEM_RULE = "common.system"
+"""Matches operating system messages that identify a failure by themselves: port in use, disk full."""
+_ERRNO_RULE = "common.errno"
 _OPENING = re.compile(r": |, (?=(?:please|try|consider)\b)|\. |; | \((?=(?:[^()]|\([^()]*\))*\)\W*$)")
-"""Where a message's opening ends. A bracket in the middle of a sentence ends nothing."""
+"""The end of a message's opening; a bracket counts only at the end of the sentence."""
 _OBJECT = re.compile(r"<[^<>]{1,80} at 0x[0-9a-f]+>")
 _MODEL_CLASS = re.compile(r"\b[A-Z]\w*(?:For[A-Z]\w+|Model)\b")
-"""A model's class, in quotes or not: what it lacks, others lack too."""
-_NUMBER = re.compile(r"^\[?(?:Errno|WinError) -?\d+\]?:? *", re.IGNORECASE)
+"""A model class, treated as a name even without quotes: other classes fail in the same way."""
+_ERRNO = re.compile(r"^\[?(?:Errno|WinError) -?\d+\]?:? *", re.IGNORECASE)
 _NAME_PART = re.compile(r"[\w.-]+")
-"""Of a name that its module follows there are three."""
+"""A part of a name; `X from module` has three."""
 _BETWEEN = r"\W*(?:--\S+(?: [^-\s]\S*)*\s+)*(?<![\w.-])"
-"""Between these words and the name: quotes, and other options with their values."""
-_NAMELESS = frozenset(
+"""Text allowed between the fixed words and the name: quotes, and other options with their values."""
+_GENERIC_RULES = frozenset(
     f"common.{name}"
     for name in ("attribute", "conversion", "http", "index", "key", "module", "parser", "signature", "tensor")
 )
-_VALIDATION = "common.validation"
+_VALIDATION_RULE = "common.validation"
 
 
 @dataclass(frozen=True, slots=True)
 class _Wording:
-    """What of a message is looked for: its words but for `left_out`, and `name`, a pattern.
+    """One way to search for a message: its words except `left_out`, and a pattern for its `name`.
 
-    `at_frame`: only issues count that hold the frame that raised the error.
+    Attributes:
+        share: minimum coverage of `text`; `nats`: minimum information; `reports`: minimum number of issues.
+        at_frame: the issue must contain the frame that raised the error, too.
     """
 
     text: str
@@ -90,12 +91,11 @@ def find_holders(
     likeliest: Key | None = None,
     frame: str | None = None,
 ) -> dict[Key, float]:
-    """The issues that hold a message, each with the share that it holds; empty where too few do.
+    """Return the issues that contain a message, each with its coverage; empty if there are too few.
 
     Args:
-        exclude: issues that are no answer.
-        likeliest: the issue that is likest to report this failure; if it holds the message, and names the
-            same, it alone is enough.
+        exclude: issues to leave out.
+        likeliest: the best match of the search; enough alone if it contains the message and its names.
         frame: `file.py:function` that raised the error.
     """
     alone: dict[Key, float] = {}
@@ -118,7 +118,7 @@ def find_holders(
 
 
 def _wordings(message: str) -> Iterator[_Wording]:
-    """How a message may stand in a report, the strictest reading of it first."""
+    """Yield the ways to search for a message, the strictest first."""
     if not has_words(message):
         return
     rules = load_rule_set("common_errors")
@@ -127,16 +127,16 @@ def _wordings(message: str) -> Iterator[_Wording]:
     for name in names[:NAMES_MAX]:
         text = f"{words} {name}"
         parts = _NAME_PART.findall(name.lower())
-        if len(parts) > 1 or not (met | {rule.id for rule in rules.meeting(text)}) & _NAMELESS:
+        if len(parts) > 1 or not (met | {rule.id for rule in rules.meeting(text)}) & _GENERIC_RULES:
             standing = r"\W+".join(map(re.escape, parts))
             standing = rf"{re.escape(words.lower())}{_BETWEEN}{standing}(?![\w-]|\.\w)"
             yield _Wording(text, SHARE_MIN, name=standing, nats=NAME_NATS_MIN, reports=1)
     if words:
         return
-    if _NAMES_KIND in met:
-        yield _Wording(_NUMBER.sub("", message), SHARE_MIN, reports=1)
+    if _SYSTEM_RULE in met:
+        yield _Wording(_ERRNO.sub("", message), SHARE_MIN, reports=1)
         return
-    if met & (_NAMELESS | {_VALIDATION}):
+    if met & (_GENERIC_RULES | {_VALIDATION_RULE}):
         yield _Wording(message, SHARE_MIN, nats=NAME_NATS_MIN, reports=1, at_frame=True)
         return
     message = _OBJECT.sub("", _without_system_words(message))
@@ -149,8 +149,8 @@ def _wordings(message: str) -> Iterator[_Wording]:
 
 
 def _without_system_words(message: str) -> str:
-    """What a message tells before the system's words, which are its end or all of it."""
-    rule = next(rule for rule in load_rule_set("common_errors").rules if rule.id == _ERRNO)
+    """Return the message up to the operating system's words."""
+    rule = next(rule for rule in load_rule_set("common_errors").rules if rule.id == _ERRNO_RULE)
     match = rule.pattern.search(message)
     return message[: match.start()] if match is not None else message
 
@@ -158,7 +158,7 @@ def _without_system_words(message: str) -> str:
 def _holding(
     session: Session, wording: _Wording, repo_ids: Sequence[int], exclude: Collection[Key]
 ) -> dict[Key, float]:
-    """The issues of which one passage holds the wording."""
+    """Return the issues with a passage that contains the wording, each with its coverage."""
     terms = [term for term in own_words(wording.text) if not wording.left_out & set(term.split())]
     if len({term for term in terms if " " not in term}) < WORDS_MIN:
         return {}
@@ -186,7 +186,7 @@ def _holding(
 
 
 def _rarest_word(known: Query) -> str:
-    """The word, no pair, that fewest issues hold."""
+    """Return the single word with the lowest document frequency."""
     held = {
         text: count for text, count in zip(known.texts, known.held.tolist(), strict=True) if " " not in text
     }
@@ -194,7 +194,7 @@ def _rarest_word(known: Query) -> str:
 
 
 def _share_of_passage(text: str, wording: _Wording, anchor: str, weights: Mapping[str, float]) -> float:
-    """The most that one passage of a text, in small letters, holds of the wording's information."""
+    """Return the best coverage of the wording by one passage of a lower-case text."""
     if not anchor:
         return 0.0
     whole = sum(weights.values())
@@ -205,12 +205,12 @@ def _share_of_passage(text: str, wording: _Wording, anchor: str, weights: Mappin
         if at < 0 or best == whole:
             break
         passage = text[max(0, at - around) : at + around]
-        if not _is_spoken_of(text[max(0, at - around) : at]) and (name is None or name.search(passage)):
+        if not _is_mentioned(text[max(0, at - around) : at]) and (name is None or name.search(passage)):
             best = max(best, sum(weights.get(term, 0.0) for term in set(grams_of([passage]))))
         at = text.find(anchor, at + around)
     return best / whole
 
 
-def _is_spoken_of(before: str) -> bool:
-    """Whether advice or a warning only names the error, of which the last words may be in quotes."""
+def _is_mentioned(before: str) -> bool:
+    """True if the text before a passage shows that advice or a warning only mentions the error."""
     return is_mention(before) or is_mention(before.rpartition("`")[0])

@@ -1,8 +1,8 @@
-"""What a pasted log asks the index, part by part.
+"""Build the search query of a pasted log, divided into parts.
 
-In: the reading of a log. Out: terms, each in the most distinctive part that it stands in. The parts are kept
-apart because they are worth differently much, and because each is bounded: the length of a paste, the noise
-of its start and the frames that every failing server prints change nothing in what the cause is found by.
+In: the reading of a log. Out: terms, each assigned to the most distinctive part it occurs in. Parts are
+weighted separately and each is bounded, so that a long paste, start-up noise or the frames that every failing
+server prints cannot drown out the root cause.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,40 +35,39 @@ from app.match.search.terms import (
 
 Part = Literal["cause", "error", "title", "signature", "chain", "frames", "near", "context"]
 PARTS: tuple[Part, ...] = get_args(Part)
-"""`cause`: words of the root message in a text; `error`: the same, masked, in an error line; `title`: its
-stems in a title; `signature`: type and masked message as one; `chain`: messages of the errors around it;
-`frames`; `near`: words of the code and lines right above the cause; `context`: the other lines that no
-healthy server prints, and around a message that unlike faults share what it was wrapped in, which names the
-phase. A term belongs to the first part that it stands in."""
+"""In order of precedence: a term belongs to the first part it occurs in. `cause`: words of the root cause's
+message, matched anywhere in a text; `error`: the same, masked, matched in error lines; `title`: its stems,
+matched in titles; `signature`: type and masked message as one term; `chain`: messages of the other errors;
+`frames`; `near`: code and lines directly above the cause; `context`: other lines that a healthy server does
+not print and, if the message is common, the wrappers around it, which name the phase."""
 
 NEAR_LINES = 24
-"""Lines above a cause: the innermost eight frames of a traceback with their code."""
+"""Lines above the cause that are `near`: the innermost eight frames of a traceback with their code."""
 SHORT_LOG_LINES = 150
-"""Of a longer log only loud lines are context, and those around the cause."""
+"""In a longer log only warnings and errors are `context`."""
 CONTEXT_LINES = 200
 MIN_FAULT_WORDS = 4
 _ADVICE = pattern(r"[,;.] (?:[Pp]lease|[Tt]ry|[Cc]onsider)\b")
 _PLACEHOLDER = pattern(r"<\w+>")
-_PLACES = ('File "', "Traceback (most", *map("".join, product("^~", repeat=3)))
-"""How lines of a traceback begin that hold no words of their own; frames are a part by themselves."""
+_TRACEBACK_PREFIXES = ('File "', "Traceback (most", *map("".join, product("^~", repeat=3)))
+"""Prefixes of traceback lines to skip; frames are a part of their own."""
 _QUIET = frozenset({"INFO", "DEBUG"})
 _NAME = pattern(
     r"""[`'"‘“]([^\s`'"‘’“”]{2,60})[`'"’”]|(?:^|\s)(--[a-z][\w-]+)|: ([A-Za-z_][\w.-]{1,40})\.?$"""
 )
-"""A word in quotes, an option, or the last word behind a colon."""
+"""A word in quotes, an option, or the last word after a colon."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """Terms by channel and text, each with its part.
+    """The search query of a log: the part of each (channel, term).
 
     Attributes:
-        is_common: the cause's message says little by itself: it is empty, or unlike faults share it.
-        is_empty: there is no message at all.
-        names: words by which the message says what it is about, where others say the same of something else.
-        is_named: the names alone say what is wrong; the other words are the language's.
-        is_refused: a request failed and no server. What it asked for may be the fault, whoever else met the
-            words of the refusal.
+        is_common: the message is empty or shared by unrelated failures.
+        is_empty: there is no message.
+        names: words that name the message's subject (quoted, options); similar messages differ in them.
+        is_named: only the names identify the failure; the other words come from the language.
+        is_refused: the server rejected a request but did not fail; the request itself may be wrong.
     """
 
     parts: Mapping[tuple[int, str], Part]
@@ -80,7 +79,7 @@ class LogQuery:
 
 
 def ask_log(reading: LogReading) -> LogQuery:
-    """The query that a log is."""
+    """Build the query of a log."""
     errors = reading.errors
     cause = errors.cause or errors.apparent
     if cause is not None:
@@ -119,7 +118,7 @@ def _terms(
     near, around = _lines(
         [line for line in reading.lines if line.number not in wrapping],
         cause,
-        with_places=errors.cause is None,
+        with_file_lines=errors.cause is None,
     )
     yield "near", TEXT, grams_of(line_texts(near))
     yield "context", TEXT, grams_of(line_texts(around))
@@ -128,27 +127,27 @@ def _terms(
 
 
 def _without_advice(message: str) -> str:
-    """The message up to the advice behind a comma, which a later version may have added."""
+    """Cut off trailing advice ("please …", "try …"), which may differ between versions."""
     fault, *advice = _ADVICE.split(message, maxsplit=1)
     return str(fault) if advice and len(fault.split()) >= MIN_FAULT_WORDS else message
 
 
 def _frames(error: ErrorRecord, *, is_common: bool) -> Iterable[str]:
-    """The frames of an error; of a message that unlike faults share without those of libraries."""
+    """Return the frame terms of an error, without library frames if its message is common."""
     if not is_common or not error.frames:
         return frame_terms(error)
-    own = tuple(frame for frame in error.frames if not _is_library(frame.path))
+    own = tuple(frame for frame in error.frames if not _is_library_code(frame.path))
     return frame_terms(replace(error, frames=own)) if own else ()
 
 
-def _is_library(path: str) -> bool:
-    """Whether code is an installed package's or Python's, other than vLLM's."""
+def _is_library_code(path: str) -> bool:
+    """True if the path is in the standard library or in an installed package other than vLLM."""
     _, installed, package = path.rpartition("-packages/")
     return not package.startswith("vllm/") if installed else "/lib/python3" in path
 
 
 def wrong_names(message: str) -> tuple[str, list[str]]:
-    """The words of a message after which only a name says what is wrong, and these names; else nothing."""
+    """Return the fixed words and the names of a message that matches a `named_errors` rule, else nothing."""
     rule = next(iter(load_rule_set("named_errors").meeting(message)), None)
     if rule is None:
         return "", []
@@ -158,43 +157,43 @@ def wrong_names(message: str) -> tuple[str, list[str]]:
 
 @lru_cache(maxsize=256)
 def names_in(message: str) -> frozenset[str]:
-    """What a message says it is about: a name in quotes, an option, the last word behind a colon."""
-    text = _without_places(message)
+    """Return the names a message is about: words in quotes, options, the last word after a colon."""
+    text = _without_variables(message)
     found = ["".join(name.groups(default="")).rstrip(".") for name in _NAME.finditer(text)]
     return frozenset(name.lower() for name in [*found, *wrong_names(text)[1]])
 
 
 def name_words(message: str) -> list[str]:
-    """The words of these names, as the index holds them."""
+    """Return the index words of these names."""
     return words_of(" ".join(sorted(names_in(message))))
 
 
 def own_words(message: str) -> Iterator[str]:
-    """The words of a message without those that are one machine's."""
-    kept = set(words_of(_without_places(message)))
+    """Return unigrams and bigrams of a message without machine-specific words."""
+    kept = set(words_of(_without_variables(message)))
     return (gram for gram in grams_of([message]) if kept.issuperset(gram.split()))
 
 
-def _without_places(message: str) -> str:
-    """A message without paths, hosts, ids and numbers."""
+def _without_variables(message: str) -> str:
+    """Remove paths, hosts, ids and numbers from a message."""
     return str(_PLACEHOLDER.sub(" ", mask(message)))
 
 
 def has_words(line: str) -> bool:
-    """Whether a line is neither blank nor one that only forms a traceback."""
+    """True unless a line is blank or traceback formatting."""
     text = line.lstrip()
-    return bool(text) and not text.startswith(_PLACES)
+    return bool(text) and not text.startswith(_TRACEBACK_PREFIXES)
 
 
 def _lines(
-    lines: Sequence[LogLine], cause: ErrorRecord | None, *, with_places: bool
+    lines: Sequence[LogLine], cause: ErrorRecord | None, *, with_file_lines: bool
 ) -> tuple[Sequence[LogLine], Sequence[LogLine]]:
-    """The lines right above the cause, and what else of the log is worth asking for.
+    """Return the lines directly above the cause, and the other lines worth searching for.
 
     Args:
-        with_places: also where code stands, which says the most where only wrappers are printed.
+        with_file_lines: keep `File` lines; they say most if the log contains only wrappers.
     """
-    kept = [line for line in lines if (with_places or has_words(line.text)) and not is_usual(line)]
+    kept = [line for line in lines if (with_file_lines or has_words(line.text)) and not is_usual(line)]
     at = cause.line.number if cause is not None else 0
     near = [line for line in kept if at - NEAR_LINES <= line.number <= at and line.level not in _QUIET]
     rest = [line for line in kept if not at - NEAR_LINES <= line.number <= at]

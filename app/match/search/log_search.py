@@ -1,7 +1,7 @@
-"""Which stored issues are worth a closer look: those that share the rarest terms with a log.
+"""Candidate retrieval for a log: the stored issues that share its rarest terms.
 
-In: the query that a log is. Out: the most promising issues with what each shares of every part of it, as BM25
-score and as share. The cost is bounded by `POSTINGS_MAX`, not by the corpus.
+In: the query built from a log. Out: the top candidates with BM25 score and coverage for each part of the
+query. The cost is bounded by `POSTINGS_MAX`, not by the size of the corpus.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,11 +16,11 @@ from app.match.search.terms import TEXT
 from app.store.derived.search_index import Key, Profile, find_postings, find_profiles
 
 FIELD = Field(k1=1.2, b=0.5)
-"""Of every part; short reports weigh as much as long ones."""
+"""BM25 parameters of every part; `b` keeps short and long reports comparable."""
 POSTINGS_MAX = 3_000
-"""Rows read to find candidates."""
+"""Posting rows read to find candidates."""
 CANDIDATES = 50
-"""How many are looked at closely."""
+"""Number of issues scored in full."""
 SEED_WEIGHTS: Mapping[Part, float] = {
     "cause": 1.0,
     "error": 1.0,
@@ -31,14 +31,14 @@ SEED_WEIGHTS: Mapping[Part, float] = {
     "near": 0.4,
     "context": 0.3,
 }
-"""What a nat of each part counts for when candidates are chosen."""
+"""Factor on the idf of each part's terms when candidates are retrieved."""
 SHARED_MAX = 12
-"""A candidate's weightiest shared terms, kept to say why it is one."""
+"""Heaviest shared terms kept for each candidate, to explain the match."""
 RARE_DF, SCARCE_DF = 3, 20
-"""In how many issues a word stands at most to be called rare or scarce. They set one log apart from all
-others of its kind, which a sum over all words hides."""
+"""Maximum document frequency of a rare or scarce word. Coverage of these words distinguishes failures of one
+kind, which a sum over all words hides."""
 NO_SUCH_WORDS = 0.5
-"""The share of words where the query has none of that kind."""
+"""Neutral coverage, used when the query has no rare (or scarce) words."""
 
 _COMMON, _RARE, _SCARCE = 0, 1, 2
 _KINDS = 3
@@ -49,16 +49,16 @@ _SEEDS = np.array([SEED_WEIGHTS[part] for part in PARTS])
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An issue and how much of the query it holds, part by part, in nats of information.
+    """An issue with its score and coverage for each part of the query, weighted by idf in nats.
 
     Attributes:
-        shares: of each part's information the share that this issue holds; what no issue holds counts, too.
-        known_shares: the same of what any stored issue holds.
-        share: the same of all parts together, but for the title, which says it otherwise.
-        shared: channel, text and weight of the weightiest shared terms.
-        rare, scarce: the share of the query's words that so few issues hold.
-        names: the share of the message's names that this issue holds; all where it has none.
-        crowd: how many issues, missing from a small base, would share its part of the error as well.
+        shares: coverage by part, from 0 to 1, counting terms that no stored issue holds; `scores`: BM25.
+        known_shares: the same, without terms that no stored issue holds.
+        share: coverage of all parts but the title, whose stems repeat the message.
+        shared: channel, text and weight of the heaviest shared terms.
+        rare, scarce: coverage of the query's rare and scarce words.
+        names: coverage of the names in the message; 1 if it has none.
+        crowd: estimated number of issues, missing from a small database, that share its error terms.
     """
 
     key: Key
@@ -80,13 +80,13 @@ def find_candidates(
     *,
     exclude: Collection[Key | int] = frozenset(),
 ) -> list[Candidate]:
-    """The stored issues most like a log, in no particular order.
+    """Return the stored issues most similar to a log, in no particular order.
 
     Args:
-        session: of the store.
-        asked: the log's terms.
-        repo_ids: search these repositories only.
-        exclude: issues that take no one's place, or numbers, whatever their repository.
+        session: database session.
+        asked: the query built from the log.
+        repo_ids: restrict to these repositories.
+        exclude: issues to leave out before the limit applies, as keys, or as numbers for any repository.
     """
     query = weigh(session, {term: (1.0, term[1]) for term in asked.parts})
     known = query.known()
@@ -101,14 +101,14 @@ def find_candidates(
 
 
 def _parts_of(asked: LogQuery, query: Query) -> np.ndarray:
-    """The part of each term, as its place in PARTS."""
+    """Return the part of each term, as an index into `PARTS`."""
     place = {part: at for at, part in enumerate(PARTS)}
     terms = zip(query.channels.tolist(), query.texts, strict=True)
     return np.array([place[asked.parts[term]] for term in terms], dtype=np.int64)
 
 
 def _affordable(known: Query, gains: np.ndarray) -> list[int]:
-    """The heaviest terms, as many as the budget of postings allows; one at least."""
+    """Return the ids of the heaviest terms within the posting budget, at least one."""
     order = np.argsort(-gains, kind="stable")
     within = np.cumsum(known.held[order]) <= POSTINGS_MAX
     within[0] = True
@@ -123,7 +123,7 @@ def _score(
     whole: np.ndarray,
     names: Collection[str],
 ) -> list[Candidate]:
-    """What each profile shares with the query, of which `known` are the terms that any issue holds."""
+    """Score each profile against `known`, the query's terms that occur in some stored issue."""
     size = len(profiles)
     overlap = find_overlap(list(profiles.values()), known.ids)
     of, at = overlap.of, overlap.at
@@ -163,14 +163,14 @@ def _score(
 
 
 def _rarities(query: Query) -> np.ndarray:
-    """How rare each word is; terms of other channels count as common."""
+    """Classify each word as rare, scarce or common; terms of other channels count as common."""
     kinds = np.where(query.dfs <= RARE_DF, _RARE, np.where(query.dfs <= SCARCE_DF, _SCARCE, _COMMON))
     rarities: np.ndarray = np.where(query.channels == TEXT, kinds, _COMMON)
     return rarities
 
 
 def _crowds(at: np.ndarray, of: np.ndarray, known: Query, size: int) -> list[float]:
-    """For each profile how many missing issues may share its part of the error: those of its rarest term."""
+    """Estimate how many missing issues share each profile's error: the smoothing of its rarest error term."""
     of_error = known.channels[at] != TEXT
     least = np.full(size, np.inf)
     np.minimum.at(least, of[of_error], (known.dfs - known.held)[at[of_error]])
@@ -179,7 +179,7 @@ def _crowds(at: np.ndarray, of: np.ndarray, known: Query, size: int) -> list[flo
 
 
 def _share(parts: np.ndarray, whole: np.ndarray, otherwise: float) -> np.ndarray:
-    """Each column's share of its whole; `otherwise` where there is none."""
+    """Divide each column by its total; `otherwise` where the total is zero."""
     shares: np.ndarray = np.full(parts.shape, otherwise)
     np.divide(parts, whole, out=shares, where=whole > 0)
     return shares

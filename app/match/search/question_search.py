@@ -1,14 +1,12 @@
-"""Which stored issues a question in words asks about.
+"""Find the stored issues that match a question in words.
 
-In: a question and its heading. Out: candidates with what they share of it. Each word of the question may be
-met by itself, by another form of it, or less so by a word that stands for the same. Titles count most: a
-title says what an issue is about, while its body holds all words of a machine. Both are ranked by BM25 and
-summed, each field with a weight and a length of its own; facts that agree add what they weigh. An issue that
-meets few of the words is worth less than the sum. With a vector of the question, those of the candidates gain
-that are nearer in meaning than most. The figures were chosen on the benchmark's questions that are not held
-out, and on titles of issues that people call the same. Which words are forms of each other, and which
-say the same, is learned from the corpus (`related_words.json`, made by `app.train.related_words`); small
-words and names of one issue are not in it.
+In: a question and its heading. Out: ranked candidates. The question is expanded: each word also matches its
+inflected forms and, with less weight, related words. Title and body are scored with BM25 as separate fields,
+the title with more weight, as a body holds whole logs; matching facts add their weight. The sum is scaled by
+the coverage of the question's words. With a vector of the question, candidates that are semantically nearer
+than average get a bonus. The parameters were tuned on the benchmark's questions that are not held out, and on
+titles of issues that people judged the same. Word forms and related words are learned from the corpus
+(`related_words.json`, made by `app.train.related_words`), without stop words and words of a single issue.
 """
 
 import json
@@ -30,26 +28,26 @@ from app.store.derived.search_index import Key, Profile, find_postings, find_pro
 
 WORD_WEIGHT, MEANING_WEIGHT, FACT_WEIGHT, TEXT_WEIGHT = 2.0, 1.5, 0.8, 1.0
 RELATED_WEIGHT = 0.5
-"""What a word that stands for the same counts, times how near it is."""
+"""Factor for a related word, multiplied by its similarity."""
 COVERAGE_POWER = 0.5
-"""How much it counts that an issue meets all words of the question, and not one of them often."""
+"""Exponent of the coverage factor; the higher, the more it counts to match all words of the question."""
 HEADING_FIELD = Field(k1=1.2, b=0.75, mean=11)
 TEXT_FIELD = Field(k1=0.9, b=0.5)
 POSTINGS_MAX = {HEADING: 8_000, TEXT: 4_000}
-"""Rows read to find candidates, of each channel."""
+"""Posting rows read to find candidates, by channel."""
 CANDIDATES = 250
-LEAST_WHOLE = 40.0
-"""Nats that a heading is taken to weigh at least: a word or two cover little, wherever they are found."""
+HEADING_NATS_MIN = 40.0
+"""Minimum denominator of heading coverage, in nats: a question of one or two words is weak evidence."""
 WORDS_MAX = 60
-"""Words of a question that are looked up; a longer text is no question."""
+"""Words of a question that are looked up in `TEXT`."""
 SHARED_MAX = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """One term by which a part of the question may be met: the part's number, and what the term counts.
+class QuestionTerm:
+    """A term that matches one part of the question: the part's number and the term's weight factor.
 
-    `is_own`: it is that part, and not one that stands for it.
+    `is_own`: the term is the part itself, not a related word.
     """
 
     part: int
@@ -59,13 +57,13 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
-    """All ways to meet a question, those of one part together; the first `words` parts are its words.
+class Expansion:
+    """A question after query expansion: several terms may match one part; the first `words` parts are words.
 
-    `meanings`: for each part that is what words mean, the parts of these words.
+    `meanings`: for each part that is a concept, the parts of the words that express it.
     """
 
-    terms: Mapping[tuple[int, str], Way]
+    terms: Mapping[tuple[int, str], QuestionTerm]
     words: int
     parts: int
     meanings: Mapping[int, Sequence[int]]
@@ -81,22 +79,22 @@ def find_answers(
     vector: TextVector | None = None,
     meaning_weight: float | None = None,
 ) -> list[Candidate]:
-    """The stored issues that a question is most likely about, best first.
+    """Return the stored issues that best match a question, best first.
 
     Args:
-        session: of the store.
+        session: database session.
         text: the question.
-        heading: what `read_heading` made of it.
-        repo_ids: search these repositories only.
-        exclude: issues that take no one's place, or numbers, whatever their repository.
-        vector: of the question; without it no vector is read.
-        meaning_weight: nats for a standard deviation of nearness; the learned ones if not given.
+        heading: the question's heading terms.
+        repo_ids: restrict to these repositories.
+        exclude: issues to leave out before the limit applies, as keys, or as numbers for any repository.
+        vector: embedding of the question; without it no vectors are read.
+        meaning_weight: nats per standard deviation of similarity; the learned weight by default.
     """
-    ways = find_ways(text, heading)
-    if not ways.terms:
+    expanded = expand_question(text, heading)
+    if not expanded.terms:
         return []
-    query = weigh(session, {term: (way.weight, way.term_text) for term, way in ways.terms.items()})
-    query, parts, own = _as_parts(query, ways)
+    query = weigh(session, {key: (term.weight, term.term_text) for key, term in expanded.terms.items()})
+    query, parts, own = _cap_related_words(query, expanded)
     at = query.held > 0
     known, parts = query.known(), parts[at]
     if not len(known.ids):
@@ -111,7 +109,7 @@ def find_answers(
     keys = heaviest_holders(
         rows, known.ids, known.weights, limit=CANDIDATES, repo_ids=repo_ids, exclude=exclude
     )
-    found = _score(find_profiles(session, keys), known, parts, own, ways)
+    found = _score(find_profiles(session, keys), known, parts, own, expanded)
     if vector is not None:
         nearness = find_nearness(session, [item.key for item in found], vector)
         weight = load_weights().prose.meaning if meaning_weight is None else meaning_weight
@@ -120,10 +118,10 @@ def find_answers(
 
 
 def find_nearness(session: Session, keys: Sequence[Key], question: TextVector) -> dict[Key, float]:
-    """By how many standard deviations issues are nearer to the question than these are on the whole.
+    """Return the z-score of each issue's cosine similarity to the question, among these issues.
 
-    So it means the same for models whose likenesses are all high, or all low. Those that are less near than
-    the mean, or have no vector of the question's model, are left out.
+    Standardised so that embedding models with different ranges of similarity are comparable. Issues below the
+    mean, or without a vector of the question's model, are left out.
     """
     own = np.frombuffer(question.vector, dtype=np.int8).astype(np.float32)
     vectors = find_vectors(session, keys, question.model)
@@ -138,25 +136,25 @@ def find_nearness(session: Session, keys: Sequence[Key], question: TextVector) -
 
 
 def with_meaning(candidate: Candidate, nats: float) -> Candidate:
-    """The candidate with what its meaning counts beside its words."""
+    """Add the semantic similarity's share of the score to a candidate."""
     return replace(candidate, scores={**candidate.scores, MEANING: nats})
 
 
-def find_ways(text: str, heading: Heading) -> Ways:
-    """The terms that meet a question, each for the first part that it meets."""
-    found: dict[tuple[int, str], Way] = {}
+def expand_question(text: str, heading: Heading) -> Expansion:
+    """Expand a question into terms, each assigned to the first part that it matches."""
+    found: dict[tuple[int, str], QuestionTerm] = {}
     known = load_related_words()
     words = list(heading.words.items())
     for part, (stem, word) in enumerate(words):
-        found.setdefault((HEADING, stem), Way(part, WORD_WEIGHT, word))
+        found.setdefault((HEADING, stem), QuestionTerm(part, WORD_WEIGHT, word))
         for form in (*words_of(word), *known.forms.get(stem, ())):
-            found.setdefault((TEXT, form), Way(part, TEXT_WEIGHT, word))
+            found.setdefault((TEXT, form), QuestionTerm(part, TEXT_WEIGHT, word))
     for part, (stem, word) in enumerate(words):
         for other, near in known.related.get(stem, {}).items():
             weight = RELATED_WEIGHT * near
-            found.setdefault((HEADING, other), Way(part, WORD_WEIGHT * weight, word, is_own=False))
+            found.setdefault((HEADING, other), QuestionTerm(part, WORD_WEIGHT * weight, word, is_own=False))
             for form in known.forms.get(other, ()):
-                found.setdefault((TEXT, form), Way(part, TEXT_WEIGHT * weight, word, is_own=False))
+                found.setdefault((TEXT, form), QuestionTerm(part, TEXT_WEIGHT * weight, word, is_own=False))
     rest = [
         *(((TEXT, word), TEXT_WEIGHT, word) for word in words_of(text)[:WORDS_MAX]),
         # `first token` of `symptom.first_token`
@@ -167,30 +165,30 @@ def find_ways(text: str, heading: Heading) -> Ways:
         *(((HEADING, fact), FACT_WEIGHT, "") for fact in heading.facts),
     ]
     for part, (term, weight, term_text) in enumerate(rest, len(words)):
-        found.setdefault(term, Way(part, weight, term_text))
+        found.setdefault(term, QuestionTerm(part, weight, term_text))
     place = {stem: at for at, stem in enumerate(heading.words)}
     meanings = {}
     for rule, stems in heading.meanings.items():
         if (HEADING, rule) in found:
             meanings[found[HEADING, rule].part] = [place[stem] for stem in stems if stem in place]
-    return Ways(found, len(words), len(words) + len(rest), meanings)
+    return Expansion(found, len(words), len(words) + len(rest), meanings)
 
 
-def _as_parts(query: Query, ways: Ways) -> tuple[Query, np.ndarray, np.ndarray]:
-    """The query with no word weighing more than the one it stands for.
+def _cap_related_words(query: Query, expanded: Expansion) -> tuple[Query, np.ndarray, np.ndarray]:
+    """Cap the weight of each related word at the weight of the question's own word.
 
     Returns:
-        The query, the part of each of its terms, and what each part weighs in a heading.
+        The query, the part of each of its terms, and the idf of each part in a heading.
     """
-    by_id = {term_id(*term): way for term, way in ways.terms.items()}
+    by_id = {term_id(*key): term for key, term in expanded.terms.items()}
     found = [by_id[key] for key in query.ids.tolist()]
-    parts = np.array([way.part for way in found], dtype=np.int64)
-    factors = np.array([way.weight for way in found])
+    parts = np.array([term.part for term in found], dtype=np.int64)
+    factors = np.array([term.weight for term in found])
     in_heading = query.channels == HEADING
-    most = np.full((2, ways.parts), np.inf)
-    is_own = np.array([way.is_own for way in found])
+    most = np.full((2, expanded.parts), np.inf)
+    is_own = np.array([term.is_own for term in found])
     information = query.weights / factors
-    # Of several forms the most common one says what all of them mean.
+    # Of several forms of a word, the most common one sets the weight.
     np.minimum.at(most, (in_heading.astype(int)[is_own], parts[is_own]), information[is_own])
     weights = np.minimum(information, most[in_heading.astype(int), parts]) * factors
     own = np.where(np.isinf(most[1]), 0.0, most[1])
@@ -198,16 +196,16 @@ def _as_parts(query: Query, ways: Ways) -> tuple[Query, np.ndarray, np.ndarray]:
 
 
 def _heaviest_first(known: Query, channel: int) -> list[int]:
-    """The ids of a channel's terms, the heaviest first."""
+    """Return the ids of a channel's terms, the heaviest first."""
     of = known.channels == channel
     ids: list[int] = known.ids[of][np.argsort(-known.weights[of], kind="stable")].tolist()
     return ids
 
 
 def _score(
-    profiles: Mapping[Key, Profile], known: Query, parts: np.ndarray, own: np.ndarray, ways: Ways
+    profiles: Mapping[Key, Profile], known: Query, parts: np.ndarray, own: np.ndarray, expanded: Expansion
 ) -> list[Candidate]:
-    """What each issue shares of the question, in its heading and in its text: of each part its best way."""
+    """Score each issue's heading and text against the question; each part counts by its best term."""
     size = len(profiles)
     overlap = find_overlap(list(profiles.values()), known.ids)
     of, at = overlap.of, overlap.at
@@ -224,16 +222,16 @@ def _score(
     np.maximum.at(scores, (in_heading.astype(int), of, parts[at]), weights * factors)
     matched = np.zeros((size, len(own)))
     np.maximum.at(matched, (of[in_heading], parts[at][in_heading]), weights[in_heading])
-    words = ways.words
+    words = expanded.words
     is_met = scores.sum(axis=0)[:, :words] > 0
-    for meaning, of_words in ways.meanings.items():
-        # "TP" in a title is worth as much as the words "tensor parallel" that the question has for it.
+    for meaning, of_words in expanded.meanings.items():
+        # "TP" in a title counts as much as the question's own words "tensor parallel".
         meant = scores[1, :, meaning] * WORD_WEIGHT / MEANING_WEIGHT
         scores[1, :, meaning] += np.maximum(meant - scores[1][:, of_words].sum(axis=1), 0.0)
         is_met[:, of_words] |= (meant > 0)[:, None]
     met = is_met @ own[:words] / max(own[:words].sum(), 1e-9)
     by_text, by_heading = scores.sum(axis=2) * met**COVERAGE_POWER
-    whole = max(LEAST_WHOLE, WORD_WEIGHT * float(own[:words].sum()))
+    whole = max(HEADING_NATS_MIN, WORD_WEIGHT * float(own[:words].sum()))
     starts = np.searchsorted(of, np.arange(size + 1))
     return [
         Candidate(
@@ -249,7 +247,7 @@ def _score(
 
 
 def _shared(known: Query, places: np.ndarray) -> tuple[tuple[int, str, float], ...]:
-    """The weightiest shared words, each once."""
+    """Return the heaviest shared words, without duplicates."""
     found: dict[str, tuple[int, str, float]] = {}
     for _, term_text, weight in known.heaviest(places):
         if term_text:
@@ -262,7 +260,7 @@ NAME = "related_words.json"
 
 @dataclass(frozen=True, slots=True)
 class RelatedWords:
-    """By stem: the forms of its word, the most common first; and related stems with how near, 0 to 1."""
+    """By stem: its inflected forms, the most common first, and its related stems with similarity 0 to 1."""
 
     forms: Mapping[str, Sequence[str]]
     related: Mapping[str, Mapping[str, float]]
@@ -270,7 +268,7 @@ class RelatedWords:
 
 @lru_cache(maxsize=1)
 def load_related_words() -> RelatedWords:
-    """The words this version was measured with; read when a question is first asked."""
+    """Load the packaged word relations, on the first question."""
     data: dict[str, Any] = json.loads((files(__package__) / NAME).read_text(encoding="utf-8"))
     return RelatedWords(
         {stem: forms.split() for stem, forms in data["forms"].items()},

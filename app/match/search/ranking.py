@@ -1,8 +1,8 @@
-"""How likely two failures are the same: a candidate's features, a probability, a band.
+"""Rank candidates: features, calibrated probability of the same failure, and band.
 
-In: candidates with their shares of the query, and how far the facts of the first agree with the log's. Out:
-`Scored` candidates, best first. The weights are data (`weights.json`), learned by `app.train.log_ranking`
-from labelled logs and written with the date and the figures of the fit; nothing is fitted here.
+In: candidates with their coverage of the query, and the agreement of facts for the first ones. Out: `Scored`
+candidates, best first. The weights are data (`weights.json`), learned by `app.train.log_ranking` from
+labelled logs and stored with the date and size of the fit; nothing is fitted here.
 """
 
 import json
@@ -31,14 +31,14 @@ AGREEMENT_FEATURES = (
     "same_frame",
     "same_test",
 )
-"""What the facts of the log and of an issue say beside the words."""
+"""Agreement of the log's facts with the issue's, one feature for each kind of fact."""
 
 ORDER_FEATURES = (*PARTS, "rare_words", "scarce_words", *AGREEMENT_FEATURES)
-"""What puts candidates in order: of each part of the query the share that an issue holds, the shares of words
-that few issues hold, and the facts, which count once they are known."""
+"""Features of the linear ranking: coverage of each part of the query, coverage of rare and scarce words, and
+agreement of facts (0 while unknown)."""
 
 REFINED = 10
-"""So many of the first candidates are compared by their facts too, which must be read for that."""
+"""Number of top candidates whose facts are loaded, to rank them again by agreement."""
 
 FEATURES = (
     "specific",
@@ -53,54 +53,53 @@ FEATURES = (
     "other_names",
     "foreign_test",
 )
-"""The inputs of the chance. `specific`: the cause's message is none that unlike faults share, `common`:
-it is; `cause`: the share of its words; `long`: the share above `MOST` of those words that any issue holds,
-times what the shared ones weigh; `share`: of all that the log asks for, `everything`: the same above `MOST`;
-`lead`: how far the first is ahead of the next; `other_names`: the share of the message's names that the issue
-lacks; `foreign_test`: it reports a test. Few, since more of them fit the logs that were learned from better
-and all others worse."""
+"""Features of the probability. `common`: unrelated failures share the root cause's message; `specific`: they
+do not; `cause`: coverage of the message; `long`: its coverage above `HIGH_COVERAGE`, times the information
+covered; `share`: coverage of the whole query; `everything`: the same above `HIGH_COVERAGE`; `lead`: score
+margin of the first candidate over the second; `other_names`: share of the message's names that the issue
+lacks; `foreign_test`: the issue is about a test, the log is not. Few features, as more of them overfit."""
 
 AGAINST = frozenset({"other_names", "foreign_test"})
-"""The features that count against a match; all others count for it, whatever a few logs teach."""
+"""Features with weights constrained to be <= 0; the weights of all others are constrained to be >= 0."""
 
-MOST = 0.7
-ENOUGH = 0.6
-"""The share of a message, words that no issue holds included, from which on the known words count in full."""
+HIGH_COVERAGE = 0.7
+FULL_CREDIT_FROM = 0.6
+"""Coverage of the message, counting terms that no issue holds, up to which `specific_long` is reduced."""
 LONG_NATS = 100.0
-"""The information of a message that is long and rare; one with more counts as `MOST_LENGTH` of it at most."""
-MOST_LENGTH = 1.2
-HALF = 0.5
-"""Who holds less of a message, words that no issue holds included, holds another one."""
+"""Information of a long and rare message, which counts as length 1; `LENGTH_MAX` is the limit."""
+LENGTH_MAX = 1.2
+CAUSE_COVERAGE_MIN = 0.5
+"""With less coverage of the message, counting terms that no issue holds, it is a different message."""
 EVIDENCE_NATS = 60.0
-"""A message of so much weight is evidence enough wherever an issue holds it."""
-BESIDE_NATS = 40.0
-"""What a log must hold beside a message that unlike faults share, at least, if an issue shall be `likely`."""
-BACKED_FROM = 0.4
-"""The share of title, code, frames or the whole log from which on a mentioned message is backed."""
-WHOLE = 0.9
-"""Who holds so much of a message holds it."""
-OWN_WORDS = 0.5
-"""From this share of a title or of the message that is an issue's own error on, the issue is about it."""
-MOST_HOLDERS = 8
-"""A refusal that more of the candidates hold is met by whoever uses the server that way."""
+"""Score of the message that is sufficient evidence without any corroboration."""
+OTHER_NATS_MIN = 40.0
+"""Minimum score of everything but the message for `likely`, if unrelated failures share the message."""
+CORROBORATED_FROM = 0.4
+"""Coverage of title, code, frames or the whole log that corroborates a message found in an issue."""
+FULL_COVERAGE = 0.9
+"""Coverage from which on the message counts as contained."""
+TOPIC_FROM = 0.5
+"""Match with the title, or with the issue's own error, from which on the issue is about the message."""
+REFUSAL_HOLDERS_MAX = 8
+"""A refusal contained in more candidates than this is ordinary misuse and identifies no failure."""
 CHANCE_STEP = 0.0001
-"""How far below a band a chance is held that may not reach it."""
+"""Distance below a band's threshold at which a probability is capped."""
 LEAD_SCALE = 4.0
-"""A lead counts as ln(1 + `LEAD_SCALE` * lead): the first steps weigh the most."""
+"""A lead counts as ln(1 + `LEAD_SCALE` * lead), with diminishing returns."""
 
 PROSE_FEATURES = ("score", "heading_share", "lead")
-"""The same for a question without a log: all that is shared, the share of the question's heading that is, and
-how far one is ahead of the next, as a share of the first one's score."""
+"""Features for a question without a log: ln(1 + score), coverage of the question's heading, and the margin
+over the next candidate, relative to the best score."""
 
 
 MEANING = "meaning"
-"""Among a candidate's scores what an embedding model adds. It has a say in the order of answers to a
-question, and none in the chance, which so means the same with any model."""
+"""Key, in a candidate's scores, of the bonus from an embedding model. It affects only the order of answers to
+a question; the probability ignores it and so does not depend on the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A candidate with its chance (0 to 1) of being the same failure, and the band that chance is in."""
+    """A candidate with its probability (0 to 1) of being the same failure, and the band of it."""
 
     candidate: Candidate
     probability: float
@@ -109,9 +108,9 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class ProseWeights:
-    """The chance of a match for a question in words: a logistic curve over `PROSE_FEATURES`.
+    """Logistic regression over `PROSE_FEATURES` for a question in words.
 
-    `meaning`: what a standard deviation of nearness in meaning counts in the order, in nats.
+    `meaning`: nats added to the ranking score per standard deviation of semantic similarity.
     """
 
     coefficients: tuple[float, ...]
@@ -123,7 +122,7 @@ class ProseWeights:
 
 @dataclass(frozen=True, slots=True)
 class RankWeights:
-    """Learned weights: a linear order over `ORDER_FEATURES`, then a logistic curve over `FEATURES`."""
+    """Learned weights: linear ranking over `ORDER_FEATURES`, then logistic regression over `FEATURES`."""
 
     order: tuple[float, ...]
     coefficients: tuple[float, ...]
@@ -137,7 +136,7 @@ class RankWeights:
 
 @lru_cache(maxsize=1)
 def load_weights() -> RankWeights:
-    """The weights this version was measured with."""
+    """Load the packaged weights."""
     data: dict[str, Any] = json.loads((files(__package__) / "weights.json").read_text(encoding="utf-8"))
     return RankWeights(
         tuple(data["order"][name] for name in ORDER_FEATURES),
@@ -159,7 +158,7 @@ def _prose_weights(data: dict[str, Any]) -> ProseWeights:
 
 
 def order_features(candidate: Candidate, agreement: Agreement = UNKNOWN) -> tuple[float, ...]:
-    """The features in the order of `ORDER_FEATURES`, shares from 0 to 1, agreements from -1 to 1."""
+    """Return the values of `ORDER_FEATURES`: coverage from 0 to 1, agreement from -1 to 1."""
     return (
         *(candidate.known_shares[part] for part in PARTS),
         candidate.rare,
@@ -176,7 +175,7 @@ def order_features(candidate: Candidate, agreement: Agreement = UNKNOWN) -> tupl
 
 
 def weighted(features: Sequence[float], weights: Sequence[float]) -> float:
-    """The linear sum by which candidates are put in order."""
+    """Return the weighted sum of the features."""
     total: float = sum(map(mul, weights, features))
     return total
 
@@ -184,22 +183,22 @@ def weighted(features: Sequence[float], weights: Sequence[float]) -> float:
 def features_of(
     candidate: Candidate, agreement: Agreement, lead: float, *, is_common: bool
 ) -> tuple[float, ...]:
-    """The features in the order of `FEATURES`.
+    """Return the values of `FEATURES`.
 
     Args:
-        lead: its linear sum less that of the next; 0 for all but the first.
-        is_common: the cause's message says little by itself.
+        lead: ranking score minus that of the second candidate; 0 for all but the first.
+        is_common: the root cause's message is empty or shared by unrelated failures.
     """
     specific, common = (0.0, 1.0) if is_common else (1.0, 0.0)
     cause = candidate.shares["cause"]
-    length = min(math.log1p(candidate.scores["cause"]) / math.log(LONG_NATS), MOST_LENGTH)
+    length = min(math.log1p(candidate.scores["cause"]) / math.log(LONG_NATS), LENGTH_MAX)
     return (
         specific,
         specific * cause,
-        specific * _above_most(candidate.known_shares["cause"]) * min(1.0, cause / ENOUGH) * length,
+        specific * _excess(candidate.known_shares["cause"]) * min(1.0, cause / FULL_CREDIT_FROM) * length,
         common * candidate.known_shares["frames"],
         common * candidate.share,
-        _above_most(candidate.share),
+        _excess(candidate.share),
         candidate.rare,
         math.log1p(LEAD_SCALE * max(lead, 0.0)),
         agreement.signature,
@@ -208,13 +207,13 @@ def features_of(
     )
 
 
-def _above_most(share: float) -> float:
-    """How far a share is above `MOST`, from 0 to 1."""
-    return max(0.0, share - MOST) / (1 - MOST)
+def _excess(share: float) -> float:
+    """Rescale coverage above `HIGH_COVERAGE` to 0 to 1."""
+    return max(0.0, share - HIGH_COVERAGE) / (1 - HIGH_COVERAGE)
 
 
 def order_candidates(candidates: Iterable[Candidate], weights: RankWeights | None = None) -> list[Candidate]:
-    """Candidates by what they share of the query, best first; of equals the newest first."""
+    """Sort candidates by ranking score without facts, best first, the newest first among equals."""
     used = weights or load_weights()
     newest = sorted(candidates, key=lambda item: (item.key[0], -item.key[1]))
     return sorted(newest, key=lambda item: -weighted(order_features(item), used.order))
@@ -226,15 +225,15 @@ def rank_candidates(
     asked: LogQuery,
     weights: RankWeights | None = None,
 ) -> list[Scored]:
-    """Candidates as matches, best first, with probability and band; a lower one is never more probable.
+    """Rank candidates, best first, with probability and band; probabilities never increase down the list.
 
     Args:
-        agreements: of the first `REFINED` in the order of `order_candidates`; one that is missing is unknown.
-        asked: what the log asked.
+        agreements: of the first `REFINED` candidates in the order of `order_candidates`; may be incomplete.
+        asked: the query built from the log.
     """
     used = weights or load_weights()
     ordered = order_candidates(candidates, used)
-    is_usage = asked.is_refused and sum(map(_holds_message, ordered)) > MOST_HOLDERS
+    is_usage = asked.is_refused and sum(map(_contains_message, ordered)) > REFUSAL_HOLDERS_MAX
     first, rest = ordered[:REFINED], ordered[REFINED:]
     sums = {
         item.key: weighted(order_features(item, agreements.get(item.key, UNKNOWN)), used.order)
@@ -243,7 +242,7 @@ def rank_candidates(
     first.sort(key=lambda item: -sums[item.key])
     top = [sums[item.key] for item in first[:2]]
     lead = top[0] - sum(top[1:]) if top else 0.0
-    if first:  # of a small base those are missing who would be near as well
+    if first:  # a full database would hold close competitors, too
         lead /= math.sqrt(1 + first[0].crowd)
     scored: list[Scored] = []
     ceiling = 1.0
@@ -259,39 +258,38 @@ def rank_candidates(
 
 
 def is_weak(candidate: Candidate, agreement: Agreement, asked: LogQuery) -> bool:
-    """Whether a candidate is never `likely`: one kind of evidence claims nothing.
+    """True if the evidence for a candidate is too weak for `likely`, whatever its probability.
 
-    Of a message that unlike faults share most of the log must be shared too, and the log must hold more than
-    the message; of a log without an error nearly all of it must be. Another failure is one that is about
-    another thing, one that lacks a name which is all that is wrong, and one of which hardly half is held. Any
-    other is short of evidence if the issue only mentions it; and the words by which a request is refused must
-    be what the issue is about.
+    Weak are: a different name where the name matters; a common message without most of the rest of the log
+    (without any message: nearly all of the log); a refused request unless the issue is about the refusal;
+    less than half of the message; and a message that the issue contains without further corroboration.
     """
     if agreement.names < 0 or (asked.is_named and candidate.names < 1):
         return True
     if asked.is_common:
         beside = sum(candidate.scores[part] for part in ("chain", "frames", "near", "context"))
-        return candidate.share < (WHOLE if asked.is_empty else MOST) or beside < BESIDE_NATS
+        least = FULL_COVERAGE if asked.is_empty else HIGH_COVERAGE
+        return candidate.share < least or beside < OTHER_NATS_MIN
     if asked.is_refused:
         about = max(agreement.message, agreement.signature, candidate.shares["title"])
-        return not _holds_message(candidate) or about < OWN_WORDS
-    if candidate.shares["cause"] < HALF:
+        return not _contains_message(candidate) or about < TOPIC_FROM
+    if candidate.shares["cause"] < CAUSE_COVERAGE_MIN:
         return True
-    return agreement.message <= 0 and agreement.signature <= 0 and not _is_backed(candidate)
+    return agreement.message <= 0 and agreement.signature <= 0 and not _is_corroborated(candidate)
 
 
-def _holds_message(candidate: Candidate) -> bool:
-    return candidate.shares["cause"] >= WHOLE
+def _contains_message(candidate: Candidate) -> bool:
+    return candidate.shares["cause"] >= FULL_COVERAGE
 
 
-def _is_backed(candidate: Candidate) -> bool:
-    """Whether a message is long, or title, code or frames are shared beside it."""
+def _is_corroborated(candidate: Candidate) -> bool:
+    """True if the message is long, or if title, code, frames or most of the log match, too."""
     beside = (candidate.share, *(candidate.shares[part] for part in ("title", "near", "frames")))
-    return candidate.scores["cause"] >= EVIDENCE_NATS or max(beside) >= BACKED_FROM
+    return candidate.scores["cause"] >= EVIDENCE_NATS or max(beside) >= CORROBORATED_FROM
 
 
 def rank_prose(candidates: Sequence[Candidate], weights: RankWeights | None = None) -> list[Scored]:
-    """Candidates for a question in words, by what they share of it; none is ever `same`."""
+    """Rank candidates for a question in words; none is ever `same`."""
     used = (weights or load_weights()).prose
     ranked = sorted(candidates, key=lambda item: (-sum(item.scores.values()), item.key))
     scored: list[Scored] = []
@@ -304,15 +302,15 @@ def rank_prose(candidates: Sequence[Candidate], weights: RankWeights | None = No
 
 
 def prose_features(ranked: Sequence[Candidate], position: int) -> tuple[float, ...]:
-    """The features of a ranked candidate in the order of `PROSE_FEATURES`."""
-    mine, best = _words(ranked[position]), _words(ranked[0])
-    behind = _words(ranked[position + 1]) if position + 1 < len(ranked) else 0.0
+    """Return the values of `PROSE_FEATURES` for the candidate at a position of the ranking."""
+    mine, best = _word_score(ranked[position]), _word_score(ranked[0])
+    behind = _word_score(ranked[position + 1]) if position + 1 < len(ranked) else 0.0
     share = ranked[position].shares.get("title", 0.0)
     return math.log1p(mine), share, (mine - behind) / best if best else 0.0
 
 
-def _words(candidate: Candidate) -> float:
-    """What the words of a question weigh for a candidate."""
+def _word_score(candidate: Candidate) -> float:
+    """Return a candidate's score without the bonus for semantic similarity."""
     return sum(value for name, value in candidate.scores.items() if name != MEANING)
 
 
@@ -322,7 +320,7 @@ def _logistic(features: Sequence[float], coefficients: Sequence[float], intercep
 
 
 def band_of(probability: float, weights: RankWeights) -> Band:
-    """Which band a probability is in."""
+    """Return the band of a probability."""
     if probability >= weights.same_from:
         return "same"
     return "likely" if probability >= weights.likely_from else "related"

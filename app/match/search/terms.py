@@ -1,15 +1,12 @@
-"""What an issue is called and where it happens, as terms by which a question in words finds it.
+"""Index terms of stored issues, pasted logs and questions.
 
-In: an issue's title and facts, or a question and what it states. Out: terms of the channel `HEADING`: the
-stems of the words (Snowball's English stemmer, M. F. Porter), numbers and versions as they stand, what the
-words mean (rules of `conditions` and `symptoms`, so that "TTFT" meets "time to first token"), and facts as
-`name:value`. A title is short and written to be found; the text below it holds all words of a machine.
+`terms_of`: the lines of a text and its errors in, `{(channel, term): count}` out. There are four channels,
+each weighted differently: words of the whole text, masked words of error lines, frames, whole signatures.
 
-Which terms a failure is found by: of a stored issue and of a pasted log alike.
-
-In: the lines of a text and the errors in it. Out: `{(channel, term): count}`. Four channels, because they
-weigh differently much: the words of the whole text, the masked words of the error lines, the frames, and
-whole signatures.
+`read_heading`: a title with its facts, or a question, in; terms of the `HEADING` channel out: word stems
+(Snowball's English stemmer, M. F. Porter), numbers and versions unchanged, concepts (rules of `conditions`
+and `symptoms`, so that "TTFT" matches "time to first token"), and facts as `name:value`. Titles have their
+own channel because they are short and chosen with care, while a body holds whole logs.
 """
 
 from collections import Counter
@@ -35,7 +32,7 @@ from app.extract.text.blocks import read_document
 from app.extract.text.document import IssueText
 
 HEADING = 5
-"""The channel beside those of `app.match.search.terms`, which a log is searched by."""
+"""The channel of titles and facts, mainly for questions; the channels of logs are defined below."""
 
 MAX_CHARS = 400
 MAX_WORD_CHARS = 60
@@ -51,11 +48,11 @@ _MINOR = pattern(r"\b0\.\d{1,3}\b")
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A text as it is called by.
+    """The heading terms of a title or a question.
 
     Attributes:
-        words: for each term of a word the word as it was written.
-        meanings: rules of what the words mean, each with the terms of the words by which it was met.
+        words: stem to the original word.
+        meanings: id of each matching concept rule, with the stems of the words that matched.
         facts: as `name:value`.
     """
 
@@ -71,11 +68,11 @@ class Heading:
 
 
 def read_heading(text: str, *, gpus: Sequence[str], version: str | None, kind: str | None) -> Heading:
-    """The heading of a title or a question.
+    """Build the heading of a title or a question.
 
     Args:
         gpus: canonical names of the accelerators in use.
-        version: vLLM's, as far as it is given beside the text.
+        version: vLLM version, if known from outside the text.
     """
     cut = text[:MAX_CHARS]
     meanings = {
@@ -95,18 +92,18 @@ def read_heading(text: str, *, gpus: Sequence[str], version: str | None, kind: s
 
 
 def question_heading(question: str, around: Facts) -> Heading:
-    """What a question is about: its words, its failure, and what it names of the machine: `around`."""
+    """Build a question's heading from its words, its kind of failure and its environment (`around`)."""
     _, kind, _ = find_failure(read_document(IssueText(0, question, question)), None, "")
     return read_heading(question, gpus=around.gpus, version=around.versions.get("vllm"), kind=kind)
 
 
 def bare_title(title: str) -> str:
-    """A title without the tags that forms put in front of it."""
+    """Strip the leading tags that issue forms add, such as `[Bug]:`."""
     return str(_PREFIX.sub("", title, count=1))
 
 
 def stemmed_words(text: str) -> Iterable[tuple[str, str]]:
-    """Terms with the words they are of; a name with a version in it gives the name, too."""
+    """Yield (stem, word) pairs; a name that ends in a version also yields the bare name."""
     for word in _WORD.findall(text.lower()):
         if word[0] > "~":
             yield from ((one + two, one + two) for one, two in pairwise(word))
@@ -121,15 +118,15 @@ def stemmed_words(text: str) -> Iterable[tuple[str, str]]:
 
 @lru_cache(maxsize=32_768)
 def stem_of(word: str) -> str:
-    """A word without its ending; one with digits in it as it stands."""
-    # Made anew each time: a stemmer keeps the word at hand in itself, and threads share it.
+    """Return the stem of an ASCII word; any other token unchanged."""
+    # A new stemmer for each call: it keeps the current word as state and is not thread-safe.
     return str(EnglishStemmer().stemWord(word)) if word.isalpha() and word.isascii() else word
 
 
 TEXT, ERROR, FRAME, SIGNATURE = 1, 2, 3, 4
 
 MAX_TOKENS = 3_000
-"""Tokens of one text; a longer one keeps its head and its tail, where start-up and failure stand."""
+"""Tokens per text; a longer text keeps its head (start-up) and its tail (failure)."""
 MAX_TOKEN_CHARS = 60
 MIN_TOKEN_CHARS = 3
 
@@ -140,7 +137,7 @@ Terms = Mapping[tuple[int, str], int]
 
 
 def terms_of(texts: Iterable[str], errors: CauseChain) -> Terms:
-    """The terms of a failure: of titles and lines without log prefixes, and of the errors found in them."""
+    """Count the terms of titles or lines (without log prefixes) and of the errors found in them."""
     words = Counter(_grams(_tokens(texts)))
     found = Counter({(TEXT, term): count for term, count in words.items()})
     causes = [errors.cause, *errors.other] if errors.cause else []
@@ -154,7 +151,7 @@ def terms_of(texts: Iterable[str], errors: CauseChain) -> Terms:
 
 
 def error_terms(cause: ErrorRecord) -> Iterable[str]:
-    """Masked words of an error line, alone and in pairs, and its type."""
+    """Yield unigrams and bigrams of the masked error message, and its type."""
     words = _tokens([mask(cause.message)])
     yield from _grams(words)
     if cause.type:
@@ -162,7 +159,7 @@ def error_terms(cause: ErrorRecord) -> Iterable[str]:
 
 
 def frame_terms(cause: ErrorRecord) -> Iterable[str]:
-    """The distinctive frames as file:function, alone and in pairs of neighbours."""
+    """Yield the distinctive frames as `file:function`, single and in adjacent pairs."""
     places = [frame.place for frame in cause.frames if not is_plumbing(frame)]
     if not places and cause.frame:
         places = [cause.frame]
@@ -171,32 +168,32 @@ def frame_terms(cause: ErrorRecord) -> Iterable[str]:
 
 
 def message_key(cause: ErrorRecord) -> str:
-    """Type and masked message as one term."""
+    """Return type and masked message as one term."""
     return f"{cause.type or 'error'} | {mask(cause.message)}"[:300]
 
 
 def grams_of(texts: Iterable[str]) -> Iterable[str]:
-    """The words of texts and their neighbouring pairs, as the index holds them."""
+    """Return unigrams and bigrams of the texts, as indexed in `TEXT`."""
     return _grams(_tokens(texts))
 
 
 def stems_of(text: str) -> Iterable[str]:
-    """The stems of a text's words, as a heading holds them."""
+    """Return the stems of a text's words, as indexed in `HEADING`."""
     return (term for term, _ in stemmed_words(text[:MAX_CHARS]))
 
 
 def line_texts(lines: Iterable[LogLine]) -> Iterable[str]:
-    """The words of lines; where code stands on disk is left out."""
+    """Return the texts of lines, with installation paths stripped from `File` lines."""
     return (_without_path(line.text) for line in lines)
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text as the index holds them, in order."""
+    """Return the tokens of a text in order, as indexed in `TEXT`."""
     return _tokens([text])
 
 
 def _without_path(text: str) -> str:
-    """A traceback's File line as file and function; any other line as it is."""
+    """Shorten the path of a traceback's `File` line; return any other line unchanged."""
     at = text.find('File "')
     if at < 0:
         return text

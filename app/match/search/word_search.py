@@ -1,8 +1,8 @@
-"""Which stored issues hold the words somebody types: all of them, ranked by how much they weigh there.
+"""Search box: the stored issues that contain all the given words, ranked by BM25.
 
-In: a few words. Out: those that hold every distinctive one, each with a score. A word that stands in most
-issues narrows nothing; one that stands in none is reported, not searched by. Where few enough are found they
-are ranked by BM25; words of the error line, neighbouring words and those of the title count most.
+In: a few words. Out: the issues that contain every distinctive word, with scores. A word in most issues is
+not required; a word in no issue is reported and ignored. Words of error lines, adjacent words and title words
+count more. Above `PROFILES_MAX` results, term counts are ignored and idf is summed instead.
 """
 
 import re
@@ -27,19 +27,19 @@ from app.store.derived.search_index import (
 
 WORDS_MAX = 12
 COMMON_SHARE = 0.5
-"""A word in more issues than this narrows nothing."""
+"""A word in a larger share of the issues than this is not required."""
 PROFILES_MAX = 600
-"""Above this many the counts of words are not looked at; a profile is read in some 10 µs."""
+"""Maximum number of results whose profiles are read (about 10 µs each) for term counts."""
 CHANNEL_WEIGHT = {TEXT: 1.0, ERROR: 1.5}
 TITLE_WEIGHT = 2.0
-NAME_HELD_LEAST = 5
+NAME_DF_MIN = 5
 _NAME = re.compile(r"\b(?:[A-Z][a-z]+){2,8}\b")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
 class FoundByWords:
-    """Issue numbers with their scores; `unknown` are the words that stand in no issue."""
+    """Issue numbers with their scores; `unknown` lists the words that occur in no issue."""
 
     scores: Mapping[int, float]
     words: tuple[str, ...]
@@ -47,8 +47,8 @@ class FoundByWords:
 
 
 def search_words(session: Session, repo_id: int, text: str) -> FoundByWords:
-    """The issues of a repository that hold all the distinctive words of a text."""
-    text = _in_parts(session, text)
+    """Return the issues of a repository that contain all the distinctive words of a text."""
+    text = _split_rare_names(session, text)
     words = tuple(dict.fromkeys(words_of(text)))[:WORDS_MAX]
     size = count_indexed(session)
     frequencies = find_frequencies(session, [term_id(TEXT, word) for word in words])
@@ -56,28 +56,28 @@ def search_words(session: Session, repo_id: int, text: str) -> FoundByWords:
     unknown = tuple(word for word in words if word not in known)
     rare = [w for w in known if frequencies[term_id(TEXT, w)] <= COMMON_SHARE * size] or known
     found = _holding(session, repo_id, [term_id(TEXT, word) for word in rare])
-    texts = [*rare, *_pairs(words_of(text)[: 2 * WORDS_MAX])]
+    texts = [*rare, *_bigrams(words_of(text)[: 2 * WORDS_MAX])]
     factors = {(channel, one): (factor, one) for channel, factor in CHANNEL_WEIGHT.items() for one in texts}
     query = weigh(session, factors, small_base=False).known()
     return FoundByWords(_scored(session, repo_id, found, query), words, unknown)
 
 
-def _in_parts(session: Session, text: str) -> str:
-    """The text with names such as `OutOfMemory` as words, where hardly any issue holds the name."""
+def _split_rare_names(session: Session, text: str) -> str:
+    """Split names such as `OutOfMemory` into words if hardly any issue contains the name."""
     names = {found[0]: term_id(TEXT, found[0].lower()) for found in _NAME.finditer(text)}
     held = find_frequencies(session, list(names.values()))
     for name, key in names.items():
-        if held.get(key, 0) < NAME_HELD_LEAST:
+        if held.get(key, 0) < NAME_DF_MIN:
             text = text.replace(name, _HUMP.sub(" ", name))
     return text
 
 
-def _pairs(words: Sequence[str]) -> list[str]:
+def _bigrams(words: Sequence[str]) -> list[str]:
     return [f"{one} {two}" for one, two in pairwise(words)]
 
 
 def _holding(session: Session, repo_id: int, ids: Sequence[int]) -> set[int]:
-    """The issues in which every one of these terms stands; none without terms."""
+    """Return the issues that contain every one of these terms; none if there are no terms."""
     holders: dict[int, set[int]] = {key: set() for key in ids}
     for key, repo, number in find_postings(session, ids).tolist():
         if repo == repo_id:
@@ -107,5 +107,5 @@ def _scored(session: Session, repo_id: int, found: set[int], query: Query) -> di
 
 def _in_title(title: str, weights: Mapping[int, float]) -> float:
     words = words_of(title)
-    terms = {term_id(TEXT, text) for text in (*words, *_pairs(words))}
+    terms = {term_id(TEXT, text) for text in (*words, *_bigrams(words))}
     return TITLE_WEIGHT * sum(weights[key] for key in sorted(terms & weights.keys()))
