@@ -41,7 +41,7 @@ from app.knowledge.stack.stack import Stack
 from app.knowledge.stack.standing import CARD, LEFT_OUT, MODEL, STRONG, FailureCase, Fit, is_bounded
 
 _COUNT = pattern(
-    r"\bTP ?[=:]? ?(\d)\b|(?i)\btensor[-_ ]parallel(?:[-_ ]size)?[ =:]+(\d)\b|\b(\d)[- ]gpus?\b"
+    r"\bTP ?[=:]? ?(\d)\b|(?i)\btensor[-_ ]parallel(?:[-_ ]size)?[ =:]+(\d)\b|(?i)\b(\d)[- *x×]gpus?\b"
     r"|\b(\d) ?[x×*] ?(?:NVIDIA )?(?:A|H|B|L|T|V|RTX |GB|MI)\d"
 )
 """In a title: how many GPUs run it."""
@@ -102,7 +102,7 @@ _VENDOR = (
 )
 
 
-OPEN_MAX = 3
+OPEN_MAX = 2
 """A failure of which more is not known is too far from a stack to be told."""
 _OF_HARDWARE = frozenset({"crash", "oom", "slowdown", "hang", "wrong_output"})
 _WITHOUT_ERROR = frozenset({"wrong_output", "slowdown", "hang"})

@@ -1,5 +1,6 @@
 """Failures as the decisions on a stack need them, loaded by the hundred; the answers for those of a list."""
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from app.store.session import Store
 
 CLUSTER_MEMBERS_MAX = 40
 """Reports of one failure that are looked at, the newest first."""
+_BESIDE_NAMES = re.compile(r"[,`'\"()\[\]]")
 _RANK = {"affects": 0, "unknown": 1, "not": 2}
 NOT_OF_VLLM = Affects(state="unknown", reason="its versions are not those of vLLM")
 NO_FAILURE = Affects(state="not", reason="it reports no failure")
@@ -59,17 +61,20 @@ def cases_of(session: Session, repo_id: int, repo: str, facts: Mapping[int, Fact
                 title=head.title,
                 labels=head.labels,
                 titled_gpus=_named(head.title, titled[head.number, "gpus"], facts[head.number].gpus),
-                titled_models=tuple(titled[head.number, "models"]),
+                titled_models=_named(head.title, titled[head.number, "models"], facts[head.number].models),
             ),
         )
         for head in failures
     }
 
 
-def _named(title: str, titled: Sequence[str], gpus: Sequence[str]) -> tuple[str, ...]:
-    """The GPUs that a title names: those read there, and those read elsewhere that it names too."""
-    words = frozenset(title.upper().replace(",", " ").split())
-    return (*titled, *(gpu for gpu in gpus if gpu not in titled and words.issuperset(gpu.upper().split())))
+def _named(title: str, titled: Sequence[str], read: Sequence[str]) -> tuple[str, ...]:
+    """The GPUs or models that a title names: those read there, and those read elsewhere that it names too."""
+    words = frozenset(_BESIDE_NAMES.sub(" ", title.upper()).split())
+    return (
+        *titled,
+        *(name for name in read if name not in titled and words.issuperset(name.upper().split())),
+    )
 
 
 def with_runs(

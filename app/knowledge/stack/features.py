@@ -9,16 +9,18 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from importlib.resources import files
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any
 
 from app.extract.facts import Facts
+from app.extract.fields.gpu_names import find_mentions
 from app.extract.fields.settings import normalise_name, read_settings
 from app.extract.rules.patterns import pattern, pattern_set
 from app.extract.text.blocks import read_log_document
 from app.extract.versions import is_before
 from app.knowledge.stack.stack import Stack
 from app.knowledge.stack.standing import STRONG, Fit
+from app.match.search.agreement import families_named
 
 TEXT_MAX = 40_000
 """Code points of a report that are searched for the options of its run."""
@@ -37,6 +39,31 @@ _PARAMETER = pattern(r"(?:^|[^'\"\w])([a-z]+(?:_[a-z]+)+) ?[=:] ?[\"']?\w")
 """A parameter that a title sets."""
 PARSER_OPTIONS = {"tool": "tool-call-parser", "reasoning": "reasoning-parser"}
 """The option that chooses a parser, by the word that names its kind."""
+_CLAUSES = pattern(
+    r"(?i)(\b(?:when(?:ever)?|if|using|under|during|while|with(?:out)?|after|unless|upon|via|through|on|for)\b)"
+    r"|\b(?:and|but|in|to|due|because|since|despite|causes?|leads?)\b|[,.;:()\[\]]\B|[()\[\]]"
+)
+"""Where a clause of a title begins that says when it fails, or another one."""
+_FILLING = pattern(
+    r"(?i)\b(?:vllm|running|runs?|serv\w+|using|loading|load(?:ed)?|models?|server|engine|inference|deploy\w*|start\w*"
+    r"|updat\w+|upgrad\w+|a|an|the|it|its|this|any|some|new|latest|same|multiple|following|all|even|only|no"
+    r"|when|whenever|if|under|during|while|with|without|after|upon|via|through|unless|on|for"
+    r"|first|second|one|two|gpus?|single|\d+)\b|\W+"
+)
+"""Words of such a clause that name no condition."""
+_OF_NO_CONDITION = pattern(
+    r"(?i)error|exception|exit|\bcode\b|fail|traceback|messag|crash|assert|nan\b|warning|valu|status|support|expect"
+    r"|output|probab|profil|start|init|finish"
+    r"|gibber|garb|empty|wrong|missing|incorrect|invalid|unexpected|latency|slow|platform|cuda|rocm|cpu|\d\.\d"
+)
+"""In such a clause: it says how it fails, or in which version."""
+_ONLY = pattern(
+    r"(?i)\bonly (?:occurs?|happens?|happened|appears?|reproduc\w+|fails?|crashes|affects?|when|if|with)\b"
+    r"[^.,;:()\n]{3,60}"
+)
+"""In a text: what a failure depends on."""
+_ERROR_LINE = re.compile(r"\b\w*(?:[Ee]rror|Exception)\b: ?")
+_LINK = pattern(r"https?://[^\s)\]>]+|\b[\w-]+/[\w.-]+#\d+")
 _OBJECT = pattern(
     r"\b((?:speculative|kv_transfer|compilation)_config)['\"]?\s{0,2}[=:]\s{0,2}(\{[^\n]{0,200})"
 )
@@ -175,7 +202,7 @@ def differences_of_run(
     What a stack is known not to have weighs nothing. What the report's own remedies set is no part of its
     run, and what its title names has been asked before.
     """
-    text, tried = text[:TEXT_MAX], " ".join(item.action for item in facts.workarounds)
+    text, tried = _LINK.sub("", text[:TEXT_MAX]), " ".join(item.action for item in facts.workarounds)
     features, given = features_of(title, labels), stack.options or {}
     named = {row["id"] for row in features}
 
@@ -188,6 +215,7 @@ def differences_of_run(
         if row["id"] not in named and not (is_software and row.get("is_of_kernels")):
             reason = f"the report speaks of {row['name']}: it matters if yours has that"
             yield from _without(stack, row, reason)
+    yield from _said_conditions(title, text, features)
     mine = (stack.args or "").lower().replace("-", "_")
     error = facts.error.line if facts.error else ""
     for name in chain(_NAMED_SETTING.findall(title), _PARAMETER.findall(title)):
@@ -212,6 +240,27 @@ def differences_of_run(
     own = [f"--{name}" for name in _table()["run"]["own"] if name in given and name not in shown]
     if shown and own:
         yield Fit("unknown", f"yours sets {' and '.join(own)}, which the report does not")
+
+
+def _said_conditions(title: str, text: str, features: Collection[dict[str, Any]]) -> Iterator[Fit]:
+    """The first clause of a title, and of a text, that says when it fails, if nothing else here asks that."""
+    title = _ERROR_LINE.split(title)[0]
+    marks = [*_CLAUSES.finditer(title)]
+    clauses = [
+        ("its title", title[mark.start() : end])
+        for mark, end in zip_longest(marks, [following.start() for following in marks[1:]])
+        if mark[1]
+    ]
+    clauses += [("the report", found[0]) for found in _ONLY.finditer(text)]
+    said: dict[str, str] = {}
+    for place, words in clauses:
+        clause = words.strip(" `'\"-\u2014")
+        is_asked = "--" in clause or any(row["title"].search(clause) for row in features)
+        is_named = families_named(clause) or any(find_mentions(clause))
+        if not (is_asked or is_named or _OF_NO_CONDITION.search(clause)) and _FILLING.sub("", clause):
+            said.setdefault(place, clause)
+    for place, clause in said.items():
+        yield Fit("unknown", f"{place} says \u201c{clause}\u201d: it matters if that is so for you")
 
 
 def _parsers(given: Mapping[str, str], named: Collection[str], settings: Mapping[str, str]) -> Iterator[Fit]:

@@ -50,6 +50,8 @@ VERDICTS: dict[Verdict, str] = {
 LISTS = ("fixed", "breaks", "still_open", "unsure")
 LINES_MAX = 100
 TEXT_LINES_MAX = 15
+REMEDY_CONFIDENCE_MIN = 0.8
+"""Below it, what was read as a remedy is often what happens to work, such as another machine."""
 CANDIDATES_MAX = 12
 """Releases that are tried for the newest one without a known break."""
 _SEVERITY: dict[FailureKind, int] = {
@@ -390,7 +392,8 @@ def _line(repo: str, item: _Known, reason: str, version: str) -> UpgradeLine:
 
 def _remedy(repo: str, item: _Known) -> Remedy | None:
     remedies = remedies_of(item.stored.case.facts, repo=repo, url=item.stored.issue.url)
-    return next((one for one in remedies if one.outcome != "fails" and one.kind != "version"), None)
+    sure = (one for one in remedies if one.outcome != "fails" and one.confidence >= REMEDY_CONFIDENCE_MIN)
+    return next((one for one in sure if one.kind != "version"), None)
 
 
 def _people(item: _Known) -> int:

@@ -239,6 +239,28 @@ def test_the_number_of_gpus_in_a_title_is_the_stack_s(title: str, answer: str) -
     assert fit(mine(), case(title, models=ALIKE, gpus=("H100",))).answer == answer
 
 
+@pytest.mark.parametrize(
+    ("title", "text", "said"),
+    [
+        ("LoRA fails on very long prompts", "", "its title says \u201con very long prompts\u201d"),
+        (
+            "LoRA fails after two hundred requests",
+            "",
+            "its title says \u201cafter two hundred requests\u201d",
+        ),
+        ("LoRA fails", "It only happens when the cache is cold.", "the report says \u201conly happens"),
+        ("LoRA fails on H100 with Qwen3-30B-A3B after upgrading to 0.21.0", "", None),
+        ("LoRA fails with RuntimeError: no tensor with that name", "", None),
+        ("LoRA fails with garbled answers when loading the model", "", None),
+        ("LoRA fails when serving", "See https://example.com/when-vllm-is-a-library/MTP", None),
+    ],
+)
+def test_a_clause_that_says_when_it_fails_is_a_condition(title: str, text: str, said: str | None) -> None:
+    given = case(title, models=ALIKE)
+    found = fit_of_run(mine(), given, text, fit(mine(), given))
+    assert (said in found.reason) if said else ("says" not in found.reason and found.answer == "yes")
+
+
 def test_weights_are_also_quantised_by_an_option() -> None:
     given = case("LoRA fails", gpus=("H100",), models=("Qwen3-30B-A3B-FP8",), kind="crash")
     assert fit(mine(f"{MINE} --quantization fp8"), given).answer == "yes"
