@@ -1,7 +1,6 @@
 """Families: groups of failures with the same error text, whatever the cause. One level above clusters.
 
-The key of a family is the first of these that is known:
-
+A family's key is the first of these that is known:
 1. the kind of failure or its subkind (`failure_kinds.toml`), unless the kind is a `topic`;
 2. the shape of the error message: its first sentence without values;
 3. the error type and the frame that raised it, if the message is uninformative;
@@ -77,9 +76,9 @@ def kinds_in(error: str) -> tuple[FailureKind, ...]:
 
 
 @lru_cache(maxsize=1)
-def _error_kinds() -> tuple[tuple[FailureKind, ...], Any]:
+def _error_kinds() -> tuple[list[FailureKind], Any]:
     """Return the kinds with an error pattern, and one pattern set for all of them."""
-    kinds = tuple(kind for kind in failure_kinds() if kind.error)
+    kinds = [kind for kind in failure_kinds() if kind.error]
     return kinds, pattern_set([f"(?i){kind.error.pattern}" for kind in kinds])
 
 

@@ -1,13 +1,12 @@
-"""Whether an issue is fixed, in which releases, and what that means for a caller's version.
+"""Decide whether an issue is fixed, in which releases, and what that means for the caller's version.
 
-Decided from frozen facts: no database, no guess. `fixed` always has a pull request and a release: named by
-the release's notes or the starter set's table, found in it by GitHub's comparison, or in a maintainer's or
-starter card's words. A revert takes a fix back; a re-landing brings it back with its own release. "Closed"
-alone is not "fixed".
+Pure functions of `FixCase`. `fixed` requires a pull request and a release that contains it, according to the
+release notes, the starter set's table, GitHub's comparison, a maintainer or a starter card. A revert undoes a
+fix; a re-landing restores it, with its own release. A closed issue alone is not fixed.
 
-Releases of one line (0.9.x) build on each other; a higher line was cut from main, where the fix is, unless
-it is known to lack it. A dev or rc build between the last release without the fix and the first with it may
-be either, so it is unknown, unless its commit (`g<sha>`) was compared.
+Releases of one line (0.9.x) build on each other. A higher line was cut from main and contains the fix unless
+known otherwise. For a dev or rc build between the last release without the fix and the first with it the
+answer is unknown, unless its commit (`g<sha>`) was compared.
 """
 
 import re
@@ -21,30 +20,30 @@ from app.store.github.releases import History, Landed, PullHistory, ReleaseDay
 
 
 def landing_of(history: History, pull: Landed, seen: frozenset[int] = frozenset()) -> Landed | None:
-    """The pull request by which a change is in now: itself or what brought it back; None if it is out."""
+    """Return the pull request that has the change in main now: `pull` or a re-landing; None if reverted."""
     if pull.number in seen:
         return pull
     seen |= {pull.number}
     known = history.pulls.get(pull.number, PullHistory())
     reverts = [item for item in known.reverted_by if _follows(item, pull)]
     active: list[Landed] = []
-    again = list(known.relanded_by)
+    relandings = list(known.relanded_by)
     for revert in reverts:
         after = history.pulls.get(revert.number, PullHistory())
-        again += after.relanded_by
+        relandings += after.relanded_by
         if (holds := landing_of(history, revert, seen)) is not None:
             active.append(holds)
         else:
-            again += [item for item in after.reverted_by if _follows(item, revert)]
+            relandings += [item for item in after.reverted_by if _follows(item, revert)]
     last = max((item.merged_at for item in active if item.merged_at), default=None)
-    back = [
+    restored = [
         item
-        for candidate in again
+        for candidate in relandings
         if (item := landing_of(history, candidate, seen)) is not None
         and (last is None or (item.merged_at is not None and item.merged_at > last))
     ]
-    if back:
-        return min(back, key=lambda item: (item.merged_at is None, item.merged_at, item.number))
+    if restored:
+        return min(restored, key=lambda item: (item.merged_at is None, item.merged_at, item.number))
     return None if active else pull
 
 
@@ -53,7 +52,7 @@ def _follows(later: Landed, earlier: Landed) -> bool:
 
 
 def first_possible(history: History, pull: Landed, held: Held) -> str | None:
-    """The first full release after the merge that is not known to lack the fix."""
+    """Return the first full release after the merge that is not known to lack the fix."""
     merged_at = pull.merged_at
     if merged_at is None:
         return None
@@ -71,7 +70,7 @@ def first_possible(history: History, pull: Landed, held: Held) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """Releases put in order: version by tag, which of them are full, and the full ones ascending."""
+    """Parsed releases: version by tag, the tags of full releases, and the full versions ascending."""
 
     versions: Mapping[str, Version]
     full_tags: frozenset[str]
@@ -80,7 +79,7 @@ class Calendar:
 
 @lru_cache(maxsize=64)
 def calendar_of(releases: tuple[ReleaseDay, ...]) -> Calendar:
-    """The order of releases. A tag that is no version cannot be ordered and is left out of the versions."""
+    """Parse releases. A tag that is not a version is left out of the versions."""
     versions = {item.tag: version for item in releases if (version := ordered(item.tag)) is not None}
     full_tags = frozenset(item.tag for item in releases if _is_full(item))
     return Calendar(
@@ -89,7 +88,7 @@ def calendar_of(releases: tuple[ReleaseDay, ...]) -> Calendar:
 
 
 def held_by(history: History, pull: Landed) -> Held:
-    """What is known of the releases that hold a pull request."""
+    """Return which releases are known to contain a pull request."""
     known, calendar = history.pulls.get(pull.number, PullHistory()), calendar_of(history.releases)
     versions = calendar.versions
     holding = {tag for tag, contained in known.answers.items() if contained} | {*known.named_in}
@@ -125,19 +124,19 @@ QUOTE_CHARS = 200
 def decide(case: FixCase) -> FixTruth:
     merged = [Landed(claim.number, claim.merged_at) for claim in case.claims if claim.merged_at is not None]
     waiting = [claim for claim in case.claims if claim.state == "open"]
-    # What people state counts where the pull request that they name is not stored.
+    # A statement counts only if the pull request it names is not stored.
     stated = case.stated
     if stated is not None and stated.number in {claim.number for claim in case.claims}:
         stated = None
-    if stated is not None and _is_named(case, stated.number):
+    if stated is not None and _is_in_release(case, stated.number):
         merged.append(Landed(stated.number or 0, None))
-    standing = [landed for pull in merged if (landed := landing_of(case.history, pull)) is not None]
-    if standing:
-        return _merged(case, standing)
+    active = [landed for pull in merged if (landed := landing_of(case.history, pull)) is not None]
+    if active:
+        return _merged(case, active)
     if merged:
-        return FixTruth(_taken_back(case, merged))
+        return FixTruth(_reverted(case, merged))
     if stated is not None and stated.fix.state != "in_progress" and (stated.is_trusted or not waiting):
-        return _by_words(case, stated)
+        return _by_statement(case, stated)
     if waiting:
         return FixTruth(_in_progress(f"#{waiting[-1].number}"))
     if stated is not None:
@@ -147,33 +146,33 @@ def decide(case: FixCase) -> FixTruth:
     return FixTruth(_by_state(case))
 
 
-# ---- merged, and taken back
+# ---- merged and reverted
 
 
-def _taken_back(case: FixCase, merged: Iterable[Landed]) -> FixView:
-    undone = []
+def _reverted(case: FixCase, merged: Iterable[Landed]) -> FixView:
+    reverted = []
     for pull in merged:
         reverts = case.history.pulls[pull.number].reverted_by
-        undone.append(f"#{pull.number} was merged and taken back by #{max(reverts, key=_moment).number}")
+        reverted.append(f"#{pull.number} was merged and taken back by #{max(reverts, key=_timestamp).number}")
     waiting = [claim for claim in case.claims if claim.state == "open"]
     if waiting:
         view = _in_progress(f"#{waiting[-1].number}")
-        return view.model_copy(update={"reason": f"{'; '.join(undone)}. {view.reason}"})
-    return FixView(state="not_fixed", source="pull request", reason=f"{'; '.join(undone)}.")
+        return view.model_copy(update={"reason": f"{'; '.join(reverted)}. {view.reason}"})
+    return FixView(state="not_fixed", source="pull request", reason=f"{'; '.join(reverted)}.")
 
 
-def _moment(item: Landed) -> float:
+def _timestamp(item: Landed) -> float:
     return item.merged_at.timestamp() if item.merged_at else 0.0
 
 
 # ---- merged: in which release
 
 
-def _merged(case: FixCase, standing: Iterable[Landed]) -> FixTruth:
-    """The fix by a merged pull request: one that a release holds, else the newest."""
+def _merged(case: FixCase, active: Iterable[Landed]) -> FixTruth:
+    """Decide by the merged pull requests: prefer one contained in a full release, then the newest."""
     history = case.history
-    found = {item: held_by(history, item) for item in standing}
-    best = max(found, key=lambda item: (bool(found[item].full), _moment(item), item.number))
+    found = {item: held_by(history, item) for item in active}
+    best = max(found, key=lambda item: (bool(found[item].full), _timestamp(item), item.number))
     held, pr = found[best], f"#{best.number}"
     known = history.pulls.get(best.number, PullHistory())
     if held.full:
@@ -197,7 +196,7 @@ def _merged(case: FixCase, standing: Iterable[Landed]) -> FixTruth:
         return FixTruth(view, held)
     stated = case.stated
     if stated and stated.number == best.number and stated.is_trusted and stated.fix.released_in:
-        return _by_words(case, stated, held)
+        return _by_statement(case, stated, held)
     return FixTruth(_unreleased(history, best, held), held)
 
 
@@ -218,21 +217,21 @@ def _unreleased(history: History, pull: Landed, held: Held) -> FixView:
     )
 
 
-# ---- what people state
+# ---- statements
 
 
-def _is_named(case: FixCase, number: int | None) -> bool:
-    """Whether a pull request that is not stored is merged: a release's notes or the table name it."""
+def _is_in_release(case: FixCase, number: int | None) -> bool:
+    """True if the notes of a full release or the release table name a pull request: then it is merged."""
     known = case.history.pulls.get(number) if number is not None else None
     tags = {*known.named_in, known.table_tag} if known is not None else set()
     return not calendar_of(case.history.releases).full_tags.isdisjoint(tags)
 
 
-def _by_words(case: FixCase, stated: FixStatement, held: Held | None = None) -> FixTruth:
-    """By words alone: `fixed` only if a maintainer or a card names the release."""
-    fix, words = stated.fix, _speaker(stated)
+def _by_statement(case: FixCase, stated: FixStatement, held: Held | None = None) -> FixTruth:
+    """Decide by a statement alone: `fixed` only if a maintainer or a card names the release."""
+    fix, speaker = stated.fix, _speaker(stated)
     version = ordered(fix.released_in)
-    quoted = f'{words} says: "{_cut(stated.quote)}".' if stated.quote else f"{words} names {fix.pr}."
+    quoted = f'{speaker} says: "{_cut(stated.quote)}".' if stated.quote else f"{speaker} names {fix.pr}."
     if not stated.is_trusted:
         reason = f"{quoted} That it is merged is not known."
         return FixTruth(FixView(state="unknown", pr=fix.pr, source=fix.source, reason=reason))
@@ -278,19 +277,19 @@ def _by_state(case: FixCase) -> FixView:
 
 
 _COMMIT = re.compile(r"(?:^|[+.\-])(?:g([0-9a-f]{7,40})|([0-9a-f]{40}))(?![0-9a-z])")
-"""A build's commit: `+g73f48ce55` of a wheel, or the whole one in a nightly image's tag."""
+"""The commit of a build: `+g73f48ce55` in a wheel's version, or the full hash in a nightly image tag."""
 
 _SHORTEST_COMMIT = 7
 
-Seen = tuple[ForYou, str, Version | None]
-"""The answer, the sentence that explains an unknown one, and the release to upgrade to."""
+_Answer = tuple[ForYou, str, Version | None]
+"""The answer, a sentence that explains it if unknown, and the release to upgrade to."""
 
 
 def seen_from(truth: FixTruth, vllm_version: str | None) -> FixView:
-    """The fix as the caller's version sees it; `released_in` becomes the release to upgrade to."""
+    """Return the fix for the caller's version; `released_in` becomes the release to upgrade to."""
     if vllm_version is None:
         return truth.view
-    answer, why, goal = _seen(truth, vllm_version.strip())
+    answer, why, goal = _answer_for(truth, vllm_version.strip())
     update: dict[str, object] = {"for_you": answer}
     if why:
         update["reason"] = f"{truth.view.reason} {why}"
@@ -301,14 +300,14 @@ def seen_from(truth: FixTruth, vllm_version: str | None) -> FixView:
 
 
 def not_comparable(view: FixView, repo: str) -> FixView:
-    """The fix as a version of another repository sees it: the releases of `repo` say nothing of that one."""
+    """Return the fix for a version of another repository, not comparable with releases of `repo`."""
     if view.state not in {"fixed", "merged_unreleased"}:
         return view.model_copy(update={"for_you": "unknown" if view.state == "unknown" else "not_fixed"})
     reason = f"{view.reason} Your version is not one of {repo}."
     return view.model_copy(update={"for_you": "unknown", "reason": reason.strip()})
 
 
-def _seen(truth: FixTruth, text: str) -> Seen:
+def _answer_for(truth: FixTruth, text: str) -> _Answer:
     view, held = truth.view, truth.held
     if view.state not in {"fixed", "merged_unreleased"}:
         return ("unknown" if view.state == "unknown" else "not_fixed"), "", None
@@ -320,14 +319,14 @@ def _seen(truth: FixTruth, text: str) -> Seen:
         why = "" if by_commit else "The version given cannot be ordered among the releases."
         return ("already_included" if by_commit else "unknown"), why, None
     if view.state == "merged_unreleased":
-        return _of_unreleased(view, held, mine, lacks=by_commit is False)
+        return _answer_unreleased(view, held, mine, lacks=by_commit is False)
     if by_commit is False or not (mine.is_prerelease or _is_included(held, mine)):
-        return _above(held, mine)
-    return _of_build(held, mine) if mine.is_prerelease else ("already_included", "", None)
+        return _next_release(held, mine)
+    return _answer_for_build(held, mine) if mine.is_prerelease else ("already_included", "", None)
 
 
 def _by_commit(held: Held, text: str) -> bool | None:
-    """Whether the commit that a build names holds the fix; None if that was never compared."""
+    """True if the commit in a build's version contains the fix; None if it has none or was not compared."""
     found = _COMMIT.search(text.lower())
     if found is None:
         return None
@@ -342,7 +341,7 @@ def _by_commit(held: Held, text: str) -> bool | None:
     )
 
 
-def _of_unreleased(view: FixView, held: Held, mine: Version, *, lacks: bool) -> Seen:
+def _answer_unreleased(view: FixView, held: Held, mine: Version, *, lacks: bool) -> _Answer:
     if mine in held.pre:
         return "already_included", "", None
     if lacks or mine in held.lacking:
@@ -368,21 +367,21 @@ def _is_included(held: Held, mine: Version) -> bool:
     if same:
         return any(item <= mine for item in same)
     if any(item.release[:2] == line and item <= mine for item in held.lacking):
-        return False  # the line was cut without it, and no release of the line is known to have got it
+        return False  # the line was cut without the fix, and no release of it is known to have it back-ported
     return any(item < mine for item in held.full)
 
 
-def _above(held: Held, mine: Version) -> Seen:
+def _next_release(held: Held, mine: Version) -> _Answer:
     goal = next((item for item in held.full if item > mine), None)
     return ("upgrade", "", goal) if goal is not None else ("not_fixed", "", None)
 
 
-def _of_build(held: Held, mine: Version) -> Seen:
-    """A dev or rc build."""
+def _answer_for_build(held: Held, mine: Version) -> _Answer:
+    """Answer for a dev or rc build."""
     if any(item.base_version == mine.base_version and item <= mine for item in held.pre):
         return "already_included", "", None
     if mine in held.lacking:
-        return _above(held, mine)
+        return _next_release(held, mine)
     first = next((item for item in held.full if item > mine), None)
     if _is_included(held, mine):
         return "already_included", "", None

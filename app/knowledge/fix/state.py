@@ -1,8 +1,8 @@
-"""The fix state of stored issues: reads what the store knows, and has `fix.decide` decide.
+"""The fix state of stored issues: loads what is stored and calls `fix.decide`.
 
-An issue closed as a duplicate has the fix of the issue it repeats. A version is compared with releases of its
-own repository only. Which release here brings a fix that is made in another repository (a crash of vLLM that
-FlashInfer mends) is unknown, so its issue is never called fixed.
+An issue closed as a duplicate has the fix of its original. A version is compared only with releases of its
+own repository. If the fix is in another repository (FlashInfer fixes a crash of vLLM), the release of this
+one that picks it up is unknown, so the issue is never `fixed`.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ from app.store.github.releases import History, Landed, find_history, first_relea
 from app.store.records import IssueRecord
 
 DUPLICATES_DEEP = 3
-"""How long a chain of duplicates is followed."""
+"""Longest chain of duplicates that is followed, in steps."""
 _KNOWN = frozenset({"fixed", "merged_unreleased", "in_progress"})
 
 
@@ -35,7 +35,7 @@ def fix_states(
     vllm_version: str | None = None,
     versions_of: str | None = None,
 ) -> dict[int, FixView]:
-    """The fix state of each issue, as `vllm_version` of `versions_of` (`repo` by default) sees it."""
+    """Return the fix state of each issue for `vllm_version` of `versions_of` (`repo` by default)."""
     truths = fix_truths(session, repo_id, repo, issues, facts)
     if vllm_version is not None and versions_of not in {None, repo}:
         return {number: not_comparable(truth.view, repo) for number, truth in truths.items()}
@@ -45,13 +45,13 @@ def fix_states(
 def fix_truths(
     session: Session, repo_id: int, repo: str, issues: Sequence[IssueRecord], facts: Mapping[int, Facts]
 ) -> dict[int, FixTruth]:
-    """What is known of the fix of each issue, to be seen from any version."""
+    """Return what is known of the fix of each issue, independent of the caller's version."""
     truths = _truths(session, repo_id, repo, issues, facts)
     return truths | _of_originals(session, repo_id, repo, issues, truths)
 
 
 def is_vllm(repo: str) -> bool:
-    """Whether a repository is vLLM or a copy of it, so that its releases are those of vLLM."""
+    """True if a repository is vLLM or a fork, so that its releases are vLLM releases."""
     return repo.rpartition("/")[2].lower() == "vllm"
 
 
@@ -85,7 +85,7 @@ def _truths(
 def _claims(
     repo_id: int, pointing: Sequence[tuple[int, int, int]], fixes: Mapping[int, Fix]
 ) -> dict[int, list[int]]:
-    """Which pull requests are said to fix each issue: by their own text, or by the issue's people."""
+    """Return the pull requests named as the fix of each issue, in their own text or in the issue."""
     claims: dict[int, list[int]] = {}
     for from_repo, pull, target in pointing:
         if from_repo == repo_id:
@@ -104,9 +104,9 @@ def _statements(
     fixes: Mapping[int, Fix],
     stored: Mapping[int, IssueRecord],
 ) -> dict[int, FixStatement]:
-    """What people state of each fix. Who states it, and how, is looked up only where it may decide.
+    """Return the statement about each fix. Its quote and author are loaded only if they can decide.
 
-    Words that name an issue for a pull request are left out, and those that name another repository's.
+    Statements that name an issue instead of a pull request, or another repository's, are left out.
     """
     stated = {}
     for number, fix in fixes.items():
@@ -118,12 +118,12 @@ def _statements(
     words = words_on_fixes(session, repo_id, wanted) if wanted else {}
     writers = {issue.number: issue.author_association for issue in issues}
     return {
-        number: FixStatement(fix, *_words(fix, words.get(number), writers[number]))
+        number: FixStatement(fix, *_attribution(fix, words.get(number), writers[number]))
         for number, (fix, _) in stated.items()
     }
 
 
-def _words(fix: Fix, words: tuple[str, str | None] | None, writer: str | None) -> tuple[Authority, str]:
+def _attribution(fix: Fix, words: tuple[str, str | None] | None, writer: str | None) -> tuple[Authority, str]:
     if fix.source == "card":
         return "card", ""
     quote, association = words or ("", None)
@@ -138,7 +138,7 @@ def _words(fix: Fix, words: tuple[str, str | None] | None, writer: str | None) -
 def _of_originals(
     session: Session, repo_id: int, repo: str, issues: Sequence[IssueRecord], truths: Mapping[int, FixTruth]
 ) -> dict[int, FixTruth]:
-    """The truth of the original for each issue that was closed as its duplicate and has no fix of its own."""
+    """Return the truth of the original for each issue closed as a duplicate that has no fix of its own."""
     unsolved = [
         issue.number
         for issue in issues
@@ -167,7 +167,7 @@ def _of_originals(
 
 
 def _chain(number: int, repeats: Mapping[int, int]) -> list[int]:
-    """The issues that one repeats, the nearest first, until they lead back to it."""
+    """Return the issues that one is a duplicate of, nearest first; stops at a cycle."""
     chain: list[int] = []
     end = number
     while len(chain) < DUPLICATES_DEEP and repeats.get(end, number) != number:
@@ -177,13 +177,13 @@ def _chain(number: int, repeats: Mapping[int, int]) -> list[int]:
 
 
 Pull = tuple[str, int]
-"""Repository, as it is written where the pull request is named, and number."""
+"""Repository and number of a pull request."""
 _OPEN = frozenset({"not_fixed", "closed_unresolved", "unknown"})
 RANK = {"merged": 0, "open": 1, "unknown": 2, "closed": 3}
 
 
 def parse_pull(name: str | None) -> Pull | None:
-    """`owner/name#1` in parts; None for a pull request of the same repository, or none."""
+    """Split `owner/name#1`; None for a pull request of the same repository, or none."""
     repo, _, digits = (name or "").rpartition("#")
     return (repo, int(digits)) if "/" in repo and digits.isdigit() else None
 
@@ -194,12 +194,12 @@ def find_elsewhere(
     pointing: Iterable[tuple[int, int, int]],
     named_by: Mapping[int, str | None],
 ) -> dict[int, FixElsewhere]:
-    """For each issue the pull request of another repository that is said to fix it, the surest one.
+    """Return for each issue the most certain fix in another repository, if any.
 
     Args:
-        pointing: links of pull requests to the issues that they say they close: (repository's key, number,
-            issue). Those of the issues' own repository are left out.
-        named_by: by issue the pull request that its people name.
+        pointing: closing links of pull requests: (repository key, pull request, issue). Links within the
+            issues' own repository are ignored.
+        named_by: by issue, the pull request named in it.
     """
     claims = [(key, pull, issue) for key, pull, issue in pointing if key != repo_id]
     named = {issue: pull for issue, name in named_by.items() if (pull := parse_pull(name)) is not None}
@@ -212,10 +212,10 @@ def find_elsewhere(
         wanted[target].add((names[key], number))
     for target, (repo, number) in named.items():
         wanted[target].add((known.get(repo.lower(), repo), number))
-    standing = _standing(session, names, sorted({pull for pulls in wanted.values() for pull in pulls}))
+    states = _pulls(session, names, sorted({pull for pulls in wanted.values() for pull in pulls}))
     best = {
         n: min(
-            (standing[pull] for pull in pulls),
+            (states[pull] for pull in pulls),
             key=lambda found: (RANK[found.state], found.released_in is None, found.pr),
         )
         for n, pulls in wanted.items()
@@ -224,7 +224,7 @@ def find_elsewhere(
 
 
 def with_elsewhere(truth: FixTruth, other: FixElsewhere | None) -> FixTruth:
-    """The truth with the fix of another repository, where none of its own is known."""
+    """Return the truth with the fix of another repository, if none in its own is known."""
     if other is None or truth.view.pr or truth.view.state not in _OPEN:
         return truth
     held = f" and in {other.repo} {other.released_in}" if other.released_in else ""
@@ -238,7 +238,7 @@ def with_elsewhere(truth: FixTruth, other: FixElsewhere | None) -> FixTruth:
     return FixTruth(FixView(state=state, pr=other.pr, source=source, elsewhere=other, reason=reason))
 
 
-def _standing(session: Session, names: Mapping[int, str], pulls: Sequence[Pull]) -> dict[Pull, FixElsewhere]:
+def _pulls(session: Session, names: Mapping[int, str], pulls: Sequence[Pull]) -> dict[Pull, FixElsewhere]:
     found: dict[Pull, FixElsewhere] = {}
     for key, repo in names.items():
         numbers = [number for name, number in pulls if name == repo]

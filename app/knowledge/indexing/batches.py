@@ -1,6 +1,6 @@
-"""Derives facts from stored rows in batches, one unit of work each, and loads the starter set.
+"""Derive facts from stored issues in batches, one unit of work each, and load the starter set.
 
-The store says what is stale (`stale_numbers`), so a run that was killed is completed by the next one.
+What is stale is computed from the store (`stale_numbers`), so the next run completes one that was killed.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,25 +31,25 @@ from app.store.records import CARD, IssueRecord
 from app.store.session import Store
 
 BATCH = 100
-"""Issues in one unit of work: long enough to spread its cost, short enough to let another writer in."""
+"""Issues per unit of work: enough to amortize its cost, few enough not to block other writers for long."""
 AHEAD = 3 * BATCH
-"""Issues that are being read while the first of them are stored."""
+"""Issues read ahead while a batch is stored."""
 
 TRIES = 3
-"""How often an issue is read again whose texts changed meanwhile. After that it is left to who changes them,
-and reads them too."""
+"""Attempts to read an issue whose texts change meanwhile. After that it is left to the process that changes
+them, which derives it too."""
 _ALL = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes:
         stage: releases, issues, comments, facts, fixes, comparing, file or waiting.
-        done: rows so far; seconds to wait when waiting.
-        total: how many there will be, where that is known.
-        note: what a person should know besides, or empty.
+        done: rows so far; when waiting, seconds to wait.
+        total: expected rows, if known.
+        note: further information for the user, or empty.
     """
 
     stage: str
@@ -62,16 +62,16 @@ Report = Callable[[Progress], None]
 
 
 def quiet(_progress: Progress) -> None:
-    """A report that does nothing."""
+    """Ignore progress."""
 
 
 def derive_changed(store: Store, repo: str, numbers: Sequence[int], report: Report = quiet) -> DeriveResult:
-    """Read these issues anew, in the order given."""
+    """Derive these issues again, in the order given."""
     return _derive_batches(store, repo, numbers, report, only_stale=False)
 
 
 def derive_stale(store: Store, repo: str, report: Report = quiet) -> DeriveResult:
-    """Read all issues of a repository whose facts are missing or older than their text, comments or rules."""
+    """Derive all issues whose facts are missing or older than their text, comments or rules."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         numbers = stale_numbers(session, repo_id, RULES_VERSION)
@@ -79,20 +79,20 @@ def derive_stale(store: Store, repo: str, report: Report = quiet) -> DeriveResul
 
 
 def rederive_all(store: Store, repo: str, report: Report = quiet) -> DeriveResult:
-    """Read all stored issues of a repository again.
+    """Derive all stored issues of a repository again.
 
     Raises:
-        NotFoundError: nothing of it is stored.
+        NotFoundError: nothing of the repository is stored.
     """
     _, numbers = stored_numbers(store, repo)
     return _derive_batches(store, repo, numbers, report, only_stale=False)
 
 
 def stored_numbers(store: Store, repo: str) -> tuple[int, list[int]]:
-    """The repository's key, and the numbers of all its stored issues and pull requests, ascending.
+    """Return the repository's key and the numbers of its stored issues and pull requests, ascending.
 
     Raises:
-        NotFoundError: nothing of it is stored.
+        NotFoundError: nothing of the repository is stored.
     """
     with store.reading() as session:
         repo_id = find_repository(session, repo)
@@ -129,7 +129,7 @@ def _derive_batch(
         readers.begin(session, find_repository(session, repo), repo, ahead)
     readers.finish(batch)
     with store.unit_of_work() as session:
-        # Rows that another process is storing now must be seen, or mark the issue as unread later.
+        # Serialize with other writers: rows they store now must be seen here or mark the issue stale later.
         take_turn(session)
         repo_id = add_repository(session, repo)
         if only_stale:
@@ -138,10 +138,10 @@ def _derive_batch(
 
 
 def load_starter_set(store: Store, folder: Path | None = None) -> int:
-    """Store the release table, and the cards if nothing of their repository is stored yet; returns how many.
+    """Store the release table, and the cards if no issue is stored yet; return the number of cards stored.
 
     Raises:
-        CardError: a card is faulty; nothing is stored then.
+        CardError: a card is invalid; nothing is stored then.
     """
     cards = read_cards(folder or cards_dir())
     with store.unit_of_work() as session:
@@ -156,7 +156,7 @@ def load_starter_set(store: Store, folder: Path | None = None) -> int:
 
 
 def save_release_table(session: Session, repo_id: int) -> None:
-    """Store which release first holds each pull request of vLLM, unless that table is stored already."""
+    """Store the first release of each pull request of vLLM, unless this table is stored already."""
     table = read_release_table(release_table())
     if has_table(session, repo_id, table.as_of):
         return
@@ -171,7 +171,7 @@ def save_release_table(session: Session, repo_id: int) -> None:
 
 
 def _record(card: Card) -> IssueRecord:
-    """A card as an issue that GitHub has not sent yet."""
+    """Return a card as an issue not yet fetched from GitHub."""
     created = datetime.combine(card.created, time(), UTC)
     return IssueRecord(
         number=card.number,

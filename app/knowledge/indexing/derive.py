@@ -1,8 +1,8 @@
-"""Reads stored issues and stores facts, signatures, links and search terms, in the caller's unit of work.
+"""Read stored issues and store facts, signatures, links and search terms, in the caller's unit of work.
 
-An issue whose text makes a rule throw is noted with the exception's class name and stops nothing. Issues that
-are alike are linked as they are read, across repositories only by alike errors. One whose features did not
-change keeps its links, so a rebuild under the same rules changes nothing.
+If a rule raises on an issue, the exception's class name is stored and the run continues. Similar issues are
+linked as they are read, across repositories only by similar errors. An issue whose features did not change
+keeps its links, so a rebuild under the same rules changes nothing.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord, Pair
 log = structlog.get_logger(__name__)
 
 STATED_DUPLICATE = "related.duplicate"
-"""The rule of a mention that calls the other issue the same report."""
-CLOSED_SO = "closed as a duplicate, and it names no other issue"
+"""Rule id of a mention that states a duplicate."""
+CLOSED_AS_DUPLICATE = "closed as a duplicate, and it names no other issue"
 
 
 @dataclass(frozen=True, slots=True)
 class DeriveResult:
-    """How many issues were read, and how many of them a rule could not read."""
+    """How many issues were read, and on how many of them a rule raised."""
 
     read: int = 0
     faults: int = 0
@@ -56,10 +56,10 @@ class DeriveResult:
 
 @dataclass(frozen=True, slots=True)
 class StoredReading:
-    """A stored issue's reading, what it is searched by; once read, what it is compared and clustered by.
+    """A stored issue's reading with what is derived from it for search, linking and clustering.
 
-    `terms`: what a log finds it by, and what a question in words finds it by besides; `seeds`: the terms by
-    which issues like it are looked for; `differing`: where a model read otherwise.
+    `terms`: its search index entries; `seeds`: the terms used to find similar issues; `features`, `traits`:
+    inputs of linking and clustering; `differing`: where a model read something else.
     """
 
     reading: Reading
@@ -71,12 +71,12 @@ class StoredReading:
 
 
 COMMENTS_CHARS = 400_000
-"""Read of all comments of one issue; of more each is cut to its part. No issue of vLLM has as much."""
+"""Limit for an issue's comments together; above it each is cut to an equal share. No vLLM issue has more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """All that an issue's reading depends on besides the rules."""
+    """Everything that an issue's reading depends on, except the rules."""
 
     repo: str
     issue: IssueRecord
@@ -86,20 +86,20 @@ class Source:
 
 
 Read = Callable[[Sequence[Source]], Sequence[StoredReading]]
-"""Reads issues, in their order."""
+"""A function that reads issues and keeps their order."""
 
 
 def read_sources(sources: Sequence[Source]) -> list[StoredReading]:
-    """What the rules read in these texts; depends on nothing else."""
+    """Apply the rules to these texts; a pure function."""
     return [_derive(source) for source in sources]
 
 
 def derive_issues(
     session: Session, repo_id: int, repo: str, numbers: Sequence[int], read: Read = read_sources
 ) -> DeriveResult:
-    """Read these issues anew and replace what is known of them."""
-    # Texts that another process is storing now must be seen, or mark the issue as unread later; and of two
-    # that replace what is known of the same issues one must see what the other did.
+    """Read these issues again and replace everything derived from them."""
+    # Serialize with other writers: texts they store now must be seen here or mark the issue stale later, and
+    # of two processes that derive the same issues the second must see what the first stored.
     take_turn(session)
     found = read_stored(session, repo_id, repo, numbers, read)
     readings = [item.reading for item in found]
@@ -117,7 +117,7 @@ def derive_issues(
 def read_stored(
     session: Session, repo_id: int, repo: str, numbers: Sequence[int], read: Read = read_sources
 ) -> Sequence[StoredReading]:
-    """What the rules read now in the stored texts of these issues; keeps nothing."""
+    """Read the stored texts of these issues without storing the result."""
     found = read(find_sources(session, repo_id, repo, numbers))
     for reading in (item.reading for item in found):
         if reading.fault is not None:
@@ -126,7 +126,7 @@ def read_stored(
 
 
 def find_sources(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> list[Source]:
-    """The stored texts of these issues."""
+    """Load the stored texts of these issues."""
     issues = find_issues(session, repo_id, numbers)
     comments = find_comments(session, repo_id, numbers)
     cards = {n: parse_card(text) for n, text in find_cards(session, repo_id, numbers).items()}
@@ -144,7 +144,7 @@ def find_sources(session: Session, repo_id: int, repo: str, numbers: Sequence[in
 
 
 def _derive(source: Source) -> StoredReading:
-    """One issue's reading and search terms; a pull request has said links only."""
+    """Read one issue; a pull request yields only the links its text states."""
     issue, repo, card = source.issue, source.repo, source.card
     if issue.is_pull_request:
         links = _pull_links(issue, repo)
@@ -159,7 +159,7 @@ def _derive(source: Source) -> StoredReading:
         repeats = [link.target_number for link in links if (link.kind, link.target_repo) == (DUPLICATE, repo)]
         version, kind = facts.versions.get("vllm"), facts.failure_kind
         heading = read_heading(issue.title, gpus=facts.gpus, version=version, kind=kind)
-        # What a heading adds counts nothing for the length of the text.
+        # Heading terms count 0, so they do not add to the text length.
         indexed = {**terms, **{(HEADING, term): 0 for term in heading.terms}}
         return StoredReading(
             Reading(issue.number, facts, links=links),
@@ -169,12 +169,12 @@ def _derive(source: Source) -> StoredReading:
             traits_of(issue, facts, repeats),
             differing,
         )
-    except Exception as error:  # a rule's fault must not stop the crawl; it is noted and counted
+    except Exception as error:  # a failing rule must not stop the run; it is stored and counted
         return StoredReading(Reading(issue.number, None, fault=type(error).__name__))
 
 
 def issue_text_of(source: Source) -> IssueText:
-    """The texts of an issue as they are read; of a card its log."""
+    """Return the texts of an issue as input for the rules; for a starter card, its log as the body."""
     issue, comments, card = source.issue, source.comments, source.card
     body = card.log if card is not None and issue.origin == CARD else issue.body
     is_long = sum(len(item.body) for item in comments) > COMMENTS_CHARS
@@ -201,7 +201,7 @@ def issue_text_of(source: Source) -> IssueText:
 
 
 def _with_card(facts: Facts, card: Card | None, issue: IssueRecord) -> Facts:
-    """What a card knows: everything while GitHub has not been asked, later its remedies and its fix."""
+    """Merge a card's facts: all of them until GitHub is synced, later its remedies, fix and regression."""
     if card is None:
         return facts
     known = card_facts(card)
@@ -234,14 +234,14 @@ def _links(issue: IssueRecord, facts: Facts, repo: str) -> tuple[LinkRecord, ...
     culprit = facts.regression.culprit if facts.regression else None
     blamed = int(culprit[1:]) if culprit and culprit.startswith("#") and culprit[1:].isdigit() else None
     fixed_by = facts.fix.pr if facts.fix and facts.fix.pr else ""
-    doubles = {item.value for item in facts.evidence if item.rule == STATED_DUPLICATE}
-    is_closed_so = issue.state_reason == DUPLICATE and not doubles and len(facts.related) == 1
+    duplicates = {item.value for item in facts.evidence if item.rule == STATED_DUPLICATE}
+    is_implied = issue.state_reason == DUPLICATE and not duplicates and len(facts.related) == 1
     links = []
     for number in facts.related:
-        kind = DUPLICATE if str(number) in doubles or is_closed_so else "mentions"
+        kind = DUPLICATE if str(number) in duplicates or is_implied else "mentions"
         kind = "introduced_by" if number == blamed else kind
         kind = "fixed_by" if fixed_by == f"#{number}" else kind
-        reason = CLOSED_SO if is_closed_so and kind == DUPLICATE else "the text names it"
+        reason = CLOSED_AS_DUPLICATE if is_implied and kind == DUPLICATE else "the text names it"
         links.append(LinkRecord(repo, number, kind, reason))
     for name in facts.related_elsewhere:
         other, _, digits = name.partition("#")
@@ -268,9 +268,9 @@ def _pull_links(issue: IssueRecord, repo: str) -> tuple[LinkRecord, ...]:
 
 
 def _terms(issue: IssueRecord, reading: IssueReading, card: Card | None) -> Terms:
-    """Search terms of title, body and card; the errors are those the reading found.
+    """Return the search terms of title, body and card, with the errors found by the reading.
 
-    What good runs print is no term: a start-up warning may name errors that never happened.
+    Lines that successful runs print are left out: a start-up warning may name errors that never happened.
     """
     body = read_lines(line for block in reading.document.of_source("body") for line in block.lines)
     found = terms_of([issue.title, *line_texts(line for line in body if not is_usual(line))], reading.errors)
@@ -281,18 +281,18 @@ def _terms(issue: IssueRecord, reading: IssueReading, card: Card | None) -> Term
 
 
 SIMILAR_MAX = 20
-"""Links of likeness that an issue has at most."""
+"""Limit of similarity links per issue."""
 RELATED_MAX = 5
-"""Of them, those that an issue brings along and that are no more than related."""
+"""Limit of those among them in band `related` that are added when the issue itself is linked."""
 SURE = frozenset({"same", "likely"})
 ACROSS_MAX = 5
-"""Links of likeness with other repositories that an issue has at most."""
+"""Limit of similarity links per issue with other repositories."""
 
 
 def link_issues(session: Session, repo_id: int, repo: str, issues: Iterable[StoredReading]) -> set[Pair]:
-    """Link these issues, whose search terms are indexed already, with those that are stored.
+    """Link these issues, whose search terms are already indexed, with similar stored ones.
 
-    Returns the pairs within the repository of which a link that may tie was removed or written.
+    Returns the pairs within the repository with a written or removed link strong enough to affect clusters.
     """
     read = {item.reading.number: item for item in issues}
     features = {number: item.features for number, item in read.items() if item.features is not None}
@@ -306,7 +306,7 @@ def link_issues(session: Session, repo_id: int, repo: str, issues: Iterable[Stor
         wanted[number] = list(dict.fromkeys([*near.here, *named, *near.across]))
     if not wanted:
         return set()
-    # Issues of one batch have neighbours in common: each is fetched and unpacked once.
+    # Issues of one batch share neighbours: fetch and unpack each once.
     asked: dict[int, set[int]] = {}
     for key, number in (key for keys in wanted.values() for key in keys):
         asked.setdefault(key, set()).add(number)
@@ -339,7 +339,7 @@ def link_issues(session: Session, repo_id: int, repo: str, issues: Iterable[Stor
 
 
 def forget_links(session: Session, repo_id: int, repo: str, numbers: Collection[int]) -> set[Pair]:
-    """Remove the links of likeness of issues that are read no longer; returns pairs as `link_issues` does."""
+    """Remove the similarity links of issues without features; return pairs as `link_issues` does."""
     none: dict[int, Sequence[LinkRecord]] = dict.fromkeys(numbers, ())
     return _replace(session, repo_id, repo, none, none) if none else set()
 

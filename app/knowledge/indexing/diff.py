@@ -1,8 +1,8 @@
-"""What a change of the rules would alter: stored readings against what the rules read now, field by field.
+"""Diff stored readings against what the current rules read, field by field.
 
-A field is a name of `Facts`, or `field.key` where its value has keys (`backends.attention`, `error.type`).
-Besides these: `links`, and `fault`, the exception a rule threw. Quotes and confidences are not compared.
-Little is kept of an issue, so that any number of issues can be compared.
+A field is a field of `Facts`, or `field.key` if its value has keys (`backends.attention`, `error.type`).
+Also compared: `links`, and `fault`, the exception a rule raised. Quotes and confidences are not compared.
+Memory use does not grow with the texts, so any number of issues can be compared.
 """
 
 from collections import Counter, defaultdict
@@ -26,17 +26,17 @@ Kind = Literal["added", "removed", "changed"]
 
 SIGNS: dict[Kind, str] = {"added": "+", "removed": "-", "changed": "~"}
 EXAMPLE_CHARS = 80
-"""Of a value that an example shows."""
+"""Longest value in an example."""
 LABEL_NEXT = 20
-"""Issues that are named for people to label."""
+"""Issues suggested for labelling."""
 LEAD_CHARS = 20
-"""What an example shows of the text before the first difference."""
+"""Text in an example before the first difference."""
 _NO_KIND = Facts.model_fields["failure_kind"].default
 _ORDER = [*Facts.model_fields, "links", "fault"]
 
 
 class ChangeExample(Frozen):
-    """One issue whose value is another; `before` and `after` are masked, and cut to where they differ."""
+    """A changed value of one issue; `before` and `after` are masked and cut to where they differ."""
 
     number: int
     kind: Kind
@@ -45,7 +45,7 @@ class ChangeExample(Frozen):
 
 
 class FieldDiff(Frozen):
-    """How many issues have a value of the field, and what becomes of it: after = before + added - removed."""
+    """Number of issues with a value of the field, and its changes: after = before + added - removed."""
 
     field: str
     before: int
@@ -57,9 +57,9 @@ class FieldDiff(Frozen):
 
 
 class ReaderDiff(Frozen):
-    """Where rules and model read one field otherwise: how many issues, and of them the newest.
+    """Where rules and model disagree on a field: number of issues, with the newest as examples.
 
-    `label_next`: issues of which neither is sure; a person's label helps most there.
+    `label_next`: issues where neither is sure, so that a label by a person helps most.
     """
 
     field: str
@@ -70,7 +70,7 @@ class ReaderDiff(Frozen):
 
 
 class ReadingDiff(Frozen):
-    """The whole. `stored_rules` counts the readings compared by the rules they are from."""
+    """The diff of a repository. `stored_rules` counts the compared readings by their rules version."""
 
     rules: str
     stored_rules: dict[str, int]
@@ -82,22 +82,22 @@ class ReadingDiff(Frozen):
 
 
 class ReadingDiffs(Frozen):
-    """What would be altered, by repository."""
+    """Diffs by repository."""
 
     repositories: dict[str, ReadingDiff]
 
 
 def diff_all(store: Store, repo: str, report: Report = quiet, *, examples: int = 3) -> ReadingDiff:
-    """What reading all stored issues of a repository again would alter; nothing is written.
+    """Diff all stored readings of a repository against the current rules; nothing is written.
 
-    An issue that was never read is not compared, only counted. One whose text came after its reading shows
-    what the text altered, too: `triage sync` reads those.
+    An issue that was never read is only counted. If an issue's text is newer than its reading, changes due to
+    the text are included too; `triage sync` reads those.
 
     Args:
-        examples: how many issues to name of each kind of change of each field, the newest first.
+        examples: examples per field and kind of change, newest first.
 
     Raises:
-        NotFoundError: nothing of it is stored.
+        NotFoundError: nothing of the repository is stored.
     """
     repo_id, numbers = stored_numbers(store, repo)
     rules: Counter[str] = Counter()
@@ -150,7 +150,7 @@ def diff_all(store: Store, repo: str, report: Report = quiet, *, examples: int =
 
 
 def _reader_diffs(found: Iterable[tuple[int, Disagreement]], examples: int) -> tuple[ReaderDiff, ...]:
-    """The disagreements of rules and model by field, each with its issue's number."""
+    """Group the (issue number, disagreement) pairs by field."""
     by_field: defaultdict[str, list[tuple[int, Disagreement]]] = defaultdict(list)
     for number, one in found:
         by_field[one.field].append((number, one))
@@ -176,10 +176,10 @@ def _reader_diffs(found: Iterable[tuple[int, Disagreement]], examples: int) -> t
 def values_of(
     facts: Mapping[str, Any] | None, links: Iterable[LinkRecord], fault: str | None
 ) -> dict[str, Any]:
-    """A reading as it is compared: what each field has, if anything.
+    """Flatten a reading for comparison: value by field, without empty ones.
 
     Args:
-        facts: `Facts` as JSON, of any age; None where a rule threw `fault`.
+        facts: `Facts` as JSON, possibly of an older version; None if a rule raised `fault`.
     """
     found: dict[str, Any] = {}
     for name, value in (facts or {}).items():
@@ -192,7 +192,7 @@ def values_of(
 
 
 def change_of(number: int, old: Any, new: Any) -> ChangeExample | None:
-    """What became of one value, as an example; None where it is the same. None stands for no value."""
+    """Return the change from `old` to `new` (None: no value) as an example; None if they are equal."""
     if old == new:
         return None
     kind: Kind = "added" if old is None else "removed" if new is None else "changed"
@@ -216,7 +216,7 @@ def _cut(text: str, start: int) -> str:
 
 
 def _words(value: Any) -> str:
-    """A value on one line, without its empty parts; nothing for None."""
+    """Format a value on one line, without empty parts; "" for None."""
     if isinstance(value, list):
         return ", ".join(map(_words, value))
     if isinstance(value, dict):
@@ -227,6 +227,6 @@ def _words(value: Any) -> str:
 
 
 def diffs_text(diffs: Mapping[str, ReadingDiff]) -> str:
-    """All repositories as plain text, each with a table of its fields and the examples."""
+    """Render the diffs as plain text: for each repository a table of fields, and the examples."""
     columns = ("before", "after", *SIGNS)
     return render_markdown("reading_diff.txt", diffs=diffs, columns=columns, signs=SIGNS)

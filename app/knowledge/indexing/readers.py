@@ -1,8 +1,8 @@
-"""Reads issues ahead of their turn in processes of their own: one process writes, all cores read for it.
+"""Read issues ahead in worker processes: one process writes, all cores read for it.
 
-A reading depends on the issue's texts and the rules only. What was read ahead is taken if the texts are still
-the same when the issue's turn comes, and is left otherwise: nobody reads while all other writers wait. What a
-process that died had to read is read here.
+A reading depends only on the issue's texts and the rules. It is used if the texts are still the same when the
+issue is written, and dropped otherwise, so that nothing is read while holding the write lock. Issues of a
+worker that died are read in this process.
 """
 
 import os
@@ -20,19 +20,19 @@ from sqlalchemy.orm import Session
 from app.knowledge.indexing.derive import Source, StoredReading, find_sources, read_sources
 
 READ_APART_FROM = 300
-"""Fewer issues are read here sooner than processes are started."""
+"""With fewer issues, starting workers takes longer than reading."""
 READERS_MAX = 4
-"""More would wait for the process that writes."""
+"""More workers would only wait for the writing process."""
 NICENESS = 10
-"""A server on the same machine goes first."""
+"""Gives priority to a server on the same machine."""
 PART = 10
-"""Issues that a process is given at once."""
+"""Issues sent to a worker at once."""
 
 _LOG = structlog.get_logger(__name__)
 
 
 class Readers:
-    """Reads issues, with the processes at the other ends of `idle`, if there are any."""
+    """Reads issues in the worker processes connected by `idle`, or in this process if there are none."""
 
     def __init__(self, idle: SimpleQueue[Connection], threads: ThreadPoolExecutor | None = None) -> None:
         self._idle = idle
@@ -41,7 +41,7 @@ class Readers:
         self.outdated: list[int] = []
 
     def begin(self, session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> None:
-        """Have these issues read from now on, and no others; without processes they are read here at once."""
+        """Start reading these issues and forget all others; without workers, read them here at once."""
         self.outdated = []
         self._begun = {number: self._begun[number] for number in numbers if number in self._begun}
         new = [number for number in numbers if number not in self._begun]
@@ -53,17 +53,17 @@ class Readers:
 
     def _submit(self, part: Sequence[Source]) -> Future[list[StoredReading]]:
         if self._threads is not None:
-            return self._threads.submit(self._read_apart, part)
+            return self._threads.submit(self._read_in_worker, part)
         done: Future[list[StoredReading]] = Future()
         done.set_result(read_sources(part))
         return done
 
     def finish(self, numbers: Sequence[int]) -> None:
-        """Wait until these are read, so that who writes then need not, while all others wait for it."""
+        """Wait until these issues are read, so that the writer does not wait while holding the lock."""
         wait({self._begun[number][1] for number in numbers if number in self._begun})
 
     def read(self, sources: Sequence[Source]) -> list[StoredReading]:
-        """What was read of these issues; those whose texts are others by now are `outdated` and left out."""
+        """Return the readings of these issues; those whose texts changed go to `outdated` instead."""
         begun = {source.issue.number: self._begun.pop(source.issue.number, None) for source in sources}
         kept = [(source, found) for source in sources if (found := begun[source.issue.number])]
         kept = [(source, found) for source, found in kept if found[0] == source]
@@ -79,7 +79,7 @@ class Readers:
             self._threads = None
             return read_sources([source])[0]
 
-    def _read_apart(self, sources: Sequence[Source]) -> list[StoredReading]:
+    def _read_in_worker(self, sources: Sequence[Source]) -> list[StoredReading]:
         connection = self._idle.get()
         try:
             connection.send(sources)
@@ -91,14 +91,14 @@ class Readers:
 
 @contextmanager
 def reading_apart(amount: int) -> Iterator[Readers]:
-    """Readers for so many issues. Their processes end with the `with`, and with this one, however it ends."""
+    """Open readers for this many issues. Workers end with the `with` block, or when this process ends."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     count = min(cores, READERS_MAX) if amount >= READ_APART_FROM and cores > 1 else 0
     idle: SimpleQueue[Connection] = SimpleQueue()
     with ExitStack() as stack:
-        with suppress(OSError):  # no more processes are allowed
+        with suppress(OSError):  # the process limit is reached
             for _ in range(count):
-                idle.put(stack.enter_context(_process()))
+                idle.put(stack.enter_context(_worker()))
         if idle.empty():
             yield Readers(idle)
             return
@@ -108,14 +108,14 @@ def reading_apart(amount: int) -> Iterator[Readers]:
 
 
 @contextmanager
-def _process() -> Iterator[Connection]:
-    """The connection to a new process that reads until this end of it is closed."""
-    # Not forked: this process may have threads, and holds connections to the base.
+def _worker() -> Iterator[Connection]:
+    """Start a worker that reads until the yielded connection is closed."""
+    # Spawned, not forked: this process may have threads, and holds database connections.
     spawn = get_context("spawn")
     ours, theirs = spawn.Pipe()
-    process = spawn.Process(target=_serve, args=(theirs,), daemon=True)
-    # Ctrl-C reaches the whole group, and is for the process that writes.
-    resource_tracker.ensure_running()  # which would let it through again
+    process = spawn.Process(target=_run_worker, args=(theirs,), daemon=True)
+    # Ctrl-C reaches the whole process group, but only the writer may handle it: workers inherit the mask.
+    resource_tracker.ensure_running()  # started later, it would unblock SIGINT again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         process.start()
@@ -129,7 +129,7 @@ def _process() -> Iterator[Connection]:
         process.join()
 
 
-def _serve(connection: Connection) -> None:
+def _run_worker(connection: Connection) -> None:
     os.nice(NICENESS)
     with suppress(EOFError, OSError):
         while True:
