@@ -1,1 +1,1 @@
-"""ARCHIVE: the only room that speaks SQL. No row leaves it; what crosses its door is frozen data."""
+"""The only package that runs SQL. It returns frozen dataclasses and plain values, never database rows."""

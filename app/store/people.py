@@ -1,4 +1,4 @@
-"""What people left: judgements of pairs, masked logs, votes, and the keys that hide visitors."""
+"""User-submitted data: judgements of issue pairs, redacted logs, votes; and the keys that hash visitors."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -29,7 +29,7 @@ _IN_FORCE = _TABLE.c.undone_at.is_(None)
 
 @dataclass(frozen=True, slots=True)
 class JudgementRecord:
-    """A judgement, in force while `undone_at` is None."""
+    """A person's verdict on a pair of issues; active while `undone_at` is None."""
 
     id: int
     repo_id: int
@@ -45,7 +45,7 @@ class JudgementRecord:
 def save_judgement(
     session: Session, repo_id: int, a: int, b: int, verdict: Verdict, note: str | None = None
 ) -> tuple[JudgementRecord, bool]:
-    """Put a judgement in force, in place of the pair's former one; whether that changed anything."""
+    """Save a judgement, replacing the pair's active one. Return it, and whether anything changed."""
     take_turn(session)
     low, high = pair_of(a, b)
     is_pair = (_TABLE.c.repo_id == repo_id) & (_TABLE.c.a == low) & (_TABLE.c.b == high)
@@ -61,7 +61,7 @@ def save_judgement(
 
 
 def undo_judgement(session: Session, judgement_id: int) -> JudgementRecord | None:
-    """End a judgement; one that has ended stays as it ended. None if there is none of that id."""
+    """Undo a judgement and return it, or None if the id is unknown. An inactive one is left unchanged."""
     take_turn(session)
     _end(session, judgement_id, datetime.now(UTC), "undone")
     return next(iter(_find(session, _TABLE.c.id == judgement_id)), None)
@@ -70,7 +70,7 @@ def undo_judgement(session: Session, judgement_id: int) -> JudgementRecord | Non
 def list_judgements(
     session: Session, repo_id: int, *, below: int | None = None, limit: int = 50, ended: bool = False
 ) -> list[JudgementRecord]:
-    """The newest judgements first, from those with an id below the one given."""
+    """Return judgements, newest first; with `below`, those with a lower id (for paging)."""
     chosen = [_TABLE.c.repo_id == repo_id]
     chosen += [] if below is None else [_TABLE.c.id < below]
     chosen += [] if ended else [_IN_FORCE]
@@ -78,12 +78,12 @@ def list_judgements(
 
 
 def judged_pairs(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[Pair, Verdict]:
-    """The verdict in force on each pair of which at least one issue is among these."""
+    """Return the active verdict on each pair that includes at least one of these issues."""
     return {(item.a, item.b): item.verdict for item in judgements_among(session, repo_id, numbers)}
 
 
 def judgements_among(session: Session, repo_id: int, numbers: Iterable[int]) -> list[JudgementRecord]:
-    """The judgements in force of which one issue at least is among these, the newest first."""
+    """Return the active judgements that include at least one of these issues, newest first."""
     query = f"""
         SELECT {", ".join(_TABLE.c.keys())} FROM judgement
         WHERE repo_id = :repo_id AND undone_at IS NULL AND (a IN :numbers OR b IN :numbers) ORDER BY id DESC
@@ -103,14 +103,14 @@ def _end(session: Session, judgement_id: int, now: datetime, why: UndoneWhy) -> 
 
 
 LATE = timedelta(days=7)
-"""Logs are purged hourly, so that none is over for so long, unless nobody purged or the clock is wrong."""
+"""Logs are purged hourly: one that expired longer ago means that no purge ran, or that the clock is wrong."""
 
 _LOG = KEPT_LOG.c
 
 
 @dataclass(frozen=True, slots=True)
 class KeptLogRecord:
-    """A kept log; `delete_key` is the hash of the secret in the delete link, `owner` that of the client."""
+    """A kept log. `delete_key` is the hash of the delete link's secret, `owner` the client's hash."""
 
     id: str
     delete_key: str
@@ -123,21 +123,21 @@ class KeptLogRecord:
 
 
 def add_kept_log(session: Session, record: KeptLogRecord) -> None:
-    """Keep a log under an id that is new."""
+    """Store a log; its id must be new."""
     with erasing(session) as connection:
         connection.execute(insert(KEPT_LOG).values(**asdict(record)))
 
 
 def find_kept_log(session: Session, key: str, now: datetime) -> KeptLogRecord | None:
-    """The log under this id, unless its time is over."""
+    """Return the log with this id, unless it has expired."""
     query = select(KEPT_LOG).where(_LOG.id == key, _LOG.expires_at > now)
     return next((KeptLogRecord(*row) for row in session.connection().execute(query)), None)
 
 
 def delete_kept_log(session: Session, key: str, delete_key: str | None) -> bool:
-    """Delete the log under this id, if the hash is that of its delete link; whether there was one.
+    """Delete the log with this id if `delete_key` matches; return True if one was deleted.
 
-    Without a hash, as the operator asks for it, it is deleted in any case.
+    With None, which only the operator may pass, the key is not checked.
     """
     is_it = (_LOG.id == key) & (delete_key is None or _LOG.delete_key == delete_key)
     with erasing(session) as connection:
@@ -145,10 +145,10 @@ def delete_kept_log(session: Session, key: str, delete_key: str | None) -> bool:
 
 
 def purge_kept_logs(session: Session, now: datetime, *, is_sure: bool = False) -> int:
-    """Delete the logs whose time is over; how many they were.
+    """Delete expired logs and return how many.
 
-    A clock that runs far ahead would delete all. So where even the newest should have gone long ago, nothing
-    is deleted, unless `is_sure`: the time is known to be right.
+    A clock far ahead would delete all of them. So if even the newest log expired more than `LATE` ago,
+    nothing is deleted unless `is_sure` says that the time is right.
     """
     newest = select(func.max(_LOG.expires_at)).scalar_subquery()
     is_over = (_LOG.expires_at <= now) & (is_sure or newest > now - LATE)
@@ -159,7 +159,7 @@ def purge_kept_logs(session: Session, now: datetime, *, is_sure: bool = False) -
 def sum_kept_logs(
     session: Session, owner: str | None = None, *, expired_before: datetime | None = None
 ) -> tuple[int, int]:
-    """How many logs are kept, and their bytes: of all, of one owner, of those past their time by then."""
+    """Return the count and total bytes of kept logs; of one owner or expired by a time, if given."""
     query = select(func.count(), func.coalesce(func.sum(_LOG.size), 0)).select_from(KEPT_LOG)
     query = query if owner is None else query.where(_LOG.owner == owner)
     query = query if expired_before is None else query.where(_LOG.expires_at <= expired_before)
@@ -172,19 +172,19 @@ _VOTE, _REMEDY = VOTE.c, REMEDY_VOTE.c
 
 
 def find_secret(session: Session, name: str) -> bytes | None:
-    """The key of this name, or None if none was made yet."""
+    """Return the key with this name, or None if it does not exist yet."""
     return session.connection().execute(select(SECRET.c.value).where(SECRET.c.name == name)).scalar()
 
 
 def make_secret(session: Session, name: str) -> bytes:
-    """The key of this name, made now if there is none; two that make it at once get the same."""
+    """Return the key with this name, creating it if needed. Concurrent callers get the same key."""
     made = token_bytes(KEY_BYTES)
     insert_new(session, SECRET, {"name": name, "value": made}, keys=("name",))
     return find_secret(session, name) or made
 
 
 def save_vote(session: Session, repo_id: int, number: int, signal: str, visitor: str, value: int) -> None:
-    """Put a vote in place of the visitor's former one; 0 takes it away."""
+    """Set the visitor's vote on an issue; 0 removes it."""
     key = {"repo_id": repo_id, "number": number, "signal": signal, "visitor": visitor}
     if value:
         upsert(session, VOTE, [{**key, "value": value, "voted_at": datetime.now(UTC)}], keys=tuple(key))
@@ -193,7 +193,7 @@ def save_vote(session: Session, repo_id: int, number: int, signal: str, visitor:
 
 
 def count_votes(session: Session, repo_id: int, number: int) -> dict[str, tuple[int, int]]:
-    """For each signal that was voted on: how many for it, how many against."""
+    """Return (upvotes, downvotes) for each signal that has votes."""
     query = """
         SELECT signal, count(*) FILTER (WHERE value = 1), count(*) FILTER (WHERE value = -1) FROM vote
         WHERE repo_id = :repo_id AND number = :number GROUP BY signal
@@ -208,7 +208,7 @@ def votes_by(session: Session, repo_id: int, number: int, visitor: str) -> dict[
 
 
 def sum_votes(session: Session, repo_id: int, numbers: Sequence[int], signal: str) -> dict[int, int]:
-    """Votes for less votes against, by issue; those without votes are left out."""
+    """Return upvotes minus downvotes by issue number, for issues with votes."""
     query = select(_VOTE.number, func.sum(_VOTE.value)).group_by(_VOTE.number)
     rows = rows_in_parts(session, query.filter_by(repo_id=repo_id, signal=signal), _VOTE.number, numbers)
     return {number: int(value) for number, value in rows}
@@ -226,7 +226,7 @@ class RemedyBallot:
 
 
 def save_remedy_vote(session: Session, repo_id: int, ballot: RemedyBallot) -> None:
-    """Put a vote in place of the visitor's former one on this remedy; 0 takes it away."""
+    """Set the visitor's vote on a remedy; 0 removes it."""
     row = {"repo_id": repo_id, **asdict(ballot)}
     keys = ("repo_id", "number", "remedy", "visitor")
     if ballot.value:
@@ -236,7 +236,7 @@ def save_remedy_vote(session: Session, repo_id: int, ballot: RemedyBallot) -> No
 
 
 def remedy_ballots(session: Session, repo_id: int, numbers: Sequence[int]) -> list[RemedyBallot]:
-    """All votes on the remedies of these issues."""
+    """Return all votes on the remedies of these issues."""
     columns = _REMEDY.remedy, _REMEDY.visitor, _REMEDY.origin, _REMEDY.value
     rows = rows_with(session, repo_id, _REMEDY.number, numbers, *columns)
     return [RemedyBallot(*row) for row in rows]

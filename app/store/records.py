@@ -1,7 +1,7 @@
-"""What crosses the archive's door: frozen records of what GitHub knows.
+"""Frozen records of GitHub's data, passed into and out of the store.
 
-`raw` is GitHub's own JSON object, kept untouched but for NUL characters and lone surrogates, which
-no database takes; both become U+FFFD, so offsets stay true.
+`raw` is GitHub's JSON object, unchanged except that NUL characters and lone surrogates, which databases
+reject, become U+FFFD; offsets stay valid.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ def pair_of(one: int, two: int) -> Pair:
 
 @dataclass(frozen=True, slots=True)
 class IssueRecord:
-    """An issue or pull request. `origin` is "github", or "card" while only a card describes it."""
+    """An issue or pull request. `origin` is "github", or "card" if only a starter card describes it."""
 
     number: int
     title: str
@@ -65,7 +65,7 @@ class CommentRecord:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRecord:
-    """`pulls` are the pull requests its notes name."""
+    """A release. `pulls` are the pull requests mentioned in its notes."""
 
     tag: str
     name: str | None
@@ -90,7 +90,7 @@ class LinkRecord:
 
 @dataclass(frozen=True, slots=True)
 class SyncRunRecord:
-    """One run of the sync, as it ended."""
+    """The result of one sync run."""
 
     repo: str
     started_at: datetime

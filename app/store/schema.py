@@ -1,4 +1,4 @@
-"""The schema's version: Alembic, configured in code; it is loaded only where something is migrated."""
+"""Schema versions and migrations. Alembic is configured in code and imported only to migrate."""
 
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
@@ -12,7 +12,7 @@ from app.store.session import Store
 
 
 def known_revisions() -> list[str]:
-    """All revisions this code knows, oldest first: their files are named for them, and begin with a date."""
+    """Return all revisions this code knows, oldest first. A migration file is named <date>_<what>.py."""
     found = sorted(path.stem for path in (migrations_dir() / "versions").glob("[0-9]*.py"))
     if not found:
         raise SchemaError(f"no migrations in {migrations_dir()}: the installation is not whole")
@@ -20,12 +20,12 @@ def known_revisions() -> list[str]:
 
 
 def newest_revision() -> str:
-    """The revision this code is written for."""
+    """Return the schema revision that this code requires."""
     return known_revisions()[-1]
 
 
 def current_revision(store: Store) -> str | None:
-    """The database's revision; None for an empty one.
+    """Return the database's schema revision, or None if it is empty.
 
     Raises:
         StoreError: the database cannot be read.
@@ -45,7 +45,7 @@ def _revision_on(connection: Connection) -> str | None:
 
 
 def migrate(store: Store, revision: str = "head") -> str:
-    """Bring the schema up to `revision` (or down to it); safe to repeat. Returns where it is now.
+    """Upgrade or downgrade the schema to `revision` and return the resulting revision. Idempotent.
 
     Raises:
         SchemaError: the database was made by a newer version of the program.
@@ -89,7 +89,7 @@ def check_not_newer(store: Store) -> None:
 
 
 def check_current(store: Store) -> None:
-    """Raise SchemaError unless the database has just the schema this code is written for."""
+    """Raise SchemaError unless the database has exactly the schema that this code requires."""
     check_not_newer(store)
     if current_revision(store) != newest_revision():
         raise SchemaError("the database's schema is older than the program: run `triage migrate`")

@@ -1,4 +1,4 @@
-"""Opening the archive, and the one place that commits."""
+"""Open the store and run transactions; the only module that commits."""
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -19,59 +19,59 @@ from app.store.tables import SECRET
 
 Answer = TypeVar("Answer")
 Kind = Literal["content", "votes"]
-"""What comes from GitHub, judgements included; and what visitors vote, which few answers depend on."""
-_REMEMBERED = "remembered"
-_STATE = "data of kind "
+""""content" is GitHub data and judgements; "votes" are visitors' votes, which few answers depend on."""
+_CACHE = "remembered"
+_VERSION = "data of kind "
 
 
-def _state(session: Session, *kinds: Kind) -> bytes:
-    """A token of the data of these kinds as this session sees it: another one after each write."""
+def _data_version(session: Session, *kinds: Kind) -> bytes:
+    """Return a token for the data of these kinds as this session sees it. Every write changes it."""
     query = "SELECT name, value FROM secret WHERE name IN :names"
-    tokens = dict(sql_rows(session, query, names=[_STATE + kind for kind in kinds]))
-    return b" ".join(bytes(tokens.get(_STATE + kind, b"")) for kind in kinds)
+    tokens = dict(sql_rows(session, query, names=[_VERSION + kind for kind in kinds]))
+    return b" ".join(bytes(tokens.get(_VERSION + kind, b"")) for kind in kinds)
 
 
-class _Remembered:
-    """Answers that hold for one state of the content; those of another state take their place."""
+class _QueryCache:
+    """Query results for one version of the content; discarded when the version changes."""
 
     def __init__(self) -> None:
-        self._kept: tuple[bytes, dict[Hashable, Any]] = b"", {}
+        self._current: tuple[bytes, dict[Hashable, Any]] = b"", {}
 
-    def answers(self, session: Session) -> dict[Hashable, Any]:
-        """The answers that hold for what this session sees; what is put in stays for later sessions."""
-        state = _state(session, "content")
-        kept = self._kept
-        if kept[0] != state:
-            kept = self._kept = state, {}
-        return kept[1]
+    def results(self, session: Session) -> dict[Hashable, Any]:
+        """Return the mutable cache for the version this session sees, shared with later sessions."""
+        version = _data_version(session, "content")
+        current = self._current
+        if current[0] != version:
+            current = self._current = version, {}
+        return current[1]
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """An open archive; safe to share between threads. Close it when done.
+    """An open database; thread-safe. Close it when done.
 
-    `write_wait_s` is how long a writer waits for another one; see `writer_of`.
+    `write_wait_s` is how long a writer waits for another writer; see `writer_of`.
     """
 
     engine: Engine
     write_wait_s: float | None = None
-    _remembered: _Remembered = field(default_factory=_Remembered, repr=False, compare=False)
+    _cache: _QueryCache = field(default_factory=_QueryCache, repr=False, compare=False)
 
     @contextmanager
     def unit_of_work(self, *, changes: Kind | None = "content") -> Iterator[Session]:
-        """A session that may write; all of it is committed at the end, or none of it.
+        """Open a session that may write. Commit on exit, or roll back on an exception.
 
         Args:
-            changes: what answers that are kept must be asked for anew; see `data_version`.
+            changes: the kind of data whose `data_version` changes, invalidating caches; None for neither.
 
         Raises:
-            StoreError: the database refused (locked for too long, disk full, gone).
+            StoreError: the database failed (locked for too long, disk full, unreachable).
         """
         try:
             with Session(writer_of(self.engine, self.write_wait_s), expire_on_commit=False) as session:
                 yield session
                 if changes is not None and session.in_transaction():
-                    token = {"name": _STATE + changes, "value": token_bytes(8)}
+                    token = {"name": _VERSION + changes, "value": token_bytes(8)}
                     upsert(session, SECRET, [token], keys=("name",))
                 session.commit()
         except (DBAPIError, PoolTimeoutError) as error:
@@ -79,34 +79,34 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """A session that only reads, with one view of the data from its first statement on.
+        """Open a read-only session with one consistent snapshot of the data, taken at its first statement.
 
         Raises:
             StoreError: the database cannot be read.
         """
-        info: dict[str, Any] = {_REMEMBERED: self._remembered}
+        info: dict[str, Any] = {_CACHE: self._cache}
         try:
             with Session(reader_of(self.engine), expire_on_commit=False, info=info) as session:
                 yield session
                 if not is_sqlite(self.engine):
-                    session.commit()  # a rollback would make the driver forget the statements it prepared
+                    session.commit()  # a rollback would discard the driver's prepared statements
         except (DBAPIError, PoolTimeoutError) as error:
             raise StoreError(f"the database cannot be read: {explain(error)}") from error
 
     def data_version(self, *kinds: Kind) -> bytes:
-        """A token that changes with every commit of data of these kinds, for who keeps answers that long.
+        """Return a token that changes with every commit of data of these kinds; for cache validation.
 
         Raises:
             StoreError: the database cannot be read.
         """
         with self.reading() as session:
-            return _state(session, *kinds)
+            return _data_version(session, *kinds)
 
     def leave_no_trace(self, *, compact: bool = False) -> None:
-        """Have what was deleted gone from SQLite's files too; PostgreSQL does so as it vacuums.
+        """Remove deleted content from SQLite's files too; on PostgreSQL, vacuuming does so.
 
         Args:
-            compact: write the file anew, for what was deleted without `erasing`; takes as long as a backup.
+            compact: rewrite the file, for rows deleted without `erasing`; takes as long as a backup.
         """
         file = sqlite_file(str(self.engine.url))
         if file is None:
@@ -117,12 +117,12 @@ class Store:
         empty_log(file)
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections."""
         self.engine.dispose()
 
 
 def open_store(database_url: str) -> Store:
-    """Open the archive at a database address; its schema is not looked at.
+    """Open the database at this URL, without checking its schema.
 
     Raises:
         StoreError: see `open_engine`.
@@ -131,18 +131,18 @@ def open_store(database_url: str) -> Store:
 
 
 def remembered(session: Session, name: Hashable, ask: Callable[[], Answer]) -> Answer:
-    """What `ask` answers; of sessions that only read one asks, until content is written.
+    """Return `ask()`, cached across read-only sessions until content is written.
 
-    A session that writes is asked every time.
+    In a session that writes, `ask` is called every time.
 
     Args:
-        name: what is asked; one name, one question. Few names: answers are dropped together.
+        name: cache key, one for each query. Use few: all entries are dropped together.
     """
-    kept: _Remembered | dict[Hashable, Answer] | None = session.info.get(_REMEMBERED)
-    if kept is None:
+    cache: _QueryCache | dict[Hashable, Answer] | None = session.info.get(_CACHE)
+    if cache is None:
         return ask()
-    if isinstance(kept, _Remembered):
-        kept = session.info[_REMEMBERED] = kept.answers(session)
-    if name not in kept:
-        kept[name] = ask()
-    return kept[name]
+    if isinstance(cache, _QueryCache):
+        cache = session.info[_CACHE] = cache.results(session)
+    if name not in cache:
+        cache[name] = ask()
+    return cache[name]

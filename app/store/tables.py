@@ -1,8 +1,8 @@
-"""The tables, made once for both engines. What comes from GitHub is keyed by repository and number.
+"""Table definitions for both engines. GitHub data is keyed by repository and number.
 
 `posting`, `term` and `profile` are the search index, written in the same transaction as the facts, so an
-issue is searchable once it is stored. The tables of clusters are derived from links, judgements and facts and
-can be made again from them; only `cluster_alias`, the ids that once named a cluster, cannot.
+issue is searchable as soon as it is stored. Cluster tables can be rebuilt from links, judgements and facts,
+except `cluster_alias`, the former ids of clusters.
 """
 
 from datetime import UTC, datetime
@@ -41,7 +41,7 @@ metadata = MetaData(naming_convention=NAMING)
 
 
 class JsonType(TypeDecorator[Any]):
-    """JSON as the engine keeps it best: JSONB on PostgreSQL."""
+    """JSONB on PostgreSQL, JSON on SQLite."""
 
     impl = JSON
     cache_ok = True
@@ -55,7 +55,7 @@ class JsonType(TypeDecorator[Any]):
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """Times are aware and in UTC on both engines; SQLite keeps no zone of its own."""
+    """Timezone-aware UTC datetimes on both engines; SQLite itself stores no time zone."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -73,7 +73,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-def _known(name: str, kind: Any, **options: Any) -> Column[Any]:
+def _required(name: str, kind: Any, **options: Any) -> Column[Any]:
     return Column(name, kind, nullable=False, **options)
 
 
@@ -94,7 +94,7 @@ def _number() -> Column[Any]:
 
 
 def _of_issue() -> ForeignKeyConstraint:
-    """The columns `repo_id` and `number` name an issue, and go when it goes."""
+    """Foreign key from `repo_id` and `number` to `issue`, with cascading delete."""
     return ForeignKeyConstraint(["repo_id", "number"], ["issue.repo_id", "issue.number"], ondelete="CASCADE")
 
 
@@ -102,40 +102,40 @@ def _issue_key() -> tuple[Any, ...]:
     return _key("repo_id", Integer), _number(), _of_issue()
 
 
-REPOSITORY = Table("repository", metadata, _id(), _known("full_name", String(140), unique=True))
+REPOSITORY = Table("repository", metadata, _id(), _required("full_name", String(140), unique=True))
 
-# `raw` is GitHub's own JSON, null while only a card is known.
+# `raw` is GitHub's JSON; null if only a starter card is stored.
 ISSUE = Table(
     "issue",
     metadata,
     _repo(),
     _number(),
-    _known("origin", String(10)),  # card | github
-    _known("is_pull_request", Boolean, default=False),
-    _known("title", Text),
-    _known("body", Text),
-    _known("state", String(10)),
+    _required("origin", String(10)),  # card | github
+    _required("is_pull_request", Boolean, default=False),
+    _required("title", Text),
+    _required("body", Text),
+    _required("state", String(10)),
     Column("state_reason", String(20)),
     Column("author", String(100)),
     Column("author_association", String(30)),
-    _known("labels", JsonType, default=list),
-    _known("comments", Integer, default=0),
-    _known("reactions", Integer, default=0),
-    _known("url", Text),
+    _required("labels", JsonType, default=list),
+    _required("comments", Integer, default=0),
+    _required("reactions", Integer, default=0),
+    _required("url", Text),
     Column("created_at", UtcDateTime),
     Column("updated_at", UtcDateTime),
     Column("closed_at", UtcDateTime),
-    _known("fetched_at", UtcDateTime),  # last changed here
+    _required("fetched_at", UtcDateTime),  # last changed here
     Column("seen_at", UtcDateTime),  # last listed
     Column("gone_at", UtcDateTime),
     Column("gone_reason", String(20)),
     Column("raw", JsonType),
     *(
         Index(f"ix_issue_repo_id_{name}_number", "repo_id", name, "number")
-        for name in ("updated_at", "comments", "reactions")  # what a list is ordered by
+        for name in ("updated_at", "comments", "reactions")  # sort orders of lists
     ),
     Index("ix_issue_kinds", "repo_id", "is_pull_request", "origin"),
-    # All that a list is filtered by before anything is read: the rows themselves hold whole texts.
+    # Covers the filters of lists, so that rows, which hold whole texts, need not be read.
     Index("ix_issue_listed", "repo_id", "is_pull_request", "gone_at", "state", "created_at", "number"),
     Index("ix_issue_times", "repo_id", "number", "gone_at", "state", "created_at"),
 )
@@ -145,27 +145,27 @@ COMMENT = Table(
     metadata,
     _repo(),
     _key("id", BigInteger),
-    _known("issue_number", BigInteger),
+    _required("issue_number", BigInteger),
     Column("author", String(100)),
     Column("author_association", String(30)),
-    _known("body", Text),
+    _required("body", Text),
     Column("created_at", UtcDateTime),
     Column("updated_at", UtcDateTime),
-    _known("fetched_at", UtcDateTime),
+    _required("fetched_at", UtcDateTime),
     Column("seen_at", UtcDateTime),
     Column("gone_at", UtcDateTime),
     Column("raw", JsonType),
     Index("ix_comment_repo_id_issue_number", "repo_id", "issue_number"),
 )
 
-# What only pull requests have; title, body and state stand in `issue`.
+# Columns that only pull requests have; title, body and state are in `issue`.
 PULL_REQUEST = Table(
     "pull_request",
     metadata,
     *_issue_key(),
     Column("merged_at", UtcDateTime),
     Column("merge_commit_sha", String(64)),
-    _known("is_draft", Boolean, default=False),
+    _required("is_draft", Boolean, default=False),
     Index("ix_pull_request_repo_id_merged_at", "repo_id", "merged_at"),
 )
 
@@ -175,13 +175,13 @@ RELEASE = Table(
     _repo(),
     _key("tag", String(100)),
     Column("name", Text),
-    _known("notes", Text),
-    _known("is_prerelease", Boolean, default=False),
+    _required("notes", Text),
+    _required("is_prerelease", Boolean, default=False),
     Column("published_at", UtcDateTime),
     Column("raw", JsonType),
 )
 
-# A release's notes name this pull request.
+# Pull requests mentioned in a release's notes.
 RELEASE_PULL = Table(
     "release_pull",
     metadata,
@@ -192,7 +192,7 @@ RELEASE_PULL = Table(
     Index("ix_release_pull_repo_id_number", "repo_id", "number"),
 )
 
-# Whether a release, or the build of a commit, holds a merged pull request; null where GitHub does not know.
+# Whether a release or a commit's build contains a merged pull request; null if GitHub does not know.
 FIX_CONTAINMENT = Table(
     "fix_containment",
     metadata,
@@ -201,33 +201,33 @@ FIX_CONTAINMENT = Table(
     _key("tag", String(100)),
     Column("contained", Boolean),
     Column("commit_sha", String(64)),  # of the merge
-    _known(
+    _required(
         "source", String(20)
-    ),  # compare, table (of the starter set), or revert: `tag` is then #N, who did it
-    _known("asked_at", UtcDateTime),  # for a table its day, for a revert that of its merge
+    ),  # compare, table (of the starter set), or revert: `tag` is then #N, the reverting pull request
+    _required("asked_at", UtcDateTime),  # for a table its date, for a revert its merge time
 )
 
-# What was extracted from an issue; `fault` is the exception's class when a rule threw. The last three repeat
-# what stands in `facts`, for lists to filter by.
+# Facts extracted from an issue; `fault` is the exception's class if a rule raised. The last three columns
+# repeat parts of `facts`, so that lists can filter by them.
 READING = Table(
     "reading",
     metadata,
     *_issue_key(),
-    _known("rules_version", String(40)),
+    _required("rules_version", String(40)),
     Column("facts", JsonType),
     Column("fault", String(100)),
-    _known("read_at", UtcDateTime),
+    _required("read_at", UtcDateTime),
     Column("failure_kind", String(20)),
     Column("error_type", String(120)),
-    Column("has_remedy", Boolean),  # one that is not stated to have failed
+    Column("has_remedy", Boolean),  # not counting remedies reported to have failed
     Index("ix_reading_told", "repo_id", "number", "failure_kind", "error_type", "has_remedy"),
     Index("ix_reading_grouped", "repo_id", "failure_kind", "error_type", "has_remedy", "number"),
     Index("ix_reading_read_at", "repo_id", "read_at", "number"),
 )
 
-# What a language model answered about an issue, as it came (`reply`), and what came of it. `digest` is that
-# of the text it was asked, with at most `chars_max` signs; `kept` counts its proven values, `dropped` the
-# others, by their `reasons`. `checked_at`: when the text was last seen to be the same.
+# A language model's raw reply on an issue and its outcome. `digest` is the hash of the prompted text, of at
+# most `chars_max` characters; `kept` counts the proven values, `dropped` the others, by their `reasons`.
+# `checked_at`: when the text was last found unchanged.
 MODEL_REPLY = Table(
     "model_reply",
     metadata,
@@ -235,66 +235,66 @@ MODEL_REPLY = Table(
     _key("digest", String(64)),
     _key("model", String(200)),
     _key("prompt_version", String(20)),
-    _known("outcome", String(10)),  # complete | cut | invalid | refused | failed
-    _known("reply", Text),
-    _known("chars_max", Integer),
-    _known("prompt_tokens", Integer),
-    _known("reply_tokens", Integer),
-    _known("kept", Integer),
-    _known("dropped", Integer),
-    _known("reasons", JsonType),
-    _known("replied_at", UtcDateTime),
-    _known("checked_at", UtcDateTime),
+    _required("outcome", String(10)),  # complete | cut | invalid | refused | failed
+    _required("reply", Text),
+    _required("chars_max", Integer),
+    _required("prompt_tokens", Integer),
+    _required("reply_tokens", Integer),
+    _required("kept", Integer),
+    _required("dropped", Integer),
+    _required("reasons", JsonType),
+    _required("replied_at", UtcDateTime),
+    _required("checked_at", UtcDateTime),
     Index("ix_model_reply_replied_at", "replied_at"),
 )
 
-# What an issue is about, its title and root cause, as a vector of an embedding model: one signed byte for
-# each of its values. `digest` is that of the text it was made of, last seen to be so at `checked_at`.
+# Embedding of an issue's title and root cause, quantized to one signed byte per dimension. `digest` is the
+# hash of the embedded text, last found unchanged at `checked_at`.
 ISSUE_VECTOR = Table(
     "issue_vector",
     metadata,
     *_issue_key(),
-    _known("model", String(200)),
-    _known("digest", String(64)),
-    _known("vector", LargeBinary),
-    _known("checked_at", UtcDateTime),
+    _required("model", String(200)),
+    _required("digest", String(64)),
+    _required("vector", LargeBinary),
+    _required("checked_at", UtcDateTime),
 )
 
-# One extracted value with its evidence; `value_key` is the value in lower case, cut, for filters.
+# One extracted value with its evidence; `value_key` is the value lowercased and truncated, for filters.
 FACT = Table(
     "fact",
     metadata,
     _id(),
-    _known("repo_id", Integer),
-    _known("number", BigInteger),
-    _known("position", Integer),
-    _known("field", String(60)),
-    _known("value", Text),
-    _known("value_key", String(120)),
-    _known("quote", Text),
-    _known("source", String(60)),
-    _known("start", Integer),
-    _known("end", Integer),
-    _known("rule", String(80)),
-    _known("confidence", Float),
+    _required("repo_id", Integer),
+    _required("number", BigInteger),
+    _required("position", Integer),
+    _required("field", String(60)),
+    _required("value", Text),
+    _required("value_key", String(120)),
+    _required("quote", Text),
+    _required("source", String(60)),
+    _required("start", Integer),
+    _required("end", Integer),
+    _required("rule", String(80)),
+    _required("confidence", Float),
     _of_issue(),
     Index("ix_fact_repo_id_number", "repo_id", "number"),
     Index("ix_fact_told", "field", "value_key", "repo_id", "number"),
 )
 
-SIGNATURE = Table("signature", metadata, _key("id", String(20)), _known("text", Text))
+SIGNATURE = Table("signature", metadata, _key("id", String(20)), _required("text", Text))
 
-# A signature seen in an issue.
+# The signatures found in each issue.
 OCCURRENCE = Table(
     "occurrence",
     metadata,
     *_issue_key(),
     Column("signature_id", String(20), ForeignKey("signature.id"), primary_key=True),
-    _known("role", String(10)),
+    _required("role", String(10)),
     Index("ix_occurrence_signature_id", "signature_id"),
 )
 
-# One directed relation; the target need not be stored.
+# A directed link from a stored issue; the target need not be stored.
 LINK = Table(
     "link",
     metadata,
@@ -304,7 +304,7 @@ LINK = Table(
     _key("kind", String(20)),
     Column("score", Float),
     Column("channel", String(10)),
-    _known("reason", Text),
+    _required("reason", Text),
     Index("ix_link_target", "target_repo", "target_number", "kind", "repo_id", "number"),
 )
 
@@ -315,38 +315,38 @@ VOTE = Table(
     *_issue_key(),
     _key("signal", String(20)),
     _key("visitor", String(64)),
-    _known("value", Integer),
-    _known("voted_at", UtcDateTime),
+    _required("value", Integer),
+    _required("voted_at", UtcDateTime),
 )
 
-# Whether a remedy helped a visitor; `remedy` is the hash of what to do, `visitor` a keyed hash of the signed
-# cookie, `origin` one of the network address. Derived facts come and go, votes stay.
+# Whether a remedy helped a visitor; `remedy` is the hash of its action, `visitor` a keyed hash of the signed
+# cookie, `origin` one of the network address. Votes persist when facts are derived again.
 REMEDY_VOTE = Table(
     "remedy_vote",
     metadata,
     *_issue_key(),
     _key("remedy", String(16)),
     _key("visitor", String(64)),
-    _known("origin", String(64)),
-    _known("value", Integer),
-    _known("voted_at", UtcDateTime),
+    _required("origin", String(64)),
+    _required("value", Integer),
+    _required("voted_at", UtcDateTime),
 )
 
-# Random keys that this base made for itself; none leaves it.
-SECRET = Table("secret", metadata, _key("name", String(40)), _known("value", LargeBinary))
+# Random keys generated by this database; never exported.
+SECRET = Table("secret", metadata, _key("name", String(40)), _required("value", LargeBinary))
 
-# A person's verdict on two issues, `a` < `b`: same | different. It outlives every rebuild, so it has no key
-# to `issue`. A row is altered only to end it (undone | replaced): what has ended stays as the audit trail.
+# A person's verdict on two issues, `a` < `b`: same | different. It outlives every rebuild, so it has no
+# foreign key to `issue`. A row changes only when it ends (undone | replaced), then stays as the audit trail.
 JUDGEMENT = Table(
     "judgement",
     metadata,
     _id(),
     _repo(key=False),
-    _known("a", BigInteger),
-    _known("b", BigInteger),
-    _known("verdict", String(10)),
+    _required("a", BigInteger),
+    _required("b", BigInteger),
+    _required("verdict", String(10)),
     Column("note", Text),
-    _known("judged_at", UtcDateTime),
+    _required("judged_at", UtcDateTime),
     Column("undone_at", UtcDateTime),
     Column("undone_why", String(10)),
     Index(
@@ -365,24 +365,24 @@ KEPT_LOG = Table(
     "kept_log",
     metadata,
     _key("id", String(32)),
-    _known("delete_key", String(64)),
-    _known("log", Text),
-    _known("answer", JsonType),
-    _known("kept_at", UtcDateTime),
-    _known("expires_at", UtcDateTime, index=True),
+    _required("delete_key", String(64)),
+    _required("log", Text),
+    _required("answer", JsonType),
+    _required("kept_at", UtcDateTime),
+    _required("expires_at", UtcDateTime, index=True),
     Column("owner", String(64)),
     Column("size", Integer),
     Index("ix_kept_log_owner", "owner", "size"),
 )
 
-# How far one stream of one repository is stored.
+# Sync position of one stream of one repository.
 SYNC_CURSOR = Table(
     "sync_cursor",
     metadata,
     _repo(),
     _key("stream", String(20)),
-    _known("position", JsonType),
-    _known("moved_at", UtcDateTime),
+    _required("position", JsonType),
+    _required("moved_at", UtcDateTime),
 )
 
 SYNC_RUN = Table(
@@ -390,39 +390,39 @@ SYNC_RUN = Table(
     metadata,
     _id(),
     _repo(key=False),
-    _known("started_at", UtcDateTime),
+    _required("started_at", UtcDateTime),
     Column("ended_at", UtcDateTime),
-    _known("outcome", String(20)),  # running | complete | partial | failed | killed
-    _known("requests", Integer, default=0),
-    _known("not_modified", Integer, default=0),
+    _required("outcome", String(20)),  # running | complete | partial | failed | killed
+    _required("requests", Integer, default=0),
+    _required("not_modified", Integer, default=0),
     Column("remaining", Integer),
-    _known("stored", Integer, default=0),
+    _required("stored", Integer, default=0),
     Column("fault", Text),
     Index("ix_sync_run_ended", "repo_id", "outcome", "ended_at"),
 )
 
-# A webhook delivery that was taken in; a second one of the same id is ignored.
+# A webhook delivery that was processed; another one with the same id is ignored.
 DELIVERY = Table(
     "delivery",
     metadata,
     _key("id", String(64)),
-    _known("event", String(60)),
-    _known("received_at", UtcDateTime, index=True),
+    _required("event", String(60)),
+    _required("received_at", UtcDateTime, index=True),
 )
 
-# A starter card; stays when GitHub's own fields arrive, so its remedy does.
-CARD_TEXT = Table("card", metadata, _repo(), _number(), _known("text", Text))
+# A starter card; kept when GitHub's own fields arrive, so that its remedy is not lost.
+CARD_TEXT = Table("card", metadata, _repo(), _number(), _required("text", Text))
 
-# A search term and in how many issues it stands; `id` is a hash of channel and text.
+# A search term and its document frequency; `id` is a hash of channel and text.
 TERM = Table(
     "term",
     metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=False),
-    _known("df", Integer),
+    _required("df", Integer),
     sqlite_with_rowid=False,
 )
 
-# This term stands in this issue.
+# The issues that contain each term.
 POSTING = Table(
     "posting",
     metadata,
@@ -433,55 +433,55 @@ POSTING = Table(
 )
 
 # All terms of an issue with their counts, packed (see `derived/search_index.py`).
-PROFILE = Table("profile", metadata, *_issue_key(), _known("terms", LargeBinary))
+PROFILE = Table("profile", metadata, *_issue_key(), _required("terms", LargeBinary))
 
-# What an issue is compared by with another one, packed (see `match/pairs/features.py`).
+# An issue's features for pairwise comparison, packed (see `match/pairs/features.py`).
 PAIR_VIEW = Table(
-    "pair_view", metadata, *_issue_key(), _known("version", String(40)), _known("packed", LargeBinary)
+    "pair_view", metadata, *_issue_key(), _required("version", String(40)), _required("packed", LargeBinary)
 )
 
-# `text` is the signature in words; empty where the canonical issue's text holds no error. What follows it
-# repeats what its issues say, for lists (see `count_reports`): `title` and `closed_at` are the canonical
-# one's, the counts are of the reports that GitHub still has.
+# `text` is the readable signature; empty if the canonical issue contains no error. The columns after it are
+# denormalized from `issue` for lists (see `count_reports`): `title` and `closed_at` of the canonical issue,
+# counts of the reports that still exist on GitHub.
 CLUSTER = Table(
     "cluster",
     metadata,
     _repo(),
     _key("id", String(20)),
-    _known("canonical", BigInteger),
-    _known("text", Text),
-    _known("title", Text, server_default=""),
-    _known("size", Integer, server_default="0"),
-    _known("open_count", Integer, server_default="0"),
+    _required("canonical", BigInteger),
+    _required("text", Text),
+    _required("title", Text, server_default=""),
+    _required("size", Integer, server_default="0"),
+    _required("open_count", Integer, server_default="0"),
     Column("first_seen", UtcDateTime),
     Column("last_seen", UtcDateTime),
     Column("closed_at", UtcDateTime),
     *(
-        Index(f"ix_cluster_{name}", "repo_id", *columns, "id")  # what a list is ordered by
+        Index(f"ix_cluster_{name}", "repo_id", *columns, "id")  # sort orders of lists
         for name, columns in {"size": ("size", "last_seen"), "last_seen": ("last_seen", "size")}.items()
     ),
 )
 
-# An issue that reports a failure, its cluster, its root cause's signature, its family, its `FailureTraits`.
+# A failure report: its cluster, the signature of its root cause, its family and its `FailureTraits`.
 CLUSTER_MEMBER = Table(
     "cluster_member",
     metadata,
     *_issue_key(),
-    _known("cluster_id", String(20)),
+    _required("cluster_id", String(20)),
     Column("signature_id", String(20)),
     Column("family", String(120)),
-    _known("traits", JsonType),
+    _required("traits", JsonType),
     Index("ix_cluster_member_repo_id_cluster_id", "repo_id", "cluster_id"),
     Index("ix_cluster_member_first", "repo_id", "signature_id", "number"),
     Index("ix_cluster_member_family", "repo_id", "family", "number"),
 )
 
-# An id that once named a cluster; it leads to the cluster in which the issue it was about is now.
+# A former cluster id; it resolves to the cluster that now contains issue `number`.
 CLUSTER_ALIAS = Table(
     "cluster_alias",
     metadata,
     _repo(),
     _key("old_id", String(20)),
-    _known("number", BigInteger),
+    _required("number", BigInteger),
     Index("ix_cluster_alias_repo_id_number", "repo_id", "number"),
 )

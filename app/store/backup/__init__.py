@@ -1,1 +1,1 @@
-"""A base moved as a whole: backup, restore, copy, snapshot."""
+"""Whole-database operations: backup, restore, copy, snapshot."""

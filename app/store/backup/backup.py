@@ -1,7 +1,7 @@
-"""Backups: one SQLite file of one moment, whichever engine the base is in.
+"""Backups: a consistent copy of the database as one SQLite file, from either engine.
 
-A backup is a base of its own, without a log beside it. It appears under its name only when it is whole and
-checked; a restored base takes the former one's place only then too.
+A backup is a complete database without a write-ahead log. It is renamed to its final name only when it is
+complete and checked; likewise, a restore replaces the existing database only at the end.
 """
 
 import os
@@ -23,23 +23,23 @@ _MAGIC = b"SQLite format 3\0"
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was restored: the row count of each table; `aside` is where the former file is kept."""
+    """Result of a restore: the row count of each table, and where the replaced file is kept (`aside`)."""
 
     rows: dict[str, int]
     aside: Path | None
 
 
 def back_up(store: Store, path: Path, report: Report = no_report, *, force: bool = False) -> dict[str, int]:
-    """Write a backup of a base that may be in use, of any schema version.
+    """Write a backup of a database of any schema version, which may be in use.
 
     Args:
-        report: called as rows of PostgreSQL are copied; SQLite copies its file in one go.
+        report: called as PostgreSQL rows are copied; a SQLite file is copied in one step.
 
     Returns:
         The row count of each table.
 
     Raises:
-        StoreError: there is such a file already, it cannot be written, or the base cannot be read.
+        StoreError: the file exists or cannot be written, or the database cannot be read.
     """
     if path.exists() and not force:
         raise StoreError(f"{path} is there already: name another file, or add --force")
@@ -58,7 +58,7 @@ def back_up(store: Store, path: Path, report: Report = no_report, *, force: bool
                 migrate(copy, schema)
                 copy_rows(store, copy, report)
         with opened_file(draft, write=True):
-            pass  # one file now, without a log
+            pass  # turns the write-ahead log off
         rows = check_backup(draft)
         draft.replace(path)
     return rows
@@ -66,7 +66,7 @@ def back_up(store: Store, path: Path, report: Report = no_report, *, force: bool
 
 @contextmanager
 def _draft_beside(path: Path) -> Iterator[Path]:
-    """A temporary file in the same folder, removed at the end unless it was renamed."""
+    """Yield a temporary file in the same folder, deleted at the end unless it was renamed."""
     draft = path.absolute().with_name(f".{path.name}.{os.getpid()}.part")
     try:
         draft.touch(OWNER_ONLY)
@@ -83,10 +83,10 @@ def _opened(path: Path) -> closing[Store]:
 
 
 def check_backup(path: Path) -> dict[str, int]:
-    """Check the whole of a backup; the row count of each table.
+    """Check a backup completely and return the row count of each table.
 
     Raises:
-        StoreError: it holds no base, or is damaged.
+        StoreError: the file is missing, not a backup, or damaged.
     """
     if not path.is_file():
         raise StoreError(f"there is no file {path}")
@@ -113,15 +113,15 @@ def check_backup(path: Path) -> dict[str, int]:
 
 
 def restore(path: Path, url: str, report: Report = no_report, *, force: bool = False) -> Restored:
-    """Restore a backup: it is checked, brought to the newest schema, then put in the base's place.
+    """Restore a backup: check it, migrate it to the newest schema, then replace the database with it.
 
     Args:
-        url: the base's address; nobody else may use a file, no sync a base on PostgreSQL.
-        force: replace a base that has rows or is damaged.
+        url: the database to replace. A SQLite file must not be in use; on PostgreSQL no sync may run.
+        force: replace a database that has rows or is damaged.
 
     Raises:
         SchemaError: the backup was made by a newer version of the program.
-        StoreError: it is no backup or damaged, the base is in use or has rows, or cannot be written.
+        StoreError: the backup is invalid or damaged; the database is in use, has rows or cannot be written.
     """
     rows = check_backup(path)
     file = sqlite_file(url)
@@ -141,7 +141,7 @@ def restore(path: Path, url: str, report: Report = no_report, *, force: bool = F
 
 
 def _restore_file(path: Path, target: Path, *, force: bool) -> Path | None:
-    """Put a backup in the place of a SQLite file; where the former file is kept, if there was one."""
+    """Replace a SQLite file with a backup; return where the replaced file is kept, or None if new."""
     if target.exists() and not force and _has_rows(target):
         raise StoreError(f"{target} has rows: add --force to replace it; the old file is kept beside it")
     target.absolute().parent.mkdir(parents=True, exist_ok=True)
@@ -168,7 +168,7 @@ def _filled_table(store: Store) -> str | None:
 
 
 def _has_rows(target: Path) -> bool:
-    """Whether rows would be lost; a damaged file may hold some."""
+    """True if rows would be lost; a damaged non-empty file counts as having some."""
     try:
         with _opened(target) as store:
             return _filled_table(store) is not None
@@ -177,7 +177,7 @@ def _has_rows(target: Path) -> bool:
 
 
 def _copy_migrated(path: Path, copy: Path) -> None:
-    """A copy of a backup, in the newest schema."""
+    """Copy a backup and migrate the copy to the newest schema."""
     with opened_file(path) as backup:
         backup.execute("VACUUM INTO ?", (str(copy),))
     with _opened(copy) as store:

@@ -1,8 +1,8 @@
-"""Copies a whole base into another one, of the same engine or the other.
+"""Copy a whole database into another one, on the same or the other engine.
 
-The source is read in one snapshot while others go on writing to it. The target is written in one transaction,
-which is committed only after the row count of every table was read back and compared: a copy that stops on
-the way leaves the target as it was.
+The source is read in one snapshot while others may write to it. The target is written in one transaction,
+committed only after the row count of every table has been verified: an interrupted copy leaves the target
+unchanged.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,12 +22,12 @@ from app.store.tables import UtcDateTime
 
 NOT_COPIED = frozenset({"alembic_version", "backup_manifest"})
 ROWS_PER_BATCH = 1000
-"""Some 20 MiB of issues with their raw JSON."""
+"""About 20 MiB of issues with their raw JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyStep:
-    """How far a copy is, in rows, or in pages of a file."""
+    """Progress of a copy, in rows or in pages of a file."""
 
     done: int
     total: int
@@ -45,18 +45,18 @@ def no_report(_step: CopyStep) -> None:
 def copy_base(
     source: Store, target: Store, report: Report = no_report, *, replacing: bool = False
 ) -> dict[str, int]:
-    """Copy all rows into an empty base, whose schema is created if it has none.
+    """Copy all rows into an empty database, creating its schema if it has none.
 
     Args:
-        source: read as it is now; its writers go on.
-        target: no sync may run on it until the copy is done.
+        source: read in one snapshot; it may be in use.
+        target: syncs on it are locked out until the copy is done.
 
     Returns:
-        The row count of each table, the same in both bases.
+        The row count of each table, the same in both databases.
 
     Raises:
-        SchemaError: one of the two has not this program's schema.
-        StoreError: the target is not empty or is being written, or one of the two cannot be used.
+        SchemaError: either database does not have this program's schema.
+        StoreError: the target is not empty or a sync is running on it, or either database fails.
     """
     _check_schema(source, "the source")
     if current_revision(target) is None:
@@ -78,7 +78,7 @@ def _check_schema(store: Store, name: str) -> None:
 def copy_rows(
     source: Store, target: Store, report: Report = no_report, *, replacing: bool = False
 ) -> dict[str, int]:
-    """As `copy_base`, for two bases of one schema, whichever it is, that nobody else writes to."""
+    """Like `copy_base`, without schema checks or lock: both must have the same schema."""
     with source.reading() as reading, target.unit_of_work(changes=None) as writing:
         old, new = reading.connection(), writing.connection()
         tables = tables_in(old)
@@ -101,7 +101,7 @@ def copy_rows(
 
 
 def tables_in(connection: Connection) -> list[Table]:
-    """The tables of a base, of any schema version, each after those that it points at."""
+    """Return the tables of a database of any schema version, each after the tables it references."""
     found = MetaData()
 
     @event.listens_for(found, "column_reflect")
@@ -127,7 +127,7 @@ def find_filled(connection: Connection) -> str | None:
 
 
 def _read_rows(connection: Connection, table: Table) -> Iterator[Sequence[Sequence[Any]]]:
-    """All rows of a table in batches, JSON as text."""
+    """Yield all rows of a table in batches, with JSON as text."""
     columns = (cast(item, Text) if isinstance(item.type, JSON) else item for item in table.columns)
     try:
         with connection.execution_options(yield_per=ROWS_PER_BATCH).execute(select(*columns)) as found:

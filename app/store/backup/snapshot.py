@@ -1,7 +1,7 @@
-"""Snapshots: a base to be handed to others, packed, with a manifest that says what it is.
+"""Snapshots: a compressed copy of the database for publication, with a manifest that describes it.
 
-In it is what came from GitHub and what was read out of it. What people did on this server (votes, judgements,
-kept logs) and its secrets are not.
+It contains the data from GitHub and what was derived from it, but no user-submitted data of this server
+(votes, judgements, kept logs) and no secrets.
 """
 
 import gzip
@@ -27,14 +27,14 @@ STRIP = """BEGIN;
 DELETE FROM vote; DELETE FROM remedy_vote; DELETE FROM judgement;
 DELETE FROM kept_log; DELETE FROM secret; DELETE FROM delivery;
 COMMIT; VACUUM"""
-"""Takes out what people did here, and what only this server may know."""
+"""Deletes this server's user-submitted data and secrets."""
 COMPRESSION = 4
-"""gzip's level: by 6, which is usual, a snapshot is 4 % smaller and takes twice as long."""
+"""gzip level: 6, the usual one, makes snapshots 4 % smaller but takes twice as long."""
 STEP_BYTES = 1 << 20
 
 
 class Manifest(Frozen):
-    """What a snapshot is; its file lies beside it."""
+    """Description of a snapshot, stored beside its file."""
 
     file: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,100}$")
     size_bytes: int = Field(gt=0)
@@ -48,14 +48,14 @@ class Manifest(Frozen):
 
 
 def write_snapshot(store: Store, target: Path, *, rules: str, report: Report = no_report) -> Manifest:
-    """Write a snapshot of a base that may be in use, and its manifest last.
+    """Write a snapshot of a database, which may be in use, and then its manifest.
 
     Args:
-        target: a folder, or the name of the packed file; the manifest comes beside it.
+        target: a folder, or the path of the `.gz` file; the manifest is written beside it.
 
     Raises:
-        SchemaError: the schema is not this program's.
-        StoreError: the base cannot be read, or the files cannot be written.
+        SchemaError: the database does not have this program's schema.
+        StoreError: the database cannot be read, or the files cannot be written.
     """
     check_current(store)
     packed = target if target.name.endswith(".gz") else target / PACKED
@@ -86,7 +86,7 @@ def write_snapshot(store: Store, target: Path, *, rules: str, report: Report = n
 
 
 def _strip(copy: Path) -> tuple[int, tuple[str, ...]]:
-    """Take out what is not to be handed on, its free pages too; how many issues are left, and whose."""
+    """Delete what must not be published, free pages included; return issue count and repository names."""
     with opened_file(copy, write=True) as connection:
         connection.executescript(STRIP)
         issues = connection.execute("SELECT count(*) FROM issue").fetchone()[0]
@@ -95,17 +95,17 @@ def _strip(copy: Path) -> tuple[int, tuple[str, ...]]:
 
 
 def checksum(path: Path) -> str:
-    """A file's SHA-256, in hex digits."""
+    """Return a file's SHA-256 as hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_manifest(text: bytes) -> Manifest:
-    """A manifest that this program can use the snapshot of.
+    """Parse a manifest and check that this program can use its snapshot.
 
     Raises:
         SchemaError: the snapshot was made by a newer version of the program.
-        StoreError: it is no manifest.
+        StoreError: the text is not a manifest.
     """
     try:
         manifest = Manifest.model_validate_json(text)
@@ -120,10 +120,10 @@ def read_manifest(text: bytes) -> Manifest:
 
 
 def unpack(packed: Path, manifest: Manifest, target: Path) -> None:
-    """Check a snapshot and unpack it to a backup.
+    """Verify a snapshot's checksum and size, and unpack it into a backup file.
 
     Raises:
-        StoreError: it is not what its manifest says.
+        StoreError: the snapshot does not match its manifest.
     """
     if checksum(packed) != manifest.sha256:
         raise StoreError("the snapshot is damaged: its checksum is not the manifest's; nothing was changed")

@@ -1,1 +1,1 @@
-"""Rows that were derived from them: facts, search index, links, clusters, weekly counts."""
+"""Data derived from the raw rows: facts, search index, links, clusters, weekly counts."""

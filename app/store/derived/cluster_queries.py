@@ -1,4 +1,4 @@
-"""What is counted of clusters: how many reports, since when, how many lately; which hardware they name."""
+"""Cluster statistics: report counts, first and last dates, recent growth, hardware and versions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from app.store.tables import COMMENT
 
 Sort = Literal["size", "recent", "growing"]
 RECENT = timedelta(days=28)
-"""What counts as lately, before the newest report of the base: a base that was not synced has its own now."""
+"""The recent period, ending with the newest stored report, so that it is meaningful without a recent sync."""
 
 _COMMENT = COMMENT.c
 _MEMBERS = "FROM cluster_member m JOIN issue i ON i.repo_id = m.repo_id AND i.number = m.number"
-_LATELY = """
+_RECENT_COUNTS = """
     count(*) FILTER (WHERE i.created_at > :recent) AS recent,
     count(*) FILTER (WHERE i.created_at > :before AND NOT i.created_at > :recent) AS earlier
 """
-_GROWN = f"""
-    SELECT m.cluster_id, {_LATELY} FROM issue i CROSS JOIN cluster_member m
+_GROWTH = f"""
+    SELECT m.cluster_id, {_RECENT_COUNTS} FROM issue i CROSS JOIN cluster_member m
     WHERE {LISTED} AND i.created_at > :before AND m.repo_id = i.repo_id AND m.number = i.number
     GROUP BY m.cluster_id
 """
@@ -36,7 +36,7 @@ _ORDERS = {
 
 @dataclass(frozen=True, slots=True)
 class ClusterFilter:
-    """Which clusters to list, and in which order; each word must stand in the text or the title."""
+    """Filter and sort order of cluster lists. Each word must occur in the text or the title."""
 
     words: tuple[str, ...] = ()
     min_size: int = 1
@@ -47,7 +47,7 @@ class ClusterFilter:
 
 @dataclass(frozen=True, slots=True)
 class ClusterCounts:
-    """What is counted of a cluster's reports."""
+    """A cluster with the counts and dates of its reports."""
 
     id: str
     canonical: int
@@ -62,7 +62,7 @@ class ClusterCounts:
 
 
 def _periods(session: Session, repo_id: int) -> dict[str, datetime] | None:
-    """From when on reports are written lately, and from when on in the time of that length before."""
+    """Return the starts of the recent period and of the equally long one before it; None if empty."""
     newest = opened_span(session, repo_id).last
     return {"recent": newest - RECENT, "before": newest - 2 * RECENT} if newest is not None else None
 
@@ -70,7 +70,7 @@ def _periods(session: Session, repo_id: int) -> dict[str, datetime] | None:
 def list_clusters(
     session: Session, repo_id: int, chosen: ClusterFilter, *, after: int = 0, limit: int = 50
 ) -> tuple[list[ClusterCounts], int]:
-    """A part of the clusters from place `after` on, and how many there are in all."""
+    """Return one page of clusters from offset `after` on, and the total count."""
     periods = _periods(session, repo_id)
     if periods is None:
         return [], 0
@@ -82,7 +82,7 @@ def list_clusters(
         conditions.append("""c.id IN (
             SELECT cluster_id FROM cluster_member WHERE repo_id = :repo_id AND family = :family)""")
     words = {f"word_{at}": _pattern(word) for at, word in enumerate(chosen.words)}
-    if words:  # the sign before the column keeps SQLite from reading the rows along an index, one by one
+    if words:  # the unary + keeps SQLite from fetching the rows one by one through an index
         holding = " AND ".join(f"lower(w.text || ' ' || w.title) LIKE :{name} ESCAPE '/'" for name in words)
         conditions.append(f"c.id IN (SELECT w.id FROM cluster w WHERE +w.repo_id = :repo_id AND {holding})")
     bound: dict[str, Any] = {
@@ -93,7 +93,7 @@ def list_clusters(
     }
     grown = ""
     if chosen.sort == "growing":
-        grown = f"LEFT JOIN ({_GROWN}) AS l ON l.cluster_id = c.id"
+        grown = f"LEFT JOIN ({_GROWTH}) AS l ON l.cluster_id = c.id"
         bound |= periods
     query = f"""
         SELECT c.id, count(*) OVER () FROM cluster c {grown} WHERE {" AND ".join(conditions)}
@@ -107,7 +107,7 @@ def list_clusters(
 
 
 def _pattern(word: str) -> str:
-    """What LIKE finds a word by, wherever it stands."""
+    """Return the LIKE pattern, with escape character "/", for texts that contain the word."""
     word = word.lower()
     for sign in "/%_":
         word = word.replace(sign, f"/{sign}")
@@ -115,12 +115,12 @@ def _pattern(word: str) -> str:
 
 
 def count_clusters(session: Session, repo_id: int, ids: Sequence[str]) -> dict[str, ClusterCounts]:
-    """What is counted of these clusters of today; one without a report that GitHub still has is left out."""
+    """Return the counts of these current clusters; those whose reports are all gone are left out."""
     periods = _periods(session, repo_id)
     if periods is None:
         return {}
     query = f"""
-        SELECT m.cluster_id, {_LATELY} {_MEMBERS}
+        SELECT m.cluster_id, {_RECENT_COUNTS} {_MEMBERS}
         WHERE m.repo_id = :repo_id AND m.cluster_id IN :ids AND i.gone_at IS NULL GROUP BY m.cluster_id
     """
     bound: dict[str, Any] = {"repo_id": repo_id, "ids": list(ids)}
@@ -147,14 +147,14 @@ class FamilyCounts:
 
 @dataclass(frozen=True, slots=True)
 class FamilySizes:
-    """How many reports each family has, the most reported first, and how many failures there are in all."""
+    """The report count of each family, largest first, and the total number of failures."""
 
     reports: dict[str, int]
     failures: int
 
 
 def family_sizes(session: Session, repo_id: int) -> FamilySizes:
-    """How many reports the families of a repository have, by indexes alone."""
+    """Count the reports of each family of a repository, using indexes only."""
     query = """
         SELECT family, count(*) AS size FROM cluster_member
         WHERE repo_id = :repo_id AND number NOT IN (
@@ -167,14 +167,14 @@ def family_sizes(session: Session, repo_id: int) -> FamilySizes:
 
 
 def count_families(session: Session, repo_id: int, families: Sequence[str]) -> list[FamilyCounts]:
-    """What is counted of these families, the most reported first."""
+    """Return the counts of these families, largest first."""
     periods = _periods(session, repo_id)
     if periods is None:
         return []
     query = f"""
         SELECT m.family, count(*) AS size, count(DISTINCT m.cluster_id),
         count(*) FILTER (WHERE i.state = 'open'), min(i.created_at) AS first, max(i.created_at) AS last,
-        {_LATELY}
+        {_RECENT_COUNTS}
         {_MEMBERS} WHERE m.repo_id = :repo_id AND m.family IN :families AND i.gone_at IS NULL
         GROUP BY m.family ORDER BY size DESC, m.family
     """
@@ -184,8 +184,8 @@ def count_families(session: Session, repo_id: int, families: Sequence[str]) -> l
 
 
 def reports_beside(session: Session, repo_id: int, numbers: Sequence[int]) -> list[Any]:
-    """(issue, time, version of vLLM) of every report of the failure that each of these issues reports."""
-    # SQLite keeps the order of CROSS JOIN; else it would walk all issues.
+    """Return (issue, time, vLLM version) of every report in the cluster of each of these issues."""
+    # CROSS JOIN fixes SQLite's join order; otherwise it would scan all issues.
     query = """
         SELECT mine.number, i.created_at AS at, f.value FROM cluster_member mine
         CROSS JOIN cluster_member m CROSS JOIN issue i
@@ -198,7 +198,7 @@ def reports_beside(session: Session, repo_id: int, numbers: Sequence[int]) -> li
 
 
 def versions_by_gpu(session: Session, repo_id: int) -> list[tuple[str, str, int]]:
-    """(version of vLLM, accelerator, failures) over all failures of a repository."""
+    """Return (vLLM version, accelerator, failure count) over all failures of a repository."""
     query = """
         SELECT v.value, g.value, count(DISTINCT m.number) FROM cluster_member m
         JOIN fact v ON v.repo_id = m.repo_id AND v.number = m.number AND v.field = 'versions.vllm'
@@ -219,9 +219,9 @@ def hardware_by_cluster(session: Session, repo_id: int) -> list[tuple[str, int, 
 
 
 def clusters_holding(session: Session, repo_id: int, signature_id: str) -> list[str]:
-    """The clusters whose reports have this signature, the biggest first: by the root cause where any has it.
+    """Return the clusters with a report whose root cause has this signature, largest first.
 
-    Only where none has it as its root cause, those that have it otherwise.
+    If there is none, return those with a report that has the signature in any role.
     """
     for table in ("cluster_member", "occurrence"):
         query = f"""
@@ -236,7 +236,7 @@ def clusters_holding(session: Session, repo_id: int, signature_id: str) -> list[
 
 
 def root_signatures(session: Session, repo_id: int, cluster_id: str) -> dict[int, str]:
-    """The signature of the root cause of each report of a cluster that has one."""
+    """Return the root-cause signature of each report of a cluster that has one."""
     query = """
         SELECT number, signature_id FROM cluster_member
         WHERE repo_id = :repo_id AND cluster_id = :cluster_id AND signature_id IS NOT NULL
@@ -245,7 +245,7 @@ def root_signatures(session: Session, repo_id: int, cluster_id: str) -> dict[int
 
 
 def cluster_sizes(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, int]:
-    """How many reports the cluster of each of these issues has; what reports no failure is left out."""
+    """Return the size of each issue's cluster; issues that report no failure are left out."""
     query = """
         SELECT mine.number, count(*) FROM cluster_member mine
         JOIN cluster_member m ON m.repo_id = mine.repo_id AND m.cluster_id = mine.cluster_id
@@ -255,7 +255,7 @@ def cluster_sizes(session: Session, repo_id: int, numbers: Sequence[int]) -> dic
 
 
 def sum_thumbs(session: Session, repo_id: int, comment_ids: Sequence[int]) -> dict[int, int]:
-    """Thumbs up less thumbs down, by comment; those of which GitHub gave no reactions are left out."""
+    """Return thumbs up minus thumbs down by comment id; comments without reaction data are left out."""
     query = select(_COMMENT.id, _COMMENT.raw["reactions"]).where(
         _COMMENT.repo_id == repo_id, _COMMENT.id.in_(list(comment_ids)), _COMMENT.gone_at.is_(None)
     )

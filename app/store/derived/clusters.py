@@ -1,4 +1,4 @@
-"""Clusters, the failures in them, and the ids that once named one."""
+"""Clusters, their members, and former cluster ids."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,14 +11,14 @@ from app.store.engine.connect import delete_with, rows_in_parts, rows_with, sql_
 from app.store.tables import CLUSTER, CLUSTER_ALIAS, CLUSTER_MEMBER
 
 PAIRS_PER_CLUSTER = 40
-"""Two clusters may be linked by many pairs; only so many, on average, are looked through."""
+"""Average number of links read per near cluster, as many links may join the same two clusters."""
 
 _CLUSTER, _MEMBER, _ALIAS = CLUSTER.c, CLUSTER_MEMBER.c, CLUSTER_ALIAS.c
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterRecord:
-    """A cluster: its id, the issue that shows it best, the readable text of its id."""
+    """A cluster: its id, its representative issue, and its readable signature."""
 
     id: str
     canonical: int
@@ -27,21 +27,21 @@ class ClusterRecord:
 
 @dataclass(frozen=True, slots=True)
 class FailureTraits:
-    """What clusters are made by: read from the texts of one issue that reports a failure.
+    """The features of one failure report that clustering uses.
 
     Attributes:
-        signature_id: of its root cause.
+        signature_id: signature of its root cause.
         family: see `knowledge.cluster.families`.
-        rules: the version of the rules that read it.
-        text: the readable text of its signature, else its masked title.
-        message: the masked words of its error message; empty if it has none.
-        frame: where its error was raised, `file.py:function`.
-        generic: its error is one that many unlike failures share; `late`: a later call reported it.
-        names_test: its title names a test and not a failure.
-        in_error: ids of the conditions and families that the error line itself names.
-        evidence: how much it shows a reader, in points.
-        closed, gone: as GitHub has it.
-        repeats: the issues that it is a duplicate of, as people say.
+        rules: version of the extraction rules.
+        text: readable signature, or else the masked title.
+        message: masked error message; empty if it has none.
+        frame: where the error was raised, `file.py:function`.
+        generic: many unrelated failures share this error; `late`: a later call reported it.
+        names_test: the title names a test, not a failure.
+        in_error: ids of the conditions and families named in the error line itself.
+        evidence: score for how much evidence the issue shows a reader.
+        closed, gone: the issue is closed or gone on GitHub.
+        repeats: issues that people say it duplicates.
     """
 
     number: int
@@ -63,14 +63,14 @@ class FailureTraits:
 
 @dataclass(frozen=True, slots=True)
 class MemberRecord:
-    """A failure and the cluster it is in."""
+    """A failure report and its cluster."""
 
     traits: FailureTraits
     cluster_id: str
 
 
 class ReportLink(NamedTuple):
-    """A link from one report to another, and the target's cluster; likeness has a score."""
+    """A link from one report to another, with the target's cluster; only similarity links have a score."""
 
     number: int
     target: int
@@ -86,11 +86,11 @@ _LINKS = """
     WHERE l.repo_id = :repo_id AND l.target_repo = :repo AND l.number IN (
         SELECT number FROM cluster_member WHERE repo_id = :repo_id AND cluster_id = :cluster_id)
 """
-"""The links of a cluster's reports. Not joined: SQLite would begin with all links into the repository."""
+"""The links of a cluster's reports. No join here: SQLite would read all links into the repository first."""
 
 
 def links_within(session: Session, repo_id: int, repo: str, cluster_id: str) -> list[ReportLink]:
-    """The links between two reports of a cluster, the likest first."""
+    """Return the links between reports of a cluster, most similar first."""
     query = f"""
         {_LINKS} AND l.kind IN ('similar', 'duplicate') AND theirs.cluster_id = :cluster_id
         ORDER BY coalesce(l.score, 1.0) DESC, l.number, l.target_number
@@ -102,7 +102,7 @@ def links_within(session: Session, repo_id: int, repo: str, cluster_id: str) -> 
 def near_clusters(
     session: Session, repo_id: int, repo: str, cluster_id: str, *, limit: int
 ) -> list[ReportLink]:
-    """The clusters whose reports are linked as alike with this one's, each by its likest pair."""
+    """Return the clusters with reports similar to this one's, each as its most similar pair of reports."""
     query = f"""
         {_LINKS} AND l.kind = 'similar' AND theirs.cluster_id <> :cluster_id
         ORDER BY l.score DESC, l.number, l.target_number LIMIT :pairs
@@ -115,7 +115,7 @@ def near_clusters(
 
 
 def find_members(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[int, MemberRecord]:
-    """Those of these issues that are in a cluster."""
+    """Return the records of those of these issues that are in a cluster."""
     columns = (_MEMBER.signature_id, _MEMBER.family, _MEMBER.traits, _MEMBER.cluster_id)
     rows = rows_with(session, repo_id, _MEMBER.number, numbers, *columns)
     found = {}
@@ -126,14 +126,14 @@ def find_members(session: Session, repo_id: int, numbers: Iterable[int]) -> dict
 
 
 def first_members(session: Session, repo_id: int, signature_ids: Iterable[str]) -> dict[str, int]:
-    """The lowest number of the members with each of these signatures."""
+    """Return the lowest issue number with each of these root-cause signatures."""
     query = select(_MEMBER.signature_id, func.min(_MEMBER.number)).where(_MEMBER.repo_id == repo_id)
     grouped = query.group_by(_MEMBER.signature_id)
     return dict(rows_in_parts(session, grouped, _MEMBER.signature_id, signature_ids))
 
 
 def save_members(session: Session, repo_id: int, records: Iterable[MemberRecord]) -> None:
-    """Keep these members, in place of what was known of them."""
+    """Insert or replace these cluster members."""
     rows = []
     for item in records:
         traits = asdict(item.traits)
@@ -143,16 +143,16 @@ def save_members(session: Session, repo_id: int, records: Iterable[MemberRecord]
 
 
 def remove_members(session: Session, repo_id: int, numbers: Iterable[int]) -> None:
-    """Take these issues out of all clusters."""
+    """Remove these issues from their clusters."""
     delete_with(session, repo_id, _MEMBER.number, numbers)
 
 
 def replace_clusters(
     session: Session, repo_id: int, removed: Iterable[str], saved: Sequence[ClusterRecord]
 ) -> None:
-    """Remove the clusters of these ids and keep others, in place of what was known of them.
+    """Delete the clusters with the ids `removed` and insert or replace those `saved`.
 
-    What is saved is no alias any more.
+    Ids that are saved are removed from the aliases.
     """
     delete_with(session, repo_id, _CLUSTER.id, removed)
     rows = [{"repo_id": repo_id, **asdict(item)} for item in saved]
@@ -161,7 +161,7 @@ def replace_clusters(
 
 
 def count_reports(session: Session, repo_id: int, numbers: Iterable[int]) -> None:
-    """Write anew what the clusters of these issues repeat of their issues."""
+    """Update the denormalized counts, dates and titles of the clusters of these issues."""
     query = """
         UPDATE cluster SET (size, open_count, first_seen, last_seen) = (
             SELECT count(*), count(*) FILTER (WHERE i.state = 'open'), min(i.created_at), max(i.created_at)
@@ -178,24 +178,24 @@ def count_reports(session: Session, repo_id: int, numbers: Iterable[int]) -> Non
 
 
 def find_aliases(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[str, int]:
-    """The ids that once named a cluster about one of these issues, each with its issue."""
+    """Return the former cluster ids that resolve through these issues, each with its issue."""
     rows = rows_with(session, repo_id, _ALIAS.number, numbers, _ALIAS.old_id)
     return {old_id: number for number, old_id in rows}
 
 
 def save_aliases(session: Session, repo_id: int, aliases: Mapping[str, int]) -> None:
-    """Keep ids that once named a cluster, each with the issue whose cluster it leads to."""
+    """Save former cluster ids, each with the issue to whose cluster it resolves."""
     rows = [{"repo_id": repo_id, "old_id": key, "number": number} for key, number in sorted(aliases.items())]
     upsert(session, CLUSTER_ALIAS, rows, keys=("repo_id", "old_id"))
 
 
 def remove_aliases(session: Session, repo_id: int, ids: Iterable[str]) -> None:
-    """Forget that these ids once named a cluster."""
+    """Delete these former cluster ids."""
     delete_with(session, repo_id, _ALIAS.old_id, ids)
 
 
 def find_cluster_with(session: Session, repo_id: int, number: int) -> tuple[ClusterRecord, int] | None:
-    """The cluster that an issue is in, and how many are; None for what reports no failure."""
+    """Return the issue's cluster and its size, or None if the issue reports no failure."""
     query = """
         SELECT c.id, c.canonical, c.text,
         (SELECT count(*) FROM cluster_member f WHERE f.repo_id = c.repo_id AND f.cluster_id = c.id)
@@ -207,9 +207,9 @@ def find_cluster_with(session: Session, repo_id: int, number: int) -> tuple[Clus
 
 
 def find_clusters(session: Session, repo_id: int, ids: Sequence[str]) -> dict[str, ClusterRecord]:
-    """The clusters of these ids, by the id asked for; one that once named a cluster finds today's.
+    """Return clusters by requested id; former ids resolve to current clusters, unknown ids are left out.
 
-    An id that never named one is left out. A record's own `id` is today's.
+    Each record's own `id` is the current one.
     """
     query = """
         SELECT a.old_id, m.cluster_id FROM cluster_alias a
@@ -224,9 +224,9 @@ def find_clusters(session: Session, repo_id: int, ids: Sequence[str]) -> dict[st
 
 
 def members_of(session: Session, repo_id: int, cluster_ids: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """The numbers of the issues in each of these clusters of today, ascending."""
+    """Return the issue numbers in each of these current clusters, ascending."""
     found: dict[str, list[int]] = {}
-    # Put in order here: to get them in order, SQLite would read all members of the repository.
+    # Sorted here: for ORDER BY, SQLite would read all members of the repository.
     query = "SELECT cluster_id, number FROM cluster_member WHERE repo_id = :repo_id AND cluster_id IN :ids"
     for cluster_id, number in sql_rows(session, query, repo_id=repo_id, ids=list(cluster_ids)):
         found.setdefault(cluster_id, []).append(number)
@@ -234,13 +234,13 @@ def members_of(session: Session, repo_id: int, cluster_ids: Iterable[str]) -> di
 
 
 def cluster_of(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[int, str]:
-    """The id of the cluster that each of these issues is in; what reports no failure is in none."""
+    """Return the cluster id of each of these issues; those that report no failure are left out."""
     query = "SELECT number, cluster_id FROM cluster_member WHERE repo_id = :repo_id AND number IN :numbers"
     return dict(sql_rows(session, query, repo_id=repo_id, numbers=list(numbers)))
 
 
 def clusters_raised_at(session: Session, repo_id: int, numbers: Iterable[int], frame: str) -> list[str]:
-    """The ids of the clusters that hold those of these issues whose error was raised in this frame."""
+    """Return the clusters of those of these issues whose error was raised in this frame."""
     query = """
         SELECT cluster_id FROM cluster_member
         WHERE repo_id = :repo_id AND number IN :numbers AND traits ->> 'frame' = :frame

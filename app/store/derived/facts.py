@@ -1,6 +1,6 @@
-"""Questions to the facts of all issues, by indexes that hold no texts: by field, by version, by place.
+"""Queries over the facts of all issues, answered from covering indexes without reading texts.
 
-The issues of lists are those of one repository that GitHub still has; pull requests are none.
+Listed issues are those of one repository that still exist on GitHub, without pull requests.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from app.store.engine.connect import joined, sql_rows
 from app.store.records import CARD
 
 Numbers = npt.NDArray[np.int64]
-"""Numbers of issues."""
+"""Issue numbers."""
 OrderColumn = Literal["updated_at", "comments", "reactions"]
 
 _LISTED = "repo_id = :repo_id AND is_pull_request = false AND gone_at IS NULL"
 
 
 def numbers_by_state(session: Session, repo_id: int, *, since: datetime | None = None) -> dict[str, Numbers]:
-    """All issues by their states, or those opened at or after a time."""
+    """Return issue numbers by state; with `since`, only issues opened at or after it."""
     later = "" if since is None else "AND created_at >= :since"
     bound: dict[str, Any] = {} if since is None else {"since": since}
-    query = f"SELECT state, {_joined(session)} FROM issue WHERE {_LISTED} {later} GROUP BY state"
+    query = f"SELECT state, {_joined_numbers(session)} FROM issue WHERE {_LISTED} {later} GROUP BY state"
     return {state: _numbers(text) for state, text in sql_rows(session, query, repo_id=repo_id, **bound)}
 
 
 def numbers_updated(session: Session, repo_id: int, since: datetime) -> Numbers:
-    """The issues that changed at or after a time."""
-    query = f"SELECT {_joined(session)} FROM issue WHERE {_LISTED} AND updated_at >= :since"
+    """Return the issues updated at or after a time."""
+    query = f"SELECT {_joined_numbers(session)} FROM issue WHERE {_LISTED} AND updated_at >= :since"
     return _numbers(sql_rows(session, query, repo_id=repo_id, since=since)[0][0])
 
 
 def numbers_by(session: Session, repo_id: int, column: OrderColumn) -> Numbers:
-    """All issues and pull requests with a value, those with the most or the latest first."""
+    """Return the issues and pull requests with a value in the column, in descending order of it."""
     query = f"SELECT number FROM issue WHERE repo_id = :repo_id AND {column} IS NOT NULL"
     rows = sql_rows(session, f"{query} ORDER BY {column} DESC, number DESC", repo_id=repo_id)
     return np.fromiter((number for (number,) in rows), np.int64, len(rows))
 
 
 def numbers_labelled(session: Session, repo_id: int, label: str) -> Numbers:
-    """The issues that carry a label, whatever its case."""
-    query = f"SELECT CAST(labels AS text), {_joined(session)} FROM issue WHERE {_LISTED} GROUP BY 1"
+    """Return the issues with a label, compared case-insensitively."""
+    query = f"SELECT CAST(labels AS text), {_joined_numbers(session)} FROM issue WHERE {_LISTED} GROUP BY 1"
     wanted = label.casefold()
     rows = sql_rows(session, query, repo_id=repo_id)
     parts = [_numbers(text) for labels, text in rows if wanted in map(str.casefold, json.loads(labels))]
@@ -59,10 +59,10 @@ def numbers_labelled(session: Session, repo_id: int, label: str) -> Numbers:
 def numbers_by_value(
     session: Session, repo_id: int, fields: Sequence[str]
 ) -> Iterator[tuple[str, str, Numbers]]:
-    """What stands in the facts of all issues under these fields: field, value in lower case, issues."""
-    # One field after the other: so SQLite groups along the index, and sorts nothing.
+    """Yield (field, lowercase value, issue numbers) for every value of these fields."""
+    # One query per field lets SQLite group by index order without sorting.
     query = f"""
-        SELECT value_key, {_joined(session)} FROM fact
+        SELECT value_key, {_joined_numbers(session)} FROM fact
         WHERE field = :field AND repo_id = :repo_id GROUP BY value_key
     """
     for field in fields:
@@ -73,7 +73,7 @@ def numbers_by_value(
 def values_in_titles(
     session: Session, repo_id: int, numbers: Sequence[int], fields: Sequence[str]
 ) -> list[tuple[int, str, str]]:
-    """What the titles of these issues say: number, field, value."""
+    """Return (number, field, value) of facts found in the titles of these issues."""
     query = """
         SELECT number, field, value FROM fact
         WHERE repo_id = :repo_id AND number IN :numbers AND field IN :fields AND source = 'title'
@@ -83,7 +83,7 @@ def values_in_titles(
 
 
 def numbers_by_reading(session: Session, repo_id: int) -> list[ReadingGroup]:
-    """The issues that were read, by what lists filter by."""
+    """Return all issues that have been read, grouped by the columns that lists filter by."""
     query = f"""
         SELECT failure_kind, error_type, has_remedy, {joined(session, "number")} FROM reading
         WHERE repo_id = :repo_id GROUP BY failure_kind, error_type, has_remedy
@@ -92,8 +92,8 @@ def numbers_by_reading(session: Session, repo_id: int) -> list[ReadingGroup]:
     return [ReadingGroup(kind, error, bool(remedy), _numbers(text)) for kind, error, remedy, text in rows]
 
 
-def _joined(session: Session) -> str:
-    """What gives the numbers of a group as one text: a tuple for each would cost ten times as much."""
+def _joined_numbers(session: Session) -> str:
+    """Return the SQL for a group's numbers as one text, which is ten times as fast as one row each."""
     return joined(session, "DISTINCT number")
 
 
@@ -102,7 +102,7 @@ def _numbers(text: str | None) -> Numbers:
 
 
 def find_estimated_dates(session: Session, repo_id: int, numbers: Sequence[int]) -> set[int]:
-    """Which of these issues came from a file whose dates are estimates, as the file itself says."""
+    """Return those of these issues that were imported from a file that marks its dates as estimated."""
     query = """
         SELECT number FROM issue WHERE repo_id = :repo_id AND number IN :numbers
         AND CAST(raw ->> 'x_dates_estimated' AS text) IN ('1', 'true')
@@ -116,18 +116,18 @@ def find_titles(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[
 
 
 def find_titles_with(session: Session, repo_id: int, part: str) -> dict[int, str]:
-    """By number the titles that hold a part, which has no capital letters and is no pattern."""
+    """Return titles that contain `part`, by number; `part` is lowercase, without LIKE wildcards."""
     query = "SELECT number, title FROM issue WHERE repo_id = :repo_id AND lower(title) LIKE :part"
     return dict(sql_rows(session, query, repo_id=repo_id, part=f"%{part}%"))
 
 
 REGRESSION_FIELDS = tuple(f"regression.{name}" for name in Regression.model_fields)
 NUMBERS_PER_STATEMENT = 5000
-"""Below what SQLite binds in one statement."""
+"""Below SQLite's limit on bound values."""
 
 
 class ReadingGroup(NamedTuple):
-    """Issues of which the same was read."""
+    """Issues with the same failure kind, error type and presence of a remedy."""
 
     failure_kind: str | None
     error_type: str | None
@@ -136,7 +136,7 @@ class ReadingGroup(NamedTuple):
 
 
 class StatedRange(NamedTuple):
-    """The range a failure states, and whether its issue is open."""
+    """The regression range stated in an issue, and whether the issue is open."""
 
     span: Regression
     is_open: bool
@@ -152,14 +152,14 @@ class Merged(NamedTuple):
 
 
 def known_values(session: Session, field: str) -> list[str]:
-    """The values of a field that stand in any repository's facts, in lower case, each once."""
-    # Without the repository the index alone answers; what another one says matches none of ours.
+    """Return the distinct lowercase values of a field, over all repositories."""
+    # Without a repository filter the index suffices; values from other repositories match no issue of ours.
     rows = sql_rows(session, "SELECT DISTINCT value_key FROM fact WHERE field = :field", field=field)
     return [value for (value,) in rows]
 
 
 def often_stated(session: Session, repo_id: int, field: str, issues_min: int) -> set[str]:
-    """The values of a field, in lower case, that at least so many issues of a repository have."""
+    """Return the lowercase values of a field that at least `issues_min` issues of a repository have."""
     query = """
         SELECT value_key FROM fact WHERE field = :field AND repo_id = :repo_id
         GROUP BY value_key HAVING count(DISTINCT number) >= :issues_min
@@ -169,7 +169,7 @@ def often_stated(session: Session, repo_id: int, field: str, issues_min: int) ->
 
 
 def numbers_with(session: Session, repo_id: int, field: str, values: Sequence[str]) -> list[int]:
-    """The issues whose facts hold one of these values, given in lower case."""
+    """Return the issues with one of these lowercase values in a field."""
     query = """
         SELECT DISTINCT number FROM fact
         WHERE repo_id = :repo_id AND field = :field AND value_key IN :value_keys
@@ -179,9 +179,9 @@ def numbers_with(session: Session, repo_id: int, field: str, values: Sequence[st
 
 
 def stated_regressions(session: Session, repo_id: int) -> dict[int, StatedRange]:
-    """The range of every failure that states one and is still on GitHub."""
-    # The index of facts by field finds the few; with the repository, SQLite would walk the one by issue.
-    # The range itself is read where it was written as one.
+    """Return the stated regression range of every failure that has one and still exists on GitHub."""
+    # The index of facts by field finds the few rows; filtering by repository too, SQLite would use the one by
+    # issue. The range itself is read from `reading`, where it is stored as one object.
     query = """
         SELECT reading.number, CAST(facts -> 'regression' AS text), issue.state FROM reading
         JOIN issue ON issue.repo_id = reading.repo_id AND issue.number = reading.number
@@ -197,7 +197,7 @@ def stated_regressions(session: Session, repo_id: int) -> dict[int, StatedRange]
 
 
 def count_duplicates(session: Session, repo: str, repo_id: int, numbers: Sequence[int]) -> dict[int, int]:
-    """How many issues of the repository are said to repeat each of these."""
+    """Count the issues of the repository that are stated to be duplicates of each of these."""
     query = """
         SELECT target_number, count(*) FROM link
         WHERE repo_id = :repo_id AND target_repo = :repo AND kind = 'duplicate' AND target_number IN :numbers
@@ -216,7 +216,7 @@ def merged_between(
     tags: Sequence[str],
     lacking: Sequence[str],
 ) -> list[Merged]:
-    """Pull requests merged in this time or named in the notes of `tags`, and not in those of `lacking`."""
+    """Return pull requests merged in this span or listed in the notes of `tags`, but not of `lacking`."""
     query = """
         SELECT p.number, i.title, i.url, p.merged_at FROM pull_request p
         JOIN issue i ON i.repo_id = p.repo_id AND i.number = p.number
@@ -242,7 +242,7 @@ BODY = "body"
 
 @dataclass(frozen=True, slots=True)
 class ErrorSpan:
-    """A quote of the text, and where it begins."""
+    """A quote and its start offset in the text."""
 
     quote: str
     start: int
@@ -250,7 +250,7 @@ class ErrorSpan:
 
 @dataclass(frozen=True, slots=True)
 class StatedError:
-    """`text` is the body; where only a card is known, the card's file. Places are those of `text`."""
+    """The error quoted in an issue. Offsets refer to `text`, the body, or the card's file if `is_card`."""
 
     text: str
     is_card: bool
@@ -260,7 +260,7 @@ class StatedError:
 
 
 def find_stated_error(session: Session, repo_id: int, number: int) -> StatedError | None:
-    """Where the issue's own text states its error; None if it does not."""
+    """Return the error and wrappers quoted in the issue's body (or card), or None if it states no error."""
     query = """
         SELECT issue.origin, issue.body, card.text, reading.facts -> 'error' ->> 'frame' FROM issue
         LEFT JOIN card ON card.repo_id = issue.repo_id AND card.number = issue.number

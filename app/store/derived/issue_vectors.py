@@ -1,4 +1,4 @@
-"""Vectors of what issues are about: kept, found, and which are missing or of another text by now."""
+"""Embedding vectors of issues: save, find, and list those that are missing or outdated."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +18,7 @@ _LARGEST = 127
 
 @dataclass(frozen=True, slots=True)
 class IssueVector:
-    """One issue's: `digest` is that of the text, `vector` has signed bytes."""
+    """An issue's vector of signed bytes; `digest` is the hash of the embedded text."""
 
     number: int
     digest: str
@@ -27,20 +27,20 @@ class IssueVector:
 
 @dataclass(frozen=True, slots=True)
 class TextVector:
-    """A text's vector of signed bytes, by one model."""
+    """A text's vector of signed bytes, and the model that made it."""
 
     model: str
     vector: bytes
 
 
 def as_bytes(values: Sequence[float]) -> bytes:
-    """A vector as signed bytes, the largest value as 127 or -127: its length is lost, its direction kept."""
+    """Quantize a vector to signed bytes, scaling the largest value to ±127; only the direction is kept."""
     vector = np.asarray(values, dtype=np.float32)
     return bytes(np.rint(vector * (_LARGEST / max(float(np.abs(vector).max()), 1e-12))).astype(np.int8))
 
 
 def save_vectors(session: Session, repo_id: int, model: str, vectors: Sequence[IssueVector]) -> None:
-    """Keep vectors in place of those that these issues had."""
+    """Insert or replace the vectors of these issues."""
     now = datetime.now(UTC)
     rows = [{"repo_id": repo_id, "model": model, "checked_at": now, **asdict(item)} for item in vectors]
     with erasing(session):
@@ -48,7 +48,7 @@ def save_vectors(session: Session, repo_id: int, model: str, vectors: Sequence[I
 
 
 def unembedded_numbers(session: Session, repo_id: int, model: str) -> list[int]:
-    """Issues without a vector of this model, or read anew since it was looked at; newest first."""
+    """Return issues without a vector of this model or read since it was last checked; newest first."""
     query = """
         SELECT i.number FROM issue i
         JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number
@@ -62,19 +62,19 @@ def unembedded_numbers(session: Session, repo_id: int, model: str) -> list[int]:
 
 
 def find_digests(session: Session, repo_id: int, numbers: Iterable[int], model: str) -> dict[int, str]:
-    """Of which texts this model's vectors of these issues are."""
+    """Return the digest of the text behind each of these issues' vectors by this model."""
     rows = rows_with(session, repo_id, _TABLE.number, numbers, _TABLE.digest, _TABLE.model)
     return {number: digest for number, digest, of in rows if of == model}
 
 
 def note_same(session: Session, repo_id: int, numbers: Sequence[int]) -> None:
-    """The texts of these issues are still those that their vectors were made of."""
+    """Record that the texts of these issues have not changed since they were embedded."""
     is_it = (_TABLE.repo_id == repo_id) & _TABLE.number.in_(numbers)
     session.connection().execute(update(ISSUE_VECTOR).where(is_it).values(checked_at=datetime.now(UTC)))
 
 
 def find_vectors(session: Session, keys: Sequence[Key], model: str) -> dict[Key, np.ndarray]:
-    """This model's vectors of these issues, as signed bytes."""
+    """Return this model's vectors of these issues, as int8 arrays."""
     query = """
         SELECT number, vector FROM issue_vector
         WHERE repo_id = :repo_id AND number IN :numbers AND model = :model
@@ -92,6 +92,6 @@ def count_vectors(session: Session, repo_id: int) -> Mapping[str, int]:
 
 
 def forget_vector(session: Session, repo_id: int, number: int) -> None:
-    """Delete what an issue was about, whose text is taken down."""
+    """Delete the vector of an issue whose text is taken down."""
     with erasing(session):
         delete_with(session, repo_id, _TABLE.number, [number])

@@ -1,9 +1,9 @@
-"""Links that no text of an issue names: those that GitHub lists, and those of issues that are alike.
+"""Links not extracted from issue texts: those that GitHub lists, and links between similar issues.
 
-A link of likeness stands in the rows of both its issues, so that either is read with its own rows. Those with
-issues of other repositories are counted apart, so that they take no place from the links of the own one.
+A similarity link is stored in both directions, so that each issue's links are its own rows. Links to other
+repositories have their own limit per issue, so that they do not displace links within the repository.
 
-What each issue is compared by is kept packed, so that a pair is weighed without reading its texts again.
+Each issue's comparison features are stored packed, so that pairs are scored without reading texts again.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ _NAMES = select(*REPOSITORY.c["id", "full_name"])
 def save_links(
     session: Session, repo_id: int, number: int, links: Iterable[LinkRecord], *, kind: str
 ) -> None:
-    """Replace the links of one kind that a stored issue has; reading the issue again leaves them."""
+    """Replace a stored issue's links of one kind, which must not be an extracted one."""
     take_turn(session)
     delete_with(session, repo_id, _LINK.number, [number], _LINK.kind == kind)
     rows = [_row(repo_id, number, link.target_repo, link.target_number, link, kind) for link in links]
@@ -38,7 +38,7 @@ def save_links(
 
 
 def find_repositories(session: Session) -> dict[int, str]:
-    """Key to name of every repository that is stored."""
+    """Return the names of all stored repositories by key."""
     return remembered(
         session, "repositories", lambda: {row[0]: row[1] for row in session.connection().execute(_NAMES)}
     )
@@ -47,7 +47,7 @@ def find_repositories(session: Session) -> dict[int, str]:
 def find_similar(
     session: Session, repo_id: int, repo: str, numbers: Collection[int], *, across: bool = False
 ) -> dict[int, list[LinkRecord]]:
-    """The links of likeness of these issues, the likest first: within their repository or `across`."""
+    """Return these issues' similarity links, best first: to the same repository, or `across` to others."""
     columns = (_LINK[item.name] for item in fields(LinkRecord))
     query = _similar(select(_LINK.number, *columns), repo_id, repo, across).order_by(
         _LINK.number, _LINK.score.desc(), _LINK.target_repo, _LINK.target_number
@@ -61,7 +61,7 @@ def find_similar(
 def find_likeness(
     session: Session, repo_id: int, repo: str, numbers: Collection[int], *, least: float
 ) -> dict[Pair, float]:
-    """The scores of the links of these issues within their repository, of those not below `least`."""
+    """Return the scores, at least `least`, of these issues' similarity links within their repository."""
     query = select(_LINK.number, _LINK.target_number, _LINK.score).where(_LINK.score >= least)
     rows = rows_in_parts(session, _similar(query, repo_id, repo, False), _LINK.number, numbers)
     return {pair_of(one, two): score for one, two, score in rows}
@@ -75,15 +75,15 @@ def _similar(query: Select[Any], repo_id: int, repo: str, across: bool) -> Selec
 def replace_similar(
     session: Session, repo_id: int, repo: str, links: Links, *, most: int, across: bool = False
 ) -> list[tuple[Pair, float]]:
-    """Replace the links of likeness of these issues, at both ends of each.
+    """Replace the similarity links of these issues, in both directions.
 
     Args:
-        links: the other end of each gets the same one, turned round. All lead to issues of the same
-            repository; with `across` to others, and one of which nothing is stored is left out.
-        most: how many an issue may have; of more the weakest go, at both ends.
+        links: new links; the reverse of each is stored too. Their targets are in the same repository, or
+            with `across` in others; links to repositories that are not stored are left out.
+        most: maximum per issue, at either end; the weakest surplus links are deleted.
 
     Returns:
-        The numbers at both ends and the score of each link that was removed or written.
+        The pair and score of each link that was removed or written.
     """
     keys = {name: key for key, name in find_repositories(session).items()}
     removed = find_similar(session, repo_id, repo, links, across=across)
@@ -118,7 +118,7 @@ def replace_similar(
 
 
 def _remove(session: Session, keys: Mapping[str, int], repo: str, links: Links) -> None:
-    """Remove these links of likeness of a repository's issues, at both ends."""
+    """Delete these similarity links of a repository's issues, in both directions."""
     rows = []
     for number, found in links.items():
         for link in found:
@@ -143,7 +143,7 @@ def _row(
 def save_packed_features(
     session: Session, repo_id: int, packed: Mapping[int, bytes], *, version: str
 ) -> set[int]:
-    """Keep these; the numbers of those that are others than were kept, or were made by another version."""
+    """Save packed features and return the numbers whose content or version changed."""
     columns = PAIR_VIEW.c["number", "version", "packed"]
     kept = {row[0]: tuple(row[1:]) for row in rows_with(session, repo_id, columns[0], packed, *columns[1:])}
     changed = {number for number, item in packed.items() if kept.get(number) != (version, item)}
@@ -156,5 +156,5 @@ def save_packed_features(
 
 
 def find_packed_features(session: Session, repo_id: int, numbers: Iterable[int]) -> dict[int, bytes]:
-    """The kept features of these issues, packed."""
+    """Return the stored packed features of these issues."""
     return dict(rows_with(session, repo_id, PAIR_VIEW.c.number, numbers, PAIR_VIEW.c.packed))

@@ -1,8 +1,8 @@
-"""What a language model answered about issues: raw replies, what was asked already, how far it is.
+"""Raw replies of a language model on issues, and the progress and token use of the model reader.
 
-A reply is kept by the digest of the text that was asked, the model and the version of the prompt, so nothing
-is asked twice; of several on one issue the newest counts. One of outcome "failed", whose server gave out, is
-asked again a day later.
+A reply's key includes the digest of the prompted text, the model and the prompt version, so nothing is asked
+twice; of several on one issue the newest counts. A reply with the outcome "failed" (a server error) is
+retried a day later.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,13 +25,13 @@ _TABLE = MODEL_REPLY.c
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """One reply.
+    """A raw reply.
 
     Attributes:
-        digest: of the text that was asked, which had at most `chars_max` signs.
-        reply: as it came, possibly cut; empty where the server refused.
-        kept: how many values were proven.
-        dropped: how many were not; `reasons` counts them by reason.
+        digest: hash of the prompted text, which had at most `chars_max` characters.
+        reply: the raw reply, possibly truncated; empty if the server refused.
+        kept: number of values proven by quotes.
+        dropped: number of unproven values; `reasons` counts them by reason.
     """
 
     number: int
@@ -50,7 +50,7 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class KeptReply:
-    """A complete reply as it is merged with what the rules read."""
+    """A complete reply, to be merged with the facts extracted by rules."""
 
     digest: str
     chars_max: int
@@ -60,7 +60,7 @@ class KeptReply:
 
 @dataclass(frozen=True, slots=True)
 class ReplyCounts:
-    """How far the model is with a repository; `outcomes` counts replies, `tokens` all ever used."""
+    """Progress of the model reader on a repository; `outcomes` counts replies, `tokens` is the total used."""
 
     outcomes: Mapping[str, int]
     kept: int
@@ -69,7 +69,7 @@ class ReplyCounts:
 
 
 def save_replies(session: Session, repo_id: int, replies: Sequence[ModelReply]) -> None:
-    """Keep replies, in place of those with the same key; who got a complete one is to be read anew."""
+    """Insert or replace replies, and mark the issues with a complete one as unread."""
     now = datetime.now(UTC)
     rows = [
         {"repo_id": repo_id, "replied_at": now, "checked_at": now}
@@ -83,7 +83,7 @@ def save_replies(session: Session, repo_id: int, replies: Sequence[ModelReply]) 
 
 
 def unmerged_numbers(session: Session, repo_id: int) -> list[int]:
-    """Issues with a complete reply whose facts are to be read anew: a run was killed before it did so."""
+    """Return issues with a complete reply whose facts were not derived again, as the run was killed."""
     query = """
         SELECT DISTINCT m.number FROM model_reply m
         LEFT JOIN reading r ON r.repo_id = m.repo_id AND r.number = m.number
@@ -95,7 +95,7 @@ def unmerged_numbers(session: Session, repo_id: int) -> list[int]:
 
 
 def find_replies(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, KeptReply]:
-    """The newest complete reply on each of these issues, for any text of theirs."""
+    """Return the newest complete reply on each of these issues, for any version of their text."""
     query = """
         SELECT number, digest, chars_max, prompt_version, reply FROM model_reply
         WHERE repo_id = :repo_id AND number IN :numbers AND outcome = 'complete'
@@ -106,7 +106,7 @@ def find_replies(session: Session, repo_id: int, numbers: Sequence[int]) -> dict
 
 
 def unread_numbers(session: Session, repo_id: int, model: str, prompt_version: str) -> list[int]:
-    """Issues whose text changed since this model was asked about it, or that it never was; newest first."""
+    """Return issues that this model was not asked about since their text last changed; newest first."""
     query = """
         SELECT i.number FROM issue i
         WHERE i.repo_id = :repo_id AND i.is_pull_request = false AND i.gone_at IS NULL AND i.origin = 'github'
@@ -128,7 +128,7 @@ def unread_numbers(session: Session, repo_id: int, model: str, prompt_version: s
 def asked_digests(
     session: Session, repo_id: int, numbers: Sequence[int], model: str, prompt_version: str
 ) -> set[tuple[int, str]]:
-    """Number and digest of each text of these issues for which there is a reply of this model and prompt."""
+    """Return (number, digest) of these issues' texts that have a reply from this model and prompt version."""
     query = """
         SELECT number, digest FROM model_reply WHERE repo_id = :repo_id AND number IN :numbers
         AND model = :model AND prompt_version = :version AND (outcome <> 'failed' OR replied_at > :lately)
@@ -142,14 +142,14 @@ def asked_digests(
 def note_unchanged(
     session: Session, repo_id: int, texts: Sequence[tuple[int, str]], model: str, prompt_version: str
 ) -> None:
-    """Issues were stored again with the same texts, given by number and digest: their replies still hold."""
+    """Record that these texts, as (number, digest), were unchanged when stored again; replies stay valid."""
     is_it = (_TABLE.repo_id == repo_id) & (_TABLE.model == model) & (_TABLE.prompt_version == prompt_version)
     is_it &= tuple_(_TABLE.number, _TABLE.digest).in_(texts)
     session.connection().execute(update(MODEL_REPLY).where(is_it).values(checked_at=datetime.now(UTC)))
 
 
 def count_replies(session: Session, repo_id: int) -> ReplyCounts:
-    """How many replies are kept, of which outcome."""
+    """Return the reply counts by outcome, with the sums of values and tokens."""
     query = """
         SELECT outcome, count(*), sum(kept), sum(dropped), sum(prompt_tokens + reply_tokens) FROM model_reply
         WHERE repo_id = :repo_id GROUP BY outcome ORDER BY outcome
@@ -166,7 +166,7 @@ def last_model(session: Session, repo_id: int) -> str | None:
 
 
 def tokens_today(session: Session) -> int:
-    """Tokens of all replies since midnight UTC, of all repositories."""
+    """Return the tokens of all replies since midnight UTC, over all repositories."""
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     query = "SELECT sum(prompt_tokens + reply_tokens) FROM model_reply WHERE replied_at >= :since"
     found = sql_rows(session, query, since=midnight)

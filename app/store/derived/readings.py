@@ -1,8 +1,8 @@
-"""What was extracted from issues: facts with their evidence, signatures, links; and what must be read again.
+"""Facts extracted from issues, with evidence, signatures and links; and which issues are stale.
 
-An issue is stale when nothing was read out of it yet, when it or one of its comments was stored (or the
-comment went) after it was read, or when it was read under other rules. So facts may be derived at any time
-after the raw JSON is stored: whatever a killed run left undone is done by the next.
+An issue is stale if it was never read, if it or one of its comments was stored (or a comment deleted) after
+it was read, or if it was read by another rules version. So facts may be derived at any time after the raw
+JSON is stored, and the next run finishes what a killed one left undone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from app.store.tables import FACT, LINK, OCCURRENCE, READING, SIGNATURE, TERM
 VALUE_KEY_CHARS = 120
 
 _NO_FACTS = frozenset({None, "null"})
-"""How it is kept that an issue could not be read: without a value, or with that of JSON."""
+"""Values of `facts` if reading the issue failed: SQL NULL or JSON null."""
 
 EXTRACTED_LINK_KINDS = ("mentions", "fixes", "fixed_by", "introduced_by", "duplicate", "reverts", "relands")
 
@@ -31,7 +31,7 @@ _LINK_COLUMNS = [_LINK[item.name] for item in fields(LinkRecord)]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One issue's facts, or the fault that kept them from being read; and its links."""
+    """One issue's facts (or None, with the class of the exception as `fault`) and extracted links."""
 
     number: int
     facts: Facts | None
@@ -40,12 +40,12 @@ class Reading:
 
 
 def value_key(value: str) -> str:
-    """A fact's value as filters compare it."""
+    """Return a fact's value in the normalized form that filters compare."""
     return value.lower()[:VALUE_KEY_CHARS]
 
 
 def save_readings(session: Session, repo_id: int, readings: Sequence[Reading], *, rules_version: str) -> None:
-    """Replace what is known of these issues."""
+    """Replace the facts, evidence, signatures and extracted links of these issues."""
     numbers = [reading.number for reading in readings]
     delete_with(session, repo_id, _FACT.number, numbers)
     delete_with(session, repo_id, OCCURRENCE.c.number, numbers)
@@ -89,7 +89,7 @@ def _reading_row(repo_id: int, reading: Reading, rules_version: str) -> dict[str
 
 
 def find_facts(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, Facts]:
-    """The facts of these issues with their evidence; an issue that could not be read is left out."""
+    """Return the facts of these issues with evidence; issues whose reading failed are left out."""
     evidence = find_evidence(session, repo_id, numbers)
     return {
         number: facts.model_copy(update={"evidence": tuple(evidence.get(number, ()))})
@@ -100,7 +100,7 @@ def find_facts(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[i
 def find_evidence(
     session: Session, repo_id: int, numbers: Sequence[int], among: Sequence[str] = ()
 ) -> dict[int, list[Evidence]]:
-    """The evidence of these issues in the order in which it was read, of all fields or `among` these."""
+    """Return the evidence of these issues in the order of extraction, of all fields or `among` some."""
     bound = {"fields": list(among)} if among else {}
     query = f"""
         SELECT number, {", ".join(f'"{name}"' for name in Evidence.model_fields)} FROM fact
@@ -115,8 +115,8 @@ def find_evidence(
 
 
 def find_facts_without_evidence(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, Facts]:
-    """The facts of these issues, cheaper: `evidence` is empty."""
-    # As text, of which the model is made in one go, without the objects that JSON would be made into first.
+    """Like `find_facts`, but with empty `evidence`, which is cheaper."""
+    # Selected as text: pydantic parses JSON text faster than it validates decoded objects.
     query = "SELECT number, CAST(facts AS text) FROM reading WHERE repo_id = :repo_id AND number IN :numbers"
     rows = sql_rows(session, query, repo_id=repo_id, numbers=list(numbers))
     return {number: Facts.model_validate_json(facts) for number, facts in rows if facts not in _NO_FACTS}
@@ -125,12 +125,12 @@ def find_facts_without_evidence(session: Session, repo_id: int, numbers: Sequenc
 def find_failures_with(
     session: Session, repo_id: int, field: str, values: Sequence[str], *, stating: Sequence[str]
 ) -> dict[int, Facts]:
-    """As `find_facts_without_evidence`, of the failures whose `field` has one of these values, in lower case.
+    """Like `find_facts_without_evidence`, for failures with one of these lowercase values in `field`.
 
     Args:
-        stating: fields; failures that hold any value of one are found too.
+        stating: failures with any value in one of these fields are included too.
     """
-    # With the repository, SQLite would look for the facts along the index by issue.
+    # With a repository filter in the subqueries, SQLite would use the index by issue.
     query = """
         SELECT number, CAST(facts AS text) FROM reading
         WHERE repo_id = :repo_id AND failure_kind <> 'none' AND number IN (
@@ -144,7 +144,7 @@ def find_failures_with(
 
 @dataclass(frozen=True, slots=True)
 class KeptReading:
-    """One issue's reading; `facts` is None where a rule threw, and `fault` then names the exception."""
+    """One issue's stored reading; `facts` is None if a rule raised, and `fault` then names the exception."""
 
     rules_version: str
     facts: Mapping[str, Any] | None
@@ -155,10 +155,10 @@ class KeptReading:
 def read_since(
     session: Session, repo_id: int, after: tuple[datetime, int], until: datetime, limit: int
 ) -> list[tuple[int, datetime]]:
-    """Issues and pull requests in the order in which they were last read, and when.
+    """Return (number, time) of issues and pull requests, in the order in which they were last read.
 
     Args:
-        after: time and number of the last one that is known.
+        after: time and number of the last one already seen.
     """
     query = (
         select(_READING.number, _READING.read_at)
@@ -171,7 +171,7 @@ def read_since(
 
 
 def find_kept_readings(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, KeptReading]:
-    """The kept readings of these issues; an issue that was never read is left out."""
+    """Return the stored readings of these issues; issues that were never read are left out."""
     links: dict[int, list[LinkRecord]] = {}
     for number, *values in rows_with(session, repo_id, _LINK.number, numbers, *_LINK_COLUMNS):
         if (link := LinkRecord(*values)).kind in EXTRACTED_LINK_KINDS:
@@ -184,7 +184,7 @@ def find_kept_readings(session: Session, repo_id: int, numbers: Sequence[int]) -
 
 
 def links_to(session: Session, repo: str, numbers: Sequence[int], kind: str) -> list[tuple[int, int, int]]:
-    """Links of one kind that point at these issues: (repo_id and number they come from, target)."""
+    """Return links of one kind to these issues, as (source repo_id, source number, target number)."""
     query = """
         SELECT repo_id, number, target_number FROM link
         WHERE target_repo = :repo AND target_number IN :numbers AND kind = :kind
@@ -198,7 +198,7 @@ def links_from(session: Session, repo_id: int, number: int) -> list[LinkRecord]:
 
 
 def all_links_to(session: Session, repo: str, number: int) -> list[tuple[int, int, str, str]]:
-    """Links that point at an issue: (repo_id and number they come from, kind, reason)."""
+    """Return links to an issue, as (source repo_id, source number, kind, reason)."""
     query = (
         "SELECT repo_id, number, kind, reason FROM link WHERE target_repo = :repo AND target_number = :number"
     )
@@ -208,7 +208,7 @@ def all_links_to(session: Session, repo: str, number: int) -> list[tuple[int, in
 def words_on_fixes(
     session: Session, repo_id: int, numbers: Sequence[int]
 ) -> dict[int, tuple[str, str | None]]:
-    """The quote that states the fix of each of these issues, and a commenter's association."""
+    """Return the quote that states each issue's fix, and the commenter's association if in a comment."""
     query = """
         SELECT fact.number, fact.quote, comment.author_association FROM fact
         LEFT JOIN comment ON comment.repo_id = fact.repo_id AND comment.issue_number = fact.number
@@ -222,10 +222,10 @@ def words_on_fixes(
 def duplicates_of(
     session: Session, repo_id: int, repo: str, numbers: Sequence[int], *, deep: int = 1
 ) -> dict[int, int]:
-    """Which issue of the same repository each of these is said to repeat, where that is said.
+    """Return the issue of the same repository that each of these is stated to duplicate.
 
     Args:
-        deep: from 2 on, also what those repeat in turn, in so many steps.
+        deep: number of steps to follow chains of duplicates; 1 for direct ones only.
     """
     query = """
         WITH RECURSIVE chain (number, target, step) AS (
@@ -243,7 +243,7 @@ def duplicates_of(
 
 
 def purge_orphans(session: Session) -> None:
-    """Delete the search terms and signatures that no issue has any more: they were made of its text."""
+    """Delete search terms and signatures that no issue has any more, as they contain issue text."""
     session.connection().execute(delete(TERM).where(TERM.c.df <= 0))
     is_used = exists().where(OCCURRENCE.c.signature_id == SIGNATURE.c.id)
     session.connection().execute(delete(SIGNATURE).where(~is_used))
@@ -252,7 +252,7 @@ def purge_orphans(session: Session) -> None:
 def stale_numbers(
     session: Session, repo_id: int, rules_version: str, *, among: Sequence[int] | None = None
 ) -> list[int]:
-    """The stale numbers, ascending; only `among` these, if any are given."""
+    """Return the numbers of stale issues, ascending; limited to `among` unless it is None."""
     query = f"""
         SELECT i.number FROM issue i
         LEFT JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number

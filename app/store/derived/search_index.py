@@ -1,9 +1,9 @@
-"""The search index: which terms stand in which issue, and how common each is.
+"""The search index: postings, document frequencies, and each issue's term profile.
 
-A term's id is the first 8 bytes of a hash of its channel and text, so writers need no look-up and
-both engines agree. A profile holds all terms of an issue with their counts, packed: first the ids
-as little-endian int64, then the counts as little-endian uint16. A count of 0 marks a term that the issue
-is found by without its being one of its text: it leaves the text's length as it is.
+A term's id is the first 8 bytes of a hash of its channel and text, so writers need no lookup and
+both engines agree. A profile packs all terms of an issue with their counts: first the ids as
+little-endian int64, then the counts as little-endian uint16. A count of 0 marks a term that is searchable
+but not part of the text, so it does not count towards the text's length.
 """
 
 import hashlib
@@ -27,19 +27,19 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """All terms of one issue: ids (int64, sorted) and how often each stands there (uint16)."""
+    """All terms of one issue: ids (int64, sorted) and counts (uint16)."""
 
     ids: np.ndarray
     counts: np.ndarray
 
     @property
     def length(self) -> int:
-        """How many different terms the text has."""
+        """The number of distinct terms in the text."""
         return int(np.count_nonzero(self.counts))
 
 
 def hash_terms(terms: Mapping[tuple[int, str], int]) -> Profile:
-    """Terms with their ids."""
+    """Return the profile of counted terms, given as (channel, text)."""
     by_id = {term_id(*term): min(count, COUNT_MAX) for term, count in terms.items()}
     ids = sorted(by_id)
     return Profile(np.array(ids, dtype="<i8"), np.array([by_id[key] for key in ids], dtype="<u2"))
@@ -49,13 +49,13 @@ NO_TERMS = Profile(np.empty(0, dtype="<i8"), np.empty(0, dtype="<u2"))
 
 
 def term_id(channel: int, text: str) -> int:
-    """The id of a term: a signed 64-bit hash of its channel and text."""
+    """Return the id of a term: a signed 64-bit hash of its channel and text."""
     digest = hashlib.blake2b(f"{channel}\x00{text}".encode(errors="replace"), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
 
 
 def index_terms(session: Session, repo_id: int, terms_of: Mapping[int, Profile]) -> None:
-    """Replace the terms of these issues, by their numbers."""
+    """Replace the indexed terms of these issues; `terms_of` maps issue numbers to profiles."""
     take_turn(session)
     stored = find_profiles(session, [(repo_id, number) for number in terms_of])
     added, removed = [_NONE], [_NONE]
@@ -77,7 +77,7 @@ def index_terms(session: Session, repo_id: int, terms_of: Mapping[int, Profile])
 
 
 def _change_frequencies(session: Session, added: np.ndarray, removed: np.ndarray) -> None:
-    # In the order of the ids, so that two writers never wait for each other in a circle.
+    # Sorted by id, so that concurrent writers cannot deadlock.
     ids, at = np.unique(np.concatenate([added, removed]), return_inverse=True)
     by = np.bincount(at, np.repeat((1, -1), (len(added), len(removed))), len(ids)).astype(int)
     statement = (
@@ -94,7 +94,7 @@ def _unpack(packed: bytes) -> Profile:
 
 
 def numbers_by_repository(keys: Iterable[Key]) -> dict[int, list[int]]:
-    """The numbers of issues by the key of their repository, in their order."""
+    """Group issue numbers by repository key, keeping their order."""
     found: dict[int, list[int]] = {}
     for repo_id, number in keys:
         found.setdefault(repo_id, []).append(number)
@@ -111,8 +111,8 @@ def find_profiles(session: Session, keys: Sequence[Key]) -> dict[Key, Profile]:
 
 
 def find_frequencies(session: Session, term_ids: Sequence[int]) -> dict[int, int]:
-    """In how many issues each term stands; a term never seen is left out."""
-    # In one row: for each further one the driver gives Python's lock away, and waits for it among threads.
+    """Return the document frequency of each term; unknown terms are left out."""
+    # In one row: for each further row the driver releases the GIL and competes with other threads for it.
     columns = f"{joined(session, 'id')}, {joined(session, 'df')}"
     rows = sql_rows(session, f"SELECT {columns} FROM term WHERE df > 0 AND id IN :ids", ids=list(term_ids))
     ids, counts = (_numbers(packed or "") for packed in rows[0]) if rows else (_NONE, _NONE)
@@ -120,19 +120,19 @@ def find_frequencies(session: Session, term_ids: Sequence[int]) -> dict[int, int
 
 
 def _numbers(packed: str) -> np.ndarray:
-    """The numbers of a text that `joined` made."""
+    """Parse the comma-separated numbers that `joined` returns."""
     return np.fromstring(packed, dtype=np.int64, sep=",")
 
 
 def find_common(session: Session, *, least: int) -> dict[int, int]:
-    """All terms that stand in at least so many issues, by id, with that number."""
+    """Return the document frequencies of all terms in at least `least` issues, by term id."""
     rows = session.connection().execute(select(TERM.c.id, TERM.c.df).where(TERM.c.df >= least))
     return {row.id: row.df for row in rows}
 
 
 def find_postings(session: Session, term_ids: Sequence[int]) -> np.ndarray:
-    """Where these terms stand: rows of term id, repository key and issue number, as int64, term by term."""
-    # A term's issues come as one text of numbers: a third of the time of a row each, and see above.
+    """Return the postings of these terms, as int64 rows (term id, repository key, issue number) by term."""
+    # A term's issues come as one text: a third of the time of one row each; see also find_frequencies.
     query = f"""
         SELECT term_id, repo_id, {joined(session, "number")} FROM posting WHERE term_id IN :ids
         GROUP BY term_id, repo_id ORDER BY term_id
@@ -145,7 +145,7 @@ def find_postings(session: Session, term_ids: Sequence[int]) -> np.ndarray:
 
 
 def count_indexed(session: Session) -> int:
-    """How many issues the index holds."""
+    """Return the number of indexed issues."""
     count: int = remembered(
         session, "indexed", lambda: sql_rows(session, "SELECT count(*) FROM profile")[0][0]
     )

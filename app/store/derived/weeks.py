@@ -1,6 +1,6 @@
-"""What came into a repository between two moments: issues and the failures they report, remedies, fixes.
+"""Activity of a repository in a time span: opened issues, reported failures, remedies, fixes.
 
-Left out are pull requests and what GitHub has no more. All spans are half open: the end is not in them.
+Pull requests and issues gone from GitHub are left out. All spans are half-open: the end is excluded.
 """
 
 from collections.abc import Sequence
@@ -11,18 +11,18 @@ from sqlalchemy.orm import Session
 
 from app.store.engine.connect import is_sqlite, sql_rows
 
-# The states are all there are: with them the index answers without the rows, which hold whole texts.
+# There are no other states; naming them makes the index covering, so rows with whole texts are not read.
 LISTED = """
     i.repo_id = :repo_id AND i.is_pull_request = false AND i.gone_at IS NULL AND i.state IN ('open', 'closed')
 """
-"""What an issue `i` of lists must meet."""
+"""Condition on a listed issue `i`."""
 _OPENED = f"{LISTED} AND i.created_at >= :start AND i.created_at < :end"
 NO_FAILURE = "none"
-"""The kind of what reports no failure."""
+"""The failure kind of issues that report no failure."""
 
 
 class OpenedDay(NamedTuple):
-    """How many issues, and failures among them, were opened on a day."""
+    """The number of issues opened on a day, and of failures among them."""
 
     day: date
     issues: int
@@ -30,7 +30,7 @@ class OpenedDay(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """An issue, when it was opened, what kind of failure it reports, and the cluster it is in, if any."""
+    """An opened issue, with its time, failure kind and cluster (if any)."""
 
     number: int
     created_at: datetime
@@ -43,12 +43,12 @@ class Opened(NamedTuple):
 
     @property
     def as_day(self) -> OpenedDay:
-        """This issue as all that was opened on its day."""
+        """The day's counts if this issue were the only one opened on it."""
         return OpenedDay(self.created_at.date(), 1, int(self.is_failure))
 
 
 class OpenedSpan(NamedTuple):
-    """When the first and the last stored issue were opened, and how many have no date."""
+    """When the first and last stored issues were opened, and how many have no date."""
 
     first: datetime | None
     last: datetime | None
@@ -62,7 +62,7 @@ class DatedRelease(NamedTuple):
 
 
 class RemedySource(NamedTuple):
-    """Where a remedy is mentioned: an issue's number, the source of the evidence, when that was written."""
+    """Where a remedy is mentioned: issue number, evidence source, and when the source was written."""
 
     number: int
     source: str
@@ -70,19 +70,19 @@ class RemedySource(NamedTuple):
 
 
 def opened_between(session: Session, repo_id: int, start: datetime, end: datetime) -> list[Opened]:
-    """The issues opened in this time, by number."""
+    """Return the issues opened in this span, by number."""
     query = f"""
         SELECT i.number, i.created_at, coalesce(r.failure_kind, '{NO_FAILURE}'), m.cluster_id FROM issue i
         LEFT JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number
         LEFT JOIN cluster_member m ON m.repo_id = i.repo_id AND m.number = i.number
         WHERE {_OPENED}
-    """  # put in order here: to get them in order, SQLite would read all issues of the repository
+    """  # sorted below: for ORDER BY, SQLite would read all issues of the repository
     rows = sql_rows(session, query, times=("created_at",), repo_id=repo_id, start=start, end=end)
     return sorted(map(Opened._make, rows))
 
 
 def opened_by_day(session: Session, repo_id: int) -> list[OpenedDay]:
-    """How many issues and failures were opened on each day with any, in UTC."""
+    """Return the counts of issues and failures opened on each UTC day that has any."""
     is_file = is_sqlite(session.connection())
     day = "substr(i.created_at, 1, 10)" if is_file else "(i.created_at AT TIME ZONE 'UTC')::date::text"
     query = f"""
@@ -95,8 +95,8 @@ def opened_by_day(session: Session, repo_id: int) -> list[OpenedDay]:
 
 
 def opened_span(session: Session, repo_id: int) -> OpenedSpan:
-    """From when to when issues were opened; None and zero where nothing is stored."""
-    # State by state, each end is one look into the index.
+    """Return the first and last opening dates; None and 0 if nothing is stored."""
+    # With one subquery per state, each end is a single index lookup.
     listed = "FROM issue i WHERE i.repo_id = :repo_id AND i.is_pull_request = false AND i.gone_at IS NULL"
     query = f"""
         SELECT (SELECT min(i.created_at) {listed} AND i.state = s.state) AS first,
@@ -110,7 +110,7 @@ def opened_span(session: Session, repo_id: int) -> OpenedSpan:
 
 
 def nearest_opened(session: Session, repo_id: int, moment: datetime, *, before: bool) -> datetime | None:
-    """When the last issue before a moment was opened; without `before` the first at or after it."""
+    """Return when the last issue before `moment` was opened; without `before`, the first at or after it."""
     extreme, side = ("max", "<") if before else ("min", ">=")
     query = (
         f"SELECT {extreme}(i.created_at) AS at FROM issue i WHERE {LISTED} AND i.created_at {side} :moment"
@@ -120,7 +120,7 @@ def nearest_opened(session: Session, repo_id: int, moment: datetime, *, before: 
 
 
 def release_dates(session: Session, repo_id: int, *, full: bool = False) -> list[DatedRelease]:
-    """The releases that have a date, or the full ones among them, the oldest first."""
+    """Return the dated releases, oldest first; with `full`, without prereleases."""
     query = """
         SELECT tag, published_at, is_prerelease FROM release
         WHERE repo_id = :repo_id AND published_at IS NOT NULL ORDER BY published_at, tag
@@ -132,10 +132,10 @@ def release_dates(session: Session, repo_id: int, *, full: bool = False) -> list
 def maybe_fixed_between(
     session: Session, repo_id: int, repo: str, start: datetime, end: datetime
 ) -> list[int]:
-    """Issues that a pull request merged, or a release published, in this time may have fixed.
+    """Return issues possibly fixed by a pull request merged, or a release published, in this span.
 
-    A superset: those that a pull request fixes which was merged then, which a release of then holds, or which
-    either takes back or brings back; and those of which people name such a release as the one with the fix.
+    A superset: issues fixed by a pull request that was merged then or is in a release of that span, or that
+    such a pull request reverts or re-lands; and issues that people say are fixed in such a release.
     """
     tags = [item.tag for item in release_dates(session, repo_id) if start <= item.published_at < end]
     plain = {tag.removeprefix("v") for tag in tags}
@@ -169,7 +169,7 @@ def maybe_fixed_between(
 
 
 def remedies_between(session: Session, repo_id: int, start: datetime, end: datetime) -> list[RemedySource]:
-    """Where remedies are mentioned in comments written, or in issues opened, in this time."""
+    """Return the remedies mentioned in comments written, or in issues opened, in this span."""
     query = f"""
         SELECT f.number, f.source, i.created_at FROM fact f
         JOIN issue i ON i.repo_id = f.repo_id AND i.number = f.number
@@ -188,7 +188,7 @@ def remedies_between(session: Session, repo_id: int, start: datetime, end: datet
 def values_in_reports(
     session: Session, repo_id: int, start: datetime, end: datetime, fields: Sequence[str]
 ) -> list[tuple[str, str, str, int]]:
-    """Values in the failures opened in this time: field, value, value in lower case, number; each once."""
+    """Return distinct (field, value, lowercase value, number) of failures opened in this span."""
     query = f"""
         SELECT DISTINCT f.field, f.value, f.value_key, f.number FROM issue i
         JOIN reading r ON r.repo_id = i.repo_id AND r.number = i.number

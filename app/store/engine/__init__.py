@@ -1,1 +1,1 @@
-"""SQLite and PostgreSQL: connections, locks, faults; the only place that knows their differences."""
+"""SQLite and PostgreSQL: connections, locks, errors. All engine-specific code is here."""

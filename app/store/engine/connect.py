@@ -1,7 +1,7 @@
-"""Opening SQLite (3.40 and newer) or PostgreSQL (15 and newer), and how they differ.
+"""Connect to SQLite (3.40 or newer) or PostgreSQL (15 or newer), and hide their differences.
 
-Only the modules of this folder know which engine a base is in; everything else in the archive is written once
-for both. Where whole tables are moved they differ in fast inserts, sequences and emptying.
+Only this package depends on the engine; the rest of the store is written once for both. Bulk copies need
+engine-specific inserts, sequence resets and truncation, which are here too.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ if TYPE_CHECKING:
 
 SQLITE_MINIMUM = (3, 40, 0)
 BUSY_TIMEOUT_MS = 30_000
-"""How long a writer waits for another."""
+"""How long a writer waits for another writer."""
 LOCK_RETRY_S = 0.02
-"""Between two attempts where SQLite does not wait by itself."""
+"""Delay between attempts where SQLite itself does not wait."""
 MAPPED_BYTES = 1 << 30
-"""Of the file, read in the system's page cache, which all workers share: SQLite's own is emptied by every
-commit of another process, and to fill it takes a call for each of some 300 pages of a search."""
+"""Memory-mapped part of the file, in the system's page cache, which all workers share: SQLite's own cache is
+invalidated by every commit of another process, and refilling it takes a call for each of about 300 pages."""
 CACHE_KIB = 8_000
-"""Page cache of a SQLite connection; a worker has up to sixteen."""
+"""Page cache of a SQLite connection; a worker has up to sixteen connections."""
 ROWS_PER_STATEMENT = 500
-"""Keeps a many-row insert below SQLite's 32,766 and PostgreSQL's 65,535 bound values."""
+"""Keeps multi-row inserts below the limit on bound values: SQLite 32,766, PostgreSQL 65,535."""
 KEYS_PER_QUERY = 900
-"""How many keys one query asks for: stays well below the same limits."""
+"""Keys in one IN list; well below the same limits."""
 APPLICATION = "triage"
-"""How every connection to PostgreSQL names itself first."""
+"""Prefix of `application_name` on every PostgreSQL connection."""
 POOL_SIZE = 10
 POOL_OVERFLOW = 6
-"""With the pool as many connections as a server's threads, and no more."""
+"""Pool and overflow together equal the number of a server's threads."""
 POOL_WAIT_S = 10.0
 SERVER_OPTIONS: Mapping[str, str | int] = {
     "connect_timeout": 10,
@@ -73,17 +73,17 @@ SERVER_OPTIONS: Mapping[str, str | int] = {
     "tcp_user_timeout": 60_000,
     "options": "-c jit=off",
 }
-"""What PostgreSQL is reached with unless the address says otherwise: a host that is gone is noticed within a
-minute, and no query is compiled, which takes longer than any query of ours."""
+"""Default PostgreSQL connection options; the URL may override them. A lost host is detected within a minute;
+JIT is off, as compiling takes longer than any of our queries."""
 TURN_KEY = 0x7475726E
-"""Of the lock that writers hold in turn; this one spells "turn"."""
+"""Advisory lock that serializes writers; the number spells "turn"."""
 
 
 def open_engine(database_url: str) -> Engine:
-    """An engine for the address, checked and set up; nothing is created but the SQLite file.
+    """Return a configured engine for the URL; a SQLite file is created if missing, but no tables.
 
     Raises:
-        StoreError: the address is wrong, the place cannot be written, or SQLite is too old.
+        StoreError: the URL is invalid, the file cannot be created or opened, or SQLite is too old.
     """
     try:
         url = make_url(database_url)
@@ -102,7 +102,7 @@ def _open_postgresql(url: URL) -> Engine:
             pool_size=POOL_SIZE,
             max_overflow=POOL_OVERFLOW,
             pool_timeout=POOL_WAIT_S,
-            pool_use_lifo=True,  # the one used last: what it has planned and cached is still warm
+            pool_use_lifo=True,  # the last used connection has warm plans and caches
             pool_pre_ping=True,
             connect_args={name: value for name, value in named.items() if name not in url.query},
         )
@@ -117,8 +117,8 @@ def _open_postgresql(url: URL) -> Engine:
 
 
 def _set_up_postgresql(connection: Any, _record: Any) -> None:
-    # The driver gives each number the smallest type that holds it. A statement with other types is another
-    # one to the server, so those with many numbers would be planned anew each time.
+    # psycopg binds each integer as the smallest type that fits, and the server prepares a statement anew for
+    # each combination of types, so statements with many numbers would be planned every time.
     from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
     for dumper in (Int8Dumper, Int8BinaryDumper):
@@ -132,19 +132,19 @@ def _begin_postgresql(connection: Connection) -> None:
 
 
 def own_name() -> str:
-    """The name of this process among others that use the same base."""
+    """Return a name for this process, unique among those that share a database."""
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
 def is_sqlite(engine: Engine | Connection) -> bool:
-    """Whether a base is a SQLite file."""
+    """True if the engine is SQLite."""
     return engine.dialect.name == "sqlite"
 
 
 def reader_of(engine: Engine) -> Engine:
-    """The engine for those who only read, with one view of the data from the first statement on.
+    """Return the engine with options for read-only transactions that see one snapshot of the data.
 
-    SQLite gives that to every transaction; PostgreSQL has to be asked, which costs no round trip.
+    SQLite does so by default; PostgreSQL needs REPEATABLE READ, which costs no extra round trip.
     """
     if is_sqlite(engine):
         return engine
@@ -152,10 +152,10 @@ def reader_of(engine: Engine) -> Engine:
 
 
 def writer_of(engine: Engine, wait_s: float | None = None) -> Engine:
-    """The engine for those who write: on SQLite they begin as a writer, and wait for their turn at once.
+    """Return the engine with options for writing; on SQLite, transactions begin with the write lock.
 
     Args:
-        wait_s: how long for another writer; without it as long as a program does that nobody waits for.
+        wait_s: how long to wait for another writer; None for the engine's default, for background jobs.
     """
     return engine.execution_options(writes=True, write_wait_s=wait_s)
 
@@ -164,16 +164,16 @@ def _open_sqlite(database_url: str, file: str | None) -> Engine:
     if sqlite3.sqlite_version_info < SQLITE_MINIMUM:
         found = sqlite3.sqlite_version
         raise StoreError(f"SQLite {found} is too old; 3.40 or newer is needed")
-    # An address that begins with `file:` says itself whether the file may be made.
+    # A `file:` URI says itself whether the file may be created.
     if file and file != ":memory:" and not file.startswith("file:"):
         parent = Path(file).absolute().parent
         try:
             parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"cannot make the folder {parent}: {error.strerror}") from None
-        with suppress(OSError):  # SQLite says what is wrong; its log gets the same rights
+        with suppress(OSError):  # SQLite will report the error; its log file gets the same mode
             os.close(os.open(file, os.O_CREAT, OWNER_ONLY))
-    # The connection used last goes first: its pages are still at hand.
+    # Reuse the last used connection first: its page cache is warm.
     lifo = {"pool_use_lifo": True} if sqlite_file(database_url) else {}
     engine = create_engine(database_url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000}, **lifo)
     event.listen(engine, "connect", _set_up_sqlite)
@@ -197,19 +197,19 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
     )
     try:
         connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-        _log_ahead(connection)
+        _enable_wal(connection)
         for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}")
     except sqlite3.Error:
-        connection.close()  # the pool does not know it yet
+        connection.close()  # not yet in the pool
         raise
 
 
-def _log_ahead(connection: sqlite3.Connection) -> None:
-    """Turn write-ahead logging on.
+def _enable_wal(connection: sqlite3.Connection) -> None:
+    """Turn on write-ahead logging, retrying while the file is busy.
 
-    Of several that do so to an empty file at once, SQLite refuses all but one without waiting, as each holds
-    the lock that the others wait for.
+    If several processes do so on an empty file at once, SQLite fails all but one without waiting, to avoid a
+    deadlock.
     """
     give_up_at = monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
@@ -224,7 +224,7 @@ def _log_ahead(connection: sqlite3.Connection) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A writer that upgrades from a read lock cannot wait for another writer; it must begin as one.
+    # A transaction cannot wait while it upgrades a read lock to a write lock, so writers begin IMMEDIATE.
     options = connection.get_execution_options()
     if not options.get("writes", False):
         connection.exec_driver_sql("BEGIN")
@@ -238,7 +238,7 @@ def _begin_sqlite(connection: Connection) -> None:
 def rows_in_parts(
     session: Session, query: Select[Any], column: ColumnElement[Any], keys: Iterable[Any]
 ) -> Iterator[Any]:
-    """The rows of a query in which a column has one of these keys, asked for in parts."""
+    """Yield the query's rows whose column is one of these keys, in batches of keys."""
     for part in _parts(keys):
         yield from session.connection().execute(query.where(column.in_(part)))
 
@@ -246,7 +246,7 @@ def rows_in_parts(
 def rows_with(
     session: Session, repo_id: int, key: Column[Any], keys: Iterable[Any], *columns: Column[Any]
 ) -> Iterator[Any]:
-    """These columns of a repository's rows that have one of these keys, after the key."""
+    """Yield (key, *columns) of a repository's rows with one of these keys."""
     query = _rows_with(key, *columns)
     for part in _parts(keys):
         yield from session.connection().execute(query, {"repo_id": repo_id, "keys": part})
@@ -254,13 +254,13 @@ def rows_with(
 
 @lru_cache(maxsize=64)
 def _rows_with(key: Column[Any], *columns: Column[Any]) -> Select[Any]:
-    # To put a statement together takes longer than to run it.
+    # Cached, because building the statement takes longer than running it.
     is_one = key.in_(bindparam("keys", expanding=True))
     return select(key, *columns).where(key.table.c.repo_id == bindparam("repo_id"), is_one)
 
 
 def _parts(keys: Iterable[Any]) -> Iterator[list[Any]]:
-    """The keys, each once, ascending, by so many as one query asks for."""
+    """Return the distinct keys, sorted, in batches of KEYS_PER_QUERY."""
     wanted = sorted(set(keys))
     return (wanted[start : start + KEYS_PER_QUERY] for start in range(0, len(wanted), KEYS_PER_QUERY))
 
@@ -268,7 +268,7 @@ def _parts(keys: Iterable[Any]) -> Iterator[list[Any]]:
 def delete_with(
     session: Session, repo_id: int, key: Column[Any], keys: Iterable[Any], *also: ColumnElement[bool]
 ) -> None:
-    """Delete a repository's rows that have one of these keys, where `also` holds."""
+    """Delete a repository's rows with one of these keys that also meet the conditions `also`."""
     table = key.table
     for part in _parts(keys):
         is_part = (table.c.repo_id == repo_id) & key.in_(part)
@@ -276,13 +276,13 @@ def delete_with(
 
 
 def sql_rows(session: Session, query: str, *, times: Sequence[str] = (), **values: Any) -> list[Any]:
-    """The tuples of a query in SQL that both engines understand.
+    """Run SQL that both engines support and return its rows as tuples.
 
-    A list goes with `number IN :numbers` and is bound as one value, so that one statement serves for any
-    number of keys; where a list is empty there are no rows.
+    A list is bound as one value, as in `number IN :numbers`, so that the statement is the same for any
+    number of keys. If any list is empty, the query is not run and there are no rows.
 
     Args:
-        times: the columns of the answer that are times.
+        times: the result columns to convert to UTC datetimes.
     """
     connection = session.connection()
     dates = [
@@ -296,11 +296,11 @@ def sql_rows(session: Session, query: str, *, times: Sequence[str] = (), **value
             query = query.replace(f"IN :{name}", f"= ANY(:{name})")
         if value == []:
             return []
-    if is_sqlite(connection) and not dates:  # the driver knows the names: half of the time of a short query
+    if is_sqlite(connection) and not dates:  # named parameters go to the driver: halves a short query's time
         result = connection.exec_driver_sql(query, values)
     else:
         result = connection.execute(text(query).bindparams(*dates), values)
-    # The driver's own tuples: to wrap many rows costs more than the query.
+    # The driver's own tuples: wrapping many rows costs more than the query.
     rows = list(result.cursor.fetchall()) if result.cursor is not None else []
     places = [at for at, name in enumerate(result.keys()) if name in times] if times else []
     result.close()
@@ -308,7 +308,7 @@ def sql_rows(session: Session, query: str, *, times: Sequence[str] = (), **value
 
 
 def _with_times(row: Sequence[Any], places: Sequence[int]) -> tuple[Any, ...]:
-    """A row whose values at these places are times in UTC; SQLite gives them as texts without a zone."""
+    """Return the row with UTC datetimes at these positions; SQLite returns them as text without a zone."""
     values = list(row)
     for at in places:
         value = values[at]
@@ -320,15 +320,15 @@ def _with_times(row: Sequence[Any], places: Sequence[int]) -> tuple[Any, ...]:
 
 
 def joined(session: Session, column: str) -> str:
-    """The SQL for the numbers of a column in one text, with commas, one for each group."""
+    """Return the SQL aggregate that joins an integer column's values with commas."""
     is_file = is_sqlite(session.connection())
     return f"group_concat({column})" if is_file else f"string_agg({column}::text, ',')"
 
 
 def run_many(session: Session, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Run a statement in SQL that both engines understand for each of these rows, whose values are its "?".
+    """Run a statement that both engines support once for each row, binding the row's values to its "?".
 
-    For many rows: the driver gets them as they are, without the cost of naming and converting each value.
+    Meant for many rows: they go to the driver unchanged, without the cost of naming and converting values.
     """
     connection = session.connection()
     if rows:
@@ -338,7 +338,7 @@ def run_many(session: Session, statement: str, rows: Sequence[tuple[Any, ...]]) 
 
 
 def upsert(session: Session, table: Table, rows: Sequence[Mapping[str, Any]], *, keys: Sequence[str]) -> None:
-    """Insert rows, or update those whose `keys` exist already."""
+    """Insert rows, or update the existing rows with the same `keys`."""
     if not rows:
         return
     statement = _insert_into(session, table)
@@ -354,9 +354,9 @@ def upsert(session: Session, table: Table, rows: Sequence[Mapping[str, Any]], *,
 
 @contextmanager
 def erasing(session: Session) -> Iterator[Connection]:
-    """The connection; what the body writes or deletes leaves nothing of its rows in free space of the file.
+    """Yield the connection with SQLite's secure_delete on, so that freed space is overwritten.
 
-    For all writers of a table that holds what people may delete: SQLite moves rows as it writes others.
+    Use it for every write to a table with content that people may delete, as SQLite moves rows on any write.
     """
     connection = session.connection()
     if is_sqlite(connection):
@@ -367,20 +367,20 @@ def erasing(session: Session) -> Iterator[Connection]:
 
 
 def take_turn(transaction: Session | Connection) -> None:
-    """Wait until no other writer is at work on this base; the turn ends with the transaction.
+    """Wait for the lock that serializes writers; it is released when the transaction ends.
 
-    A time noted after this is later than all that was noted by transactions before it.
+    Timestamps taken after this are later than all those taken under the lock by earlier transactions.
     """
-    # On SQLite the transaction begins here, as a writer.
+    # On SQLite the transaction begins here and takes the write lock.
     connection = transaction.connection() if isinstance(transaction, Session) else transaction
     if not is_sqlite(connection):
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": TURN_KEY})
 
 
 def insert_new(session: Session, table: Table, row: Mapping[str, Any], *, keys: Sequence[str]) -> bool:
-    """Insert a row unless one with its `keys` is there; whether it was inserted.
+    """Insert a row unless one with the same `keys` exists; return True if it was inserted.
 
-    A second writer of the same keys waits for the end of the first one's transaction.
+    A concurrent insert of the same keys waits until the first transaction ends.
     """
     values = _insert_into(session, table).values(dict(row))
     statement = values.on_conflict_do_nothing(index_elements=keys)
@@ -402,13 +402,13 @@ _TABLES_WITH_ID = """
     WHERE table_schema = current_schema() AND column_name = 'id' AND column_default IS NOT NULL
 """
 LOCK_WAIT_S = 10
-"""How long emptying waits for others who read a table."""
+"""How long TRUNCATE waits for readers of a table."""
 
 
 def insert_rows(
     connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
 ) -> None:
-    """Insert rows of plain values in the order of `columns`; JSON comes as text, times with a zone."""
+    """Insert rows whose values are in the order of `columns`: JSON as text, timezone-aware datetimes."""
     names = ", ".join(f'"{name}"' for name in columns)
     if is_sqlite(connection):
         places = ", ".join("?" for _ in columns)
@@ -431,7 +431,7 @@ def _sqlite_value(value: Any) -> Any:
 
 
 def restart_sequences(connection: Connection, tables: Iterable[str]) -> None:
-    """Let generated keys, all named `id`, go on after the highest one; SQLite does so by itself."""
+    """Set the sequences of generated `id` columns to the highest value; SQLite needs no such step."""
     if is_sqlite(connection):
         return
     for table in {*tables} & set(connection.execute(text(_TABLES_WITH_ID)).scalars()):
@@ -441,7 +441,7 @@ def restart_sequences(connection: Connection, tables: Iterable[str]) -> None:
 
 
 def empty_tables(connection: Connection, names: Sequence[str]) -> None:
-    """Delete all rows of these tables, of which none points at one that comes before it."""
+    """Delete all rows of these tables, which must be ordered so that none references an earlier one."""
     if is_sqlite(connection):
         for name in names:
             connection.exec_driver_sql(f'DELETE FROM "{name}"')

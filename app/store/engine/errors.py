@@ -1,4 +1,4 @@
-"""What the engines say when they fail, as a person needs it: the fault and what to do."""
+"""Translate database errors into one-line messages: what failed and what to do."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _SQLITE: Mapping[int, str] = {
     sqlite3.SQLITE_NOTADB: f"the file is no SQLite database, or its start is damaged: {_RESTORE}",
 }
 _PRIMARY = 0xFF
-"""SQLite's extended codes carry the primary one in their low byte."""
+"""SQLite's extended error codes have the primary code in their low byte."""
 
 _POSTGRESQL: Mapping[str, str] = {
     "53100": "the server has no room left on its disk: free some; what was stored stays",
@@ -37,7 +37,7 @@ REASON_CHARS = 200
 
 
 def explain(error: SQLAlchemyError | Exception) -> str:
-    """An engine's failure in one line without statement and values; known ones say what to do."""
+    """Return a database error as one line, without the SQL and its values; known errors say what to do."""
     if isinstance(error, PoolTimeoutError):
         return "all connections of this process are in use; try again"
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
@@ -52,7 +52,7 @@ def explain(error: SQLAlchemyError | Exception) -> str:
 
 
 def _is_unreachable(cause: Exception | BaseException) -> bool:
-    """The driver's failure to connect has no SQL state, and no message of the server."""
+    """True for psycopg's connection errors, which have no SQLSTATE."""
     return type(cause).__name__ == "OperationalError" and getattr(cause, "sqlstate", "") is None
 
 

@@ -1,7 +1,7 @@
-"""What is wrong with a base: version, damage, size, room and rights of its engine; what is derived in it.
+"""Database health checks: engine version, damage, size, disk space, permissions, and derived data.
 
-All that is derived can be derived again from the raw rows, so a fault there loses nothing. Of the index a
-sample is checked; term ids are hashes, so any range of them is a fair one.
+Faults in derived data lose nothing, since it can be derived again from the raw rows. The search index is
+checked by sample: term ids are hashes, so any range of them is random.
 """
 
 import shutil
@@ -25,10 +25,10 @@ PROBE_WAIT_MS = 500
 FREE_BYTES_MIN = 200 << 20
 """With less on the disk the next sync may fail."""
 WAL_BYTES_MAX = 512 << 20
-"""A longer log means that some reader never ends."""
+"""A larger write-ahead log means that some reader never finishes."""
 MIB = 1 << 20
 LARGE_BYTES = 1 << 20
-"""A table below this is read as quickly without statistics."""
+"""Smaller tables need no planner statistics."""
 _COLLATION = """
     SELECT datcollversion, pg_database_collation_actual_version(oid)
     FROM pg_database WHERE datname = current_database()
@@ -43,9 +43,9 @@ _RESTORE = "stop the server, then `triage restore BACKUP --force`"
 
 
 class Finding(Frozen):
-    """Something that is wrong, and what to do.
+    """A problem and what to do about it.
 
-    A `fault` makes answers wrong or puts data at risk; an `advice` names what would be better otherwise.
+    Level `fault`: answers are wrong or data is at risk. Level `advice`: an improvement is recommended.
     """
 
     level: Literal["fault", "advice"]
@@ -55,24 +55,24 @@ class Finding(Frozen):
 
 
 def a_fault(thing: str, fault: str, do: str) -> Finding:
-    """A finding that makes answers wrong or puts data at risk."""
+    """Return a finding of level `fault`."""
     return Finding(level="fault", thing=thing, fault=fault, do=do)
 
 
 def an_advice(thing: str, fault: str, do: str) -> Finding:
-    """A finding of what would be better otherwise."""
+    """Return a finding of level `advice`."""
     return Finding(level="advice", thing=thing, fault=fault, do=do)
 
 
 def engine_version(connection: Connection) -> str:
-    """The engine and its version, such as "SQLite 3.40.1"."""
+    """Return the engine and its version, such as "SQLite 3.40.1"."""
     if is_sqlite(connection):
         return f"SQLite {sqlite3.sqlite_version}"
     return f"PostgreSQL {connection.execute(text('SHOW server_version')).scalar_one()}"
 
 
 def find_damage(connection: Connection) -> Finding | None:
-    """Damage of a SQLite file, found by reading all of it; PostgreSQL checks its pages as it reads them."""
+    """Check a whole SQLite file for damage. PostgreSQL checks its pages itself as it reads them."""
     if not is_sqlite(connection):
         return None
     try:
@@ -89,18 +89,18 @@ def find_damage(connection: Connection) -> Finding | None:
 
 
 def _damage(report: str) -> str:
-    """The first fault that `quick_check` names; a line of stars before it names the database only."""
+    """Return the first error in `quick_check`'s report, without the `***` line that names the database."""
     lines = [line for line in report.splitlines() if line and not line.startswith("***")]
     return next(iter(lines), "its pages are not in order")[:200]
 
 
 def examine_engine(connection: Connection) -> Iterator[Finding]:
-    """Whether the engine's version, settings and rights are those that the program needs."""
+    """Check the engine's version, settings and permissions."""
     return _examine_sqlite(connection) if is_sqlite(connection) else _examine_server(connection)
 
 
 def _examine_sqlite(connection: Connection) -> Iterator[Finding]:
-    """Begins a write and gives it up; a lock that another writer holds is no fault."""
+    """Check that the file is writable, with a rolled-back write. A lock held by a writer is no fault."""
     path = sqlite_file(str(connection.engine.url))
     if path is None:
         return
@@ -143,7 +143,7 @@ def _examine_server(connection: Connection) -> Iterator[Finding]:
 
 
 def examine_file(path: Path, *, keeps_logs: bool) -> tuple[str, list[Finding]]:
-    """What a SQLite base's file is, in words; and what is wrong with its size, room and rights."""
+    """Return a description of a SQLite file, and findings on its size, disk space and permissions."""
     wal = path.with_name(path.name + "-wal")
     wal_bytes = wal.stat().st_size if wal.exists() else 0
     file, free_bytes = path.stat(), shutil.disk_usage(path.absolute().parent).free
@@ -192,7 +192,7 @@ _IN_NO_CLUSTER = _READ_WITHOUT.format(table="cluster_member") + (
 
 
 def check_base(session: Session) -> Iterator[Finding]:
-    """What of all that is derived does not agree with its sources."""
+    """Find derived data that is inconsistent with its sources."""
     for thing, query, fault in (
         ("search index", _WRONG_COUNT, f"of {TERMS} terms have a wrong number of issues"),
         ("search index", _NO_ISSUE, "entries lead to no issue"),
@@ -203,7 +203,7 @@ def check_base(session: Session) -> Iterator[Finding]:
 
 
 def check_repository(session: Session, repo_id: int, repo: str) -> Iterator[Finding]:
-    """What was not derived yet of a repository."""
+    """Find issues of a repository whose features or clusters have not been derived yet."""
     for query, fault in (
         (_NO_FEATURES, "issues cannot be compared with others"),
         (_IN_NO_CLUSTER, "issues report a failure and are in no cluster"),

@@ -1,4 +1,4 @@
-"""What only a SQLite base has: a file, which can be checked and replaced."""
+"""Operations on the file of a SQLite database: permissions, checkpoints, direct and exclusive access."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from app.errors import StoreError
 from app.store.engine.errors import explain
 
 OWNER_ONLY = 0o600
-"""A base holds the logs that people kept, and the key of their votes."""
+"""File mode: a database contains kept logs and the key that hashes voters."""
 CHECKPOINT_WAIT_MS = 500
 ALONE_WAIT_S = 1.0
-"""A connection that is just being closed is waited for."""
+"""Gives a connection that is closing time to finish."""
 
 
 def sqlite_file(url: str) -> Path | None:
-    """The file that a database address names; None if it names a server, or memory."""
+    """Return the file of a database URL; None for a server or an in-memory database."""
     try:
         named = make_url(url)
     except ArgumentError:
@@ -30,16 +30,16 @@ def sqlite_file(url: str) -> Path | None:
 
 
 def close_to_others(path: Path) -> None:
-    """Let nobody but its owner read or write a base, its log included."""
+    """Restrict a database file and its write-ahead log to their owner."""
     for rest in ("", "-wal", "-shm"):
         with suppress(OSError):
             path.with_name(path.name + rest).chmod(OWNER_ONLY)
 
 
 def empty_log(path: Path) -> None:
-    """Write the log beside a base into it and empty it, so that it holds no more what was deleted.
+    """Checkpoint and truncate the write-ahead log, so that it no longer contains deleted rows.
 
-    Where somebody reads or writes for too long the next time will do it.
+    Skipped if a reader or writer blocks it for too long; the next call does it then.
     """
     address = f"{path.absolute().as_uri()}?mode=rw"
     with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as connection:
@@ -49,10 +49,10 @@ def empty_log(path: Path) -> None:
 
 @contextmanager
 def opened_file(path: Path, *, write: bool = False) -> Iterator[sqlite3.Connection]:
-    """A connection to a SQLite file of which nothing is read yet; whoever writes gets one file without a log.
+    """Open a SQLite file directly. With `write`, turn write-ahead logging off, so that it is a single file.
 
     Raises:
-        StoreError: it is not there, no database, damaged, or cannot be written.
+        StoreError: the file is missing, not a database, damaged, or cannot be written.
     """
     if not path.is_file():
         raise StoreError(f"there is no file {path}")
@@ -69,10 +69,10 @@ def opened_file(path: Path, *, write: bool = False) -> Iterator[sqlite3.Connecti
 
 @contextmanager
 def alone_with(path: Path) -> Iterator[None]:
-    """Lock a SQLite file against everybody else; it has no log beside it then. A damaged file is let pass.
+    """Lock a SQLite file exclusively, with no write-ahead log beside it. A damaged file is not an error.
 
     Raises:
-        StoreError: another process uses it.
+        StoreError: another process is using the file.
     """
     with closing(sqlite3.connect(path, timeout=ALONE_WAIT_S, isolation_level=None)) as connection:
         try:

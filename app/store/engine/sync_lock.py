@@ -1,8 +1,8 @@
-"""One sync at a time, however many processes and hosts share a base.
+"""Lock that allows one sync at a time among all processes and hosts that share a database.
 
-The lock is PostgreSQL's advisory one, or one on a file beside SQLite's. It is freed at the end of the `with`,
-and by the end of its process. It is a courtesy, not a guard: two syncs at once lose nothing, they only ask
-GitHub twice.
+On PostgreSQL it is an advisory lock, on SQLite a lock on a file beside the database. It is released at the
+end of the `with` block or of the process. It only saves work: concurrent syncs are safe, but send all
+requests to GitHub twice.
 """
 
 import sqlite3
@@ -22,11 +22,11 @@ from app.store.engine.errors import explain
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What a lock is for.
+    """The task that a lock protects.
 
     Attributes:
-        key: PostgreSQL's advisory locks have numbers, in each database apart.
-        suffix: of the file beside a SQLite base; a lock on the base itself would stop its writers.
+        key: number of the PostgreSQL advisory lock, scoped to the database.
+        suffix: of the lock file beside a SQLite database; locking the database itself would block writers.
     """
 
     key: int
@@ -37,8 +37,8 @@ SYNC = Purpose(0x74726961, ".sync-lock")  # the number spells "tria"
 READING = Purpose(0x74726962, ".reading-lock")
 LOCK_BUSY_S = 0.3
 LOOKED_AT_S = 3.0
-"""To see whether a named holder still lives takes the lock for an instant, longer on a busy machine; whoever
-wants it and finds nobody named waits for so long."""
+"""Checking whether a recorded holder is alive takes the lock briefly (longer on a busy machine), so an
+acquirer that finds the lock taken but no recorded holder waits this long."""
 RETRY_EVERY_S = 0.5
 
 _LOCK_NAME = "triage sync: "
@@ -62,10 +62,10 @@ def sync_lock(
     wait_s: float = 0.0,
     on_wait: Callable[[str], None] | None = None,
 ) -> Iterator[bool]:
-    """Hold the lock in the body of the `with`; False there means that another process holds it.
+    """Try to hold the lock in the `with` block. Yield False if another process still holds it.
 
     Args:
-        on_wait: called once with the holder, before waiting.
+        on_wait: called once with the holder's name, before waiting.
 
     Raises:
         StoreError: the database cannot be used.
@@ -86,7 +86,7 @@ def sync_lock(
 
 
 def sync_holder(engine: Engine) -> str | None:
-    """Which process syncs this base now, such as "process 12 on host"; None if none does.
+    """Return the process that is syncing this database, such as "process 12 on host", or None.
 
     Raises:
         StoreError: the database cannot be used.
@@ -100,10 +100,10 @@ def sync_holder(engine: Engine) -> str | None:
 
 
 def _take(engine: Engine, purpose: Purpose) -> Callable[[], None] | None:
-    """Take the lock: what frees it again, or None if another holds it.
+    """Take the lock and return the function that releases it, or None if it is held elsewhere.
 
-    It hangs on a connection of its own, so the end of the process frees it too, however that comes; on
-    another host it is freed within a minute. Nobody who reads or writes the base waits for it.
+    The lock belongs to a dedicated connection, so it is released however the process ends (within a minute
+    if its host is lost). It never blocks readers or writers of the database.
     """
     with _as_store_error():
         if is_sqlite(engine):
@@ -124,7 +124,7 @@ def _lock_advisory(engine: Engine, purpose: Purpose) -> Callable[[], None] | Non
     connection.detach()  # the pool would keep it open, and the lock with it
 
     def free() -> None:
-        with suppress(DBAPIError), closing(connection):  # a connection that is lost has freed it already
+        with suppress(DBAPIError), closing(connection):  # a lost connection has already released it
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": purpose.key})
 
     try:
@@ -139,7 +139,7 @@ def _lock_advisory(engine: Engine, purpose: Purpose) -> Callable[[], None] | Non
 
 
 def _lock_file(base: str | None, purpose: Purpose) -> Callable[[], None] | None:
-    if not base or base == ":memory:":  # no other process can open it
+    if not base or base == ":memory:":  # private to this process
         return lambda: None
     connection = _open_lock_file(base + purpose.suffix)
     until = time.monotonic() + LOOKED_AT_S
@@ -166,10 +166,10 @@ def _has_locked(connection: sqlite3.Connection) -> bool:
         connection.execute("CREATE TABLE IF NOT EXISTS holder (name TEXT NOT NULL)")
         connection.execute("DELETE FROM holder")
         connection.execute("INSERT INTO holder VALUES (?)", (own_name(),))
-        connection.execute("COMMIT")  # or nobody else could read the name
+        connection.execute("COMMIT")  # makes the name readable to other processes
         connection.execute(
             f"PRAGMA busy_timeout={LOOKED_AT_S * 1000:.0f}"
-        )  # who looks meanwhile is soon done
+        )  # a process that checks the holder meanwhile is done soon
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
@@ -180,10 +180,10 @@ def _has_locked(connection: sqlite3.Connection) -> bool:
 
 
 def _name_in(connection: sqlite3.Connection) -> str | None:
-    """Who holds the lock, or died while it did. Reading it takes nothing from who wants the lock."""
+    """Return the holder's name; the process may have died. Reading it does not block anyone."""
     try:
         found = connection.execute("SELECT name FROM holder").fetchone()
-    except sqlite3.OperationalError:  # nobody has written a name yet
+    except sqlite3.OperationalError:  # the table does not exist yet
         return None
     return str(found[0]) if found else None
 

@@ -1,1 +1,1 @@
-"""Rows as GitHub has them: issues, comments, pull requests, releases, and how far the sync is."""
+"""Raw GitHub data: issues, comments, pull requests, releases, and the state of the sync."""

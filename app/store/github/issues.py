@@ -1,4 +1,4 @@
-"""Repositories, issues, pull requests, comments, cards: saved as GitHub lists them, found, counted."""
+"""Save, find and count repositories, issues, pull requests, comments and starter cards."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -24,10 +24,10 @@ _ISSUE_COLUMNS = set(_ISSUE.keys()) & {*_FIELDS}
 
 
 def _issues_without(**left_out: Any) -> Select[Any]:
-    """The issues and pull requests of `repo_id` among `numbers`, in the order of a record's fields.
+    """Return the query for issues and pull requests by `repo_id` and `numbers`, with IssueRecord's columns.
 
     Args:
-        left_out: what stands in place of a column that is not read.
+        left_out: constants that replace columns which are not read.
     """
     columns = {**_PULL, "is_draft": func.coalesce(_PULL.is_draft, False), **_ISSUE}
     columns |= {name: literal(value).label(name) for name, value in left_out.items()}
@@ -40,16 +40,16 @@ def _issues_without(**left_out: Any) -> Select[Any]:
     )
 
 
-# Asked with every diagnosis or page, so built once: putting a statement together costs more than running it.
+# Used by every diagnosis and page, so built once: building a statement costs more than running it.
 _REPOSITORY = select(REPOSITORY.c.id).where(REPOSITORY.c.full_name == bindparam("full_name"))
 _WHOLE, _TEXTS, _HEADS = _issues_without(), _issues_without(raw=None), _issues_without(raw=None, body="")
 
 
 def add_repository(session: Session, full_name: str) -> int:
-    """The repository's key; it is added if new."""
+    """Return the repository's key, adding the repository if it is new."""
     found = find_repository(session, full_name)
     if not found:
-        # Two that start at once may both find none; the second then finds the first one's row.
+        # Of two processes that add it at once, the second finds the first one's row after its upsert.
         upsert(session, REPOSITORY, [{"full_name": full_name}], keys=("full_name",))
         found = find_repository(session, full_name)
     if not found:
@@ -58,28 +58,28 @@ def add_repository(session: Session, full_name: str) -> int:
 
 
 def find_repository(session: Session, full_name: str) -> int:
-    """The key of a repository; 0, which no row has, if nothing of it is stored."""
+    """Return the key of a repository, or 0, which no row has, if it is not stored."""
     return session.connection().execute(_REPOSITORY, {"full_name": full_name}).scalar() or 0
 
 
 def repository_names(session: Session) -> tuple[str, ...]:
-    """All repositories of which something is stored."""
+    """Return the names of all stored repositories."""
     return tuple(session.connection().execute(select(REPOSITORY.c.full_name)).scalars())
 
 
 def save_issues(
     session: Session, repo_id: int, records: Iterable[IssueRecord], *, seen_at: datetime | None = None
 ) -> list[int]:
-    """Store issues and pull requests; a row that is older than the stored one changes nothing.
+    """Store issues and pull requests; skip those that are older than the stored row.
 
-    Nor does a row that says the same as the stored one, so that what was read out of it stays current.
-    A gone issue that is saved is gone no more, unless it was marked so after `seen_at`.
+    Rows with unchanged content are skipped too, so that the facts derived from them stay current.
+    Saving an issue marked as gone removes the mark, unless it was set after `seen_at`.
 
     Args:
-        seen_at: when GitHub was asked for these rows; None if they come from elsewhere.
+        seen_at: when these rows were requested from GitHub; None if they come from elsewhere.
 
     Returns:
-        The numbers that are new or changed.
+        The numbers that are new or changed, ascending.
     """
     take_turn(session)
     latest: dict[int, IssueRecord] = {}
@@ -128,7 +128,7 @@ def _is_news(record: IssueRecord, stored: KnownState, seen_at: datetime | None) 
 
 
 def _unchanged(session: Session, repo_id: int, records: Sequence[IssueRecord]) -> set[int]:
-    """Numbers whose stored row is from the same JSON and not marked gone."""
+    """Return the numbers whose stored row has the same JSON and is not marked as gone."""
     sent = {
         record.number: (record.is_pull_request, record.raw)
         for record in records
@@ -160,15 +160,15 @@ def _pull_row(repo_id: int, record: IssueRecord) -> dict[str, Any]:
 
 
 def find_issue(session: Session, repo_id: int, number: int) -> IssueRecord | None:
-    """One issue or pull request, or None."""
+    """Return one issue or pull request, or None."""
     return next(iter(find_issues(session, repo_id, [number], with_raw=True)), None)
 
 
 def get_issue(session: Session, repo: str, number: int) -> tuple[int, IssueRecord]:
-    """One issue or pull request, after the key of its repository.
+    """Return the repository's key and one issue or pull request.
 
     Raises:
-        NotFoundError: nothing is stored under that number.
+        NotFoundError: no issue with that number is stored.
     """
     repo_id = find_repository(session, repo)
     found = find_issue(session, repo_id, number)
@@ -183,17 +183,17 @@ def get_issue(session: Session, repo: str, number: int) -> tuple[int, IssueRecor
 def find_issues(
     session: Session, repo_id: int, numbers: Sequence[int], *, with_raw: bool = False
 ) -> list[IssueRecord]:
-    """The stored ones of these numbers, in the order asked for; GitHub's JSON only where it is wanted."""
+    """Return the stored issues with these numbers, in the given order; `raw` is None unless `with_raw`."""
     return _records(session, _WHOLE if with_raw else _TEXTS, repo_id, numbers)
 
 
 def find_heads(session: Session, repo_id: int, numbers: Sequence[int]) -> list[IssueRecord]:
-    """As `find_issues`, for lists: `body` is empty and GitHub's JSON left out."""
+    """Like `find_issues`, for lists: `body` is empty and `raw` None."""
     return _records(session, _HEADS, repo_id, numbers)
 
 
 def find_texts(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, str]:
-    """Title, body and card of these issues, as one text each; none of pull requests and of what is gone."""
+    """Return title, body and card of each issue as one text, except for pull requests and gone issues."""
     cards = find_cards(session, repo_id, numbers)
     columns = (_ISSUE.title, _ISSUE.body, _ISSUE.is_pull_request, _ISSUE.gone_at)
     return {
@@ -218,7 +218,7 @@ def _records(session: Session, query: Select[Any], repo_id: int, numbers: Sequen
 
 
 def numbers_of(session: Session, repo_id: int, *, after: int = 0, limit: int = 500) -> list[int]:
-    """The next stored numbers above `after`, ascending; for walks over everything."""
+    """Return the next stored numbers above `after`, ascending; for paging through all issues."""
     query = (
         select(_ISSUE.number)
         .where(_ISSUE.repo_id == repo_id, _ISSUE.number > after)
@@ -229,7 +229,7 @@ def numbers_of(session: Session, repo_id: int, *, after: int = 0, limit: int = 5
 
 
 def each_issue(session: Session, repo_id: int) -> Iterator[IssueRecord]:
-    """All stored issues and pull requests, by number, with their texts."""
+    """Yield all stored issues and pull requests by number, with their texts but without `raw`."""
     after = 0
     while numbers := numbers_of(session, repo_id, after=after):
         yield from find_issues(session, repo_id, numbers)
@@ -237,13 +237,13 @@ def each_issue(session: Session, repo_id: int) -> Iterator[IssueRecord]:
 
 
 def save_cards(session: Session, repo_id: int, texts: Mapping[int, str]) -> None:
-    """Store starter cards by issue number, as their files' text; they stay when GitHub's fields arrive."""
+    """Store the text of starter cards by issue number; kept when the issue arrives from GitHub."""
     rows = [{"repo_id": repo_id, "number": number, "text": text} for number, text in texts.items()]
     upsert(session, CARD_TEXT, rows, keys=_KEY)
 
 
 def find_cards(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, str]:
-    """The card texts of these issues; most issues have none."""
+    """Return the text of each of these issues' starter cards; most issues have none."""
     return dict(rows_with(session, repo_id, CARD_TEXT.c.number, numbers, CARD_TEXT.c.text))
 
 
@@ -251,18 +251,18 @@ _ISSUES = select(func.count()).where(_ISSUE.repo_id == REPOSITORY.c.id, _ISSUE.i
 _AS_OF = select(func.max(SYNC_RUN.c.ended_at)).where(
     SYNC_RUN.c.repo_id == REPOSITORY.c.id, SYNC_RUN.c.outcome == "complete"
 )
-# Asked with every diagnosis, so built once.
+# Used by every diagnosis, so built once.
 _STOCK = select(*REPOSITORY.c, _ISSUES.scalar_subquery(), _AS_OF.scalar_subquery())
 
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """What of the asked repositories anything is stored of.
+    """The stored ones of the requested repositories.
 
     Attributes:
         repositories: key to name.
-        issues: without pull requests.
-        as_of: when the newest complete sync ended; of several repositories the one that is furthest behind.
+        issues: number of issues, without pull requests.
+        as_of: end of the newest complete sync; with several repositories, of the one furthest behind.
     """
 
     repositories: Mapping[int, str]
@@ -271,7 +271,7 @@ class Stock:
 
 
 def find_stock(session: Session, repos: Sequence[str]) -> Stock:
-    """What is stored of these repositories, in their order."""
+    """Return which of these repositories are stored, in the given order, with issue count and freshness."""
     every = remembered(session, "stock", lambda: session.connection().execute(_STOCK).all())
     rows = [row for row in every if row.full_name in repos]
     rows.sort(key=lambda row: repos.index(row.full_name))
@@ -283,7 +283,7 @@ def find_stock(session: Session, repos: Sequence[str]) -> Stock:
 
 
 def count_issues(session: Session, repo_id: int) -> dict[str, int]:
-    """How many are stored: {"issues", "pulls", "from_cards"}; a card is an issue that GitHub did not list."""
+    """Return the stored counts {"issues", "pulls", "from_cards"}; the last are not yet known from GitHub."""
     query = select(
         func.count().filter(_ISSUE.is_pull_request.is_(False)).label("issues"),
         func.count().filter(_ISSUE.is_pull_request).label("pulls"),
@@ -294,7 +294,7 @@ def count_issues(session: Session, repo_id: int) -> dict[str, int]:
 
 _COMMENT = COMMENT.c
 _COLUMNS = [item.name for item in fields(CommentRecord)]
-# Asked with every page, so built once.
+# Used by every page, so built once.
 _WITH_GONE = (
     select(*(_COMMENT[name] for name in _COLUMNS))
     .where(
@@ -309,15 +309,15 @@ _COMMENTS = _WITH_GONE.where(_COMMENT.gone_at.is_(None))
 def save_comments(
     session: Session, repo_id: int, records: Iterable[CommentRecord], *, seen_at: datetime | None = None
 ) -> list[int]:
-    """Store comments by their id; an older or an unchanged one changes nothing.
+    """Store comments by id; skip those that are older than the stored row or unchanged.
 
-    A gone comment that is saved is gone no more, unless it was marked so after `seen_at`.
+    Saving a comment marked as gone removes the mark, unless it was set after `seen_at`.
 
     Args:
-        seen_at: when GitHub was asked for these rows; None if they come from elsewhere.
+        seen_at: when these rows were requested from GitHub; None if they come from elsewhere.
 
     Returns:
-        For each new or changed comment, the number of its issue.
+        The issue number of each new or changed comment, ascending.
     """
     take_turn(session)
     latest: dict[int, CommentRecord] = {}
@@ -363,7 +363,7 @@ def _is_older(moment: datetime | None, than: datetime | None) -> bool:
 def find_comments(
     session: Session, repo_id: int, numbers: Sequence[int], *, with_gone: bool = False
 ) -> dict[int, list[CommentRecord]]:
-    """The comments of these issues, oldest first; those that GitHub deleted only if asked for."""
+    """Return the comments of these issues, oldest first; deleted ones only if `with_gone`."""
     query = _WITH_GONE if with_gone else _COMMENTS
     found: dict[int, list[CommentRecord]] = {}
     for row in session.connection().execute(query, {"repo_id": repo_id, "numbers": list(numbers)}):

@@ -1,8 +1,8 @@
-"""What GitHub no longer has, kept and labelled as gone; and when GitHub last listed each row.
+"""Track which issues and comments still exist on GitHub: deleted ones are kept and marked as gone.
 
-Lists have no tombstones: a deleted row is only missed. So each listed row notes when its list was asked for,
-and a crawl that came to its end knows what it did not see. The note has a fixed length, so an engine that
-writes in place (SQLite) leaves the long columns of the row alone.
+GitHub's lists have no tombstones: a deleted row is just missing. So `seen_at` records when the last list with
+the row was requested, and a complete crawl then finds the rows it did not see. `seen_at` has a fixed length,
+so SQLite updates it in place without rewriting the long columns of the row.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,18 +17,18 @@ from app.store.records import GITHUB
 from app.store.tables import COMMENT, ISSUE, READING, REPOSITORY
 
 UNREAD = "unread"
-"""Stands in place of the version of the rules."""
+"""Stored instead of a rules version for issues that must be read again."""
 
 TAKEN_DOWN = "taken down"
 KEPT_OUT = "kept out"
-"""Why an issue is gone whose texts were deleted on request: for now, or for good."""
+"""Reasons why an issue is gone whose texts were deleted on request: until the next sync, or permanently."""
 
 Kind = Literal["issue", "comment"]
 _TABLES = {"issue": (ISSUE, ISSUE.c.number), "comment": (COMMENT, COMMENT.c.id)}
 
 
 def mark_gone(session: Session, kind: Kind, repo_id: int, key: int, reason: str = "") -> bool:
-    """Label an issue as gone with a reason, or a comment; the issue is read again. Whether that was new."""
+    """Mark an issue (with a reason) or a comment as gone and its issue unread; True if it was not marked."""
     take_turn(session)
     table, column = _TABLES[kind]
     values: dict[str, Any] = {"gone_at": datetime.now(UTC)}
@@ -42,10 +42,10 @@ def mark_gone(session: Session, kind: Kind, repo_id: int, key: int, reason: str 
 
 
 def take_down(session: Session, repo_id: int, number: int, *, keep_out: bool) -> bool:
-    """Delete the texts of an issue and its comments; whether it is stored. What was read out of it is not.
+    """Delete the texts of an issue and its comments, but not its derived facts; True if it was stored.
 
     Args:
-        keep_out: no sync, delivery or import stores it again.
+        keep_out: do not let a sync, delivery or import store it again.
     """
     take_turn(session)
     with erasing(session) as connection:
@@ -69,20 +69,20 @@ def take_down(session: Session, repo_id: int, number: int, *, keep_out: bool) ->
 
 
 def find_kept_out(session: Session, repo_id: int, numbers: Iterable[int]) -> set[int]:
-    """Those of these issues that are not to be stored again."""
+    """Return those of these issues that must not be stored again."""
     query = select(ISSUE.c.number).where(ISSUE.c.repo_id == repo_id, ISSUE.c.gone_reason == KEPT_OUT)
     return {number for (number,) in rows_in_parts(session, query, ISSUE.c.number, numbers)}
 
 
 def all_kept_out(session: Session) -> list[tuple[str, int]]:
-    """Every issue that is not to be stored again, by repository and number."""
+    """Return (repository, number) of every issue that must not be stored again, sorted."""
     query = select(REPOSITORY.c.full_name, ISSUE.c.number).join_from(ISSUE, REPOSITORY)
     rows = session.connection().execute(query.where(ISSUE.c.gone_reason == KEPT_OUT))
     return sorted((repo, number) for repo, number in rows)
 
 
 def mark_unread(session: Session, repo_id: int, numbers: Sequence[int]) -> None:
-    """Have these issues read again: what they are read from is another now. No clock has a part in it."""
+    """Mark these issues as changed, so that they are read again; independent of clocks."""
     for start in range(0, len(numbers), KEYS_PER_QUERY):
         is_one = READING.c.number.in_(numbers[start : start + KEYS_PER_QUERY])
         statement = update(READING).where(READING.c.repo_id == repo_id, is_one)
@@ -90,21 +90,21 @@ def mark_unread(session: Session, repo_id: int, numbers: Sequence[int]) -> None:
 
 
 def find_gone(session: Session, kind: Kind, repo_id: int, keys: Sequence[int]) -> dict[int, datetime]:
-    """Those of these issues or comments that are gone, and since when."""
+    """Return when each of these issues or comments was marked as gone; others are left out."""
     table, column = _TABLES[kind]
     query = select(column, table.c.gone_at).where(table.c.repo_id == repo_id, table.c.gone_at.is_not(None))
     return dict(rows_in_parts(session, query, column, keys))
 
 
 def last_seen(session: Session, kind: Kind, repo_id: int, key: int) -> datetime | None:
-    """When GitHub was asked for the newest list or answer that held this issue or comment."""
+    """Return when the newest GitHub response with this issue or comment was requested."""
     table, column = _TABLES[kind]
     query = select(table.c.seen_at).where(table.c.repo_id == repo_id, column == key)
     return session.connection().execute(query).scalar()
 
 
 def note_seen(session: Session, kind: Kind, repo_id: int, keys: Sequence[int], seen_at: datetime) -> None:
-    """Note that a list asked for at `seen_at` held these issues or comments; counts as no change."""
+    """Record that a list requested at `seen_at` had these issues or comments; does not mark them changed."""
     table, column = _TABLES[kind]
     is_older = or_(table.c.seen_at.is_(None), table.c.seen_at < seen_at)
     for start in range(0, len(keys), KEYS_PER_QUERY):
@@ -114,9 +114,9 @@ def note_seen(session: Session, kind: Kind, repo_id: int, keys: Sequence[int], s
 
 
 def find_unseen(session: Session, kind: Kind, repo_id: int, since: datetime) -> list[int]:
-    """GitHub's issues or comments that are not gone and that no list since then held, ascending.
+    """Return issues or comments from GitHub, not marked as gone, that no list since `since` had; ascending.
 
-    The comments of a gone issue are left out: they went with it, and are kept with it.
+    Comments of gone issues are left out, as they share the issue's mark.
     """
     table, column = _TABLES[kind]
     query = select(column).where(

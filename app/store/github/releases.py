@@ -1,4 +1,4 @@
-"""Releases, which of them hold which merged pull request by notes, table or comparison; and reverts."""
+"""Releases, the pull requests each contains (by notes, starter table or commit comparison), and reverts."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,15 +17,15 @@ from app.store.tables import FIX_CONTAINMENT, PULL_REQUEST, RELEASE, RELEASE_PUL
 
 _RELEASE, _NAMED, _ANSWER = RELEASE.c, RELEASE_PULL.c, FIX_CONTAINMENT.c
 REVERTS_DEEP = 6
-"""How often a fix and its revert may take turns."""
+"""Maximum length of a chain of reverts and re-landings."""
 COMPARE, TABLE, REVERT = "compare", "table", "revert"
 NO_COMMIT = "-"
-"""Stands for a tag where GitHub was asked for the merge commit itself and had none."""
+"""Stored instead of a tag if GitHub does not know the merge commit itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """A merged pull request and when it was merged; None where it is not stored."""
+    """A merged pull request; `merged_at` is None if it is not stored."""
 
     number: int
     merged_at: datetime | None
@@ -41,14 +41,14 @@ class ReleaseDay(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PullHistory:
-    """What is known of one pull request after its merge.
+    """The releases, reverts and re-landings of a merged pull request.
 
     Attributes:
-        named_in: tags of the releases whose notes name it.
-        answers: tags and commits that were compared with its merge commit: whether they hold it.
+        named_in: tags of the releases whose notes mention it.
+        answers: for each tag or commit compared with its merge commit, whether it contains that commit.
         commit_sha: its merge commit.
-        reverted_by, relanded_by: merged pull requests that take it back, or bring it back.
-        table_tag, table_day: the first release with it by the starter set's table, and the table's day.
+        reverted_by, relanded_by: merged pull requests that revert or re-land it.
+        table_tag, table_day: its first release by the starter set's table, and the table's date.
     """
 
     named_in: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class PullHistory:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All that says which release holds a fix."""
+    """The data that decides which releases contain a fix."""
 
     releases: tuple[ReleaseDay, ...] = ()
     pulls: Mapping[int, PullHistory] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class ContainmentAnswer:
-    """What GitHub or the starter set says; `contained` is None where GitHub lacks the tag or the commit."""
+    """Whether a tag contains a pull request; `contained` is None if GitHub lacks the tag or the commit."""
 
     number: int
     tag: str
@@ -82,7 +82,7 @@ class ContainmentAnswer:
 
 @dataclass(frozen=True, slots=True)
 class MergedFix:
-    """A merged pull request that no release's notes name, with the tags that were compared already."""
+    """A merged pull request that no release's notes mention, with the tags already compared."""
 
     number: int
     merged_at: datetime
@@ -91,7 +91,7 @@ class MergedFix:
 
 
 def find_history(session: Session, repo_id: int, repo: str, pulls: Iterable[int]) -> History:
-    """The history of these pull requests, of those that revert them or bring them back, and all releases."""
+    """Return the history of these pull requests and of their reverts and re-landings, and all releases."""
     known: dict[int, PullHistory] = {}
     wanted = set(pulls)
     if not wanted:
@@ -112,7 +112,7 @@ def find_history(session: Session, repo_id: int, repo: str, pulls: Iterable[int]
 
 
 def _histories(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -> dict[int, PullHistory]:
-    # The sign keeps SQLite from reading all links of the repository in place of those to the numbers.
+    # The unary + makes SQLite use the index by link target instead of reading all links of the repository.
     query = """
         SELECT number, 'named' AS kind, tag, CAST(NULL AS boolean) AS contained, NULL AS sha,
         CAST(NULL AS bigint) AS pull, CAST(NULL AS timestamptz) AS at
@@ -156,14 +156,14 @@ def _by_number(rows: Iterable[Any]) -> dict[int, list[Any]]:
 
 
 def save_answers(session: Session, repo_id: int, answers: Iterable[ContainmentAnswer]) -> None:
-    """Keep what is known, so that GitHub is asked once."""
+    """Store containment answers, so that GitHub is asked only once."""
     take_turn(session)
     rows = [{"repo_id": repo_id, **asdict(answer)} for answer in answers]
     upsert(session, FIX_CONTAINMENT, rows, keys=("repo_id", "number", "tag"))
 
 
 def has_table(session: Session, repo_id: int, day: datetime) -> bool:
-    """Whether the table of this day, or a newer one, is stored."""
+    """True if the starter set's table of this date, or a newer one, is stored."""
     query = select(_ANSWER.number).where(
         _ANSWER.repo_id == repo_id, _ANSWER.source == TABLE, _ANSWER.asked_at >= day
     )
@@ -171,10 +171,10 @@ def has_table(session: Session, repo_id: int, day: datetime) -> bool:
 
 
 def unnamed_fixes(session: Session, repo_id: int, repo: str, *, before: datetime) -> list[MergedFix]:
-    """Merged fixes, reverts and re-landings that no full release's notes name, the newest first.
+    """Return merged fixes, reverts and re-landings that no full release's notes mention, newest first.
 
-    Left out are those merged after `before`, those that a comparison or the table found in a release, and
-    those of which GitHub does not know the commit.
+    Left out are those merged after `before`, those found in a release by comparison or table, and
+    those whose merge commit GitHub does not know.
     """
     query = """
         SELECT number, merged_at, merge_commit_sha FROM pull_request
@@ -204,7 +204,7 @@ def unnamed_fixes(session: Session, repo_id: int, repo: str, *, before: datetime
 
 
 def save_releases(session: Session, repo_id: int, records: Iterable[ReleaseRecord]) -> None:
-    """Store releases and which pull requests their notes name."""
+    """Store releases and the pull requests mentioned in their notes."""
     take_turn(session)
     latest = {record.tag: record for record in records}
     rows = [{"repo_id": repo_id, **asdict(record)} for record in latest.values()]
@@ -222,13 +222,13 @@ def save_releases(session: Session, repo_id: int, records: Iterable[ReleaseRecor
 
 
 def tags_of(session: Session, repo_id: int) -> set[str]:
-    """The tags of all stored releases."""
+    """Return the tags of all stored releases."""
     query = select(_RELEASE.tag).where(_RELEASE.repo_id == repo_id)
     return set(session.connection().execute(query).scalars())
 
 
 def missing_for_fixes(session: Session, repo_id: int) -> tuple[str, ...]:
-    """Which of the two are not stored at all that say which release fixes what: releases, pull requests."""
+    """Return which of "releases" and "pull requests", both needed to date fixes, have no stored rows."""
     needed = {"releases": _RELEASE.repo_id, "pull requests": PULL_REQUEST.c.repo_id}
     found = session.connection()
     return tuple(
@@ -239,7 +239,7 @@ def missing_for_fixes(session: Session, repo_id: int) -> tuple[str, ...]:
 
 
 def first_releases_of(session: Session, repo_id: int, pulls: Sequence[int]) -> dict[int, str]:
-    """Tag of the first full release known to hold each pull request, by notes, table or comparison."""
+    """Return the first full release known to contain each pull request, by notes, table or comparison."""
     named = select(_NAMED.number, _NAMED.tag).join_from(RELEASE_PULL, RELEASE)
     named = named.where(_NAMED.repo_id == repo_id, _RELEASE.is_prerelease.is_(False))
     found = select(_ANSWER.number, _ANSWER.tag).where(_ANSWER.repo_id == repo_id, _ANSWER.contained)
@@ -251,7 +251,7 @@ def first_releases_of(session: Session, repo_id: int, pulls: Sequence[int]) -> d
 
 
 def newest_release(session: Session, repo_id: int) -> str | None:
-    """Tag of the newest full release, or None."""
+    """Return the tag of the newest full release, or None."""
     query = (
         select(_RELEASE.tag)
         .where(_RELEASE.repo_id == repo_id, _RELEASE.is_prerelease.is_(False))

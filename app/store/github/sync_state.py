@@ -1,4 +1,4 @@
-"""How far the copy of each repository reaches: cursors, runs, and webhook deliveries that were taken in."""
+"""Sync state of each repository: cursors, runs, and processed webhook deliveries."""
 
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -15,27 +15,27 @@ from app.store.tables import DELIVERY, REPOSITORY, SYNC_CURSOR, SYNC_RUN
 RUNNING = "running"
 KILLED = "killed"
 RUNS_KEPT = timedelta(days=90)
-"""A round every quarter of an hour makes some 9,000 runs in this time."""
+"""A sync every 15 minutes makes about 9,000 runs in this time."""
 DELIVERIES_KEPT = timedelta(days=30)
-"""GitHub lets a person send a delivery again for three days; an id lasts ten times as long here."""
+"""GitHub allows redelivery for three days; ids are kept ten times as long."""
 
 _RUN, _CURSOR = SYNC_RUN.c, SYNC_CURSOR.c
 
 
 def fresh_as_of(session: Session, repo_id: int) -> datetime | None:
-    """When the repository's newest complete sync ended; None before the first."""
+    """Return when the repository's newest complete sync ended; None before the first."""
     is_complete = (_RUN.repo_id == repo_id) & (_RUN.outcome == "complete")
     query = select(_RUN.ended_at).where(is_complete).order_by(_RUN.ended_at.desc()).limit(1)
     return session.connection().execute(query).scalar()
 
 
 def last_run_of(session: Session, repo_id: int) -> SyncRunRecord | None:
-    """The repository's newest run that has ended, or None."""
+    """Return the repository's newest ended run, or None."""
     return next(iter(last_runs(session, 1, (_RUN.repo_id == repo_id) & _RUN.ended_at.is_not(None))), None)
 
 
 def last_runs(session: Session, limit: int = 10, *chosen: ColumnElement[bool]) -> list[SyncRunRecord]:
-    """The newest runs, or the chosen ones among them, newest first."""
+    """Return the newest runs that meet the conditions `chosen`, newest first."""
     columns = (_RUN[item.name] for item in fields(SyncRunRecord) if item.name != "repo")
     query = select(REPOSITORY.c.full_name, *columns).join_from(SYNC_RUN, REPOSITORY).where(*chosen)
     rows = session.connection().execute(query.order_by(_RUN.id.desc()).limit(limit))
@@ -43,29 +43,29 @@ def last_runs(session: Session, limit: int = 10, *chosen: ColumnElement[bool]) -
 
 
 def cursors_of(session: Session, repo_id: int) -> dict[str, tuple[dict[str, Any], datetime]]:
-    """Where each stream stands, and when it moved there."""
+    """Return each stream's position and when it was last moved."""
     query = select(_CURSOR.stream, _CURSOR.position, _CURSOR.moved_at).where(_CURSOR.repo_id == repo_id)
     rows = session.connection().execute(query.order_by(_CURSOR.stream))
     return {stream: (position, moved_at) for stream, position, moved_at in rows}
 
 
 def find_cursor(session: Session, repo_id: int, stream: str) -> dict[str, Any]:
-    """The stored position of a stream ("issues", "comments", "releases"); empty at the start."""
+    """Return the stored position of a stream ("issues", "comments", "releases"); initially empty."""
     position, _ = cursors_of(session, repo_id).get(stream, ({}, None))
     return position
 
 
 def save_cursor(session: Session, repo_id: int, stream: str, position: dict[str, Any]) -> None:
-    """Move a stream's cursor; to be done in the transaction that stores what it passed."""
+    """Move a stream's cursor; must be in the transaction that stores the rows it passes."""
     row = {"repo_id": repo_id, "stream": stream, "position": position, "moved_at": datetime.now(UTC)}
     upsert(session, SYNC_CURSOR, [row], keys=("repo_id", "stream"))
 
 
 def begin_run(session: Session, repo_id: int) -> int:
-    """Note that a sync began; returns the run's key.
+    """Record the start of a sync and return the run's key.
 
-    Runs that never noted their end are closed as killed. One that still lives beside this one notes so at its
-    next page (`note_run`) or its end.
+    Runs without a recorded end are closed as killed. If one is still alive, its next page (`note_run`) or its
+    end corrects that.
     """
     now = datetime.now(UTC)
     is_open = (_RUN.repo_id == repo_id) & (_RUN.outcome == RUNNING)
@@ -76,12 +76,12 @@ def begin_run(session: Session, repo_id: int) -> int:
 
 
 def note_run(session: Session, run_id: int, **figures: Any) -> None:
-    """Note that a run is under way, and its figures so far: requests, not_modified, remaining, stored."""
+    """Record that a run is in progress, with its counts: requests, not_modified, remaining, stored."""
     end_run(session, run_id, outcome=RUNNING, ended_at=None, **figures)
 
 
 def end_run(session: Session, run_id: int, **figures: Any) -> None:
-    """Note how a run ended: outcome, requests, not_modified, remaining, stored, fault.
+    """Record how a run ended: outcome, requests, not_modified, remaining, stored, fault.
 
     Raises:
         NotFoundError: there is no such run.
@@ -93,19 +93,19 @@ def end_run(session: Session, run_id: int, **figures: Any) -> None:
 
 
 def purge_runs(session: Session) -> int:
-    """Delete the runs that ended longer ago than `RUNS_KEPT`, but each repository's last complete one."""
+    """Delete runs that ended more than `RUNS_KEPT` ago, except each repository's last complete one."""
     last = select(func.max(_RUN.id)).where(_RUN.outcome == "complete").group_by(_RUN.repo_id)
     is_old = (_RUN.ended_at < datetime.now(UTC) - RUNS_KEPT) & _RUN.id.not_in(last)
     return session.connection().execute(delete(SYNC_RUN).where(is_old)).rowcount
 
 
 def add_delivery(session: Session, delivery_id: str, event: str) -> bool:
-    """Note a webhook delivery, in the transaction that stores its content; False if it was noted before."""
+    """Record a webhook delivery, in the transaction that stores its content; False if already recorded."""
     row = {"id": delivery_id, "event": event, "received_at": datetime.now(UTC)}
     return insert_new(session, DELIVERY, row, keys=("id",))
 
 
 def purge_deliveries(session: Session) -> int:
-    """Delete the deliveries older than `DELIVERIES_KEPT`; how many they were."""
+    """Delete deliveries older than `DELIVERIES_KEPT` and return how many."""
     is_old = DELIVERY.c.received_at < datetime.now(UTC) - DELIVERIES_KEPT
     return session.connection().execute(delete(DELIVERY).where(is_old)).rowcount
