@@ -25,9 +25,9 @@ from app.extract.log.lines import LOUD, LogLine, read_lines
 from app.extract.log.messages import ONLY_WRAPPER, wrapper_rule
 from app.extract.log.process_stream import ErrorRecord
 from app.extract.log.root_cause import (
-    BESIDE,
     ERROR_LINE,
-    HINT,
+    TOOL_ERROR,
+    WEAK_HINT,
     CauseChain,
     find_cause,
     read_errors,
@@ -202,9 +202,9 @@ def _issue_errors(document: Document) -> CauseChain:
     logged = title_first(_logged(document, "body"), document.issue.title)
     title = title_error(document.issue.title)
     titled = find_cause([title], ()).cause if title is not None else None
-    if logged.cause is not None and logged.cause.weak < HINT and not _is_about(titled, logged.cause):
+    if logged.cause is not None and logged.cause.weak < WEAK_HINT and not _is_about(titled, logged.cause):
         return replace(logged, cause=_placed(document, logged, logged.cause))
-    if logged.cause is not None and logged.cause.rule == BESIDE and not _names(document, logged.cause):
+    if logged.cause is not None and logged.cause.rule == TOOL_ERROR and not _names(document, logged.cause):
         logged = replace(logged, cause=None)
     named = titled or logged.cause
     if named is not None:

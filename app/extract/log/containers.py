@@ -1,8 +1,8 @@
-"""A log as its program printed it, taken out of what a platform exports it in.
+"""Extract plain log lines from the export formats of logging platforms.
 
-In: what somebody pastes: JSON lines of docker, journald or a logger; an export of Loki, Grafana or
-Elasticsearch, whole or cut. Out: the plain lines, oldest first; any other text as it is. Prefixes of plain
-lines (kubectl, CRI, compose, syslog) are `lines.py`'s.
+In: pasted text: JSON lines of Docker, journald or a logger, or an export of Loki, Grafana or Elasticsearch,
+possibly truncated. Out: the plain lines, oldest first; any other text unchanged. Prefixes of plain lines
+(kubectl, CRI, compose, syslog) are handled in `lines.py`.
 """
 
 import json
@@ -13,21 +13,21 @@ from typing import Any
 from app.extract.rules.patterns import pattern
 
 MIN_SHARE = 0.5
-"""How many of a text's lines must be records for it to be an export."""
+"""Minimum share of lines that must be records for a text to count as an export."""
 MAX_RECORD_CHARS = 16_000
-"""Docker cuts a longer line into several records."""
-_WORDS = ("log", "line", "MESSAGE", "message", "msg", "textPayload", "body")
-"""Where a record keeps what was printed."""
-_TIMES = ("time", "timestamp", "__REALTIME_TIMESTAMP", "ts", "date", "@timestamp", "asctime")
-_TRACES = ("exc_info", "exc_text", "stack_info", "traceback")
-"""Where a program's own JSON logger keeps the traceback."""
+"""Docker splits a longer line into several records."""
+_TEXT_KEYS = ("log", "line", "MESSAGE", "message", "msg", "textPayload", "body")
+"""Keys of a record that contain the printed text."""
+_TIME_KEYS = ("time", "timestamp", "__REALTIME_TIMESTAMP", "ts", "date", "@timestamp", "asctime")
+_TRACEBACK_KEYS = ("exc_info", "exc_text", "stack_info", "traceback")
+"""Keys in which JSON loggers store the traceback."""
 _PRETTY = pattern(r'^[ \t]*"(?:log|line|MESSAGE|message|textPayload)" ?: ?("(?:[^"\\]|\\.)*"),?[ \t]*$')
 _STAMPED = pattern(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*)(?:Z|[+-]\d\d:\d\d)?[ \t]")
 
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """One record of an export: what was printed, and when; `whole` if its line ended there."""
+    """One record of an export: printed text and time; `whole` if the line ends with this record."""
 
     text: str
     time: str
@@ -35,7 +35,7 @@ class _Record:
 
 
 def plain_log(log: str) -> str:
-    """The lines that a program printed, without the records that a platform keeps them in."""
+    """Return the lines that the program printed, without the platform's record format."""
     if log.lstrip()[:1] not in {"{", "["}:
         return _oldest_first(log)
     records = _of_document(log) or _of_lines(log)
@@ -49,7 +49,7 @@ def plain_log(log: str) -> str:
 
 
 def _of_document(log: str) -> list[_Record]:
-    """The records of a text that is one JSON value."""
+    """Return the records of a text that is a single JSON value."""
     try:
         return list(_records_in(json.loads(log)))
     except (ValueError, RecursionError):
@@ -57,7 +57,7 @@ def _of_document(log: str) -> list[_Record]:
 
 
 def _of_lines(log: str) -> list[_Record]:
-    """The records of a text that holds one a line, or one over several lines of which it is cut off."""
+    """Return the records of JSON lines, or of a truncated, pretty-printed export."""
     lines = [line for line in log.split("\n") if line.strip()]
     records: list[_Record] = []
     read = 0
@@ -81,12 +81,12 @@ def _records_of_line(line: str) -> Iterator[_Record]:
 
 
 def _records_in(value: Any) -> Iterator[_Record]:
-    """The records within a JSON value: objects that hold words and a time, or Loki's pairs of both."""
+    """Yield the records in a JSON value: objects with text and time, or Loki's [time, text] pairs."""
     if isinstance(value, dict):
-        words = next((key for key in _WORDS if isinstance(value.get(key), str)), "")
-        time = next((str(value[key]) for key in _TIMES if value.get(key)), "")
-        if words and (time or "stream" in value):
-            yield _record(value, words, time)
+        text_key = next((key for key in _TEXT_KEYS if isinstance(value.get(key), str)), "")
+        time = next((str(value[key]) for key in _TIME_KEYS if value.get(key)), "")
+        if text_key and (time or "stream" in value):
+            yield _record(value, text_key, time)
         else:
             yield from _within(value.values())
     elif isinstance(value, list):
@@ -102,17 +102,17 @@ def _within(values: Iterable[Any]) -> Iterator[_Record]:
             yield from _records_in(value)
 
 
-def _record(row: dict[str, Any], words: str, time: str) -> _Record:
-    text: str = row[words]
-    whole = words != "log" or text.endswith("\n") or len(text) < MAX_RECORD_CHARS
-    level = row.get("levelname") or (row.get("level") if words == "message" else None)
+def _record(row: dict[str, Any], text_key: str, time: str) -> _Record:
+    text: str = row[text_key]
+    whole = text_key != "log" or text.endswith("\n") or len(text) < MAX_RECORD_CHARS
+    level = row.get("levelname") or (row.get("level") if text_key == "message" else None)
     parts = [f"{level.upper()} {text}" if isinstance(level, str) else text]
-    parts += [row[key] for key in _TRACES if isinstance(row.get(key), str)]
+    parts += [row[key] for key in _TRACEBACK_KEYS if isinstance(row.get(key), str)]
     return _Record("\n".join(part.removesuffix("\n") for part in parts), time, whole)
 
 
 def _oldest_first(log: str) -> str:
-    """Lines with the platform's time in front, which many exports print newest first."""
+    """Reverse lines with platform timestamps if they are sorted newest first."""
     first = _STAMPED.match(log)
     if first is None:
         return log

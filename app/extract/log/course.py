@@ -1,8 +1,8 @@
-"""The course of a run: which of a log's errors it survived, and what became of it.
+"""The course of a run: which errors it survived, and how it ended.
 
-In: a log's lines. Out: a `Course`, which knows for each error whether the program went on behind it, whether
-only a request got it, or whether it came when the program was already asked to stop. The marks are rules of
-`lists/course.toml`.
+In: a log's lines. Out: a `Course`, which tells for each error whether the program continued after it, whether
+only a request failed, or whether shutdown had already been requested. The marks (lines that show progress,
+readiness, the end, …) are rules of `lists/course.toml`.
 """
 
 from bisect import bisect_right
@@ -17,27 +17,27 @@ from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rules
 
 Outcome = Literal["stopped", "refused", "none"]
-"""stopped: a program ended, or did not come up, for the root cause.
-refused: only a request failed; the server answered it with an error and goes on.
+"""stopped: a program ended, or did not start, because of the root cause.
+refused: only a request failed; the server answered with an error and kept running.
 none: nothing failed."""
 
 Fate = Literal["open", "request", "survived", "stopping"]
-"""open: nothing is known to have followed the error. request: only a request got it. survived: the program
-went on behind it. stopping: the program was already asked to stop."""
+"""open: nothing shows that the program continued. request: only a request failed. survived: the program
+continued after the error. stopping: shutdown had already been requested."""
 
 REQUEST_ERRORS = frozenset({"BadRequestError", "NotFoundError", "UnprocessableEntityError"})
 REFUSED = "course.answered"
-"""The rule of a refused request that only the server's access log shows."""
+"""The rule id of a refused request that only the server's access log shows."""
 DEATH = "death"
-"""The rule of a process's death, which is the cause where the process prints no error of its own."""
+"""The rule id of a process's death, which is the cause if the process prints no error of its own."""
 QUIET = frozenset({"INFO", "DEBUG", "WARNING", "WARN"})
-_TURNS = frozenset({"ready", "stopping"})
-_REFUSED = frozenset({"answered", "failed"})
-_PROGRESS = frozenset({"ready", "progress", "served", "done"})
+_STATES = frozenset({"ready", "stopping"})
+_REFUSED_ROLES = frozenset({"answered", "failed"})
+_PROGRESS_ROLES = frozenset({"ready", "progress", "served", "done"})
 NEAR_LINES = 300
-"""How far a process's words on its end stand from the error that ended it; tracebacks are long."""
+"""Maximum distance between an error and the message that the process ended; tracebacks are long."""
 MIN_KNOWN_LINES = 20
-"""A shorter log need not name the program that printed it."""
+"""In a shorter log, the absence of vLLM's name proves nothing."""
 _VLLM = pattern(r"(?i)\bvllm\b|\((?:EngineCore|APIServer)\w* pid=")
 
 
@@ -58,11 +58,11 @@ class Course:
 
     @property
     def ended(self) -> bool:
-        """Whether a process of the engine ended for an error."""
+        """True if an engine process ended because of an error."""
         return any(mark.role == "end" for mark in self._marks)
 
     def fate(self, record: ErrorRecord) -> Fate:
-        """What followed an error."""
+        """Return what followed an error."""
         library, _, kind = (record.type or "").rpartition(".")
         if record.rule == ANSWER or (kind in REQUEST_ERRORS and not library.startswith("huggingface")):
             return "request"
@@ -74,31 +74,31 @@ class Course:
 
     @staticmethod
     def ends_program(record: ErrorRecord) -> bool:
-        """Whether an error left the program itself, which ended with it."""
+        """True if an error propagated to module level and so ended the program."""
         return bool(record.frames) and record.frames[0].function == "<module>"
 
     def _is_done(self, number: int) -> bool:
-        """Whether a program had got what it wanted before a line, and nobody missed its engine behind it."""
+        """True if the program had finished its work before a line and no engine process fails after it."""
         done = any(mark.role == "done" and mark.number < number for mark in self._marks)
         return done and not any(mark.role == "end" and mark.number > number for mark in self._marks)
 
     def fate_of_line(self, line: LogLine) -> Fate:
-        """What followed a line that reports a failure."""
+        """Return what followed a line that reports a failure."""
         if self._is_stopping(line):
             return "stopping"
         at = bisect_right(self._numbers, line.number)
         own = self._marks[at - 1] if at and self._numbers[at - 1] == line.number else None
-        if own is not None and own.role in _REFUSED and not self.ended:
+        if own is not None and own.role in _REFUSED_ROLES and not self.ended:
             return "request"
         if any(
             mark.role == "end" and mark.process == line.process and mark.number >= line.number - NEAR_LINES
             for mark in self._marks[:at]
         ):
             return "open"
-        return self._behind(line, at)
+        return self._fate_from_later_marks(line, at)
 
-    def _behind(self, line: LogLine, at: int) -> Fate:
-        """What the marks behind a line say of it."""
+    def _fate_from_later_marks(self, line: LogLine, at: int) -> Fate:
+        """Return a line's fate according to the marks from index `at` on."""
         after = self._marks[at:]
         end = next((mark.number for mark in after if mark.role == "end"), None)
         inner = "Worker" in line.process or "EngineCore" in line.process or line.process.startswith("rank")
@@ -107,26 +107,26 @@ class Course:
         for mark in after:
             if mark.role == "end":
                 break
-            if mark.role in _PROGRESS:
-                serves = mark.role == "served" or self._serves(line)
+            if mark.role in _PROGRESS_ROLES:
+                serves = mark.role == "served" or self._was_serving(line)
                 return "request" if line.level not in QUIET and serves else "survived"
             if not inner and (mark.role == "answered" or (mark.role == "failed" and end is None)):
                 return "request"
         return "open"
 
     def _is_stopping(self, line: LogLine) -> bool:
-        """Whether the program had been asked to stop before a line."""
+        """True if shutdown had been requested before a line."""
         before = self._marks[: bisect_right(self._numbers, line.number - 1)]
-        return next((mark.role for mark in reversed(before) if mark.role in _TURNS), "") == "stopping"
+        return next((mark.role for mark in reversed(before) if mark.role in _STATES), "") == "stopping"
 
-    def _serves(self, line: LogLine) -> bool:
-        """Whether the server took requests when it printed a line."""
+    def _was_serving(self, line: LogLine) -> bool:
+        """True if the server was handling requests when it printed a line."""
         before = self._marks[: bisect_right(self._numbers, line.number)]
         return any("HTTP/" in mark.text for mark in before)
 
     def refusal(self, lines: Sequence[LogLine]) -> ErrorRecord | None:
-        """The first request that was refused, as the access log states it."""
-        refused = {mark.number for mark in self._marks if mark.role in _REFUSED}
+        """Return the first refused request, as shown in the access log."""
+        refused = {mark.number for mark in self._marks if mark.role in _REFUSED_ROLES}
         found = (line for line in lines if line.number in refused and not self._is_stopping(line))
         line = next(found, None)
         if line is None:
@@ -135,7 +135,7 @@ class Course:
 
 
 def _marks(lines: Sequence[LogLine]) -> list[_Mark]:
-    """The marks of a log in its order: one look at the whole finds the lines that hold one."""
+    """Return the marks of a log in order; one regex pass over the whole text finds their lines."""
     text = "\n".join(line.text for line in lines)
     found: list[_Mark] = []
     at, end = -1, 0
@@ -152,14 +152,14 @@ def _marks(lines: Sequence[LogLine]) -> list[_Mark]:
 
 @lru_cache(maxsize=1)
 def _table() -> tuple[tuple[str, ...], Any]:
-    """The roles, and the marks of all but mentions as one pattern with a group each."""
+    """Return the roles of all rules but mentions, and one pattern with a group for each."""
     rules = [rule for rule in load_rules("course") if rule["role"] != "mention"]
     parts = "|".join(f"({rule.pattern.pattern})" for rule in rules)
     return tuple(rule["role"] for rule in rules), pattern(parts, multiline=True)
 
 
 def is_of_vllm(log: str) -> bool | None:
-    """Whether vLLM printed a log, or a program that runs vLLM; None if the log is too short to know."""
+    """True if vLLM, or a program that runs it, printed a log; None if the log is too short to know."""
     if _VLLM.search(log):
         return True
     return False if log.count("\n") >= MIN_KNOWN_LINES else None
@@ -172,9 +172,9 @@ def _mentions() -> Any:
 
 
 def is_mention(before: str) -> bool:
-    """Whether the words in front of an error's name only speak of such errors."""
+    """True if the words before an error's name show that the error is only mentioned, not raised."""
     return _mentions().search(before) is not None
 
 
 UNKNOWN_COURSE = Course(())
-"""That of lines of which nobody knows whether they are one log."""
+"""The course of lines that may not belong to one log."""

@@ -1,7 +1,7 @@
-"""The one line that names an error: its class and its own words, as Python and its users print them.
+"""Parse lines that name an error class and its message, as Python prints them or people write them.
 
-In: a line's text. Out: class and message. Lines that only mention a class are left out: changelogs,
-`except` clauses, comments behind code.
+In: a line's text. Out: class and message. Lines that only mention a class are ignored: changelogs, `except`
+clauses, comments in code.
 """
 
 from typing import Any
@@ -40,21 +40,21 @@ _REMARK = pattern(
     r" (?:is|was|are|were|has been|being|gets) (?:reported|raised|thrown|shown|seen|encountered)\b"
     r"| (?:when|while|during|after) [a-z]"
 )
-_OWN_REMARK = pattern(r"\billegal [\w ]{1,40} was encountered$")
-"""CUDA's own words, not a person's about an error."""
+_MESSAGE_REMARK = pattern(r"\billegal [\w ]{1,40} was encountered$")
+"""Part of CUDA's message, not a person's remark about an error."""
 _BARE_END = pattern(r"\s((?:Assertion|NotImplemented|Recursion|Memory)Error)\s*$")
 _REPR_MESSAGE = pattern(r"^('(?:[^'\\]|\\.){1,200}'|\"(?:[^\"\\]|\\.){1,200}\")(?:[\s`*).,;]|$)")
 _NO_MODULE = pattern(r"^(No module named '[\w.]{1,100}')(?:[^;\w]|$)")
-_OUTSIDE = pattern(r"`{3}| (?:~?[$#] |>>> |\*\*\* |\+-{8}|[\w.-]{1,40}@[\w.-]{1,40}:|\[repeated \d+x)|<br")
+_TRAILING = pattern(r"`{3}| (?:~?[$#] |>>> |\*\*\* |\+-{8}|[\w.-]{1,40}@[\w.-]{1,40}:|\[repeated \d+x)|<br")
 _CHANGE = pattern(r"\(#\d{1,6}\)[`\"' .]*$")
 _MAPPED = pattern(r"^\w*(?:Error|Exception|Timeout),$")
-"""An entry of a program's table of exceptions."""
+"""An entry of an exception mapping in code."""
 _ANNOUNCED = (":", "：", "as follows", "below")
 _NOT_RAISED = ("except ", "catch ", "raises ", "Raises ")
 
 
 def terminal(text: str) -> tuple[str, str | None] | None:
-    """Class and message of a line that is nothing but an error; message None if no colon stands there."""
+    """Return class and message of a line that consists of an error only; message None without a colon."""
     head = text.lstrip().removeprefix("E ").partition(":")[0].strip()
     if not head or " " in head or not head[0].isidentifier():
         return None
@@ -64,11 +64,11 @@ def terminal(text: str) -> tuple[str, str | None] | None:
     message = found.group(2)
     if message and (_MAPPED.match(message) or (message[:1].isdigit() and message.endswith(_ANNOUNCED))):
         return None
-    return spelled(found.group(1)), message if message is None else message.strip()
+    return fix_case(found.group(1)), message if message is None else message.strip()
 
 
 def inline(text: str) -> tuple[str, str] | None:
-    """Class and message of an error that stands within a line."""
+    """Return class and message of an error inside a line."""
     found = (_INLINE.search(text) if ": " in text else None) or _CLASS_REPR.search(text)
     if found is None or is_change(text):
         return None
@@ -78,51 +78,51 @@ def inline(text: str) -> tuple[str, str] | None:
         return None
     if before.endswith(_NOT_RAISED) or before.lstrip().startswith(("# ", "//")) or "  # " in before:
         return None
-    return spelled(kind), own_words(kind, found.group(2), before[-1:])
+    return fix_case(kind), cut_message(kind, found.group(2), before[-1:])
 
 
 def in_title(title: str) -> tuple[str, str] | None:
-    """Class and message that a title names, without what it says of them."""
+    """Return class and message named in a title, without the author's remarks about them."""
     found = _IN_TITLE.search(title) or _CLASS_REPR.search(title)
     if found is None:
         return None
-    message = own_words(found.group(1), found.group(2), title[: found.start(1)][-1:])
+    message = cut_message(found.group(1), found.group(2), title[: found.start(1)][-1:])
     cut = _REMARK.search(message)
     if cut is not None and cut.start() > 5:
-        is_own = _OWN_REMARK.search(message[: cut.end()])
+        is_own = _MESSAGE_REMARK.search(message[: cut.end()])
         message = message[: cut.end() if is_own else cut.start()]
     if message[-1:] in {'"', "'", "`"} and message.count(message[-1]) % 2:
         message = message[:-1]
-    return spelled(found.group(1).removeprefix("<class '").removesuffix("'>")), message
+    return fix_case(found.group(1).removeprefix("<class '").removesuffix("'>")), message
 
 
 def asserted(title: str) -> str:
-    """The assertion that a title shows; what is compared across issues stays the bare class."""
+    """Return the `assert …` quoted in a title, for display; comparisons use the bare class."""
     found = _ASSERTED.search(title)
     return str(found.group(1)).strip(" `\"':") if found else ""
 
 
 def bare_end(text: str) -> str | None:
-    """The class at the end of a flattened traceback that gives no message."""
+    """Return the class at the end of a flattened traceback without a message."""
     found = _BARE_END.search(text)
     return found.group(1) if found else None
 
 
 def is_change(text: str) -> bool:
-    """Whether a line is the subject of a commit: what it names is mended."""
+    """True if a line is a commit subject, which names an error that was fixed."""
     return text.find("(#") >= 0 and _CHANGE.search(text) is not None
 
 
-def spelled(kind: str) -> str:
-    """Python's own spelling of a class that people write by ear."""
+def fix_case(kind: str) -> str:
+    """Correct the capitalisation of a class name that people misspell."""
     return "RuntimeError" if kind.lower() == "runtimeerror" else kind
 
 
-def own_words(kind: str, text: str, opened: str = "") -> str:
-    """An error's own words, without what stands behind them in the same line.
+def cut_message(kind: str, text: str, opened: str = "") -> str:
+    """Return an error's message without other text after it in the same line.
 
     Args:
-        opened: the sign in front of the error, a back-tick or star if a person set it off.
+        opened: the character before the error: a back-tick or asterisk if it is marked up.
     """
     message = text.strip()[:MAX_MESSAGE_CHARS]
     if opened in {"`", "*"}:
@@ -135,5 +135,5 @@ def own_words(kind: str, text: str, opened: str = "") -> str:
         exact = _NO_MODULE.match(message)
     if exact is not None:
         return str(exact.group(1))
-    cut = _OUTSIDE.search(message)
+    cut = _TRAILING.search(message)
     return message[: cut.start()].rstrip() if cut and cut.start() > 3 else message

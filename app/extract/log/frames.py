@@ -1,8 +1,8 @@
-"""Places in tracebacks: how each kind of program prints a frame, and which frames are plumbing.
+"""Parse traceback frames in all formats, and recognise plumbing: frames that every traceback contains.
 
-In: a line's text. Out: a `Frame` (file and function, no line number), or None. Known are Python's own
-tracebacks, notebooks, pytest, rich's boxes, the fault handler's stacks and the lists of embedded Pythons.
-`join_frames` puts frames together that a narrow screen broke over two lines.
+In: a line's text. Out: a `Frame` (file and function, no line number), or None. Supported formats: Python,
+IPython, pytest, rich boxes, faulthandler stacks and embedded Python. `join_frames` rejoins frames that a
+narrow terminal wrapped over several lines.
 """
 
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ from app.extract.log.lines import LogLine
 from app.extract.rules.patterns import escape, pattern
 
 MAX_PARTS = 3
-MIN_SCREEN = 70
-"""A shorter line was not broken by a screen."""
+MIN_WRAPPED_CHARS = 70
+"""Minimum length of a line that a terminal may have wrapped."""
 _REST_OF_NAME = pattern(r"^[A-Za-z0-9_]{1,60}>?$")
 _WORDS = frozenset({"pass", "return", "raise", "break", "continue", "yield", "try", "else"})
 _BOX = " \t│┃║|"
 
 
 def join_frames(lines: Sequence[LogLine]) -> Sequence[LogLine]:
-    """The lines with every broken frame in one."""
+    """Return the lines with wrapped frames rejoined."""
     joined: list[LogLine] = []
     skip = 0
     for at, line in enumerate(lines):
@@ -34,17 +34,17 @@ def join_frames(lines: Sequence[LogLine]) -> Sequence[LogLine]:
         whole = line
         if at + 1 < len(lines):
             if 'File "' in line.text:
-                whole, skip = _python(lines, at)
+                whole, skip = _join_python(lines, at)
             elif "│" in line.raw and line.text.lstrip()[:1] in {"/", "~"}:
-                whole, skip = _boxed(lines, at)
+                whole, skip = _join_boxed(lines, at)
         joined.append(whole)
     return joined
 
 
-def _python(lines: Sequence[LogLine], at: int) -> tuple[LogLine, int]:
-    """A frame in Python's own form, and how many lines below it were part of it."""
+def _join_python(lines: Sequence[LogLine], at: int) -> tuple[LogLine, int]:
+    """Rejoin a frame in Python's format; return it with the number of following lines consumed."""
     line = lines[at]
-    if not _goes_on(lines[at + 1]) or len(line.raw) < MIN_SCREEN:
+    if not _may_continue(lines[at + 1]) or len(line.raw) < MIN_WRAPPED_CHARS:
         return line, 0
     text = line.text.rstrip("\r")
     found = PYTHON.search(text)
@@ -54,7 +54,7 @@ def _python(lines: Sequence[LogLine], at: int) -> tuple[LogLine, int]:
         whole = open_ended and _REST_OF_NAME.match(rest) and rest not in _WORDS and terminal(rest) is None
         return (replace(line, text=text + rest), 1) if whole else (line, 0)
     for parts in range(1, min(MAX_PARTS, len(lines) - at)):
-        if not _goes_on(lines[at + parts]):
+        if not _may_continue(lines[at + parts]):
             break
         text += lines[at + parts].text
         whole = PYTHON.search(text)
@@ -63,14 +63,14 @@ def _python(lines: Sequence[LogLine], at: int) -> tuple[LogLine, int]:
     return line, 0
 
 
-def _goes_on(line: LogLine) -> bool:
-    """Whether a line has neither a prefix of its own nor the indentation of code."""
+def _may_continue(line: LogLine) -> bool:
+    """True if a line may continue the one above: no log prefix, no indentation of code."""
     text = line.text
     return not line.level and not line.process and text[:2] != "  " and 'File "' not in text
 
 
-def _boxed(lines: Sequence[LogLine], at: int) -> tuple[LogLine, int]:
-    """A frame within a box, and how many lines below it were part of it."""
+def _join_boxed(lines: Sequence[LogLine], at: int) -> tuple[LogLine, int]:
+    """Rejoin a frame in a rich box; return it with the number of following lines consumed."""
     line = lines[at]
     text = line.text.strip(_BOX)
     if other_frame(text) is not None:
@@ -97,19 +97,19 @@ _NUMBERED = pattern(
 _TEST_PLACE = pattern(r"^([/\w.-]{1,300}\.py):\d{1,7}: ?(\w{0,80})$")
 _EMBEDDED = pattern(r"^[ \t]*([~/\w.-][^\s:()'\"]{0,300}\.pyx?)\(\d{1,7}\): ([\w<>.]{1,120})$")
 _STANDARD = pattern(r"(?:/lib(?:64)?/python3|/python3(?:\.\d+)?/[\w.]+$)")
-"""Where the standard library lies."""
+"""Paths of the standard library."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A place in a traceback, without its line number: file path as printed and function."""
+    """A traceback frame without its line number: file path as printed, and function."""
 
     path: str
     function: str
 
     @property
     def file(self) -> str:
-        """The file's own name."""
+        """The file name without directories."""
         return self.path.replace("\\", "/").rsplit("/", 1)[-1]
 
     @property
@@ -119,7 +119,7 @@ class Frame:
 
 
 def other_frame(text: str) -> Frame | None:
-    """The frame that a notebook, a test run or rich prints; Python's own form is `PYTHON`."""
+    """Parse a frame in the format of IPython, pytest or rich; Python's own is matched by `PYTHON`."""
     if " in " not in text:
         return None
     text = text.strip(" \t")
@@ -128,7 +128,7 @@ def other_frame(text: str) -> Frame | None:
 
 
 def pytest_place(text: str) -> tuple[str, str] | None:
-    """File and error of a test run's `tests/test_x.py:178: AssertionError`; the error may be missing."""
+    """Parse pytest's `tests/test_x.py:178: AssertionError` into file and error; the error may be empty."""
     if ".py:" not in text:
         return None
     found = _TEST_PLACE.match(text.strip(" \t"))
@@ -136,23 +136,23 @@ def pytest_place(text: str) -> tuple[str, str] | None:
 
 
 def stack_frame(text: str) -> Frame | None:
-    """A frame of a stack that is printed innermost first, below the fault it belongs to."""
+    """Parse a frame of a stack that is printed innermost first, below its fault."""
     found: Any = PYTHON.search(text) if 'File "' in text else _EMBEDDED.match(text)
     return Frame(found.group(1), found.group(2) or "") if found else None
 
 
 @lru_cache(maxsize=2048)
 def is_plumbing(frame: Frame, *, raised: bool = False) -> bool:
-    """Whether a frame stands in every traceback of its kind and says nothing.
+    """True if a frame occurs in every traceback of its kind and identifies nothing.
 
     Args:
-        raised: it is the innermost one: the error was raised there, whatever the function's name is.
+        raised: the frame raised the error, so that a generic function name does not disqualify it.
     """
     paths, functions = _plumbing()
     path = frame.path.replace("\\", "/")
     if "/python3" in path and "-packages/" not in path and _STANDARD.search(path):
         return True
-    package = path.rfind("-packages/")  # a package's own path: where it is installed may hold any name
+    package = path.rfind("-packages/")  # the directories above an installed package may have any name
     whole = f"{path[package + 9 :] if package >= 0 else path}:{frame.function}"
     return paths.search(whole) is not None or (
         frame.function in functions and not (raised and package >= 0 and "/vllm/" not in whole)
@@ -161,13 +161,13 @@ def is_plumbing(frame: Frame, *, raised: bool = False) -> bool:
 
 @lru_cache(maxsize=1)
 def _plumbing() -> tuple[Any, frozenset[str]]:
-    """What stands in the places that say nothing as one pattern, and the functions that say nothing."""
+    """Return one pattern for plumbing paths, and the names of plumbing functions."""
     names = load("plumbing")
     return pattern("|".join(escape(part) for part in names["paths"])), frozenset(names["functions"])
 
 
 def decisive_frame(frames: Sequence[Frame]) -> str | None:
-    """The innermost place that is no plumbing: file.py:function."""
+    """Return the innermost frame that is not plumbing, as `file.py:function`."""
     decisive = next((f for f in reversed(frames) if not is_plumbing(f, raised=f is frames[-1])), None)
     if frames and frames[-1].path == "<string>":
         decisive = frames[-1]

@@ -1,11 +1,11 @@
-"""Log lines without their wrapping: who printed it, at which level, what it says; is it a usual one.
+"""Strip log prefixes: process, level and message of each line; recognise usual lines.
 
-In: the lines of a log (or of an issue's code blocks). Out: `LogLine`s in the same order. Taken off are
-container and CI time stamps, docker-compose names, terminal colours, quote marks, rank and process
-prefixes, and vLLM's own `LEVEL date [file:line]`. The forms are those of vLLM 0.2 to 0.33.
+In: the lines of a log (or of an issue's code blocks). Out: `LogLine`s in the same order. Stripped are
+container and CI timestamps, docker-compose names, terminal colours, quote marks, rank and process prefixes,
+and vLLM's own `LEVEL date [file:line]`, in the formats of vLLM 0.2 to 0.33.
 
-Usual are the shapes of `lists/usual_lines.txt`, which `app.train.usual_lines` makes of good starts, requests
-and ends of many releases. A shape is the first words of a line, `#` for each that holds more than letters.
+Usual lines, which healthy runs print, match a shape in `lists/usual_lines.txt` (made by
+`app.train.usual_lines`). A shape is the first words of a line, with `#` for words that are not only letters.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,11 +18,11 @@ from app.extract.rules.patterns import pattern
 from app.extract.text.document import Line
 
 MAX_LINE_CHARS = 4_000
-"""What is looked at of one line; config dumps run to 100,000 characters."""
+"""Characters read of one line; config dumps have up to 100,000."""
 
 MAX_WRAPPINGS = 6
 MAX_PREFIX_CHARS = 160
-"""What vLLM's logger prints before a message is shorter."""
+"""Upper limit for the length of vLLM's logger prefix."""
 
 LOUD = frozenset({"ERROR", "CRITICAL", "FATAL"})
 """The levels of a line that is logged as an error."""
@@ -63,18 +63,18 @@ _BRACKETED = pattern(
     r"^\[(INFO|WARNING|ERROR|DEBUG|CRITICAL)\](?: ?\[[\w. -]{1,60}\])*(?:[ \t]*>>>)?[ \t:-]*"
 )
 _LETTERED = pattern(r"^\[?([EWIF])\d{4} \d\d:\d\d:[\d.]+ +(?:\d+ )?[\w./-]{1,120}:\d+\][ \t]?")
-"""The loggers of torch, NCCL's process groups and absl."""
+"""Prefix of the loggers of torch, NCCL process groups and absl."""
 
 _LETTERS = {"E": "ERROR", "W": "WARNING", "I": "INFO", "F": "FATAL"}
 _INITIALS = "IWEDCF"
 _LEVELS = ("INFO", "WARN", "ERROR", "DEBUG", "CRITICAL", "FATAL")
-_CUT_MARKS = ('File "', "Traceback (most recent", "The above exception was", "During handling of")
-"""What a flattened text is cut at besides the prefixes."""
+_SPLIT_MARKS = ('File "', "Traceback (most recent", "The above exception was", "During handling of")
+"""Starts of lines at which flattened text is split, in addition to prefixes."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line: `number` counts from 1, `text` is what is said, `start`..`end` the whole line's span."""
+    """One line: `number` counts from 1, `text` is the message, `start`..`end` the span of the raw line."""
 
     number: int
     text: str
@@ -86,31 +86,30 @@ class LogLine:
 
 
 def read_lines(lines: Iterable[Line]) -> Iterator[LogLine]:
-    """Unwrap lines; numbers count from 1."""
+    """Strip prefixes; number the lines from 1."""
     return read_numbered(enumerate(lines, 1))
 
 
 def read_numbered(lines: Iterable[tuple[int, Line]]) -> Iterator[LogLine]:
-    """Unwrap lines that bring the numbers they have in their log, of which some may be left out.
+    """Strip prefixes of lines that already have numbers, possibly with gaps.
 
-    Where lost line breaks were found again, a prefix may stand apart from the words it belongs to: it
-    is handed on to them.
+    In flattened text that was split again, a prefix may be on a line of its own: it is applied to the next.
     """
     left = ("", "")
     for number, line in lines:
         text, process, level = unwrap(line.text[:MAX_LINE_CHARS])
-        if left != ("", "") and not process and not level and text.startswith(_CUT_MARKS):
+        if left != ("", "") and not process and not level and text.startswith(_SPLIT_MARKS):
             process, level = left
         left = ("", "") if text.strip() else (process, level)
         yield LogLine(number, text, process, level, line.start, line.end, line.text)
 
 
 def unwrap(line: str) -> tuple[str, str, str]:
-    """What a line says, the process that printed it ("" if unknown), its level ("" if none)."""
+    """Return a line's message, the process that printed it ("" if unknown) and its level ("" if none)."""
     text = line
     if "[" in text and "m" in text and ("\x1b" in text or "[0" in text or "[1" in text or "[3" in text):
         text = _COLOUR.sub("", text)
-    process, level, text = _logged(text)
+    process, level, text = _split_logger_prefix(text)
     for _ in range(MAX_WRAPPINGS - bool(process) - bool(level)):
         head = text[:1] if text[:1] > " " else text.lstrip(" \t\xa0")[:1]
         rule = _rule_for(head, text, level) if head else None
@@ -127,11 +126,11 @@ def unwrap(line: str) -> tuple[str, str, str]:
     return text.removesuffix("^M"), process, level
 
 
-def _logged(text: str) -> tuple[str, str, str]:
-    """Process and level that vLLM's own logger prints before a message, and what stands behind them.
+def _split_logger_prefix(text: str) -> tuple[str, str, str]:
+    """Split off process and level of vLLM's own logger; return them with the rest of the line.
 
-    Neither pattern looks past the blank behind its bracket, so what is read of a prefix holds for every line
-    that begins with it; the lines of a traceback all do with the same.
+    Neither pattern looks beyond the space after its bracket, so results are cached by prefix: all lines of a
+    traceback have the same one.
     """
     process = level = ""
     if text[:1] == "(":
@@ -147,20 +146,20 @@ def _logged(text: str) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=256)
 def _process_in(prefix: str) -> str:
-    """The process, if a prefix is nothing but its bracket and a blank; else ""."""
+    """Return the process if a prefix is only its bracket and a space; else ""."""
     found = _PROCESS.match(prefix)
     return _process_of(found) if found and found.end() == len(prefix) else ""
 
 
 @lru_cache(maxsize=256)
 def _level_in(prefix: str) -> str:
-    """The level, if a prefix is nothing but level, date, `[file:line]` and a blank; else ""."""
+    """Return the level if a prefix is only level, date, `[file:line]` and a space; else ""."""
     found = _LEVEL.match(prefix)
     return found.group(1) if found and found.end() == len(prefix) else ""
 
 
 def _rule_for(head: str, text: str, level: str) -> Any:
-    """The pattern worth trying on a line, by how it begins: a match costs far more than this look."""
+    """Choose the pattern to try by the first characters of a line, which is far cheaper than matching."""
     if head == "(" or (head == "[" and "[rank" in text[:20]):
         return _PROCESS
     mark = text[1:3] if head == "[" else text[:2]
@@ -177,7 +176,7 @@ def _rule_for(head: str, text: str, level: str) -> Any:
 
 
 def _process_of(found: Any) -> str:
-    """A process's stable name: `EngineCore_DP0`, `Worker_TP3`, `rank0`."""
+    """Return a process's stable name: `EngineCore_DP0`, `Worker_TP3`, `rank0`."""
     process = next(group for group in found.groups() if group)
     return "_".join(process.replace("rank=", "TP").split())
 
@@ -187,12 +186,12 @@ MAX_WORD_CHARS = 30
 
 
 def is_usual(line: LogLine) -> bool:
-    """Whether a good run prints such a line; never of a line that is logged as an error."""
+    """True if a healthy run prints such a line; always False for lines logged as errors."""
     return line.level not in LOUD and shape_of(line.text) in _usual_shapes()
 
 
 def shape_of(text: str) -> str:
-    """The shape of a line's words: `loading weights took # seconds`."""
+    """Return the shape of a line: `loading weights took # seconds`."""
     words = text[:400].lower().split(maxsplit=SHAPE_WORDS)[:SHAPE_WORDS]
     return " ".join(_plain(word) for word in words)
 

@@ -1,8 +1,8 @@
-"""Errors without their wrapping.
+"""Normalise error messages and recognise wrappers.
 
-In: `ErrorRecord`s and log lines. Out: causes (short class, own words, innermost distinctive place), from
-which what torch, NCCL and the compiler append is taken off; and the lines that only report another error
-(`lists/wrappers.toml`), with the inner error where such a line quotes it.
+In: `ErrorRecord`s and log lines. Out: causes (short class, message, innermost distinctive frame) without the
+text that torch, NCCL and the compiler append; and wrappers, the lines that only report another error
+(`lists/wrappers.toml`), with the inner error if they quote it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,18 +18,18 @@ from app.extract.rules.patterns import escape, pattern
 from app.extract.rules.rules import Rule, load_rule_set
 
 ONLY_WRAPPER = "wrapper.only"
-"""The rule of what stands for a cause that is not shown."""
+"""The rule id of a wrapper that stands in for a cause the log does not show."""
 COMPILER_ERRORS = frozenset(
     {"InductorError", "LoweringException", "BackendCompilerFailed", "InternalTorchDynamoError"}
 )
-"""torch.compile's own classes; their message begins with the error that was raised inside."""
+"""torch.compile's wrapper classes; their message begins with the inner error."""
 MIN_SENTENCE_CHARS = 24
-"""A shorter first sentence ("CUDA out of memory.") needs its second to be distinctive."""
+"""Minimum length of a first sentence that is kept alone; "CUDA out of memory." needs the second."""
 MIN_CLAUSE_CHARS = 60
 MAX_MESSAGE_CHARS = 160
-"""A longer message is kept up to its last clause within this length."""
+"""A longer message is cut at its last clause boundary within this length."""
 MAX_COMMAND_CHARS = 160
-"""A failed command is cut to its beginning; a build's runs to thousands of letters."""
+"""A longer failed command is truncated; build commands have thousands of characters."""
 
 _CUDA = pattern(r"^(?:\[[^\]]{1,60}\] ?)?(CUDA|HIP|NCCL) [Ee]rror(?: in)?: ?(?:\S{1,200}:\d+, )?(.{3,300})")
 _TRAILER = pattern(
@@ -44,26 +44,25 @@ _ANSWERED = pattern(
 _STATUS = pattern(r"^Error code: \d{3} - ([^{].{3,400})")
 _VALUE_ERROR = pattern(r"['\"]msg\\?['\"]: \\?['\"](?:Value error|Assertion failed), ([^'\"\\]{6,300})")
 _ENFORCED = pattern(r"^\[enforce fail at \S{1,200}:\d+\] .{1,120}?\. (\S.{8,400})")
-"""A check of torch's core in front of the words for it."""
+"""torch's enforcement check, printed before its message."""
 _LOGGED_AT = pattern(r"^\[\d\d:\d\d:\d\d\] (?:[^\s:]{1,200}/)?([^\s:/]{1,80}:\d+): ")
-"""A library's own log prefix within its message."""
-"""A server's words in its client's error."""
+"""A library's log prefix inside its message."""
 _SENTENCE = pattern(r"[.!?] +[A-Z`'\"]|(?:\w{3}|[\d'\"`)\]])[.!?] +(?:[a-z]\w*=|[a-z({\[<])|[.!?] - ")
 _ABBREVIATION = (" etc.", " resp.", " approx.", " vs.", " fig.", " cf.")
 _DUMP = pattern(
     r"[ :,(=]+(?:\{(?:[^'\"]|['\"]\w*['\"]:)|\[[^\]]{40}|\w*Namespace\(|\w*Config\(|<[\w.]+ object at )"
 )
-"""Where a message begins to print a whole object."""
+"""The start of an object dump in a message."""
 _CLAUSE = pattern(r"[,;] | - | \(")
 _TYPED = pattern(r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception)): (\S.{0,400})")
 MAX_WRAPPER_CHARS = 2_000
 MAX_HANDLER_CHARS = 300
 MAX_PLAIN_CHARS = 120
-"""A longer wrapper line is cut to its first sentence."""
+"""A longer wrapper line is reduced to its first sentence."""
 _REPR = pattern(r"^['\"]?(\w+(?:Error|Exception))\(['\"]?(.{3,300})")
 _LOUD = frozenset({"ERROR", "CRITICAL"})
-_FAILS = ("error", "exception", "fail", "can't", "cannot", "unable", "died")
-_AFTERWORDS = (
+_FAILURE_WORDS = ("error", "exception", "fail", "can't", "cannot", "unable", "died")
+_TRAILER_STARTS = (
     "CUDA kernel errors",
     "For debugging",
     "Compile with",
@@ -74,7 +73,7 @@ _AFTERWORDS = (
 
 
 def as_cause(record: ErrorRecord) -> ErrorRecord:
-    """An error with a short type and its innermost distinctive place, without what torch appends to all."""
+    """Normalise an error: short type, innermost distinctive frame, message without torch's trailer."""
     kind = (record.type or "").rsplit(".", 1)[-1] or None
     message, place = record.message, record.frame
     inner = _TYPED.match(message) if kind in COMPILER_ERRORS else None
@@ -105,13 +104,13 @@ def as_cause(record: ErrorRecord) -> ErrorRecord:
     return replace(record, type=kind, message=message, frame=place or decisive_frame(record.frames))
 
 
-def called_from(cause: ErrorRecord, other: ErrorRecord) -> ErrorRecord:
-    """The same cause at another's place."""
+def with_frames_of(cause: ErrorRecord, other: ErrorRecord) -> ErrorRecord:
+    """Return the cause with the frames of another error."""
     return replace(cause, frame=other.frame, frames=other.frames)
 
 
 def first_sentence(message: str) -> str:
-    """A message without its advice and dumps: the first sentence, if it is long enough to mean something."""
+    """Cut advice and dumps off a message: keep its first sentence if that is long enough."""
     for found in _SENTENCE.finditer(message):
         mark = found.group()
         end = found.start() + min(mark.find(sign) for sign in (". ", "! ", "? ") if sign in mark) + 1
@@ -122,7 +121,7 @@ def first_sentence(message: str) -> str:
 
 
 def _without_dump(message: str) -> str:
-    """A message that is still too long, cut where it prints an object, else behind a clause."""
+    """Shorten a message that is too long: cut at an object dump, else at a clause boundary."""
     if len(message) <= MAX_COMMAND_CHARS or message.startswith("Command "):
         return message
     for found in _DUMP.finditer(message):
@@ -143,19 +142,19 @@ def _short_command(message: str) -> str:
     return message[:end] if end > 0 else message[:MAX_COMMAND_CHARS]
 
 
-def in_words(causes: list[ErrorRecord]) -> list[ErrorRecord]:
-    """A fault known by its signal's number alone takes the words that the interpreter has for it."""
+def prefer_interpreter_error(causes: list[ErrorRecord]) -> list[ErrorRecord]:
+    """Replace a fault known only by its signal number by the interpreter's error for it."""
     if not causes or causes[0].rule != "native.signal_received":
         return causes
     other = next((cause for cause in causes[1:] if cause.type == causes[0].type), None)
-    return [_placed_like(other, causes[0]), *(c for c in causes[1:] if c is not other)] if other else causes
+    return [_with_frame(other, causes[0]), *(c for c in causes[1:] if c is not other)] if other else causes
 
 
-def with_message(causes: list[ErrorRecord]) -> list[ErrorRecord]:
-    """A bare cause takes the words that another line of the log gives for the same type."""
+def borrow_message(causes: list[ErrorRecord]) -> list[ErrorRecord]:
+    """Give a cause without a message that of another error of the same type."""
     if not causes or causes[0].message:
         return causes
-    own = causes[0].type == "AssertionError"  # each bare assertion is one of its own
+    own = causes[0].type == "AssertionError"  # two bare assertions are rarely the same
     same = [c for c in causes[1:] if c.type == causes[0].type and c.message and not (own and c.frames)]
     if not same:
         return causes
@@ -163,39 +162,39 @@ def with_message(causes: list[ErrorRecord]) -> list[ErrorRecord]:
     return [first, *(c for c in causes[1:] if c is not same[0])]
 
 
-def behind_nccl(causes: list[ErrorRecord]) -> list[ErrorRecord]:
-    """The CUDA error of which NCCL only says that it met one, at the place that called NCCL."""
+def resolve_nccl_error(causes: list[ErrorRecord]) -> list[ErrorRecord]:
+    """Replace NCCL's "unhandled cuda error" by the CUDA error itself, at the frame that called NCCL."""
     if causes and causes[0].rule == "native.nccl_cuda_failure":
         caller = next((c for c in causes[1:] if c.frames and "nccl" in c.frames[-1].path), None)
-        return [called_from(causes[0], caller), *causes[1:]] if caller else causes
+        return [with_frames_of(causes[0], caller), *causes[1:]] if caller else causes
     if not causes or "unhandled cuda error" not in causes[0].message:
         return causes
     fault = next((c for c in causes[1:] if c.type == "CUDA error" and c.message), None)
-    return [_placed_like(fault, causes[0]), *(c for c in causes if c is not fault)] if fault else causes
+    return [_with_frame(fault, causes[0]), *(c for c in causes if c is not fault)] if fault else causes
 
 
-def _placed_like(cause: ErrorRecord, other: ErrorRecord) -> ErrorRecord:
-    return cause if cause.frame else called_from(cause, other)
+def _with_frame(cause: ErrorRecord, other: ErrorRecord) -> ErrorRecord:
+    return cause if cause.frame else with_frames_of(cause, other)
 
 
 def wrapper_rule(text: str) -> Rule | None:
-    """The rule by which an error only wraps another, or None."""
+    """Return the rule by which an error is a wrapper, or None."""
     met = load_rule_set("wrappers").meeting(text)
     return next((rule for rule in met if not rule.extra.get("hint")), None)
 
 
 def is_hint(text: str) -> bool:
-    """Whether a message sends its reader to another error, and names nothing else."""
+    """True if a message only points to another error."""
     return any(rule.extra.get("hint") for rule in load_rule_set("wrappers").meeting(text))
 
 
 @lru_cache(maxsize=1)
-def _words() -> Any:
+def _keywords() -> Any:
     return pattern("|".join(escape(word) for word in load("wrappers")["words"]))
 
 
 def quoted_error(rule: Rule, record: ErrorRecord) -> list[ErrorRecord]:
-    """The real error, where a wrapper's own words quote it."""
+    """Return the inner error if a wrapper's message quotes it."""
     text = f"{record.type or ''}: {record.message}"
     found = rule.pattern.search(text)
     groups = found.groupdict() if found else {}
@@ -213,23 +212,23 @@ def quoted_error(rule: Rule, record: ErrorRecord) -> list[ErrorRecord]:
 def wrapper_lines(
     lines: Sequence[LogLine], errors: Iterable[ErrorRecord]
 ) -> list[tuple[str, LogLine, Rule | None]]:
-    """Wrapper lines that are no exception: plain lines of handlers, of the engine's own and of others."""
+    """Find wrappers among plain log lines: those of the engine and of exception handlers."""
     known = {record.line.number: record for record in errors}
     found: list[tuple[str, LogLine, Rule | None]] = []
-    for line in _speaking(lines):
+    for line in _keyword_lines(lines):
         text = line.text
         if line.number in known:
-            text = _before(known[line.number])
+            text = _text_before(known[line.number])
         if text.lstrip().startswith(("raise ", "#")) or 'File "' in text:
             continue
         rule = wrapper_rule(text[:MAX_WRAPPER_CHARS])
         if rule is not None and not rule.extra.get("noise"):
             found.append((wrapper_message(rule, text), line, rule))
-    return found + [(text, line, None) for text, line in _handlers(lines, set(known))]
+    return found + [(text, line, None) for text, line in _handler_lines(lines, set(known))]
 
 
 def wrapper_message(rule: Rule, text: str) -> str:
-    """A wrapper's words: only those of its rule if these are a `part` of a line that says other things."""
+    """Return a wrapper's message: only the rule's match if the rule covers a `part` of the line."""
     if rule.extra.get("part"):
         hit = rule.pattern.search(text)
         return str(hit.group()) if hit else text
@@ -237,8 +236,8 @@ def wrapper_message(rule: Rule, text: str) -> str:
     return first_sentence(text) if len(text) > MAX_PLAIN_CHARS else text
 
 
-def _before(record: ErrorRecord) -> str:
-    """What a handler says in front of the error that it prints in the same line."""
+def _text_before(record: ErrorRecord) -> str:
+    """Return the handler's text before an error in the same line."""
     text = record.line.text
     if record.native:
         at = text.find(record.message)
@@ -247,10 +246,10 @@ def _before(record: ErrorRecord) -> str:
     return record.line.text[: max(at, 0)].rstrip(" :'\"")
 
 
-def _speaking(lines: Sequence[LogLine]) -> Iterator[LogLine]:
-    """The lines in which a wrapper's word stands: one look at the whole is cheaper than one at each."""
+def _keyword_lines(lines: Sequence[LogLine]) -> Iterator[LogLine]:
+    """Yield the lines that contain a wrapper keyword; one pass over the text is cheaper than one per line."""
     text = "\n".join(line.text for line in lines)
-    hits = iter(_words().finditer(text))
+    hits = iter(_keywords().finditer(text))
     at, end = -1, -1
     for hit in hits:
         start = hit.start()
@@ -262,8 +261,8 @@ def _speaking(lines: Sequence[LogLine]) -> Iterator[LogLine]:
         yield lines[at]
 
 
-def _handlers(lines: Sequence[LogLine], known: set[int]) -> Iterator[tuple[str, LogLine]]:
-    """What a handler logs right above the traceback of the error that it caught."""
+def _handler_lines(lines: Sequence[LogLine], known: set[int]) -> Iterator[tuple[str, LogLine]]:
+    """Yield the lines that handlers log directly above the traceback of a caught error."""
     last: dict[str, LogLine] = {}
     for line in lines:
         text = line.text
@@ -280,4 +279,4 @@ def _names_failure(line: LogLine) -> bool:
     if line.level not in _LOUD or len(text) > MAX_HANDLER_CHARS or text[:1].isspace():
         return False
     low = text.lower()
-    return not text.startswith(_AFTERWORDS) and any(word in low for word in _FAILS)
+    return not text.startswith(_TRAILER_STARTS) and any(word in low for word in _FAILURE_WORDS)

@@ -1,7 +1,7 @@
-"""What is gathered of one process while its lines are read: frames, the chain, errors found so far.
+"""Parser state of one process's lines: open traceback, exception chain, errors found so far.
 
-In: frames and errors as they are met. Out: `ErrorRecord`s, completed by what stands below them: the message
-on the next line, the stack of a fault, the end of a traceback that was cut.
+In: frames and errors in the order of the lines. Out: `ErrorRecord`s, completed from the lines below them: a
+message on the next line, the stack of a native fault, the last frame of a truncated traceback.
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,42 +15,42 @@ from app.extract.rules.patterns import pattern
 Chain = Literal["", "caused_by", "during"]
 
 ANSWER = "native.answer"
-"""The rule of what a server answers to a request."""
+"""The rule id of a server's error response to a request."""
 CUT = "traceback.cut"
-"""The rule of a record that is only the place where a traceback was cut off."""
+"""The rule id of a record that only marks where a traceback was truncated."""
 _PYDANTIC = pattern(
     r"^\s+(?:(?:Value error|Assertion failed), (\S.{2,}?)|(\S.{2,}?) \[type=\w.*"
     r"|\{'type': .*?'msg': (?:'([^']{3,})'|\"(?:Value error, )?([^\"]{3,})\").*)(?: \[type=\w.*)?$"
 )
 _INVALID = pattern(r"\d validation errors? for \S{1,80}$")
-"""What pydantic prints above the reason."""
+"""What pydantic prints above the reasons."""
 _ANNOUNCING = ("message:", "error:", "errors:", "traceback):", "reason:", "because:")
-"""Messages that only announce the next line; any other that ends in a colon is kept in full."""
+"""Endings of messages that only introduce the next line; other messages with a final colon are complete."""
 _ANSWER = pattern(r"^\s*['\"](?:message|detail)['\"]: ?(?:'([^']{6,300})'|\"([^\"]{6,300})\")")
 _MESSAGE_BELOW = frozenset({"native.cmake", "native.rust"})
-"""The rules of lines whose words stand on the next one."""
+"""Rule ids of errors whose message is on the next line."""
 MIN_WORDS = 3
 MAX_BLANK_LINES = 3
 _MAX_ANSWER_LINES = 6
-"""How far below its opening bracket a server's printed answer states its message."""
+"""Maximum number of lines from the opening bracket of a printed error response to its message."""
 MAX_REASON_LINES = 40
-"""How far below an error of validation its first reason stands."""
+"""Maximum number of lines from a validation error to its first reason."""
 MAX_GAP = 4
-"""How far below an error its own frames may begin."""
-_OUTERMOST = frozenset({"<module>", "_bootstrap", "_run_module_as_main"})
+"""Maximum number of lines from an error to its own frames below it."""
+_OUTERMOST_FUNCTIONS = frozenset({"<module>", "_bootstrap", "_run_module_as_main"})
 _MAX_STACK_LINES = 60
-"""How far below a fault its stack may begin."""
+"""Maximum number of lines from a fault to its stack."""
 _MAX_FAULTS = 8
-"""How many lines may name the fault that a stack belongs to."""
+"""Maximum number of fault lines that share one stack."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorRecord:
     """One error of a log: `frames` are outermost first, `frame` is one place as file:function or file:line.
 
-    `chain` says how it follows the error before it. `weak`: 1 for what stands behind any error of a running
-    program, 2 for what only repeats or hints at one. `native`: no Python exception. `header`: the error's own
-    line, where its message stands below it.
+    `chain`: how it is chained to the error before it. `weak`: 1 if any other error of a running program takes
+    precedence, 2 if it only repeats or hints at another error. `native`: not a Python exception. `header`:
+    the message on the error's own line, if the actual message is below.
     """
 
     type: str | None
@@ -67,7 +67,7 @@ class ErrorRecord:
 
 @dataclass(slots=True)
 class Stream:
-    """What is gathered of one process."""
+    """Parser state of one process; `below`: frames may belong to the error above, `inward` counts votes."""
 
     frames: list[Frame] = field(default_factory=list)
     chain: Chain = ""
@@ -82,7 +82,7 @@ class Stream:
 
 
 def end_stack(stream: Stream) -> None:
-    """Hand a stack to the faults above it that have no frames yet."""
+    """Assign a finished stack to the faults above it that have no frames yet."""
     stack, stream.stack = stream.stack, None
     if not stack:
         return
@@ -95,7 +95,7 @@ def end_stack(stream: Stream) -> None:
 
 
 def begin(stream: Stream, line: LogLine) -> None:
-    """Before a frame: the first one right below an error may belong to that, if no other error follows."""
+    """Prepare for a first frame: right below an error, it may belong to that error."""
     if stream.open or stream.frames or not stream.records:
         return
     last = stream.records[-1]
@@ -103,22 +103,22 @@ def begin(stream: Stream, line: LogLine) -> None:
     stream.inward = 0
 
 
-def look_inward(stream: Stream, text: str) -> None:
-    """Code below a frame that calls the function of the frame above it: the innermost one stands first."""
+def count_inward_call(stream: Stream, text: str) -> None:
+    """Count code lines that call the function of the previous frame: a sign of innermost-first order."""
     if len(stream.frames) > 1 and "def " not in text and f"{stream.frames[-2].function}(" in text:
         stream.inward += 1
 
 
 def _is_inward(stream: Stream) -> bool:
-    """Whether frames below their error stand innermost first."""
+    """True if the frames below an error are printed innermost first."""
     first, last = stream.frames[0], stream.frames[-1]
     return stream.inward * 2 >= len(stream.frames) or (
-        last.function in _OUTERMOST and first.function not in _OUTERMOST
+        last.function in _OUTERMOST_FUNCTIONS and first.function not in _OUTERMOST_FUNCTIONS
     )
 
 
 def close(stream: Stream) -> None:
-    """The end of a traceback that was cut: its last code or its last place is known."""
+    """End an open traceback without an error line: record its last code line or frame."""
     cut, stream.cut = stream.cut, None
     if not stream.open or not stream.frames:
         return
@@ -136,7 +136,7 @@ def close(stream: Stream) -> None:
 
 
 def add(stream: Stream, record: ErrorRecord) -> None:
-    """A further error; it ends the traceback that was open."""
+    """Add an error, which ends the open traceback."""
     before = stream.records[-1] if stream.records else None
     if before and before.message.endswith("raised:") and record.line.number == before.line.number + 1:
         record = replace(record, frames=before.frames, chain=before.chain)
@@ -150,18 +150,18 @@ def add(stream: Stream, record: ErrorRecord) -> None:
 
 
 def _is_invalid(record: ErrorRecord) -> bool:
-    """Whether an error only says how many values are wrong; the lines below give the reasons."""
+    """True for a validation error, whose reasons are on the lines below."""
     return (record.type or "").endswith("ValidationError") or _INVALID.search(record.message) is not None
 
 
 def invalid_reason(text: str) -> str:
-    """The reason that a line below an error of validation gives, or ""."""
+    """Return the reason on a line below a validation error, or ""."""
     found = _PYDANTIC.match(text) if text[:1].isspace() else None
     return next(filter(None, found.groups())).strip()[:MAX_MESSAGE_CHARS] if found else ""
 
 
 def complete(stream: Stream, line: LogLine) -> bool:
-    """Whether this line gives the message that the error line above it lacks."""
+    """Complete the error above with a message on this line; return whether the line was used."""
     record = stream.await_message
     if record is None:
         return False
@@ -173,7 +173,7 @@ def complete(stream: Stream, line: LogLine) -> bool:
     if _is_invalid(record) and line.number - record.line.number < MAX_REASON_LINES:
         return False
     if record.message.endswith("{"):
-        return _answered(stream, record, line)
+        return _complete_response(stream, record, line)
     stream.await_message = None
     if not _has_message_below(record, line):
         return False
@@ -182,11 +182,11 @@ def complete(stream: Stream, line: LogLine) -> bool:
 
 
 def _has_message_below(record: ErrorRecord, line: LogLine) -> bool:
-    """Whether an error line announces its words, and this line below it may be they."""
+    """True if an error line introduces its message and the line below may be the message."""
     below = record.rule in _MESSAGE_BELOW and len(line.text.split()) >= MIN_WORDS
     announces = below or not record.message or record.message.endswith(_ANNOUNCING)
     named = not record.message and "." in (record.type or "")
-    apart = MAX_BLANK_LINES if named else 1  # a library's class may begin its words below blank lines
+    apart = MAX_BLANK_LINES if named else 1  # a library's message may start after blank lines
     next_line = line.number <= record.line.number + apart
     if not (announces and next_line and record.line.text.rstrip()[-1:] == ":"):
         return False
@@ -195,8 +195,8 @@ def _has_message_below(record: ErrorRecord, line: LogLine) -> bool:
     return PYTHON.search(line.text) is None and terminal(line.text) is None
 
 
-def _answered(stream: Stream, record: ErrorRecord, line: LogLine) -> bool:
-    """Whether this line holds the message of an answer that is printed over several lines."""
+def _complete_response(stream: Stream, record: ErrorRecord, line: LogLine) -> bool:
+    """Complete a multi-line error response with a message on this line; return whether it was used."""
     found = _ANSWER.match(line.text)
     if found is not None:
         message = found.group(1) or found.group(2)

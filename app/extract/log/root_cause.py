@@ -1,10 +1,10 @@
-"""Which of a log's errors is the cause, which ones only wrap it.
+"""Find the root cause among a log's errors.
 
 In: `ErrorRecord`s in the order of the log. Out: `CauseChain` with cause, wrappers and other distinct errors.
-An error is a wrapper by rule (`lists/wrappers.toml`), or because it was raised `from` another. Among
-the rest the cause is sought in the innermost process that printed one (worker before engine core
-before API server before client), there the first. Where nothing but wrappers is left, the deepest of
-them is `apparent`: the best that is known, never what a signature is made of.
+An error is a wrapper by rule (`lists/wrappers.toml`), or because it was raised `from` another. Of the others,
+the root cause is the first error of the innermost process (worker before engine core before API server before
+client). If there are only wrappers, the innermost one is `apparent`: shown to the user, but never used for a
+signature.
 """
 
 import itertools
@@ -18,13 +18,13 @@ from app.extract.log.lines import LOUD, LogLine, read_numbered
 from app.extract.log.messages import (
     ONLY_WRAPPER,
     as_cause,
-    behind_nccl,
-    called_from,
+    borrow_message,
     first_sentence,
-    in_words,
     is_hint,
+    prefer_interpreter_error,
     quoted_error,
-    with_message,
+    resolve_nccl_error,
+    with_frames_of,
     wrapper_lines,
     wrapper_message,
     wrapper_rule,
@@ -37,20 +37,20 @@ from app.extract.rules.rules import load_rules
 
 MAX_OTHER_ERRORS = 8
 MAX_CHAIN = 16
-"""How many errors further on an outer error of the same chain is looked for."""
+"""Maximum number of following errors searched for outer errors of the same chain."""
 MAX_WRAPPERS = 20
 MAX_REMOTE_LINES = 60
 ERROR_LINE = "error_line.only"
-BESIDE = "traceback.beside"
-"""The rule of an error of the tool that lists the environment: no failure, unless a title says so."""
+TOOL_ERROR = "traceback.beside"
+"""The rule id of an error in `collect_env.py` or a debugger: ignored unless the title is about it."""
 MIN_TITLE_WORDS = 3
-HINT = 2
-"""How weak an error is that only hints at another."""
-KILLED = 1
-"""How weak the death of a process is that a signal ended: what follows is its consequence."""
+WEAK_HINT = 2
+"""`weak` value of an error that only hints at another."""
+WEAK_KILLED = 1
+"""`weak` value of a process's death by signal: errors after it are consequences."""
 OPEN, DOUBTFUL, REQUEST, MISSING = 0, 1, 2, 9
-"""Ranks of candidates: an error that nothing followed; a quiet one, or one behind a death; one that only
-a request got; none at all."""
+"""Ranks of candidates: the program did not continue; the same, but a warning or after a death; only a request
+failed; no candidate."""
 RANKS: dict[Fate, int] = {"open": OPEN, "request": REQUEST, "survived": 3, "stopping": 4}
 OUTCOMES: dict[int, Outcome] = {
     OPEN: "stopped",
@@ -64,18 +64,18 @@ _DOCKERFILE = pattern(r"^[ \t]*((?:[\w.-]*\.)?[Dd]ockerfile[\w.-]{0,60}:\d{1,5})
 _WORD = pattern(r"[\w.]{2,}")
 _POSITION = pattern(r"\b(?:line|column|char|position|byte|offset) \d+|\bindex out of (?:range|bounds)\b")
 _DENIED = pattern(r"\b40[134] Client Error\b|\bClient error '40[134] ")
-"""The words of HTTP libraries for a thing that is not there, or not for everybody."""
+"""HTTP libraries' messages for a resource that is missing or requires authorisation."""
 _NAMED = pattern(r"['\"\x60(]\S{3,}['\"\x60)]|/\S+/\S+")
 _DIGITS = str.maketrans("", "", "0123456789")
 
 
 @dataclass(frozen=True, slots=True)
 class CauseChain:
-    """The cause, the lines that only wrap it, further distinct errors, and what became of the program.
+    """The root cause, its wrappers, other distinct errors, and the outcome of the run.
 
-    `chain` holds the errors that were raised on top of the cause, the nearest first: the inner error names
-    the fault, an outer one often the file. `apparent` stands in for a cause that the log does not show;
-    `place` is where a traceback was cut.
+    `chain` contains the errors raised on top of the cause, the nearest first: the inner error names the
+    fault, an outer one often the file. `apparent` stands in for a cause that the log does not show; `place`
+    is the last frame of a truncated traceback.
     """
 
     cause: ErrorRecord | None
@@ -89,7 +89,7 @@ class CauseChain:
 
 @dataclass(slots=True)
 class _Parts:
-    """A log's errors by what they may be."""
+    """A log's errors by role."""
 
     candidates: list[int] = field(default_factory=list)
     wrappers: list[tuple[str, LogLine]] = field(default_factory=list)
@@ -101,31 +101,31 @@ class _Parts:
 def find_cause(
     errors: Sequence[ErrorRecord], lines: Sequence[LogLine], course: Course = UNKNOWN_COURSE
 ) -> CauseChain:
-    """Sort a log's errors into cause, wrappers and others, and say what became of the program.
+    """Divide a log's errors into cause, wrappers and others, and determine the outcome.
 
     Args:
-        course: that of the lines if they are one log; excerpts that somebody put together have none.
+        course: of the lines if they are one log; unknown for a collection of excerpts.
     """
-    records = _of_the_failure([_weighed(record) for record in errors if record.rule != CUT])
+    records = _without_tool_errors([_mark_hint(record) for record in errors if record.rule != CUT])
     parts = _sort(records, lines, course)
     ranked = _ranked(records, parts, course)
     rank = ranked[0][0] if ranked else MISSING
-    causes = in_words(_distinct([cause for _, cause in ranked]))
-    causes, repeated = _apart(behind_nccl(with_message(causes)))
+    causes = prefer_interpreter_error(_distinct([cause for _, cause in ranked]))
+    causes, repeated = _split_hints(resolve_nccl_error(borrow_message(causes)))
     wrappers = sorted((*parts.wrappers, *repeated), key=lambda item: item[1].number)
     unique = {text: (text, line) for text, line in wrappers}
     place = next((decisive_frame(record.frames) for record in errors if record.rule == CUT), None)
-    # what announces a traceback that was cut says nothing of its error; a build's last words still do
-    plain = [item for item in unique.values() if not place or _is_rule(item[0], "hollow")]
+    # the line that introduces a truncated traceback says nothing about its error, unlike a build's last line
+    plain = [item for item in unique.values() if not place or _is_wrapper_of(item[0], "hollow")]
     apparent = None
     if rank == DOUBTFUL and parts.deaths:
         apparent = min(parts.deaths, key=lambda item: (item.weak, item.line.number))
     elif rank == MISSING or (rank > DOUBTFUL and course.ended):
         apparent = _apparent(parts, records, plain, lines, course)
-    cause = _placed(causes[0], lines) if causes and not apparent else None
+    cause = _with_dockerfile_line(causes[0], lines) if causes and not apparent else None
     others = causes[1:] if cause else causes
     outcome = _outcome_of(rank, unique, course) if cause else "stopped"
-    if rank > REQUEST and (answer := _answer(records, course)) is not None:
+    if rank > REQUEST and (answer := _response_error(records, course)) is not None:
         cause, apparent, others, outcome = answer, None, [], "refused"
     refusal = course.refusal(lines) if outcome == "refused" or not (cause or apparent) else None
     if refusal is not None and (cause is None or refusal.message.endswith(cause.message)):
@@ -144,19 +144,19 @@ def find_cause(
     )
 
 
-def _answer(records: Iterable[ErrorRecord], course: Course) -> ErrorRecord | None:
-    """The first error that a request got as its answer, whatever status its line of the access log has."""
+def _response_error(records: Iterable[ErrorRecord], course: Course) -> ErrorRecord | None:
+    """Return the first error that was sent as the response to a request, whatever its logged status."""
     return next((item for item in records if item.rule == ANSWER and course.fate(item) == "request"), None)
 
 
 def _outcome_of(rank: int, wrappers: Iterable[str], course: Course) -> Outcome:
-    """What became of the program; one that only reports a request's error, and no end, goes on."""
-    is_request = not course.ended and any(_is_rule(text, "request") for text in wrappers)
+    """Return the outcome; a program that reports only a request's error, and no end, keeps running."""
+    is_request = not course.ended and any(_is_wrapper_of(text, "request") for text in wrappers)
     return "refused" if OUTCOMES[rank] == "stopped" and is_request else OUTCOMES[rank]
 
 
 def _sort(records: Sequence[ErrorRecord], lines: Sequence[LogLine], course: Course) -> _Parts:
-    """Which errors may be the cause, and which ones only report another."""
+    """Separate candidates for the cause from errors that only report another."""
     parts = _Parts()
     for position, record in enumerate(records):
         text = record.message or record.line.text.strip()
@@ -184,9 +184,9 @@ def _sort(records: Sequence[ErrorRecord], lines: Sequence[LogLine], course: Cour
 
 
 def _ranked(records: Sequence[ErrorRecord], parts: _Parts, course: Course) -> list[tuple[int, ErrorRecord]]:
-    """The candidates with their ranks, the likeliest cause first."""
+    """Return the candidates with their ranks, the most likely cause first."""
     faults = _ending_faults()
-    killed = [item.line.number for item in parts.deaths if item.weak <= KILLED]
+    killed = [item.line.number for item in parts.deaths if item.weak <= WEAK_KILLED]
     killed += [item.line.number for item in records if item.rule in faults]
     end = min(killed, default=None)
     keyed = []
@@ -195,7 +195,7 @@ def _ranked(records: Sequence[ErrorRecord], parts: _Parts, course: Course) -> li
         quiet = records[at].line.level in QUIET or (records[at].type or "").endswith("Warning")
         if rank == OPEN and (quiet or (end is not None and records[at].line.number > end)):
             rank = DOUBTFUL
-        keyed.append(((rank, *_order(records[at], records, at)), at))
+        keyed.append(((rank, *_sort_key(records[at], records, at)), at))
     found = [(key[0], _with_outer_place(as_cause(records[at]), records, at)) for key, at in sorted(keyed)]
     if found and found[0][0] <= DOUBTFUL:
         return found
@@ -203,7 +203,7 @@ def _ranked(records: Sequence[ErrorRecord], parts: _Parts, course: Course) -> li
 
 
 def _fate(errors: Sequence[ErrorRecord], position: int, course: Course) -> Fate:
-    """What followed an error: it is open, too, where one that was raised on top of it ended the program."""
+    """Return what followed an error; `open` also if an error chained to it ended the program."""
     record = errors[position]
     after = [item for item in errors[position + 1 :] if item.line.process == record.line.process]
     chained = itertools.takewhile(lambda item: bool(item.chain), after[:MAX_CHAIN])
@@ -212,12 +212,12 @@ def _fate(errors: Sequence[ErrorRecord], position: int, course: Course) -> Fate:
 
 @lru_cache(maxsize=1)
 def _ending_faults() -> frozenset[str]:
-    """The rules of faults that end a process: what is printed behind them follows from them."""
+    """Return the rule ids of faults that end a process: errors after them are consequences."""
     return frozenset(rule.id for rule in load_rules("native") if rule.extra.get("ends"))
 
 
 def _raised_on_top(cause: ErrorRecord, errors: Sequence[ErrorRecord]) -> tuple[ErrorRecord, ...]:
-    """The errors that were raised while the cause was handled, or from it; the nearest first."""
+    """Return the errors raised from the cause or while it was handled, the nearest first."""
     after = [item for item in errors if item.line.process == cause.line.process]
     after = [item for item in after if item.line.number > cause.line.number][:MAX_CHAIN]
     chained = itertools.takewhile(lambda item: bool(item.chain), after)
@@ -226,14 +226,14 @@ def _raised_on_top(cause: ErrorRecord, errors: Sequence[ErrorRecord]) -> tuple[E
 
 
 def _outer_cause(inner: ErrorRecord, chain: Sequence[ErrorRecord]) -> ErrorRecord | None:
-    """The error on top that says what the inner one is about: of a denied request what was asked for."""
+    """Return the outer error if it is more specific, as for a denied download; else None."""
     if _DENIED.search(inner.message):
         return next((item for item in chain if not _DENIED.search(item.message)), None)
-    return chain[0] if chain and _leaves_to(chain[0], inner) else None
+    return chain[0] if chain and _adds_subject(chain[0], inner) else None
 
 
-def _leaves_to(outer: ErrorRecord, inner: ErrorRecord) -> bool:
-    """Whether the inner error is a bare word or a position, and the outer one says of what."""
+def _adds_subject(outer: ErrorRecord, inner: ErrorRecord) -> bool:
+    """True if the inner message is a bare word or position and the outer one says what it refers to."""
     words = inner.message.strip("'\"").split()
     if len(outer.message.split()) < MIN_TITLE_WORDS or not words:
         return False
@@ -243,19 +243,19 @@ def _leaves_to(outer: ErrorRecord, inner: ErrorRecord) -> bool:
     )
 
 
-def _of_the_failure(errors: list[ErrorRecord]) -> list[ErrorRecord]:
-    """The errors without those of a tool that runs beside the program, unless there are no others."""
-    own = [record for record in errors if not _is_beside(record)]
-    return own or [replace(record, weak=HINT, rule=BESIDE) for record in errors]
+def _without_tool_errors(errors: list[ErrorRecord]) -> list[ErrorRecord]:
+    """Drop the errors of tools, unless there are no others."""
+    own = [record for record in errors if not _is_tool_error(record)]
+    return own or [replace(record, weak=WEAK_HINT, rule=TOOL_ERROR) for record in errors]
 
 
-def _weighed(record: ErrorRecord) -> ErrorRecord:
-    """An error that sends its reader to the rest of the log only hints at another."""
-    return replace(record, weak=HINT) if is_hint(record.message) else record
+def _mark_hint(record: ErrorRecord) -> ErrorRecord:
+    """Mark an error as weak if its message only points to another error."""
+    return replace(record, weak=WEAK_HINT) if is_hint(record.message) else record
 
 
-def _is_beside(record: ErrorRecord) -> bool:
-    """Whether an error was met by the tool that lists the environment, or within a debugger."""
+def _is_tool_error(record: ErrorRecord) -> bool:
+    """True if an error was raised in `collect_env.py` or in a debugger."""
     frames = record.frames
     if not frames:
         return False
@@ -265,13 +265,13 @@ def _is_beside(record: ErrorRecord) -> bool:
 
 
 def read_errors(log: str) -> tuple[tuple[LogLine, ...], CauseChain]:
-    """The lines of a log, unwrapped, and its errors sorted into cause, wrappers and others."""
+    """Return the lines of a log without prefixes, and its errors divided into cause, wrappers and others."""
     lines = tuple(read_numbered(informative_lines(log)))
     return lines, find_cause(find_errors(lines), lines, Course(lines))
 
 
 def title_first(errors: CauseChain, title: str) -> CauseChain:
-    """The same errors, that one first which the title states in its own words."""
+    """Make the error that the title names the cause."""
     if errors.cause is None or not errors.other or _is_named_in(title, errors.cause):
         return errors
     backed = [item for item in errors.other if item.frames or item.native]
@@ -297,7 +297,7 @@ def _apparent(
     lines: Sequence[LogLine],
     course: Course,
 ) -> ErrorRecord | None:
-    """The cause where only wrappers are printed: a death, the innermost exception, a plain line."""
+    """Choose a stand-in for the cause if there are only wrappers: a death, an exception or a plain line."""
     if parts.deaths:
         return min(parts.deaths, key=lambda item: (item.weak, item.line.number))
     outer = [record for record in parts.outer if course.fate(record) == "open"]
@@ -308,13 +308,13 @@ def _apparent(
     open_lines = [
         (text, line)
         for text, line in wrappers
-        if course.fate_of_line(line) == "open" and not _is_rule(text, "death")
+        if course.fate_of_line(line) == "open" and not _is_wrapper_of(text, "death")
     ]
     if open_lines:
-        text, line = min(open_lines, key=lambda item: (_is_rule(item[0], "hollow"), item[1].number))
+        text, line = min(open_lines, key=lambda item: (_is_wrapper_of(item[0], "hollow"), item[1].number))
         return ErrorRecord(None, first_sentence(text), line, rule=ONLY_WRAPPER)
     for line in lines:
-        loud = line.level in LOUD and _is_news(line.text)
+        loud = line.level in LOUD and _is_message(line.text)
         found = None if loud or "rror" not in line.text else _PROGRAM_ERROR.match(line.text)
         message = line.text.strip() if loud else found.group(1) if found else ""
         if message and wrapper_rule(message) is None and course.fate_of_line(line) == "open":
@@ -328,32 +328,32 @@ def _display_order(record: ErrorRecord) -> tuple[int, ...]:
     return (not (noise and record.frames), noise, _process_depth(record))
 
 
-def _is_rule(text: str, kind: str) -> bool:
-    """Whether a line is a wrapper's of a kind: `hollow`, `request`, or a `death`."""
+def _is_wrapper_of(text: str, kind: str) -> bool:
+    """True if a line is a wrapper of the kind `hollow`, `request` or `death`."""
     rule = wrapper_rule(text)
     return rule is not None and kind in rule.extra
 
 
-def _is_news(text: str) -> bool:
-    """Whether a line logged as an error states one: words, no code, no frame, no list."""
+def _is_message(text: str) -> bool:
+    """True if a line logged as an error is a message, not code, a frame or a list."""
     begins = text[:1].isupper() or text[:1] in {"[", "'"}
     return len(text) > 12 and " " in text and begins and text.rstrip()[-1:] not in ":,({[="
 
 
-def _apart(causes: list[ErrorRecord]) -> tuple[list[ErrorRecord], list[tuple[str, LogLine]]]:
-    """Causes without those that only hint at the first, and these as wrappers."""
-    if not causes or causes[0].weak == HINT:
+def _split_hints(causes: list[ErrorRecord]) -> tuple[list[ErrorRecord], list[tuple[str, LogLine]]]:
+    """Separate the causes that only hint at the first one; return them as wrappers."""
+    if not causes or causes[0].weak == WEAK_HINT:
         return causes, []
-    hints = [cause for cause in causes if cause.weak == HINT]
-    kept = [cause for cause in causes if cause.weak != HINT]
+    hints = [cause for cause in causes if cause.weak == WEAK_HINT]
+    kept = [cause for cause in causes if cause.weak != WEAK_HINT]
     place = next((cause for cause in hints if cause.frame), None)
     if place is not None and kept[0].native and kept[0].frame is None:
-        kept[0] = called_from(kept[0], place)
+        kept[0] = with_frames_of(kept[0], place)
     return kept, [(cause.message, cause.line) for cause in hints if cause.message]
 
 
-def _placed(cause: ErrorRecord, lines: Sequence[LogLine]) -> ErrorRecord:
-    """A failed image build is placed in its Dockerfile, if the builder names the line."""
+def _with_dockerfile_line(cause: ErrorRecord, lines: Sequence[LogLine]) -> ErrorRecord:
+    """Set the place of a failed image build to the Dockerfile line that the builder names."""
     if cause.frame is not None or not cause.native:
         return cause
     for line in lines:
@@ -363,7 +363,7 @@ def _placed(cause: ErrorRecord, lines: Sequence[LogLine]) -> ErrorRecord:
 
 
 def _previous_is_cause(errors: Sequence[ErrorRecord], position: int) -> bool:
-    """Whether the error this one was raised from stands in the log and is itself no noise."""
+    """True if the error that this one was raised from is in the log and not noise."""
     here = errors[position]
     for record in reversed(errors[:position]):
         if record.line.process == here.line.process:
@@ -372,23 +372,23 @@ def _previous_is_cause(errors: Sequence[ErrorRecord], position: int) -> bool:
     return False
 
 
-def _order(record: ErrorRecord, errors: Sequence[ErrorRecord], position: int) -> tuple[int, ...]:
-    """Sort key of a candidate: what stands first is the cause."""
-    backed = bool(record.frames) or record.native or _is_led_on(record, errors, position)
+def _sort_key(record: ErrorRecord, errors: Sequence[ErrorRecord], position: int) -> tuple[int, ...]:
+    """Return the sort key of a candidate; the lowest is the cause."""
+    backed = bool(record.frames) or record.native or _is_chained_to_next(record, errors, position)
     later = record.chain == "during" and _previous_is_cause(errors, position)
-    outside = bool(record.frames) and not record.native and not _met_vllm(errors, position)
+    outside = bool(record.frames) and not record.native and not _has_vllm_frame(errors, position)
     return (record.weak, not backed, _process_depth(record), outside, later, record.line.number)
 
 
-def _is_led_on(record: ErrorRecord, errors: Sequence[ErrorRecord], position: int) -> bool:
-    """Whether another error was raised on top of this one, of whose traceback only its last line was kept."""
+def _is_chained_to_next(record: ErrorRecord, errors: Sequence[ErrorRecord], position: int) -> bool:
+    """True if the next error was chained to this one, of whose traceback only the last line is left."""
     after = errors[position + 1 : position + 2]
     led = record.rule == "traceback.terminal" and bool(after) and bool(after[0].chain and after[0].frames)
     return led and after[0].line.process == record.line.process
 
 
-def _met_vllm(errors: Sequence[ErrorRecord], position: int) -> bool:
-    """Whether an error, or what was raised on top of it, passed through vLLM's own code."""
+def _has_vllm_frame(errors: Sequence[ErrorRecord], position: int) -> bool:
+    """True if an error, or one chained to it, has a frame in vLLM's code."""
     process = errors[position].line.process
     for at in range(position, min(position + MAX_CHAIN, len(errors))):
         record = errors[at]
@@ -402,7 +402,7 @@ def _met_vllm(errors: Sequence[ErrorRecord], position: int) -> bool:
 
 
 def _with_outer_place(cause: ErrorRecord, errors: Sequence[ErrorRecord], position: int) -> ErrorRecord:
-    """An error raised inside a library alone takes the place from which vLLM called it, if that is known."""
+    """Set the place of an error with library frames only to the frame that called the library, if known."""
     if cause.native or not cause.frames or not all(is_plumbing(frame) for frame in cause.frames):
         return cause
     for record in errors[position + 1 : position + MAX_CHAIN]:
@@ -418,18 +418,18 @@ def _with_outer_place(cause: ErrorRecord, errors: Sequence[ErrorRecord], positio
 
 
 def _is_remote(above: ErrorRecord, cause: ErrorRecord) -> bool:
-    """Whether the error above is that with which Ray hands on an error of another machine, printed in it."""
+    """True if the error above is Ray's wrapper in which this remote error is printed."""
     near = cause.line.number - above.line.number <= MAX_REMOTE_LINES
     return near and above.line.process == cause.line.process and above.message.startswith("ray::")
 
 
 def _process_depth(record: ErrorRecord) -> int:
-    """0 for the innermost process: workers know the cause, the engine core hears of it, clients last."""
+    """Return the distance of a process from the worker (0), where root causes occur; clients are last."""
     name = record.line.process
     if "Worker" in name or name.startswith("rank"):
         return 0
     if record.native and not name and (record.type or "").endswith(" error"):
-        return 0  # a device fault that a library prints itself bears no prefix; it is a worker's
+        return 0  # libraries print device faults without a prefix; they come from a worker
     if "EngineCore" in name:
         return 1
     if (record.type or "").startswith("openai.") or "Error code: " in record.message:
@@ -438,16 +438,16 @@ def _process_depth(record: ErrorRecord) -> int:
 
 
 def _distinct(causes: Sequence[ErrorRecord]) -> list[ErrorRecord]:
-    """Each error once: ranks and second copies repeat it."""
+    """Deduplicate errors, which several ranks may print."""
     kept: dict[tuple[str | None, str], ErrorRecord] = {}
     for cause in causes:
         key = (cause.type, cause.message.translate(_DIGITS)[:160])
         first = kept.setdefault(key, cause)
-        if first is not cause and _is_idle(first) and not _is_idle(cause):
-            kept[key] = called_from(first, cause)
+        if first is not cause and _is_library_only(first) and not _is_library_only(cause):
+            kept[key] = with_frames_of(first, cause)
     return list(kept.values())
 
 
-def _is_idle(cause: ErrorRecord) -> bool:
-    """Whether an error's frames are those of libraries only."""
+def _is_library_only(cause: ErrorRecord) -> bool:
+    """True if all of an error's frames are plumbing."""
     return bool(cause.frames) and all(is_plumbing(frame) for frame in cause.frames)

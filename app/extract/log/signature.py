@@ -1,14 +1,12 @@
-"""Masks a message's variable parts, so that the same failure reads the same on every machine.
+"""Signatures: a readable key for each failure, the same on every machine.
 
-In: an error message. Out: the message with numbers, sizes, addresses, paths, ids, shapes and names in
-quotes of changing values replaced by `<kind>`. Equal values keep equal placeholders within a message:
-the second distinct value of a kind is `<kind2>`. The masks are an ordered table, `lists/masks.toml`.
+`mask` replaces the variable parts of an error message (numbers, sizes, addresses, paths, ids, shapes, some
+quoted names) by `<kind>`. Equal values get equal placeholders within a message; the second distinct value of
+a kind is `<kind2>`. The masks are an ordered table, `lists/masks.toml`.
 
-A failure's readable key.
-
-The text is `Type | masked message | frame < frame`: the error's type, its message with the variable
-parts masked, and the innermost decisive frames as module:function without line numbers. The id is
-`s1-` and the first 12 hex digits of the text's SHA-256. Algorithm versions:
+The signature's text is `Type | masked message | frame < frame`, with the innermost decisive frames as
+module:function without line numbers. Its id is `s1-` and the first 12 hex digits of the text's SHA-256.
+Algorithm versions:
 
     s1  2026-11-21  type, masked message, at most two decisive frames
 """
@@ -29,7 +27,7 @@ MAX_MESSAGE_CHARS = 400
 
 @lru_cache(maxsize=64)
 def mask(message: str) -> str:
-    """The message with its variable parts masked and its blanks folded."""
+    """Mask the variable parts of a message and collapse its whitespace."""
     text = message[:MAX_MESSAGE_CHARS]
     seen: dict[str, dict[str, str]] = {}
 
@@ -46,7 +44,7 @@ def mask(message: str) -> str:
 
 @lru_cache(maxsize=1)
 def _table() -> tuple[Any, tuple[str, ...]]:
-    """All masks as one pattern with a group each, and the groups' placeholders."""
+    """Return all masks as one pattern with a group for each, and the kinds of the groups."""
     rows = load("masks")["rule"]
     return pattern("|".join(f"({row['pattern']})" for row in rows)), tuple(row["value"] for row in rows)
 
@@ -55,7 +53,7 @@ VERSION = "s1"
 MAX_FRAMES = 2
 MAX_TEXT_CHARS = 300
 ASYNCHRONOUS = ("CUDA error", "HIP error", "NCCL error")
-"""Errors that are reported late: their Python frame is where the program was, not where it failed."""
+"""Errors that are reported asynchronously: their Python frames do not show where the failure happened."""
 
 
 def make_signature(cause: ErrorRecord, role: SignatureRole = "root") -> Signature:
@@ -72,6 +70,6 @@ def signature_id(text: str) -> str:
 
 
 def decisive_places(frames: Sequence[Frame]) -> list[str]:
-    """The innermost frames that are no plumbing, as module:function, innermost first."""
+    """Return the innermost frames that are not plumbing as `module:function`, innermost first."""
     decisive = [frame for frame in reversed(frames) if not is_plumbing(frame)]
     return [f"{frame.file.removesuffix('.py')}:{frame.function}" for frame in decisive[:MAX_FRAMES]]

@@ -1,8 +1,8 @@
-"""Errors in a log: Python tracebacks, bare error lines, native faults; each with frames and place.
+"""Find the errors of a log: Python tracebacks, single error lines and native faults, with their frames.
 
-In: `LogLine`s. Out: `ErrorRecord`s in the order of the log, one per raised exception or fault. Lines
-of several processes may be interleaved: each process is read as a stream of its own. Native faults are what
-kernels, compilers, shells, installers and parsers print, by the rules of `lists/native.toml`.
+In: `LogLine`s. Out: `ErrorRecord`s in the order of the log, one per raised exception or fault. Lines of
+several processes may be interleaved: each process is parsed as a separate stream. Native faults are errors of
+kernels, compilers, shells, installers and parsers, matched by the rules of `lists/native.toml`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,11 +14,11 @@ from app.extract.log.course import QUIET, is_mention
 from app.extract.log.error_lines import (
     MAX_MESSAGE_CHARS,
     bare_end,
+    cut_message,
+    fix_case,
     in_title,
     inline,
     is_change,
-    own_words,
-    spelled,
     terminal,
 )
 from app.extract.log.frames import PYTHON, Frame, join_frames, other_frame, pytest_place, stack_frame
@@ -31,9 +31,9 @@ from app.extract.log.process_stream import (
     begin,
     close,
     complete,
+    count_inward_call,
     end_stack,
     invalid_reason,
-    look_inward,
 )
 from app.extract.rules.patterns import escape, pattern
 from app.extract.rules.rules import Rule, RuleSet, load_rules
@@ -45,7 +45,7 @@ _LOGGED_AT = pattern(r" ([\w.+-]{3,60}\.cpp:\d{1,6})\]")
 
 @dataclass(frozen=True, slots=True)
 class FaultRules:
-    """The rules that can hit anything in a text, early and late ones apart; and all their guards."""
+    """Rules that may match in a text, tried before (`early`) or after (`late`) Python errors; all guards."""
 
     early: tuple[Rule, ...]
     late: tuple[Rule, ...]
@@ -53,7 +53,7 @@ class FaultRules:
 
 
 def fault_rules(text: str) -> FaultRules | None:
-    """The rules that can hit anything in a text: one look at the whole is cheaper than one at each line."""
+    """Return the rules that may match in a text; one pass over it is cheaper than one for each line."""
     rules = _guards().meeting(text)
     if not rules:
         return None
@@ -69,12 +69,12 @@ def _guards() -> RuleSet:
 
 
 def is_guarded(text: str, rules: FaultRules) -> bool:
-    """Whether any rule is worth trying on a line."""
+    """True if a line contains a guard of any rule."""
     return any(map(text.__contains__, rules.guards))
 
 
 def find_fault(line: LogLine, rules: tuple[Rule, ...]) -> ErrorRecord | None:
-    """The first fault that the rules find in a line."""
+    """Return the first fault that the rules find in a line."""
     for rule in rules:
         if not any(guard in line.text for guard in rule["guards"]):
             continue
@@ -83,10 +83,10 @@ def find_fault(line: LogLine, rules: tuple[Rule, ...]) -> ErrorRecord | None:
             groups = found.groupdict()
             place = groups.get("frame")
             if place is None and rule.id == "native.watchdog" and (at := _LOGGED_AT.search(line.raw[:400])):
-                place = at.group(1)  # the watchdog's own check: there is no other place
+                place = at.group(1)  # the watchdog's own source line is the only place
             kind, message = groups.get("type"), groups.get("message") or ""
             if rule.id == ANSWER:
-                kind, message = _answered(line.text, groups)
+                kind, message = _parse_response(line.text, groups)
             return ErrorRecord(
                 rule["type"] or kind,
                 message.strip()[:MAX_MESSAGE_CHARS],
@@ -99,8 +99,8 @@ def find_fault(line: LogLine, rules: tuple[Rule, ...]) -> ErrorRecord | None:
     return None
 
 
-def _answered(text: str, groups: dict[str, str | None]) -> tuple[str | None, str]:
-    """Class and message of a server's answer; of a message over several lines the one with the reason."""
+def _parse_response(text: str, groups: dict[str, str | None]) -> tuple[str | None, str]:
+    """Return class and message of an error response; of a multi-line message, the line with the reason."""
     words = next((words for name, words in groups.items() if words and name != "type"), "")
     first, *below = _ESCAPED.sub(
         lambda found: "\n" if found.group(1) == "n" else found.group(1), words
@@ -112,12 +112,12 @@ def _answered(text: str, groups: dict[str, str | None]) -> tuple[str | None, str
 
 
 MAX_ERRORS = 400
-"""What is kept of a log; a crash loop repeats itself."""
+"""Maximum number of errors kept; crash loops repeat the same ones."""
 MAX_FRAMES = 80
 _MARKS = ("Error", "Exception", "Traceback", 'File "', "E    ", "ERROR", "already dead")
 
 _NAMED = ("Error: ", "Exception: ", "Error'>;", "Exception'>;")
-"""What stands behind a class that a line names with its message, in one of two ways."""
+"""Separators between class and message inside a line."""
 _MODULE_LEVEL = pattern(r"^(?:\(|\.| ?=|: | (?:import|from)\b)")
 _KEYWORDS = frozenset(
     {"from", "import", "return", "raise", "with", "assert", "if", "for", "while", "class", "try"}
@@ -128,20 +128,20 @@ _REPR = pattern(r"^([A-Z]\w*(?:Error|Exception))\((?:'([^']{6,300})'|\"([^\"]{6,
 _DEF = pattern(r"^\s*(?:async )?def (\w{1,80})\(")
 _FAILED_TEST = pattern(r"(?:^|[\s\]|])E {3,}(assert \S.{0,200})$")
 _TEST = pattern(r"(?:^|[\s/])([\w.-]{1,100}\.py)::(?:[A-Z]\w{0,80}::)*(\w{1,160})")
-"""A test run's summary names file and test in front of the error."""
+"""File and test name, which pytest's summary prints before the error."""
 _CALLS = ("The above exception was the direct cause", "During handling of the above exception")
 _STACKS = ("Stack (most recent call first)", "Current thread 0x", "At:")
-CODE = 2
-"""How weak an error is of which only the code is printed."""
+WEAK_CODE = 2
+"""`weak` value of an error known only from code or a repr."""
 
 
 def may_hold_errors(text: str) -> bool:
-    """Whether a text is worth taking apart into lines: most that people write hold no error's mark."""
+    """True if a text may contain errors; a cheap check before it is split into lines."""
     return any(mark in text for mark in _MARKS) or fault_rules(text) is not None
 
 
 def find_errors(lines: Iterable[LogLine]) -> list[ErrorRecord]:
-    """All errors of a log in the order in which they are printed."""
+    """Return all errors of a log in the order of its lines."""
     content_lines = join_frames([line for line in lines if line.text and not line.text.isspace()])
     native = fault_rules("\n".join(line.text for line in content_lines))
     streams: dict[str, Stream] = {}
@@ -180,7 +180,7 @@ def _read(stream: Stream, line: LogLine, native: FaultRules | None) -> None:
     if (" in " in text or 'File "' in text or ".py:" in text) and _is_place(stream, line):
         return
     if stream.below:
-        look_inward(stream, text)
+        count_inward_call(stream, text)
     if "assert " in text or "raise " in text or "def " in text:
         _read_code(stream, line)
     rules = native if native is not None and is_guarded(text, native) else None
@@ -192,7 +192,7 @@ def _read(stream: Stream, line: LogLine, native: FaultRules | None) -> None:
 
 
 def _is_place(stream: Stream, line: LogLine) -> bool:
-    """Whether a line is a frame, in any of the forms that programs print."""
+    """Read a line as a frame in any supported format; return whether it was one."""
     text = line.text
     if 'File "' in text and (found := PYTHON.search(text)):
         _add_frame(stream, line, found)
@@ -211,12 +211,12 @@ def _is_place(stream: Stream, line: LogLine) -> bool:
 
 
 def _add_frame(stream: Stream, line: LogLine, found: Any) -> None:
-    """A frame, and what a flattened text prints behind it."""
+    """Add a frame and, in flattened text, the error that follows in the same line."""
     text, function, end = line.text, found.group(2) or "", found.end()
     if text.endswith(" in") and not function:
         function = "<module>"
     elif function in _KEYWORDS or (end < len(text) and _MODULE_LEVEL.match(text[end : end + 10])):
-        function, end = "<module>", found.start(2)  # a page's HTML swallowed the name in its brackets
+        function, end = "<module>", found.start(2)  # HTML rendering removed `<module>`
     begin(stream, line)
     if len(stream.frames) < MAX_FRAMES:
         stream.frames.append(Frame(found.group(1), function))
@@ -227,7 +227,7 @@ def _add_frame(stream: Stream, line: LogLine, found: Any) -> None:
 
 
 def _add_test_place(stream: Stream, path: str, error: str) -> None:
-    """A test run's own form: the place stands below the error, or above what it called."""
+    """Add pytest's place line: below the error, or above the frame it called."""
     frame = Frame(path, stream.defined)
     last = stream.records[-1] if stream.records else None
     if error and last is not None and (last.type or "").endswith(error):
@@ -237,7 +237,7 @@ def _add_test_place(stream: Stream, path: str, error: str) -> None:
 
 
 def _in_stack(stream: Stream, text: str) -> bool:
-    """Whether a line belongs to a stack that is printed below its fault, innermost first."""
+    """Read a line of an innermost-first stack below its fault; return whether it was one."""
     if stream.stack is None:
         stream.stack = []
         return True
@@ -251,7 +251,7 @@ def _in_stack(stream: Stream, text: str) -> bool:
 
 
 def _read_code(stream: Stream, line: LogLine) -> None:
-    """Code between frames: what was asserted or raised there, should the traceback be cut behind it."""
+    """Read code between frames: its assertion or exception is the error if the traceback is truncated."""
     text = line.text
     if "assert " in text:
         if stream.frames and stream.cut is None and _ASSERT.match(text):
@@ -265,35 +265,34 @@ def _read_code(stream: Stream, line: LogLine) -> None:
             add(stream, ErrorRecord("AssertionError", found.group(1), line, frames, rule="pytest.assert"))
     elif "raise " in text:
         if stream.frames and stream.cut is None and (found := _RAISE.match(text)):
-            stream.cut = ErrorRecord(
-                spelled(found.group(1)), found.group(2) or "", line, rule="traceback.cut_raise", weak=CODE
-            )
+            kind, message = fix_case(found.group(1)), found.group(2) or ""
+            stream.cut = ErrorRecord(kind, message, line, rule="traceback.cut_raise", weak=WEAK_CODE)
     elif "def " in text and (found := _DEF.match(text)):
         stream.defined = found.group(1)
 
 
 def _is_stated_above(stream: Stream, line: LogLine) -> bool:
-    """Whether the line above has stated the failed assertion in its author's words."""
+    """True if the line above already gave the failed assertion's message."""
     return bool(stream.records) and stream.records[-1].line.number == line.number - 1
 
 
 def _lone_raises(lines: Sequence[LogLine]) -> list[ErrorRecord]:
-    """`raise X("…")` that somebody quotes alone in a block, as all they keep of a traceback."""
+    """Find `raise X("…")` quoted alone in a code block, the only rest of a traceback."""
     found = []
     for at, line in enumerate(lines):
         if not line.text.startswith("raise ") or (hit := _RAISE.match(line.text)) is None or not hit.group(2):
             continue
         apart = at == 0 or line.start - lines[at - 1].end > len("\n```\n")
         if apart and (at + 1 == len(lines) or lines[at + 1].start - line.end > len("\n```\n")):
-            kind, message = spelled(hit.group(1)), hit.group(2)
-            found.append(ErrorRecord(kind, message, line, rule="raise.alone", weak=CODE))
+            kind, message = fix_case(hit.group(1)), hit.group(2)
+            found.append(ErrorRecord(kind, message, line, rule="raise.alone", weak=WEAK_CODE))
         if len(found) >= MAX_ERRORS:
             break
     return found
 
 
 def _terminal(stream: Stream, line: LogLine) -> ErrorRecord | None:
-    """The last line of a traceback, or an error line that stands alone."""
+    """Read the last line of a traceback, or a single error line."""
     text = line.text
     found = terminal(text)
     if found:
@@ -304,7 +303,7 @@ def _terminal(stream: Stream, line: LogLine) -> ErrorRecord | None:
             return None  # a person's heading
         if kind.endswith(("Warning", "Exit")) and not stream.open:
             return None
-        return ErrorRecord(kind, own_words(kind, message or ""), line, tuple(stream.frames), stream.chain)
+        return ErrorRecord(kind, cut_message(kind, message or ""), line, tuple(stream.frames), stream.chain)
     if line.level in LOUD or any(mark in text for mark in _NAMED):
         named_error = inline(text)
         frames = tuple(stream.frames) if stream.open else ()
@@ -319,24 +318,24 @@ def _terminal(stream: Stream, line: LogLine) -> ErrorRecord | None:
 
 
 def _test_place(text: str) -> str | None:
-    """File and test of a line in a test run's summary."""
+    """Return file and test of a line in pytest's summary."""
     found = _TEST.search(text) if "::" in text and " - " in text else None
     return f"{found.group(1)}:{found.group(2)}" if found else None
 
 
 def _repr_error(line: LogLine) -> ErrorRecord | None:
-    """An error that a handler logs as Python shows the object: behind any error that is printed itself."""
+    """Read an error logged as its `repr`; it has lower precedence than a printed error."""
     if line.level not in LOUD or line.text[-2:-1] not in {"'", '"'}:
         return None
     found = _REPR.match(line.text)
     if found is None:
         return None
     message = found.group(2) or found.group(3)
-    return ErrorRecord(found.group(1), message, line, rule="traceback.shown", weak=CODE)
+    return ErrorRecord(found.group(1), message, line, rule="traceback.shown", weak=WEAK_CODE)
 
 
 def _read_inline(stream: Stream, line: LogLine, rest: str) -> None:
-    """A flattened text prints the frame, its code and the error in one line."""
+    """Read the error after a frame and its code in one line of flattened text."""
     if "Error" not in rest and "Exception" not in rest:
         return
     named_error = inline(rest)
@@ -347,7 +346,7 @@ def _read_inline(stream: Stream, line: LogLine, rest: str) -> None:
 
 
 def title_error(title: str) -> ErrorRecord | None:
-    """The error that a title names, as "[Bug]: ValueError: …" does."""
+    """Return the error named in a title, as in "[Bug]: ValueError: …"."""
     line = LogLine(1, title, "", "", 0, len(title), title)
     named_error = in_title(title)
     if named_error is not None:
