@@ -44,6 +44,7 @@ _OUTER = pattern(
     r"|[ \t]*> ?"
     r"|E {3,}"
     r"|`{3,}[a-z]* +"
+    r"|[a-z0-9]{10,20}\[(?:info|error|warn|debug)\]"
     r")"
 )
 _PROCESS = pattern(
@@ -62,6 +63,11 @@ _LEVEL = pattern(
 _BRACKETED = pattern(
     r"^\[(INFO|WARNING|ERROR|DEBUG|CRITICAL)\](?: ?\[[\w. -]{1,60}\])*(?:[ \t]*>>>)?[ \t:-]*"
 )
+_NAMED = pattern(
+    r"^(?:- )?[A-Za-z_][\w.]{1,60} (?:- |\d{1,7} )?(INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)(?: - |[ \t]+)"
+    r"(?:[\w./-]{1,120}\.py:\d{1,6}(?: - |:? ))?(?:\[address=[^\]]{1,80}\] ?)?"
+)
+"""Python's own form behind the time: the logger's name, perhaps the process, and the level."""
 _LETTERED = pattern(r"^\[?([EWIF])\d{4} \d\d:\d\d:[\d.]+ +(?:\d+ )?[\w./-]{1,120}:\d+\][ \t]?")
 """Prefix of the loggers of torch, NCCL process groups and absl."""
 
@@ -110,20 +116,23 @@ def unwrap(line: str) -> tuple[str, str, str]:
     if "[" in text and "m" in text and ("\x1b" in text or "[0" in text or "[1" in text or "[3" in text):
         text = _COLOUR.sub("", text)
     process, level, text = _split_logger_prefix(text)
+    rule = None
     for _ in range(MAX_WRAPPINGS - bool(process) - bool(level)):
         head = text[:1] if text[:1] > " " else text.lstrip(" \t\xa0")[:1]
-        rule = _rule_for(head, text, level) if head else None
+        before, rule = rule, _rule_for(head, text, level) if head else None
+        if rule is None and before is _OUTER and not level:
+            rule = _NAMED
         found = rule.match(text) if rule is not None else None
         if found is None or found.end() == 0:
             break
         text = text[found.end() :]
         if rule is _PROCESS:
             process = _process_of(found)
-        elif rule in (_LEVEL, _BRACKETED):
+        elif rule in (_LEVEL, _BRACKETED, _NAMED):
             level = found.group(1)
         elif rule is _LETTERED:
             level = level or _LETTERS[found.group(1)]
-    return text.removesuffix("^M"), process, level
+    return text.removesuffix("^M").removesuffix("\\n"), process, level
 
 
 def _split_logger_prefix(text: str) -> tuple[str, str, str]:
@@ -170,6 +179,8 @@ def _rule_for(head: str, text: str, level: str) -> Any:
     if head in "uIWEDCF" and not level and text.lstrip(" \tu").startswith(_LEVELS):
         return _LEVEL
     dated = text[3:4] == text[6:7] == " " or (head == "E" and "E   " in text[:8])
+    if "]" in text[15:27] and text[:10].isalnum():
+        return _OUTER
     if head in "0123456789>|│┃║#_^`\x1b" or dated or "| " in text[:44] or head == "p":
         return _OUTER
     return None

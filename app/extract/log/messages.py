@@ -48,6 +48,9 @@ _ENFORCED = pattern(r"^\[enforce fail at \S{1,200}:\d+\] .{1,120}?\. (\S.{8,400}
 _LOGGED_AT = pattern(r"^\[\d\d:\d\d:\d\d\] (?:[^\s:]{1,200}/)?([^\s:/]{1,80}:\d+): ")
 """A library's log prefix inside its message."""
 _SENTENCE = pattern(r"[.!?] +[A-Z`'\"]|(?:\w{3}|[\d'\"`)\]])[.!?] +(?:[a-z]\w*=|[a-z({\[<])|[.!?] - ")
+_ADVICE = pattern(r"[,;] (?:[Pp]lease|[Tt]ry|[Cc]onsider)\b")
+"""Where a sentence goes on with what to do, which a later version may have added."""
+MIN_FAULT_WORDS = 4
 _ABBREVIATION = (" etc.", " resp.", " approx.", " vs.", " fig.", " cf.")
 _DUMP = pattern(
     r"[ :,(=]+(?:\{(?:[^'\"]|['\"]\w*['\"]:)|\[[^\]]{40}|\w*Namespace\(|\w*Config\(|<[\w.]+ object at )"
@@ -117,6 +120,9 @@ def first_sentence(message: str) -> str:
         if end >= MIN_SENTENCE_CHARS and not message[:end].lower().endswith(_ABBREVIATION):
             message = message[:end]
             break
+    fault, *advice = _ADVICE.split(message, maxsplit=1)
+    if advice and len(fault.split()) >= MIN_FAULT_WORDS:
+        message = str(fault)
     return _without_dump(message)
 
 
@@ -201,7 +207,7 @@ def quoted_error(rule: Rule, record: ErrorRecord) -> list[ErrorRecord]:
     if not groups.get("inner"):
         return []
     words = groups["inner"].strip()
-    typed = _REPR.match(words)
+    typed = _REPR.match(words) or _TYPED.match(words)
     kind, message = (typed.group(1), typed.group(2)) if typed else (None, words)
     message = message.partition("')")[0].partition('")')[0].strip("'\")( ")
     if not message or wrapper_rule(message) is not None:

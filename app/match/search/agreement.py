@@ -175,7 +175,9 @@ def _names_differ(reading: LogReading, facts: Facts) -> bool:
     mine, others = names_in(cause.message), names_in(facts.error.message)
     if not mine or not others or mine & others:
         return False
-    return not any(name in text for name in mine for text in texts)
+    # a masked number is `<n>`, which is no name
+    standing = re.compile(rf"(?<![\w<-])(?:{'|'.join(map(re.escape, mine))})(?![\w>-])")
+    return not any(map(standing.search, texts))
 
 
 def _frame_agreement(reading: LogReading, facts: Facts) -> float:

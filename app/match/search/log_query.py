@@ -46,14 +46,12 @@ NEAR_LINES = 24
 SHORT_LOG_LINES = 150
 """In a longer log only warnings and errors are `context`."""
 CONTEXT_LINES = 200
-MIN_FAULT_WORDS = 4
-_ADVICE = pattern(r"[,;.] (?:[Pp]lease|[Tt]ry|[Cc]onsider)\b")
 _PLACEHOLDER = pattern(r"<\w+>")
 _TRACEBACK_PREFIXES = ('File "', "Traceback (most", *map("".join, product("^~", repeat=3)))
 """Prefixes of traceback lines to skip; frames are a part of their own."""
 _QUIET = frozenset({"INFO", "DEBUG"})
 _NAME = pattern(
-    r"""[`'"‘“]([^\s`'"‘’“”]{2,60})[`'"’”]|(?:^|\s)(--[a-z][\w-]+)|: ([A-Za-z_][\w.-]{1,40})\.?$"""
+    r"""[`'"‘“]([^\s`'"‘’“”]{2,60})[`'"’”]|(?:^|\s)(--[a-z][\w-]+)|: ([A-Za-z_][\w.-]{1,40})\.?$|^(?:Value error, )?([a-z]\w*) must be\b"""
 )
 """A word in quotes, an option, or the last word after a colon."""
 
@@ -82,8 +80,6 @@ def ask_log(reading: LogReading) -> LogQuery:
     """Build the query of a log."""
     errors = reading.errors
     cause = errors.cause or errors.apparent
-    if cause is not None:
-        cause = replace(cause, message=_without_advice(cause.message))
     message = cause.message if cause is not None else ""
     words, wrong = wrong_names(message)
     names_option = any(name.startswith("--") for name in wrong)
@@ -124,12 +120,6 @@ def _terms(
     yield "context", TEXT, grams_of(line_texts(around))
     if cause is not None and is_common:
         yield "context", TEXT, grams_of(text for text, _ in errors.wrappers)
-
-
-def _without_advice(message: str) -> str:
-    """Cut off trailing advice ("please …", "try …"), which may differ between versions."""
-    fault, *advice = _ADVICE.split(message, maxsplit=1)
-    return str(fault) if advice and len(fault.split()) >= MIN_FAULT_WORDS else message
 
 
 def _frames(error: ErrorRecord, *, is_common: bool) -> Iterable[str]:
