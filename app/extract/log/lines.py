@@ -64,7 +64,8 @@ _BRACKETED = pattern(
     r"^\[(INFO|WARNING|ERROR|DEBUG|CRITICAL)\](?: ?\[[\w. -]{1,60}\])*(?:[ \t]*>>>)?[ \t:-]*"
 )
 _NAMED = pattern(
-    r"^(?:- )?[A-Za-z_][\w.]{1,60} (?:- |\d{1,7} )?(INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)(?: - |[ \t]+)"
+    r"^(?:- )?(?:[A-Za-z_][\w.]{1,60} (?:- |\d{1,7} )|[A-Za-z_]\w*\.[\w.]{1,60} )"
+    r"(INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)(?: - |[ \t]+)"
     r"(?:[\w./-]{1,120}\.py:\d{1,6}(?: - |:? ))?(?:\[address=[^\]]{1,80}\] ?)?"
 )
 """Python's own form behind the time: the logger's name, perhaps the process, and the level."""
@@ -179,9 +180,8 @@ def _rule_for(head: str, text: str, level: str) -> Any:
     if head in "uIWEDCF" and not level and text.lstrip(" \tu").startswith(_LEVELS):
         return _LEVEL
     dated = text[3:4] == text[6:7] == " " or (head == "E" and "E   " in text[:8])
-    if "]" in text[15:27] and text[:10].isalnum():
-        return _OUTER
-    if head in "0123456789>|│┃║#_^`\x1b" or dated or "| " in text[:44] or head == "p":
+    is_console = text[:10].isalnum() and "]" in text[15:27]
+    if is_console or dated or head in "0123456789>|│┃║#_^`\x1bp" or "| " in text[:44]:
         return _OUTER
     return None
 

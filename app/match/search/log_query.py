@@ -51,9 +51,10 @@ _TRACEBACK_PREFIXES = ('File "', "Traceback (most", *map("".join, product("^~", 
 """Prefixes of traceback lines to skip; frames are a part of their own."""
 _QUIET = frozenset({"INFO", "DEBUG"})
 _NAME = pattern(
-    r"""[`'"‘“]([^\s`'"‘’“”]{2,60})[`'"’”]|(?:^|\s)(--[a-z][\w-]+)|: ([A-Za-z_][\w.-]{1,40})\.?$|^(?:Value error, )?([a-z]\w*) must be\b"""
+    r"""[`'"‘“]([^\s`'"‘’“”]{2,60})[`'"’”]|(?:^|\s)(--[a-z][\w-]+)|: ([A-Za-z_][\w.-]{1,40})\.?$"""
+    r"|^(?:Value error, )?([a-z]\w*) must be\b"
 )
-"""A word in quotes, an option, or the last word after a colon."""
+"""A word in quotes, an option, the last word after a colon, or the subject of "… must be"."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,18 @@ WRAPPED = [
         "[rank1]:[E1021 08:00:00.123456789 ProcessGroupNCCL.cpp:1895] watchdog",
         ("watchdog", "rank1", "ERROR"),
     ),
+    (
+        "Python's logger with its name and file",
+        "2026-03-14 09:26:53,589 - zebra.pool - ERROR - pool.py:31 - no",
+        ("no", "", "ERROR"),
+    ),
+    (
+        "a logger with process and address",
+        "2026-03-14 09:26:53,589 zebra.worker 75 ERROR    [address=0.0.0.0:43423, pid=7] no",
+        ("no", "", "ERROR"),
+    ),
+    ("a time before prose", "2026-03-14 09:26:53 the ERROR was seen", ("the ERROR was seen", "", "")),
+    ("RunPod", f"ab12cd34ef56gh[info]{CORE}no\\n", ("no", "", "ERROR")),
     ("Kubernetes", f"2026-03-14T09:26:53.589793238Z stdout F {CORE}no", ("no", "", "ERROR")),
     ("Kubernetes, local time", f"2026-03-14T09:26:53.589793238+08:00 stderr F {CORE}no", ("no", "", "ERROR")),
     ("Kubernetes, standard error", "2026-03-14T09:26:53.5Z stderr F no", ("no", "", "")),

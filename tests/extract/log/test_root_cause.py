@@ -383,6 +383,8 @@ def test_where_all_frames_are_plumbing_the_innermost_is_shown() -> None:
             "CUDA out of memory. Tried to allocate 1 GiB.",
         ),
         ("version 0.9.1 is too old", "version 0.9.1 is too old"),
+        ("No stripes were left to paint, please set STRIPES=1", "No stripes were left to paint"),
+        ("No stripes, please set STRIPES=1", "No stripes, please set STRIPES=1"),
         ("", ""),
     ],
 )
@@ -792,3 +794,11 @@ def test_a_denied_request_leaves_to_the_error_that_says_what_was_asked_for() -> 
     causes = [read_errors(above.join([first, middle, outer]))[1].cause for first in (inner, busy)]
 
     assert [cause.message[:12] for cause in causes if cause] == ["You are tryi", "429 Client E"]
+
+
+def test_the_error_that_a_triton_server_quotes_is_the_cause() -> None:
+    log = (
+        "tritonclient.utils.InferenceServerException: [StatusCode.INVALID_ARGUMENT] load failed for model 'zebra': "
+        "version 1 is at UNAVAILABLE state: Internal: AssertionError: Error in memory profiling.\n"
+    )
+    assert cause(log) == ("AssertionError", "Error in memory profiling.", None)

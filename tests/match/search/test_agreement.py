@@ -120,6 +120,15 @@ def test_a_call_that_another_function_refuses_is_another_failure(
     assert found.names == wanted
 
 
+def test_what_must_be_so_is_a_name_too() -> None:
+    reading = read_log("Traceback (most recent call last):\nValueError: n must be at least 1, got 0.")
+    signature = {"id": "s1-0", "text": "ValueError | max_tokens must be at least <n>", "role": "root"}
+    message = "max_tokens must be at least 1, got -186."
+    error = {"type": "ValueError", "message": message, "frame": None, "wrappers": (), "other": ()}
+
+    assert agreement_of(reading, some_facts(error=error, signatures=[signature]), TITLE).names == -1
+
+
 def test_signatures_of_wrappers_do_not_count() -> None:
     reading = read_log(LOG)
     wrapped = [Signature(id=item.id, text=item.text, role="wrapper") for item in reading.signatures]
