@@ -68,7 +68,7 @@ _NAMED = pattern(
     r"(INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)(?: - |[ \t]+)"
     r"(?:[\w./-]{1,120}\.py:\d{1,6}(?: - |:? ))?(?:\[address=[^\]]{1,80}\] ?)?"
 )
-"""Python's own form behind the time: the logger's name, perhaps the process, and the level."""
+"""Python's own loggers, after the time: name, perhaps process id, level, perhaps file and line."""
 _LETTERED = pattern(r"^\[?([EWIF])\d{4} \d\d:\d\d:[\d.]+ +(?:\d+ )?[\w./-]{1,120}:\d+\][ \t]?")
 """Prefix of the loggers of torch, NCCL process groups and absl."""
 
