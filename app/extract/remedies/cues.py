@@ -15,7 +15,6 @@ from app.extract.remedies.changes import (
     MIN_PHRASE_CHARS,
     ChangeSpan,
     Clause,
-    clause_of,
     find_phrase,
     grammar,
     rules_of,
@@ -28,9 +27,6 @@ MAX_CUES = 4
 """Of one rule in one clause; a clause that repeats itself is read in bounded time."""
 
 MAX_DENIAL_REACH = 40
-
-MAX_DENIAL_CHARS = 90
-"""A longer sentence has a subject of its own and denies nothing of the one before."""
 
 MAX_TRIED_GAP = 40
 
@@ -116,15 +112,6 @@ def find_denial(sentence: Sentence, clause: Clause, before: Clause | None) -> De
             if changes or rule["outcome"] != "blocked":
                 return Denial(rule.id, rule["outcome"] == "fails", changes)
     return None
-
-
-def denied_before(previous: Sentence, sentence: Sentence) -> tuple[ChangeSpan, ...]:
-    """The changes of "I tried X." if the next sentence is a short "It did not help."."""
-    is_short = len(sentence.text) <= MAX_DENIAL_CHARS and not sentence.low.endswith(_QUESTION)
-    if previous.source != sentence.source or not is_short or not was_tried(previous):
-        return ()
-    clause = clause_of(previous)
-    return clause.changes or tuple(_tried_phrase(clause, len(previous.text)))
 
 
 def _is_denied(clause: Clause, start: int) -> bool:

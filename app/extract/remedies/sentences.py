@@ -24,7 +24,7 @@ from app.extract.remedies.changes import (
     split_clauses,
     trimmed,
 )
-from app.extract.remedies.cues import SUCCESS, denied_before, find_denial, is_wish, may_deny, was_tried
+from app.extract.remedies.cues import SUCCESS, find_denial, is_wish, may_deny, was_tried
 from app.extract.remedies.score import chance_of, load_weights
 from app.extract.rules.patterns import pattern
 from app.extract.rules.rules import load_rules
@@ -87,10 +87,6 @@ def read_remedies(sentence: Sentence, previous: Sentence | None = None) -> tuple
         if not remedies and found and found[-1].outcome == "works" and (fails or _takes_back(clause)):
             is_failed = fails and before and was_tried(before)
             found[-1] = replace(found[-1], outcome="fails" if is_failed else "partial")
-        if not remedies and before is None and fails and previous is not None:
-            rule = "workaround.denied_next"
-            changes = denied_before(previous, sentence)
-            remedies = [_remedy(previous, change, "fails", rule, FAILED_CHANCE) for change in changes]
         found.extend(remedies)
         before = clause
     return tuple(found)

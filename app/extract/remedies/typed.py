@@ -6,6 +6,7 @@ typed as it stands.
 
 from app.extract.lists import load
 from app.extract.rules.patterns import pattern
+from app.extract.statements.candidates import BAD, NEGATIONS
 from app.extract.statements.tokens import NAMED, Token, tokenise
 
 _LEAVE = r"(?:without|remov\w*|drop(?:s|ped|ping)?|unset\w*|omit\w*|disabl\w*|not|no|off|instead of)"
@@ -33,6 +34,7 @@ _LISTED = pattern(r"^(?:,\w|\s*[*+/]\s*\w)")
 """What goes on behind a value that is a list or a product: "set CUDA_VISIBLE_DEVICES=2,1"."""
 
 _JOINERS = frozenset([",", "and", "+", "&", "plus"])
+_CONTRASTS = NEGATIONS | {"or", "but", "however", "instead", "while", "whereas"}
 _SETTINGS = frozenset(["FLAG", "ENV", "SETTING"])
 MAX_NEAR_CHARS = 80
 _MARKS = "`*\"' "
@@ -41,6 +43,8 @@ _KEYWORD = pattern(r"^([A-Za-z][\w.-]*) ?= ?([\w./-]+)$")
 _VALUED = pattern(r"^--[a-z][\w-]*[= ]\S+$")
 _SWITCH_STARTS = ("--no-", "--disable-", "--enable-", "--skip-")
 _COMMANDS = load("commands")
+_OWN = frozenset(_COMMANDS["own"]["names"])
+_NUMBERS = {"true": "1", "false": "0"}
 _SWITCHES = frozenset(_COMMANDS["switches"]["names"])
 _WITH_VALUE = frozenset(_COMMANDS["valued"]["names"])
 _ALIASES: dict[str, str] = _COMMANDS["aliases"]
@@ -57,7 +61,7 @@ def command_of(action: str, *, is_ours: bool = False) -> str | None:
     if _VALUED.search(whole):
         return whole
     if match := _ASSIGNED.search(whole):
-        return f"export {match.group(1)}={match.group(2)}"
+        return _export(match.group(1), match.group(2))
     tokens = tokenise(action)
     if _LEAVING.search(_words(tokens)) or sum(token.kind in NAMED for token in tokens) > 1:
         return None
@@ -79,14 +83,30 @@ def is_unset(behind: str) -> bool:
     return _UNSET.search(behind) is not None
 
 
-def is_part(before: str, behind: str) -> bool:
-    """Whether a change is less than what was done: "with tp=2, pp=2", "`--a` and `--b`", "0.9.*"."""
+def is_part(before: str, action: str, behind: str) -> bool:
+    """Whether a change is less than what was done: "with tp=2, pp=2", "`--a` and `--b`", "0.9.*".
+
+    Another setting that is named before it, and not in contrast to it, was done too: "I set --a, which works
+    with --b".
+    """
     if behind.startswith((".*", ".x")):
+        return True
+    own = {_setting(token) for token in tokenise(action) if token.kind in _SETTINGS}
+    told = tokenise(before) if own else ()
+    if any(token.kind in _SETTINGS for token in told) and not any(
+        token.low in _CONTRASTS or token.kind in BAD or _setting(token) in own for token in told
+    ):
         return True
     left, right = before.rstrip(_MARKS)[-MAX_NEAR_CHARS:], behind.lstrip(_MARKS)[:MAX_NEAR_CHARS]
     near = tokenise(left)[-2:], tokenise(right)[:2]
     pairs = (near[0][::-1], near[1])
     return any(len(pair) > 1 and pair[0].low in _JOINERS and pair[1].kind in _SETTINGS for pair in pairs)
+
+
+def _setting(token: Token) -> str:
+    """What a token sets, without its value."""
+    name = token.low.strip(_MARKS).removeprefix("export ").partition("=")[0].partition(" ")[0]
+    return name.strip(_MARKS + "-").replace("_", "-").removeprefix("no-")
 
 
 def _is_switch(flag: str) -> bool:
@@ -104,12 +124,24 @@ def _line(token: Token, action: str, *, is_ours: bool) -> str | None:
     if token.kind == "FLAG":
         return text if _VALUED.search(text) or _is_switch(text) else None
     if token.kind == "ENV" and (match := _ASSIGNED.search(text)) and not _LISTED.search(action[token.end :]):
-        return f"export {match.group(1)}={match.group(2)}"
+        return _export(match.group(1), match.group(2))
     if token.kind == "PIN":
         return f"pip install {text}"
     if token.kind == "VERSION" and _MOVE.search(action) and is_ours:
         return f"pip install vllm=={text.lower().removeprefix('v')}"
     return None if token.kind == "ENV" else _flag_of(text)
+
+
+def _export(name: str, value: str) -> str | None:
+    """The line for a variable. vLLM reads its own switches as numbers, and its flags from no variable."""
+    if name in _OWN:
+        return None
+    if not name.startswith("VLLM_"):
+        return f"export {name}={value}"
+    flag = name.removeprefix("VLLM_").lower().replace("_", "-")
+    if flag in _WITH_VALUE and flag != "attention-backend":
+        return f"--{flag} {value}"
+    return f"export {name}={_NUMBERS.get(value.lower(), value)}"
 
 
 def _flag_of(text: str) -> str | None:

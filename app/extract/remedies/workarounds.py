@@ -228,14 +228,15 @@ def _is_sure(remedy: RemedyStatement) -> bool:
 def _command(remedy: RemedyStatement, action: str, sentence: Sentence | None) -> str | None:
     """What to type; nothing for a setting whose sentence speaks of a version: it is said of that one.
 
-    Nor for a part of what was done.
+    Nor for a part of what was done, or with an outcome in doubt.
     """
     if sentence is None:
         return command_of(action)
     start = remedy.start - sentence.start
     ours = [start <= version.start < start + len(action) for version in versions_in(sentence)]
     is_other = bool(ours) and not any(ours)
-    is_less = is_part(sentence.text[:start], sentence.text[start + len(action) :])
+    before, behind = sentence.text[:start], sentence.text[start + len(action) :]
+    is_less = is_part(before, action, behind) or grammar("doubt").search(f"{before} _ {behind}")
     return None if is_other or is_less else command_of(action, is_ours=any(ours))
 
 

@@ -127,3 +127,22 @@ def test_what_it_fails_without_is_the_remedy() -> None:
     assert not any("ithout" in action for action, outcome, _ in _of(output) if outcome != "fails")
     assert any("ithout" in action for action, _, _ in _of("Without streaming it works fine."))
     assert _of("It crashes when `--enforce-eager` is not set.") == [("--enforce-eager", "works", False)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "`--enforce-eager` seems to work, no more crash.",
+        "The server works with `--enforce-eager`, if I run it with CPU offload enabled.",
+        "Serving the AWQ model works fine with `--enforce-eager`.",
+    ],
+)
+def test_an_outcome_in_doubt_or_of_another_model_is_not_handed_over_to_be_typed(said: str) -> None:
+    assert not any(_commands(said))
+
+
+def test_an_attempt_failed_only_if_the_whole_sentence_is_read_so() -> None:
+    fixed = "Downgrading to v0.8.5 resolves this issue. I also tried `--enforce-eager`, it did not help."
+    assert ("--enforce-eager", "fails", False) in _of(fixed)
+    assert not any(outcome == "fails" and "0.8.5" in action for action, outcome, _ in _of(fixed))
+    assert _of("We are trying to run speculative decoding with LoRA without success.") == []

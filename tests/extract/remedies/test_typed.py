@@ -13,7 +13,9 @@ from app.extract.remedies.typed import command_of, is_left_out, is_part
         ("--enforce-eager", "--enforce-eager"),
         ("adding `--enforce-eager`", "--enforce-eager"),
         ("--no-enable-prefix-caching", "--no-enable-prefix-caching"),
-        ("CUDA_VISIBLE_DEVICES=2,1", "export CUDA_VISIBLE_DEVICES=2,1"),
+        ("VLLM_USE_V1=False", "export VLLM_USE_V1=0"),
+        ("NCCL_P2P_DISABLE=1", "export NCCL_P2P_DISABLE=1"),
+        ("VLLM_TENSOR_PARALLEL_SIZE=2", "--tensor-parallel-size 2"),
         ("setting VLLM_USE_V1=0", "export VLLM_USE_V1=0"),
         ("`export VLLM_USE_V1=0`", "export VLLM_USE_V1=0"),
         ("pip install vllm==0.8.4", "pip install vllm==0.8.4"),
@@ -35,7 +37,8 @@ def test_one_named_change_can_be_typed(action: str, line: str) -> None:
         "without --enable-prefix-caching",
         "removing --enforce-eager",
         "a smaller batch",
-        "set CUDA_VISIBLE_DEVICES=2,1",
+        "CUDA_VISIBLE_DEVICES=2,1",
+        "set NCCL_SOCKET_IFNAME=eth0",
         "NUM_TOKENS=32 * 1024",
         "--a-flag 1 and --another 2",
         "VLLM_USE_V1",
@@ -73,16 +76,22 @@ def test_what_the_words_before_a_change_take_away_is_left_out(before: str, left_
 
 
 @pytest.mark.parametrize(
-    ("before", "behind", "less"),
+    ("before", "action", "behind", "less"),
     [
-        ("One node with ", ", pp=4 works", True),
-        ("It starts with `--no-enable-a` and `", "`.", True),
-        ("I set `A_B=1` + `", "` and it works", True),
-        ("Going back to ", ".* helps", True),
-        ("With ", ", it works", False),
-        ("Of `--a` only `", "` helps, and nothing else", False),
-        ("It hangs, and ", " helps", False),
+        ("One node with ", "tp=2", ", pp=4 works", True),
+        ("It starts with `--no-enable-a` and `", "--b", "`.", True),
+        ("I set `A_B=1` + `", "--b", "` and it works", True),
+        ("Going back to ", "0.9", ".* helps", True),
+        ("I set `--max-num-seqs 4`, it works when I add `", "--b", "`.", True),
+        ("With ", "--b", ", it works", False),
+        ("It hangs with `--a-flag`, with `", "--b", "` it starts", False),
+        ("`--a-flag` or `", "--b", "` helps, and nothing else", False),
+        ("With tp=4 or tp=2 or ", "tp=1", " it works", False),
+        ("`--a-flag` is set; after going back to ", "0.9.1", " it works", False),
+        ("It hangs, and ", "--b", " helps", False),
     ],
 )
-def test_one_of_several_changes_is_less_than_what_was_done(before: str, behind: str, less: bool) -> None:
-    assert is_part(before, behind) == less
+def test_one_of_several_changes_is_less_than_what_was_done(
+    before: str, action: str, behind: str, less: bool
+) -> None:
+    assert is_part(before, action, behind) == less

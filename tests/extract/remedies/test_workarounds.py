@@ -104,10 +104,6 @@ def test_neither_nor_denies_both() -> None:
     }
 
 
-def test_an_attempt_denied_in_the_next_sentence_is_in_vain() -> None:
-    assert told("I tried --enforce-eager. It did not help.") == [("--enforce-eager", "fails")]
-
-
 @pytest.mark.parametrize(
     "said",
     [
@@ -296,7 +292,6 @@ def test_every_action_is_a_quote_whatever_the_text(body: str) -> None:
         ("My fix was to set OMP_NUM_THREADS=1.", "OMP_NUM_THREADS=1"),
         ("tp=1: OK, tp=2: crash", "tp=1"),
         ("| --enforce-eager | works |", "--enforce-eager"),
-        ("Finally: downgraded the driver to the older version", "downgraded the driver to the older version"),
         ("I solved this problem by setting NCCL_P2P_DISABLE=1.", "NCCL_P2P_DISABLE=1"),
     ],
 )
