@@ -56,6 +56,11 @@ _PLATFORMS = {
 }
 _WORKSTATION = pattern(r"(?i)RTX|GeForce|^A(?:2|10|10G|16|40)$")
 _OPTION = pattern(r"(--[a-z][a-z_-]+[a-z])(?:[ =]([\w.]+))?")
+_UNSET = pattern(
+    r"(?i)\bwithout (?:(?:setting|using|specifying) )?[`'\"]?(--[a-z_-]+)"
+    r"|(--[a-z_-]+)[`'\"]? (?:is|was) not (?:enabled|set|given|used)\b"
+)
+"""In a title: an option that is not set where it fails."""
 _BARE_OPTION = pattern(r"\b[a-z]+(?:[-_][a-z\d]+)+\b")
 _NUMBER = re.compile(r"[\d.]+")
 _PARSER = pattern(
@@ -283,6 +288,10 @@ def generation_of(gpu: str) -> tuple[str, str] | None:
 def _titled_options(stack: Stack, case: FailureCase) -> Fit | None:
     """A title that names options, none of which the stack has, or one with another value."""
     named = {normalise_name(one[1]): one for one in _OPTION.finditer(case.title) if "--no-" not in one[1]}
+    unset = {normalise_name(one[1] or one[2]) for one in _UNSET.finditer(case.title)}
+    if helping := sorted(unset.intersection(stack.options or ())):
+        return Fit("no", f"it fails without --{helping[0]}, which yours sets")
+    named = {name: one for name, one in named.items() if name not in unset}
     if not named and (bare := _bare_option(stack, case.title)):
         return bare
     if stack.options is None or not named:

@@ -28,7 +28,7 @@ _OFF = frozenset({"false", "none", "null", "auto", "0"})
 _UNRELEASED = pattern(r"dev|rc|\d[ab]\d|git")
 FIRST_V1 = "0.8.0"
 """The first release that runs the V1 engine unasked."""
-_V1 = pattern(r"\bV1 (?:engine|Engine|LLM engine|version)|\[V1\]|VLLM_USE_V1=1|\(V1\)")
+_V1 = pattern(r"(?i)\bV1 (?:LLM )?(?:engine|version)|vllm/v1/|\[V1\]|VLLM_USE_V1=1|\(V1\)")
 _NAMED_SETTING = pattern(r"\b[A-Z][A-Z0-9]{1,20}(?:_[A-Z0-9]{1,20}){1,6}\b")
 """A variable or a value of an option, in a title."""
 _CHOICE = pattern(
@@ -40,14 +40,14 @@ _PARAMETER = pattern(r"(?:^|[^'\"\w])([a-z]+(?:_[a-z]+)+) ?[=:] ?[\"']?\w")
 PARSER_OPTIONS = {"tool": "tool-call-parser", "reasoning": "reasoning-parser"}
 """The option that chooses a parser, by the word that names its kind."""
 _CLAUSES = pattern(
-    r"(?i)(\b(?:when(?:ever)?|if|using|under|during|while|with(?:out)?|after|unless|upon|via|through|on|for)\b)"
+    r"(?i)(\b(?:when(?:ever)?|if|using|under|during|while|with(?:out)?|after|unless|upon|via|through|on|for|from)\b)"
     r"|\b(?:and|but|in|to|due|because|since|despite|causes?|leads?)\b|[,.;:()\[\]]\B|[()\[\]]"
 )
 """Where a clause of a title begins that says when it fails, or another one."""
 _FILLING = pattern(
     r"(?i)\b(?:vllm|running|runs?|serv\w+|using|loading|load(?:ed)?|models?|server|engine|inference|deploy\w*|start\w*"
     r"|updat\w+|upgrad\w+|a|an|the|it|its|this|any|some|new|latest|same|multiple|following|all|even|only|no"
-    r"|when|whenever|if|under|during|while|with|without|after|upon|via|through|unless|on|for"
+    r"|when|whenever|if|under|during|while|with|without|after|upon|via|through|unless|on|for|from"
     r"|first|second|one|two|gpus?|single|\d+)\b|\W+"
 )
 """Words of such a clause that name no condition."""

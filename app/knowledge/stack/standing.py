@@ -108,7 +108,7 @@ def _by_range(version: str, case: FailureCase) -> Iterator[Fit]:
     if span is None:
         return
     works, first, fixed = span.last_working, span.first_failing, span.fixed_in
-    stated = (case.facts.versions.get("vllm"), *span.still_failing)
+    stated = (_reported(case), *span.still_failing)
     if any(is_same(fixed, one) or is_before(fixed, one) for one in stated):
         fixed = None  # it was seen there all the same
     # A report that names the version that works, beside the one that fails, is of the latter.
@@ -137,7 +137,7 @@ def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Ite
 
     `released_in` is a later version that has the fix.
     """
-    stated, span = case.facts.versions.get("vllm"), case.facts.regression
+    stated, span = _reported(case), case.facts.regression
     reported = ordered(stated)
     if reported is None or (span is not None and is_same(span.last_working, stated)):
         yield Fit("unknown", "the report names no release")
@@ -158,6 +158,13 @@ def _by_reports(version: str, case: FailureCase, released_in: str | None) -> Ite
         is_line = line_of(stated) == line_of(version)
         yield Fit("yes", f"it is reported on {reported} and open", STRONG if is_line else CARD)
     yield Fit("unknown", f"it is reported on {reported}, long before {version}")
+
+
+def _reported(case: FailureCase) -> str | None:
+    """The version that a report is of: where it names an older one than the first that fails, that one."""
+    stated, span = case.facts.versions.get("vllm"), case.facts.regression
+    first = span.first_failing if span else None
+    return first if is_before(stated, first) else stated
 
 
 def line_of(version: str | None) -> tuple[int, int] | None:

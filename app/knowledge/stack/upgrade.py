@@ -340,7 +340,7 @@ def _open_reason(mine: Fit, standings: Mapping[str, Fit], one: str, other: str) 
     is_said = goal.reason.startswith((start.reason, "it is said to begin"))
     works = start.reason if start.answer == "no" and not is_said else ""
     known = "; ".join(filter(None, (works, goal.reason, known)))
-    return f"{known}. Not known: {missing}" if missing else known
+    return f"{known}. Not known, at least: {missing}" if missing else known
 
 
 def _cut_reason(before: Affects, after: Affects) -> str:

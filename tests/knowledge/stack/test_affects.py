@@ -261,6 +261,13 @@ def test_a_clause_that_says_when_it_fails_is_a_condition(title: str, text: str, 
     assert (said in found.reason) if said else ("says" not in found.reason and found.answer == "yes")
 
 
+def test_an_option_without_which_it_fails_rules_out_who_sets_it() -> None:
+    for title in ("LoRA fails without `--enforce-eager`", "LoRA fails as --enforce-eager was not set"):
+        given = case(title, models=ALIKE)
+        assert fit(mine(), given).answer == "yes"
+        assert fit(mine(f"{MINE} --enforce-eager"), given).answer == "no"
+
+
 def test_weights_are_also_quantised_by_an_option() -> None:
     given = case("LoRA fails", gpus=("H100",), models=("Qwen3-30B-A3B-FP8",), kind="crash")
     assert fit(mine(f"{MINE} --quantization fp8"), given).answer == "yes"

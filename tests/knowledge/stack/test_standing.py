@@ -23,6 +23,7 @@ from tests.knowledge.stack.conftest import FIXED, SPAN, case
         ("0.21.0", case(version="0.20.0", truth=FIXED, state="closed"), "no"),
         ("0.20.0", case(span=SPAN), "no"),
         ("0.19.0", case(span=SPAN), "no"),
+        ("0.19.0", case(version="0.19.0", span=SPAN), "no"),
         ("0.21.0", case(version=None, span=SPAN), "yes"),
         ("0.20.0", case(span=Regression(first_failing="0.21.0")), "unknown"),
         ("0.20.0", case("It fails since 0.21.0", span=Regression(first_failing="0.21.0")), "no"),

@@ -118,7 +118,7 @@ def test_with_a_stack_only_what_is_of_it_counts(stored: Store) -> None:
     stack = parse_stack("0.20.0~L40S~--enable-lora")
     found = compare_versions(stored, REPO, "0.20.0", "0.21.0", stack)
     assert {line.number for line in found.breaks} == {2}
-    known, missing = zip(*(line.reason.split(" Not known: ") for line in found.unsure), strict=True)
+    known, missing = zip(*(line.reason.split(" Not known, at least: ") for line in found.unsure), strict=True)
     assert known == (
         "It is reported on 0.21.0; of LoRA adapters, as yours.",
         "It is reported on 0.20.0 and open; of LoRA adapters, as yours.",
