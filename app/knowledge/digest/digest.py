@@ -1,7 +1,7 @@
-"""The digest of a week: what broke, what got fixed and what to do, one line each.
+"""The weekly digest: new failures, fixes and advice, one line each.
 
-The same week and database give the same digest, whenever it is asked for. Every line of advice follows from a
-stated fact; where nothing is known, it says only what to watch.
+A digest depends only on the week and the database, not on when it is made. Each line of advice follows from a
+stated fact; if nothing is known, it only says what to watch.
 """
 
 from collections import Counter, defaultdict
@@ -72,7 +72,7 @@ AdviceKind = Literal["upgrade", "remedy", "stay", "watch"]
 
 
 class WeekCount(Frozen):
-    """A week's issues, and those of them that report a failure."""
+    """Number of issues opened in a week, and of failures among them."""
 
     week: str
     issues: int
@@ -85,7 +85,7 @@ class ValueCount(Frozen):
 
 
 class AreaCount(ValueCount):
-    """In how many reports a fact stands, this week and before."""
+    """Number of reports with a value, this week and before."""
 
     field: str = Field(description="the fact: `failure_kind`, `gpus`, or `backends.` and a backend's role")
     before: int = Field(description="reports of the 8 weeks before, together")
@@ -93,7 +93,7 @@ class AreaCount(ValueCount):
 
 
 class DataState(Frozen):
-    """What the stored data holds of the week."""
+    """How complete the stored data is for the week."""
 
     until: datetime | None = Field(description="up to when there is data: newest whole sync or newest issue")
     is_over: bool = Field(description="the data covers the whole week")
@@ -105,7 +105,7 @@ class DataState(Frozen):
 
 
 class Advice(Frozen):
-    """What a reader should do: one line."""
+    """One line of advice."""
 
     kind: AdviceKind
     whom: str = Field(description="whom it concerns")
@@ -116,7 +116,7 @@ class Advice(Frozen):
 
 
 class Digest(Frozen):
-    """A week of one repository."""
+    """The digest of one week of a repository."""
 
     repo: str
     week: str
@@ -158,7 +158,7 @@ class Digest(Frozen):
 
 
 class ArchivePage(Frozen):
-    """All weeks with issues, the newest first."""
+    """All weeks with issues, newest first."""
 
     repo: str
     weeks: tuple[WeekCount, ...]
@@ -173,13 +173,13 @@ GROWING_LISTED = 10
 AREA_FIELDS = ("failure_kind", "gpus", *(f"backends.{key}" for key in BACKEND_KEYS))
 AREA_VALUES_LISTED = 6
 AREA_REPORTS_MIN = 2
-"""What one report only names is no area."""
-NO_CHOICE = ("backends.platform", "cuda")
-"""What most reports run on: no area of its own."""
+"""Fewest reports for an area."""
+NO_AREA = ("backends.platform", "cuda")
+"""The platform of most reports, not listed as an area."""
 
 
 def make_digest(store: Store, repo: str, week: IsoWeek) -> Digest:
-    """The digest of a week; a week without issues has an empty one.
+    """Return the digest of a week, empty for a week without issues.
 
     Raises:
         NotFoundError: nothing of the repository is stored.
@@ -258,7 +258,7 @@ def _data_state(session: Session, repo_id: int, span: OpenedSpan, loaded: WeekIs
 
 
 def count_weeks(days: Iterable[OpenedDay], weeks: Iterable[IsoWeek]) -> tuple[WeekCount, ...]:
-    """How many issues and failures were opened in each of these weeks."""
+    """Count the issues and failures opened in each of these weeks."""
     issues: Counter[IsoWeek] = Counter()
     failures: Counter[IsoWeek] = Counter()
     for one in days:
@@ -269,7 +269,7 @@ def count_weeks(days: Iterable[OpenedDay], weeks: Iterable[IsoWeek]) -> tuple[We
 
 
 def _counts(session: Session, repo_id: int, loaded: WeekIssues, covered: int) -> dict[str, Any]:
-    """The fields of a digest that say in how many of the week's reports each value stands."""
+    """Return the digest fields that count the week's reports by value."""
     week = loaded.week
     begin = week.shifted(-WEEKS_BEFORE).start
     found = [
@@ -308,13 +308,13 @@ def _counts(session: Session, repo_id: int, loaded: WeekIssues, covered: int) ->
             area
             for listed in by_field.values()
             for area in listed[:AREA_VALUES_LISTED]
-            if area.reports >= AREA_REPORTS_MIN and (area.field, area.value.lower()) != NO_CHOICE
+            if area.reports >= AREA_REPORTS_MIN and (area.field, area.value.lower()) != NO_AREA
         ],
     }
 
 
 def archive(store: Store, repo: str) -> ArchivePage:
-    """All weeks with issues, the newest first; empty where nothing is stored."""
+    """Return all weeks with issues, newest first; empty if nothing is stored."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         span = opened_span(session, repo_id)
@@ -326,7 +326,7 @@ def archive(store: Store, repo: str) -> ArchivePage:
 
 
 def digest_markdown(digest: Digest) -> str:
-    """The digest as Markdown; ends with a line end."""
+    """Render the digest as Markdown, ending with a newline."""
     return render_markdown("digest.md", digest=digest)
 
 
@@ -343,22 +343,22 @@ def advice(
     growing: Sequence[GrowingCluster],
     without: Sequence[UnremediedNews],
 ) -> tuple[Advice, ...]:
-    """At most five lines, each of another issue: what to install, to set, to stay on, to watch."""
+    """Return at most `LINES_MAX` lines on different issues: upgrades, remedies, versions to keep, watches."""
     lines: dict[int, Advice] = {}
     for kind in (
         _upgrades(fixed, facts_of_fixed),
         _remedies(week),
-        _stays(week, regressions),
+        _versions_to_keep(week, regressions),
         _watches(week, growing, lines),
-        _unhelped(week, without),
+        _without_remedy(week, without),
     ):
         for line in islice((line for line in kind if line.number not in lines), EACH_MAX):
             lines[line.number] = line
     return tuple(islice(lines.values(), LINES_MAX))
 
 
-def _whom(facts: Facts) -> str:
-    """Whom a failure concerns: its hardware, model and version, as far as they are known; else its error."""
+def _affected(facts: Facts) -> str:
+    """Describe who is affected: by hardware, model and version as far as known, else by the error."""
     parts = []
     if facts.gpus:
         parts.append(f"on {' or '.join(mask_secrets(name) for name in facts.gpus[:2])}")
@@ -385,12 +385,12 @@ def _upgrades(fixed: Iterable[FixNews], facts: Mapping[int, Facts]) -> Iterator[
 def _line(
     kind: AdviceKind, item: DigestIssue | Remedy | IssueRecord, facts: Facts, action: str, command: str = ""
 ) -> Advice:
-    whom, number, url = _whom(facts), item.number, item.url
+    whom, number, url = _affected(facts), item.number, item.url
     return Advice(kind=kind, whom=whom, action=action, command=command, number=number, url=url)
 
 
 def _remedies(week: WeekIssues) -> Iterator[Advice]:
-    """What works and can be written as it stands, for the failures most reported, then most hit."""
+    """Yield remedies with a command, for the failures with the most reports, then the most hits."""
     found = []
     for failure in week.failures:
         for remedy in failure.remedies:
@@ -402,8 +402,8 @@ def _remedies(week: WeekIssues) -> Iterator[Advice]:
         yield _line("remedy", remedy, facts, "this is reported to work:", remedy.command or "")
 
 
-def _stays(week: WeekIssues, regressions: Iterable[VersionNews]) -> Iterator[Advice]:
-    """Regressions whose last working version is known; those of releases first, the newest first."""
+def _versions_to_keep(week: WeekIssues, regressions: Iterable[VersionNews]) -> Iterator[Advice]:
+    """Yield regressions with a known last working version; those first bad in a full release come first."""
     lines = [item for version in regressions for item in version.items]
     lines.sort(key=lambda item: (v := ordered(item.regression.first_failing)) is None or v.is_prerelease)
     for item in lines:
@@ -415,7 +415,7 @@ def _stays(week: WeekIssues, regressions: Iterable[VersionNews]) -> Iterator[Adv
 
 
 def _plain(text: str | None) -> str:
-    """A version without a leading v and without its build's part."""
+    """Return a version in normalized form; masked as it is if it cannot be parsed."""
     known = ordered(text)
     return str(known) if known is not None else mask_secrets(text or "")
 
@@ -423,7 +423,7 @@ def _plain(text: str | None) -> str:
 def _watches(
     week: WeekIssues, growing: Iterable[GrowingCluster], lines: Mapping[int, Advice]
 ) -> Iterator[Advice]:
-    """Failures that grow and that have no line yet, by their newest report."""
+    """Yield growing failures without a line so far, represented by their newest report."""
     for item in growing:
         found = week.candidates.get(max(item.numbers, default=item.canonical))
         if found is not None and lines.keys().isdisjoint((item.canonical, *item.numbers)):
@@ -431,7 +431,7 @@ def _watches(
             yield _line("watch", found.issue, found.facts, action)
 
 
-def _unhelped(week: WeekIssues, without: Sequence[UnremediedNews]) -> Iterator[Advice]:
+def _without_remedy(week: WeekIssues, without: Sequence[UnremediedNews]) -> Iterator[Advice]:
     action = "no report names a remedy; of the failures without one this is the most hit."
     for item in without[:1]:
         yield _line("watch", item, week.candidates[item.number].facts, action)
@@ -444,7 +444,7 @@ def headline(
     fixed: Sequence[FixNews],
     before: int | None,
 ) -> str:
-    """The week in one sentence; `before`: reports of the week before, None for a week that is not over."""
+    """Summarize the week in a sentence; `before`: failures of the week before, None if this is not over."""
     if not week.issues:
         return "No issue was opened this week."
     reports = len(week.reports)

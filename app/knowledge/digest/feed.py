@@ -1,6 +1,6 @@
-"""Entries of a feed: weeks, new failures with a second report, growth, fixes; the newest first.
+"""Feed entries: weekly digests, new failures reported twice, growing clusters, fixes; newest first.
 
-Times come from the data: the same database gives the same feed, and an entry keeps its key.
+Times come from the data, so the same database gives the same feed, and the key of an entry is stable.
 """
 
 from collections import defaultdict
@@ -26,13 +26,13 @@ from app.store.session import Store
 
 DIGESTS_LISTED = 8
 CHANGE_WEEKS = 4
-"""How far back single failures and fixes have entries."""
+"""Weeks for which single failures and fixes get entries."""
 ENTRIES_MAX = 60
 TITLE_CHARS = 140
 
 
 class FeedEntry(Frozen):
-    """An entry. `key` names what it is about for good; `path` is where our page of it is."""
+    """A feed entry. `key` is a stable id of its subject, `path` the path of its page on this server."""
 
     key: str
     title: str
@@ -47,7 +47,7 @@ class FeedEntry(Frozen):
 
 
 def feed_entries(store: Store, repo: str) -> tuple[FeedEntry, ...]:
-    """The newest entries of a repository, the newest first; none where no dated issue is stored."""
+    """Return a repository's newest entries, newest first; none if no dated issue is stored."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         span = opened_span(session, repo_id)
@@ -70,7 +70,7 @@ def feed_entries(store: Store, repo: str) -> tuple[FeedEntry, ...]:
 
 
 def stack_entries(store: Store, repo: str, stack: Stack) -> tuple[FeedEntry, ...]:
-    """What affects a stack, and what a release has the fix of, the newest issue first."""
+    """Return entries for the failures that affect a stack or are fixed in a later release, newest first."""
     entries = []
     for line in affecting(store, repo, stack).lines:
         if line.opened_at is None:
@@ -91,7 +91,7 @@ def stack_entries(store: Store, repo: str, stack: Stack) -> tuple[FeedEntry, ...
 
 
 def _digests(opened: Sequence[Opened], newest: IsoWeek) -> Iterator[FeedEntry]:
-    """The newest weeks that are stored to their end; a week's entry does not change with the days."""
+    """Yield the newest completely stored weeks, so that an entry does not change afterwards."""
     weeks = [newest.shifted(-back) for back in range(DIGESTS_LISTED + 1)]
     counts = count_weeks((one.as_day for one in opened), weeks)
     for week, count, before in zip(weeks, counts, counts[1:], strict=False):
@@ -108,7 +108,7 @@ def _digests(opened: Sequence[Opened], newest: IsoWeek) -> Iterator[FeedEntry]:
 
 
 def _new_clusters(session: Session, repo_id: int, opened: Sequence[Opened]) -> Iterator[FeedEntry]:
-    """Failures first reported among these issues that have a second report."""
+    """Yield failures first reported in these issues that have at least two reports."""
     times: dict[str, list[datetime]] = defaultdict(list)
     for one in opened:
         if one.is_failure and one.cluster_id:
@@ -160,5 +160,5 @@ def _fixes(session: Session, repo_id: int, repo: str, start: datetime, end: date
 
 
 def _line(text: str) -> str:
-    """Foreign words on one line, masked, without signs that are not seen."""
+    """Put text from an issue on one line, masked and without invisible characters."""
     return one_line(inert(text), TITLE_CHARS)

@@ -1,7 +1,7 @@
-"""A week's issues, loaded once, and the lists of a digest that follow from them.
+"""The issues of a week and the lists of a digest that are computed from them.
 
-`load_week` reads what was opened and the failures reported, each with all reports of its cluster. A fix
-counts by a release of the time that holds it, or by its merge (`fixed_in`).
+`load_week` loads the issues opened in the week and their failures, each with all reports of its cluster. A
+fix belongs to the period of its release or of its merge (`fixed_in`).
 """
 
 from collections import defaultdict
@@ -49,7 +49,7 @@ Place = Literal["issue", "comment"]
 class DigestIssue(IssueHead):
     """An issue as a row of the digest's lists; texts are masked."""
 
-    model_config = ConfigDict(extra="ignore")  # its former names are made, not read
+    model_config = ConfigDict(extra="ignore")  # former field names are computed, not parsed
 
     created_at: datetime | None
     failure_kind: FailureKind
@@ -63,7 +63,7 @@ class DigestIssue(IssueHead):
 
 
 class WeekReport(Frozen):
-    """A failure that was opened in the week, as a row of the list of all of them."""
+    """A failure opened in the week, as a row of the full list."""
 
     number: int
     title: str
@@ -71,9 +71,9 @@ class WeekReport(Frozen):
 
 
 class ClusterNews(Frozen):
-    """A failure that was reported in the week."""
+    """A failure reported in the week."""
 
-    model_config = ConfigDict(extra="ignore")  # its former names are made, not read
+    model_config = ConfigDict(extra="ignore")  # former field names are computed, not parsed
 
     id: str
     text: str
@@ -88,25 +88,25 @@ class ClusterNews(Frozen):
 
     @computed_field(description="former name of the first of `workarounds`", json_schema_extra=FORMER)
     def remedy(self) -> Remedy | None:
-        """The one to try first."""
+        """The best remedy, if any."""
         return next(iter(self.workarounds), None)
 
 
 class RegressionNews(DigestIssue):
-    """A failure of the week that says since when it fails."""
+    """A failure of the week with a stated regression range."""
 
     regression: Regression
 
 
 class VersionNews(Frozen):
-    """The regressions of the week that are said to have begun in one version; null where none is said."""
+    """The week's regressions with the same first bad version; null if none is stated."""
 
     version: str | None
     items: tuple[RegressionNews, ...]
 
 
 class FixNews(DigestIssue):
-    """A failure whose fix came out in the week, or was merged in it."""
+    """A failure whose fix was released or merged in the week."""
 
     how: Fixing
     fix: FixView
@@ -115,7 +115,7 @@ class FixNews(DigestIssue):
 
 
 class RemedyNews(Frozen):
-    """A remedy that was posted in the week."""
+    """A remedy posted in the week."""
 
     remedy: Remedy
     title: str
@@ -124,7 +124,7 @@ class RemedyNews(Frozen):
 
 
 class AliveNews(Frozen):
-    """A failure whose canonical issue is closed, and that was reported again in the week."""
+    """A failure reported again in the week although its canonical issue is closed."""
 
     id: str
     text: str
@@ -135,7 +135,7 @@ class AliveNews(Frozen):
 
 
 class UnremediedNews(DigestIssue):
-    """A failure of the week without a remedy or a fix: its most hit report of the week."""
+    """A failure of the week without remedy or fix, represented by its report with the most hits."""
 
     cluster: str | None
     numbers: tuple[int, ...] = Field(description="of all the week's reports of this failure")
@@ -143,9 +143,9 @@ class UnremediedNews(DigestIssue):
 
 
 CHART_WEEKS = 13
-"""A quarter: as many weeks as there is room to write the number over each column."""
+"""A quarter; with more weeks the chart has no room for the numbers above its columns."""
 ACTION_CHARS = 300
-MENDED = frozenset({"fixed", "merged_unreleased"})
+_FIXED = frozenset({"fixed", "merged_unreleased"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +153,10 @@ class WeekFailure:
     """A failure of the week.
 
     Attributes:
-        id: of its cluster; None before it has one. `text` is that of the cluster, masked.
-        canonical: the issue that shows it best; `title` is that issue's, masked.
-        numbers: the week's reports of it; `size`: how many reports it has of all time.
-        fix, remedies: what all its reports say of them, the surest first.
+        id: cluster id; None if it has no cluster yet. `text`: masked text of the cluster.
+        canonical: its canonical issue; `title`: that issue's masked title.
+        numbers: its reports of the week; `size`: number of its reports of all time.
+        fix, remedies: merged over all its reports, best first.
     """
 
     id: str | None
@@ -170,19 +170,19 @@ class WeekFailure:
 
     @property
     def remedy(self) -> Remedy | None:
-        """The one to try first, if any is said to help."""
+        """The best remedy that did not fail, if any."""
         return next((item for item in self.remedies if item.outcome != "fails"), None)
 
 
 @dataclass(frozen=True, slots=True)
 class WeekIssues:
-    """What was opened in a week.
+    """The issues and failures of a week.
 
     Attributes:
-        opened: the issues of `CHART_WEEKS` weeks up to this one.
+        opened: issues opened in the `CHART_WEEKS` weeks up to and including this one.
         issues, reports: numbers of the week's issues, and of those that report a failure.
-        candidates: the week's reports and the other reports of their failures.
-        failures: those of the week, the most reported first.
+        candidates: by number, the week's reports and all other reports of their clusters.
+        failures: failures of the week, most reports first.
     """
 
     repo: str
@@ -194,16 +194,16 @@ class WeekIssues:
     failures: tuple[WeekFailure, ...]
 
     def known(self, numbers: Iterable[int]) -> list[ListedFailure]:
-        """Those of these reports that are loaded."""
+        """Return those of these reports that are loaded."""
         return [self.candidates[number] for number in numbers if number in self.candidates]
 
     def hits(self, numbers: Iterable[int]) -> int:
-        """These reports, their comments and their reactions."""
+        """Count these reports plus their comments and reactions."""
         return sum(1 + one.issue.comments + one.issue.reactions for one in self.known(numbers))
 
 
 def load_week(session: Session, repo_id: int, repo: str, week: IsoWeek) -> WeekIssues:
-    """All that the digest's lists need of a week."""
+    """Load everything the digest's lists need."""
     opened = tuple(opened_between(session, repo_id, week.shifted(1 - CHART_WEEKS).start, week.end))
     issues = [one for one in opened if one.created_at >= week.start]
     numbers: dict[str, list[int]] = defaultdict(list)
@@ -248,23 +248,23 @@ def load_week(session: Session, repo_id: int, repo: str, week: IsoWeek) -> WeekI
 
 
 def one_line(text: str, chars: int) -> str:
-    """Foreign words masked, on one line and cut to so many characters."""
+    """Mask text from an issue, join its lines and cut it to `chars` characters."""
     words = " ".join(mask_secrets(text).split())
     return words if len(words) <= chars else f"{words[:chars].rstrip()}…"
 
 
 def error_text(facts: Facts) -> str:
-    """The type and the message of the error, as far as they are known; empty without one."""
+    """Return type and message of the error as far as known; "" without an error."""
     return facts.error.line if facts.error else ""
 
 
 def listed_remedy(remedy: Remedy) -> Remedy:
-    """A remedy as a list has room for."""
+    """Return a remedy with its action cut for lists."""
     return remedy.model_copy(update={"action": one_line(remedy.action, ACTION_CHARS)})
 
 
 def issue_fields(repo: str, head: IssueRecord, facts: Facts) -> dict[str, Any]:
-    """The fields of a `DigestIssue` that are not the issue's own, masked."""
+    """Return the masked fields of a `DigestIssue` that are not copied from the issue."""
     return {
         "repo": repo,
         "title": mask_secrets(head.title),
@@ -274,7 +274,7 @@ def issue_fields(repo: str, head: IssueRecord, facts: Facts) -> dict[str, Any]:
 
 
 def all_reports(week: WeekIssues) -> tuple[WeekReport, ...]:
-    """Every failure of the week, the newest first."""
+    """Return every failure of the week, newest first."""
     ids = {number: one.id for one in week.failures for number in one.numbers}
     return tuple(
         WeekReport(
@@ -287,7 +287,7 @@ def all_reports(week: WeekIssues) -> tuple[WeekReport, ...]:
 
 
 def cluster_news(week: WeekIssues) -> tuple[ClusterNews, ...]:
-    """The failures of the week that have other reports, the most reported first."""
+    """Return the failures of the week that have other reports, most reports in the week first."""
     return tuple(
         ClusterNews.based_on(
             one,
@@ -301,7 +301,7 @@ def cluster_news(week: WeekIssues) -> tuple[ClusterNews, ...]:
 
 
 def regression_news(week: WeekIssues) -> tuple[VersionNews, ...]:
-    """The week's reports that name a version or a change with which they began, by version, newest first."""
+    """Return the week's regressions grouped by first bad version, newest first."""
     found: dict[str | None, list[RegressionNews]] = defaultdict(list)
     for one in week.known(week.reports):
         since = one.facts.regression
@@ -317,11 +317,11 @@ def regression_news(week: WeekIssues) -> tuple[VersionNews, ...]:
 
 
 def unremedied(week: WeekIssues) -> tuple[UnremediedNews, ...]:
-    """The failures of the week for which nothing is said to help, the most hit first."""
+    """Return the failures of the week without remedy or fix, most hits first."""
     found = []
     for one in week.failures:
         known = week.known(one.numbers)
-        if known and not one.remedy and not (one.fix and one.fix.state in MENDED):
+        if known and not one.remedy and not (one.fix and one.fix.state in _FIXED):
             most = max(known, key=lambda report: (week.hits([report.issue.number]), -report.issue.number))
             fields = issue_fields(week.repo, most.issue, most.facts)
             fields |= {"numbers": one.numbers, "cluster": one.id, "hits": week.hits(one.numbers)}
@@ -330,7 +330,7 @@ def unremedied(week: WeekIssues) -> tuple[UnremediedNews, ...]:
 
 
 def alive_news(week: WeekIssues) -> tuple[AliveNews, ...]:
-    """Failures whose issue is closed, and that were reported again in the week."""
+    """Return the failures reported again in the week although their canonical issue is closed."""
     found = []
     for one in week.failures:
         alive = closed_but_alive(week.candidates.get(one.canonical), week.known(one.numbers), one.fix)
@@ -340,14 +340,14 @@ def alive_news(week: WeekIssues) -> tuple[AliveNews, ...]:
 
 
 def newest_whole_week(store: Store, repo: str) -> IsoWeek | None:
-    """The newest week that is stored to its end; without one the newest with issues; None if empty."""
+    """Return the newest completely stored week, else the newest with issues; None if there are none."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         return whole_week(opened_span(session, repo_id), fresh_as_of(session, repo_id))
 
 
 def whole_week(span: OpenedSpan, as_of: datetime | None) -> IsoWeek | None:
-    """As `newest_whole_week`, from when to when issues were opened and the newest whole sync."""
+    """As `newest_whole_week`, given the period with issues and the time of the newest complete sync."""
     if span.first is None or span.last is None:
         return None
     newest = IsoWeek.of(span.last)
@@ -356,16 +356,16 @@ def whole_week(span: OpenedSpan, as_of: datetime | None) -> IsoWeek | None:
 
 
 def data_end(last: datetime, as_of: datetime | None) -> datetime:
-    """Up to when the stored data goes: the newest whole sync, or the newest issue if that is later."""
+    """Return the end of the stored data: the newest complete sync, or the newest issue if later."""
     return max(last, as_of) if as_of else last
 
 
 def fixed_in(
     session: Session, repo_id: int, repo: str, start: datetime, end: datetime
 ) -> tuple[tuple[FixNews, ...], dict[int, Facts]]:
-    """The failures whose fix was released or merged in this time, and their facts.
+    """Return the failures whose fix was released or merged in `[start, end)`, and their facts.
 
-    Released ones come first, then the most hit.
+    Released fixes come first, then those with the most comments and reactions.
     """
     heads, facts = _failures(session, repo_id, maybe_fixed_between(session, repo_id, repo, start, end))
     fixes = fix_states(session, repo_id, repo, heads, facts)
@@ -380,7 +380,7 @@ def fixed_in(
         release = ordered(fix.released_in)
         released_at = releases.get(release) if release is not None else None
         is_released = released_at is not None and start <= released_at < end
-        if fix.state in MENDED and (is_released or (merged_at is not None and start <= merged_at < end)):
+        if fix.state in _FIXED and (is_released or (merged_at is not None and start <= merged_at < end)):
             found.append(
                 FixNews.based_on(
                     head,
@@ -398,7 +398,7 @@ def fixed_in(
 def _failures(
     session: Session, repo_id: int, numbers: list[int]
 ) -> tuple[list[IssueRecord], dict[int, Facts]]:
-    """Those of these issues that GitHub still has and that report a failure, and their facts."""
+    """Return those of these issues that are failures and still on GitHub, and their facts."""
     heads = [
         head
         for head in find_heads(session, repo_id, numbers)
@@ -412,7 +412,7 @@ def _failures(
 def remedies_in(
     session: Session, repo_id: int, repo: str, start: datetime, end: datetime
 ) -> tuple[RemedyNews, ...]:
-    """The remedies of this time's issues and comments that help, or help in part: the surest first."""
+    """Return the remedies posted in `[start, end)` that work at least partly, best outcome first."""
     sources = remedies_between(session, repo_id, start, end)
     heads, facts = _failures(session, repo_id, sorted({one.number for one in sources}))
     issues = {head.number: head for head in heads}

@@ -1,4 +1,4 @@
-"""Which issue is meant: a number, `owner/name#1` or an address of GitHub, as a person pastes it."""
+"""Parse an issue address pasted by a user: a number, `owner/name#1` or a GitHub URL."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _NAMED = re.compile(r"([A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100})#([0-9]{1,10})")
 _GITHUB = re.compile(
     r"(?:https?://)?(?:(?:www\.)?github\.com|api\.github\.com/repos)/"
     r"([A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100})/(issues|pulls?)/([0-9]{1,10})(?:[/?#].*)?",
-    re.IGNORECASE | re.ASCII,  # or a dotless i would be one of "github"
+    re.IGNORECASE | re.ASCII,  # ASCII, or a dotless i would match in "github"
 )
 
 
@@ -24,10 +24,10 @@ class IssueAddress(NamedTuple):
 
 
 def parse_issue_address(text: str, repos: Sequence[str]) -> IssueAddress:
-    """The issue that is meant; a bare number is one of the first repository.
+    """Parse an address; a bare number belongs to the first repository.
 
     Raises:
-        AddressError: not an issue's address, a pull request's, or one of another repository.
+        AddressError: not an address, a pull request's, or an issue of another repository.
     """
     text = text.strip()
     example = f"https://github.com/{repos[0]}/issues/1"

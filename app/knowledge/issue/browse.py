@@ -1,7 +1,7 @@
-"""A list of issues narrowed by words and facts, page by page, with the counts of each facet.
+"""The paginated list of issues, filtered by words and facts, with facet counts.
 
-A filter and a facet's count read the same groups, so they agree. A page begins after an issue, not at an
-offset, so that an issue stored meanwhile moves nothing.
+Filters and facet counts use the same groups, so they agree. The cursor of a page is an issue, not an offset,
+so that issues stored meanwhile do not shift the pages.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ def _utc(value: datetime | None) -> datetime | None:
 
 
 def or_blank(kind: Any) -> BeforeValidator:
-    """Takes a blank for none, and says so in the API description."""
+    """Return a validator that reads a blank value as None and documents this in the OpenAPI schema."""
     return BeforeValidator(_none_if_empty, json_schema_input_type=kind | _Blank | None)
 
 
 def _no_seconds(value: Any) -> Any:
-    if isinstance(value, str) and not _DAY.match(value):  # a bare number would be taken for seconds
+    if isinstance(value, str) and not _DAY.match(value):  # pydantic reads a bare number as seconds
         raise ValueError("is no day or time such as 2026-04-01 or 2026-04-01T09:00:00Z")
     return value
 
@@ -133,7 +133,7 @@ class IssueQuery(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _former_names(cls, value: Any) -> Any:
-        """A filter under its former name is the one under its present name, which wins."""
+        """Move a filter from its former name to the current one, which takes precedence."""
         if not isinstance(value, Mapping) or not value.get("kind"):
             return value
         kind = value.get("failure_kind") or value["kind"]
@@ -207,18 +207,18 @@ def browse(
     facets: bool = False,
     among: tuple[int, ...] | None = None,
 ) -> IssuePage:
-    """The issues of a repository that a query finds, from the one after `after` on.
+    """Return the issues of a repository that match a query, starting behind issue `after`.
 
     Raises:
-        InputError: `after` is not in this list.
-        UnknownVersionError: `vllm_version` is no release.
+        InputError: `after` is not in the list.
+        UnknownVersionError: `vllm_version` is not a release.
     """
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         if is_vllm(repo):
             check_possible(session, repo_id, "vllm_version", query.vllm_version)
         known = IssueFacets(session, repo_id, query.since, counted=facets)
-        scores, ignored = _by_words(session, known, repo_id, query.q)
+        scores, ignored = _search(session, known, repo_id, query.q)
         base = known.listed
         if query.updated_since is not None:
             base = base & known.mask(numbers_updated(session, repo_id, query.updated_since))
@@ -228,15 +228,15 @@ def browse(
             base = base & known.mask(np.array(among, dtype=np.int64))
         if scores is not None:
             base = base & known.mask(np.fromiter(scores, dtype=np.int64, count=len(scores)))
-        chosen = _chosen(known, query)
+        chosen = _filters(known, query)
         sort = query.sort or ("relevance" if scores else "newest")
-        ranked = np.flatnonzero(_all_of(base, chosen.values()))[::-1]
+        ranked = np.flatnonzero(_intersection(base, chosen.values()))[::-1]
         if sort == "relevance" and scores:
             ranked = ranked[
                 np.argsort([-scores.get(number, 0.0) for number in ranked.tolist()], kind="stable")
             ]
         elif sort in _COLUMNS:
-            ranked = _in_order(ranked, numbers_by(session, repo_id, _COLUMNS[sort]))
+            ranked = _sorted_like(ranked, numbers_by(session, repo_id, _COLUMNS[sort]))
         start = _start(ranked, after, sort)
         part: list[int] = ranked[start : start + limit].tolist()
         previous = int(ranked[start - limit - 1]) if start > limit else 0
@@ -248,16 +248,16 @@ def browse(
             next=part[-1] if start + limit < len(ranked) else None,
             previous=previous if start else None,
             ignored_words=ignored,
-            facets=_counted(known, base, chosen) if facets else {},
+            facets=_facet_counts(known, base, chosen) if facets else {},
         )
 
 
-def _by_words(
+def _search(
     session: Session, known: IssueFacets, repo_id: int, text: str
 ) -> tuple[Mapping[int, float] | None, tuple[str, ...]]:
-    """The issues by number, version or words, and what is not searched by; None where nothing is asked for.
+    """Search by issue number, version or words; return scores (None for a blank text) and the ignored words.
 
-    A version is one of vLLM's among other words, where a bare number is more often a size or an amount.
+    Among other words only a full version is one of vLLM; a shorter number is more often a size or an amount.
     """
     if not text.strip():
         return None, ()
@@ -282,7 +282,7 @@ def _by_words(
 
 
 def _of_version(session: Session, known: IssueFacets, repo_id: int, version: str) -> dict[int, float]:
-    """The issues that fail in a version, and above them those whose title names it."""
+    """Score the issues that fail in a version with 1, those whose title names it with 2."""
     plain = plain_version(version)
     named = re.compile(rf"(?<![\w.])v?{re.escape(plain)}(?![\w]|\.\d)", re.IGNORECASE)
     scores = dict.fromkeys(known.having("vllm_version", version).tolist(), 1.0)
@@ -290,8 +290,8 @@ def _of_version(session: Session, known: IssueFacets, repo_id: int, version: str
     return scores | {number: 2.0 for number, title in titles.items() if named.search(title)}
 
 
-def _chosen(known: IssueFacets, query: IssueQuery) -> dict[FacetName, Mask]:
-    """For each filter in force the issues that pass it."""
+def _filters(known: IssueFacets, query: IssueQuery) -> dict[FacetName, Mask]:
+    """Return for each active filter the issues that match it."""
     chosen: dict[FacetName, Mask] = {}
     for name in FACET_NAMES:
         value = getattr(query, name)
@@ -303,12 +303,12 @@ def _chosen(known: IssueFacets, query: IssueQuery) -> dict[FacetName, Mask]:
     return chosen
 
 
-def _all_of(base: Mask, masks: Iterable[Mask]) -> Mask:
+def _intersection(base: Mask, masks: Iterable[Mask]) -> Mask:
     return reduce(and_, masks, base)
 
 
-def _in_order(numbers: Numbers, order: Numbers) -> Numbers:
-    """These numbers as they stand in `order`; then those that do not stand in it."""
+def _sorted_like(numbers: Numbers, order: Numbers) -> Numbers:
+    """Return the numbers in the order of `order`, then those missing from it."""
     placed = order[np.isin(order, numbers)]
     return np.concatenate((placed, numbers[~np.isin(numbers, placed)]))
 
@@ -316,7 +316,7 @@ def _in_order(numbers: Numbers, order: Numbers) -> Numbers:
 def _start(ranked: Numbers, after: int | None, sort: Sort) -> int:
     if not after:
         return 0
-    if sort == "newest":  # the issue itself may be gone
+    if sort == "newest":  # the issue itself may have been removed
         return int(np.count_nonzero(ranked >= after))
     places = np.flatnonzero(ranked == after)
     if not len(places):
@@ -324,13 +324,13 @@ def _start(ranked: Numbers, after: int | None, sort: Sort) -> int:
     return int(places[0]) + 1
 
 
-def _counted(
+def _facet_counts(
     known: IssueFacets, base: Mask, chosen: Mapping[FacetName, Mask]
 ) -> dict[FacetName, tuple[FacetValue, ...]]:
-    """Each facet's most frequent values among what the other filters find."""
+    """Count each facet's most frequent values among the issues that match all other filters."""
     found: dict[FacetName, tuple[FacetValue, ...]] = {}
     for name in FACET_NAMES:
-        among = _all_of(base, (mask for key, mask in chosen.items() if key != name))
+        among = _intersection(base, (mask for key, mask in chosen.items() if key != name))
         counts = known.counts(name, among)[:FACET_VALUES]
         found[name] = tuple(FacetValue(value=value, count=count) for count, value in counts)
     return found
@@ -370,11 +370,11 @@ def _listed(session: Session, repo_id: int, repo: str, numbers: Sequence[int]) -
 
 
 STEPS = 12
-"""Equal parts of the time between the first and the last report."""
+"""Number of equal periods between the first and the last report."""
 
 
 class Trend(Frozen):
-    """The reports of a failure from the first to the last."""
+    """Reports of a failure over time."""
 
     reports: tuple[int, ...] = Field(description="in equal parts of the time between first and last report")
     first_version: str | None = Field(description="the lowest version of vLLM that they name")
@@ -382,7 +382,7 @@ class Trend(Frozen):
 
 
 def trend_of(reports: Iterable[tuple[datetime | None, str | None]]) -> Trend | None:
-    """The trend of reports, each with its time and version; None for fewer than two that have a time."""
+    """Return the trend of (time, vLLM version) reports; None if fewer than two have a time."""
     known = list(reports)
     times = sorted(at for at, _ in known if at is not None)
     if len(times) < 2:
@@ -398,7 +398,7 @@ def trend_of(reports: Iterable[tuple[datetime | None, str | None]]) -> Trend | N
 
 
 def trends(session: Session, repo_id: int, numbers: Sequence[int]) -> dict[int, Trend]:
-    """The trend of the failure that each of these issues reports, where others report it too."""
+    """Return for each issue the trend of its failure, if others report it too."""
     found: dict[int, list[tuple[datetime | None, str | None]]] = {}
     for number, at, version in reports_beside(session, repo_id, numbers):
         found.setdefault(number, []).append((at, version))

@@ -1,7 +1,7 @@
-"""A repository's issues by their values: for each facet its values, each with the issues that have it.
+"""Inverted index of a repository's issues: for each facet and value the issues that have it.
 
-The numbers of a value's issues come from the base as one text and are kept as an array, so that a list of
-hundreds of thousands of issues is narrowed and counted without an object for each row.
+The store returns the issue numbers of a value as one text. They are kept as arrays, so that hundreds of
+thousands of issues can be filtered and counted without an object per row.
 """
 
 import re
@@ -43,24 +43,24 @@ FacetName = Literal[
 ]
 YES = "true"
 Mask = npt.NDArray[np.bool_]
-"""By number, whether an issue is meant."""
+"""Selected issues, indexed by issue number."""
 Groups = Mapping[str, Numbers]
 NONE: Numbers = np.empty(0, dtype=np.int64)
 
-_UNCHOSEN = ("backend", "cuda")
-"""What every machine with an NVIDIA card runs: it may be asked for, and is no choice to offer."""
+_NOT_OFFERED = ("backend", "cuda")
+"""Used on every machine with an NVIDIA GPU: can be filtered by, but is not offered as a facet value."""
 _GPUS, _MODELS, _VERSIONS = ("gpus",), ("models",), ("versions.vllm",)
 _BACKENDS = tuple(f"backends.{key}" for key in BACKEND_KEYS)
 _ALL_FIELDS = (*_GPUS, *_MODELS, *_VERSIONS, *_BACKENDS, *REGRESSION_FIELDS)
 _BLANK = re.compile(r"[\s_]+")
-_NO_SIGN = re.compile(r"[\W_]+")
-_CUT_OFF = re.compile(r"\.\.\.|…")
+_PUNCTUATION = re.compile(r"[\W_]+")
+_TRUNCATED = re.compile(r"\.\.\.|…")
 
 
 class IssueFacets:
-    """A repository's issues, opened at or after `since`, by their values; each is read when asked for.
+    """A repository's issues opened at or after `since`, grouped by facet value; loaded lazily.
 
-    `counted` says that all facets will be asked for, so that their fields are read at once.
+    `counted`: load the fields of all facets at once, because all will be needed.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class IssueFacets:
         return self._mask(self.states.values(), size)
 
     def mask(self, *numbers: Numbers) -> Mask:
-        """Those of these issues that are in the list."""
+        """Return a mask of these issues, without those that are not in the list."""
         return self._mask(numbers, len(self.listed)) & self.listed
 
     @staticmethod
@@ -95,31 +95,31 @@ class IssueFacets:
         return mask
 
     def counts(self, name: FacetName, among: Mask) -> list[tuple[int, str]]:
-        """How many `among` these have each value of a facet, the most first; without those of none."""
+        """Count the issues in `among` by value of a facet, most frequent first, without zeros."""
         counts = [
             (int(np.count_nonzero(among[numbers[numbers < len(among)]])), value)
             for value, numbers in self.groups(name).items()
-            if (name, value) != _UNCHOSEN
+            if (name, value) != _NOT_OFFERED
         ]
         return sorted((pair for pair in counts if pair[0]), key=lambda pair: (-pair[0], pair[1]))
 
     def groups(self, name: FacetName) -> Groups:
-        """The issues by the values of a facet."""
+        """Return the issues by value of a facet."""
         if name not in self._groups:
-            self._groups[name] = _GROUPED[name](self)
+            self._groups[name] = _GROUP_BUILDERS[name](self)
         return self._groups[name]
 
     def having(self, name: FacetName, value: str) -> Numbers:
-        """The issues that have this value; none where it stands nowhere."""
+        """Return the issues with this value of a facet, possibly none."""
         if name == "model":
             return self._of_model(value)
         if name == "gpu":
             value = canonical_name(value) or value
-        same = _COMPARED.get(name, _is_same_text)
+        same = _MATCHERS.get(name, _is_same_text)
         return _union(numbers for label, numbers in self.groups(name).items() if same(label, value))
 
     def values(self, *fields: str) -> dict[str, Numbers]:
-        """The issues by what stands under these fields, in lower case."""
+        """Return the issues by lower-case value of these fields."""
         if missing := [field for field in fields if field not in self._values]:
             self._values |= {field: {} for field in missing}
             for field, key, numbers in numbers_by_value(self.session, self.repo_id, missing):
@@ -130,11 +130,11 @@ class IssueFacets:
 
     @cached_property
     def readings(self) -> list[ReadingGroup]:
-        """The issues by what was read of them as a whole."""
+        """The issues by failure kind, error type and whether they have a remedy."""
         return numbers_by_reading(self.session, self.repo_id)
 
     def _of_model(self, value: str) -> Numbers:
-        """A family's issues; or those of a name, whatever comes before or after it as a word of its own."""
+        """Return the issues of a model family, or of models whose name contains `value` as whole words."""
         wanted = value.strip().lower()
         names = self.values(*_MODELS)
         family = [numbers for key, numbers in names.items() if wanted in (_line(key), _family(key))]
@@ -142,7 +142,7 @@ class IssueFacets:
             return _union(family)
         if "/" in wanted:
             return names.get(wanted, NONE)
-        # Without its organisation, a dash before and behind.
+        # Compare names without the organization, enclosed in dashes.
         held = f"-{_BLANK.sub('-', wanted)}-"
         plain = ((f"-{_BLANK.sub('-', key.rpartition('/')[2])}-", numbers) for key, numbers in names.items())
         return _union(numbers for name, numbers in plain if held in name)
@@ -153,26 +153,26 @@ _line = lru_cache(maxsize=8192)(model_line)
 
 
 def _gpu_name(key: str) -> str:
-    """The name of a GPU as people write it; empty for a name that a table cut off."""
-    return "" if _CUT_OFF.search(key) else canonical_name(key) or key.upper()
+    """Return the usual name of a GPU; "" for one truncated in a table such as nvidia-smi's."""
+    return "" if _TRUNCATED.search(key) else canonical_name(key) or key.upper()
 
 
 def _backends(facets: IssueFacets) -> Groups:
-    """By name, however it is spelled; what is only known to be in use goes by its role."""
+    """Group by backend name, ignoring spelling; a backend only known to be in use is named by its role."""
     spelled: dict[str, str] = {}
     pairs = [
         (field.rpartition(".")[2] if key == YES else key, numbers)
         for field in _BACKENDS
         for key, numbers in facets.values(field).items()
     ]
-    return _regroup(pairs, lambda key: spelled.setdefault(_NO_SIGN.sub("", key), key))
+    return _regroup(pairs, lambda key: spelled.setdefault(_PUNCTUATION.sub("", key), key))
 
 
 def _version_name(key: str) -> str:
-    return "" if _CUT_OFF.search(key) else str(ordered(key) or key)
+    return "" if _TRUNCATED.search(key) else str(ordered(key) or key)
 
 
-_GROUPED: dict[FacetName, Callable[[IssueFacets], Groups]] = {
+_GROUP_BUILDERS: dict[FacetName, Callable[[IssueFacets], Groups]] = {
     "state": lambda facets: facets.states,
     "has_workaround": lambda facets: {
         YES: _union(group.numbers for group in facets.readings if group.has_remedy)
@@ -190,23 +190,23 @@ _GROUPED: dict[FacetName, Callable[[IssueFacets], Groups]] = {
     "backend": _backends,
     "vllm_version": lambda facets: _regroup(facets.values(*_VERSIONS).items(), _version_name),
 }
-FACET_NAMES = tuple(_GROUPED)
+FACET_NAMES = tuple(_GROUP_BUILDERS)
 
 
 def _is_same_text(one: str, other: str) -> bool:
-    return _NO_SIGN.sub("", one.casefold()) == _NO_SIGN.sub("", other.casefold()) != ""
+    return _PUNCTUATION.sub("", one.casefold()) == _PUNCTUATION.sub("", other.casefold()) != ""
 
 
-def _names_one_of(label: str, text: str) -> bool:
-    """Whether a text is a label or one of its words: "ada" for "Ada Lovelace"."""
+def _is_label_or_word(label: str, text: str) -> bool:
+    """True if a text is the label or one of its words: "ada" for "Ada Lovelace"."""
     return any(_is_same_text(part, text) for part in (label, *label.split()))
 
 
-_COMPARED: dict[FacetName, Callable[[str, str], bool]] = {"vllm_version": is_same, "arch": _names_one_of}
+_MATCHERS: dict[FacetName, Callable[[str, str], bool]] = {"vllm_version": is_same, "arch": _is_label_or_word}
 
 
 def _regroup(pairs: Iterable[tuple[str, Numbers]], name_of: Callable[[str], str]) -> dict[str, Numbers]:
-    """The same numbers under other names; what gets no name is left out."""
+    """Merge the numbers by `name_of(key)`; an empty name drops them."""
     found: dict[str, list[Numbers]] = defaultdict(list)
     for key, numbers in pairs:
         if name := name_of(key):

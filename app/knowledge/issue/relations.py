@@ -1,7 +1,7 @@
-"""The issues and pull requests of any repository that belong to an issue, as a list and as a graph.
+"""The issues and pull requests related to an issue, in any repository, as a list and as a graph.
 
-The list gives each its strongest relation: stated, then the most alike. The graph gives every relation with
-the words that state it.
+The list has one entry per target with its strongest relation: stated ones first, then by similarity. The
+graph has every relation, with the quote that states it.
 """
 
 import re
@@ -75,11 +75,11 @@ class Graph(Frozen):
         return next(node for node in self.nodes if node.key == key)
 
     def other_end(self, edge: GraphEdge) -> GraphNode:
-        """The end of an edge that is not the issue itself."""
+        """Return the end of an edge that is not the issue itself."""
         return self.node(edge.target if edge.source == self.nodes[0].key else edge.source)
 
     def words(self, edge: GraphEdge) -> str:
-        """The relation as seen from the issue itself."""
+        """Return the label of the relation as seen from the issue itself."""
         if edge.basis == "likeness":
             return labels.LIKENESS[edge.band or "related"]
         return (labels.OUTGOING if edge.source == self.nodes[0].key else labels.INCOMING)[edge.kind]
@@ -92,7 +92,7 @@ Kind = Literal["duplicate", "similar", "fixes", "fixed_by", "introduced_by", "me
 
 
 class Rank(NamedTuple):
-    """The place of a kind of relation in the graph and in the list of related issues; 0 comes first."""
+    """Sort position of a relation kind in the graph and in the list of related issues; 0 is first."""
 
     in_graph: int
     in_list: int = 9
@@ -110,16 +110,16 @@ RANKS: dict[EdgeKind, Rank] = {
 }
 _STATED_KINDS: tuple[Kind, ...] = ("duplicate", "fixed_by", "fixes", "introduced_by", "mentions")
 STATED: dict[str, Kind] = {kind: kind for kind in _STATED_KINDS}
-"""Kinds of stored links that a text states."""
+"""Kinds of stored links that are stated in a text."""
 REFERENCED_BY = "referenced_by"
 TRANSFERRED_TO = "transferred_to"
 _LISTED: dict[str, Kind] = STATED | dict.fromkeys(
     (REFERENCED_BY, TRANSFERRED_TO, "reverts", "relands"), "mentions"
 )
 _REVERSED: dict[str, Kind] = {"fixes": "fixed_by", "fixed_by": "fixes", "duplicate": "duplicate"}
-"""What a link is called from its other end; every other kind is a mention from there."""
-_ONE_FAILURE = frozenset({"duplicate", "similar"})
-"""Kinds that call two issues one failure; a judgement replaces them."""
+"""Kind of a link as seen from its target; all other kinds are mentions."""
+_SAME_FAILURE = frozenset({"duplicate", "similar"})
+"""Kinds that mean both issues report the same failure; a judgement replaces them."""
 
 
 class RelatedItem(Frozen):
@@ -138,12 +138,12 @@ class RelatedItem(Frozen):
 
     @property
     def name(self) -> Name:
-        """Its repository and number."""
+        """Repository and number of the related issue."""
         return self.repo, self.number
 
 
 def related(store: Store, repo: str, number: int, *, limit: int = 20) -> tuple[RelatedItem, ...]:
-    """What belongs to an issue: stated relations first, then the most alike.
+    """Return the relations of an issue: stated ones first, then the most similar.
 
     Raises:
         NotFoundError: the issue is not stored.
@@ -155,7 +155,7 @@ def related(store: Store, repo: str, number: int, *, limit: int = 20) -> tuple[R
 
 
 def relations(session: Session, repo_id: int, repo: str, number: int, links: LinkEnds) -> list[RelatedItem]:
-    """As `related`, from the links of a stored issue."""
+    """Return the relations of a stored issue, as `related` does, from its loaded links."""
     names = find_repositories(session)
     stated, alike = _stated(names, repo, number, links), _alike(repo, links)
     verdicts = _verdicts(session, repo_id, number)
@@ -166,14 +166,14 @@ def relations(session: Session, repo_id: int, repo: str, number: int, links: Lin
     named = {one.name for one in stated}
     alike = [one for one in alike if one.name in stored and (one.band != "related" or one.name not in named)]
     judged = {(repo, other) for other in verdicts}
-    found = [one for one in (*stated, *alike) if one.name not in judged or one.kind not in _ONE_FAILURE]
+    found = [one for one in (*stated, *alike) if one.name not in judged or one.kind not in _SAME_FAILURE]
     found.sort(key=lambda one: RANKS[one.kind].in_list)
     found = [*(one for one in same if one.name in stored), *found]
     return [_with_issue(one, stored.get(one.name)) for one in found]
 
 
 def likeness_of(store: Store, repo: str, number: int, other: int) -> tuple[RelatedItem, ...]:
-    """One pair with its score, linked or not, and the relations stated between the two.
+    """Return the similarity of two issues, linked or not, and the relations stated between them.
 
     Raises:
         NotFoundError: one of the two is not stored.
@@ -188,24 +188,24 @@ def likeness_of(store: Store, repo: str, number: int, other: int) -> tuple[Relat
         found = [one for one in stated if one.name == (repo, other)]
         verdict = _verdicts(session, repo_id, number).get(other)
         if verdict is not None:
-            found = [one for one in found if verdict == "same" or one.kind not in _ONE_FAILURE]
+            found = [one for one in found if verdict == "same" or one.kind not in _SAME_FAILURE]
             found.append(_judged((repo, other), verdict))
         elif len(kept := load_features(session, repo_id, {number, other})) == 2:
             pair = score_pairs(kept[number], [kept[other]])[0]
-            found.append(RelatedItem.based_on(pair, **_ends((repo, other)), kind="similar"))
+            found.append(RelatedItem.based_on(pair, **_unknown_issue((repo, other)), kind="similar"))
         return tuple(_with_issue(one, target) for one in found)
 
 
 def _verdicts(session: Session, repo_id: int, number: int) -> dict[int, Verdict]:
-    """The issues that people compared with this one, and what they found; their word stands above all."""
+    """Return the judgements that involve this issue, by the other issue; they override all links."""
     return {
         two if one == number else one: verdict
         for (one, two), verdict in judged_pairs(session, repo_id, [number]).items()
     }
 
 
-def _ends(name: Name) -> dict[str, Any]:
-    """The fields of a relation to an issue of which nothing is stored."""
+def _unknown_issue(name: Name) -> dict[str, Any]:
+    """Return the fields of a relation to an issue that is not stored."""
     repo, number = name
     url = f"https://github.com/{repo}/issues/{number}"
     return {"repo": repo, "number": number, "title": "", "state": "unknown", "url": url}
@@ -222,31 +222,31 @@ def _judged(name: Name, verdict: Verdict) -> RelatedItem:
     judged: dict[str, Any] = {"reason": "judged another failure", "band": "related", "score": 0.0}
     if verdict == "same":
         judged = {"reason": "judged the same failure", "band": "same", "score": 1.0}
-    return RelatedItem(**_ends(name), kind="similar", channel="both", **judged)
+    return RelatedItem(**_unknown_issue(name), kind="similar", channel="both", **judged)
 
 
 def _stated(names: Mapping[int, str], repo: str, number: int, links: LinkEnds) -> list[RelatedItem]:
-    """Links out of the issue and into it, each target once with its strongest kind."""
+    """Return the stated links from and to the issue, each other end once with its strongest kind."""
     kinds: dict[Name, tuple[Kind, str]] = {}
     for link in links.out:
-        _keep(kinds, (link.target_repo, link.target_number), link.kind, link.reason)
+        _keep_strongest(kinds, (link.target_repo, link.target_number), link.kind, link.reason)
     for source_repo, source, kind, reason in links.into:
         if kind in _LISTED and source_repo in names:
             target = names[source_repo], source
-            _keep(kinds, target, _REVERSED.get(kind, "mentions"), f"stated there: {reason}")
+            _keep_strongest(kinds, target, _REVERSED.get(kind, "mentions"), f"stated there: {reason}")
     kinds.pop((repo, number), None)
     return [
-        RelatedItem(**_ends(name), kind=kind, reason=reason)
+        RelatedItem(**_unknown_issue(name), kind=kind, reason=reason)
         for name, (kind, reason) in sorted(kinds.items(), key=lambda item: (item[0][0] != repo, item[0]))
     ]
 
 
 def _alike(repo: str, links: LinkEnds) -> list[RelatedItem]:
-    """The stored links of likeness, the likest first; of equal ones those within the repository."""
+    """Return the stored similarity links, highest score first; ties within the repository first."""
     found = [
         RelatedItem.based_on(
             link,
-            **_ends((link.target_repo, link.target_number)),
+            **_unknown_issue((link.target_repo, link.target_number)),
             kind="similar",
             band=band_of_score(link.score or 0.0),
         )
@@ -257,7 +257,7 @@ def _alike(repo: str, links: LinkEnds) -> list[RelatedItem]:
 
 
 def find_stored(session: Session, wanted: Iterable[Name]) -> dict[Name, IssueRecord]:
-    """Those of these issues that are stored, without their texts."""
+    """Return those of these issues that are stored, without their texts."""
     asked = list(wanted)
     found: dict[Name, IssueRecord] = {}
     for key, name in find_repositories(session).items():
@@ -266,7 +266,7 @@ def find_stored(session: Session, wanted: Iterable[Name]) -> dict[Name, IssueRec
     return found
 
 
-def _keep(kinds: dict[Name, tuple[Kind, str]], target: Name, kind: str, reason: str) -> None:
+def _keep_strongest(kinds: dict[Name, tuple[Kind, str]], target: Name, kind: str, reason: str) -> None:
     known = _LISTED.get(kind)
     strongest = kinds.get(target)
     if known and (strongest is None or RANKS[known].in_list < RANKS[strongest[0]].in_list):
@@ -281,16 +281,16 @@ _RULES: dict[str, EdgeKind] = {
     "related.fix": "fixed_by",
     "related.mention": "mentions",
 }
-"""The relation that the rule of a piece of evidence states."""
-_NAMES = ("related", "related_elsewhere")
+"""Relation kind by the rule id of its evidence."""
+_REFERENCE_FIELDS = ("related", "related_elsewhere")
 """Fields whose evidence names an issue."""
 _SOURCES = {"title": "the title", "body": "the issue's text", "card": "the starter card"}
 NAMED_BY_MAX = 60
-"""Texts that name the issue and are looked at for the words."""
+"""Referencing issues whose texts are searched for a quote."""
 
 
 def issue_graph(session: Session, stored: StoredIssue, sources: Sources, *, alike_max: int) -> Graph:
-    """The issue, what belongs to it, and how each relation is known; at most `alike_max` by likeness."""
+    """Return the graph of an issue and its relations, at most `alike_max` of them by similarity."""
     repo, number = stored.repo, stored.issue.number
     me = key_of(repo, number)
     links = load_links(session, stored.repo_id, repo, number)
@@ -298,7 +298,7 @@ def issue_graph(session: Session, stored: StoredIssue, sources: Sources, *, alik
     known = {(edge.source, edge.target, edge.kind) for edge in edges}
     incoming = _incoming(session, stored, links)
     edges += [edge for edge in incoming if (edge.source, edge.target, edge.kind) not in known]
-    edges = [edge for edge in edges if not _is_outdone(edge, edges)]
+    edges = [edge for edge in edges if not _is_redundant(edge, edges)]
     found = relations(session, stored.repo_id, repo, number, links)
     edges += [
         GraphEdge.based_on(item, source=me, target=key_of(*item.name), basis="likeness")
@@ -310,12 +310,12 @@ def issue_graph(session: Session, stored: StoredIssue, sources: Sources, *, alik
 
 
 def key_of(repo: str, number: int) -> str:
-    """`owner/name#number`."""
+    """Return `owner/name#number`."""
     return f"{repo}#{number}"
 
 
 def _named_in_text(me: str, repo: str, facts: Facts | None, sources: Sources) -> list[GraphEdge]:
-    """The issues that the issue's own texts name, and as what."""
+    """Return the relations stated in the issue's own texts."""
     found: dict[tuple[str, EdgeKind], GraphEdge] = {}
     for item in facts.evidence if facts else ():
         target, kind = _target(item, repo)
@@ -329,7 +329,7 @@ def _named_in_text(me: str, repo: str, facts: Facts | None, sources: Sources) ->
 
 
 def _target(item: Evidence, repo: str) -> tuple[str, EdgeKind]:
-    """The other end that a piece of evidence names, and the relation; an empty name for none."""
+    """Return the issue that a piece of evidence names ("" if none), and the relation."""
     number = item.value.removeprefix("#")
     if item.field == "fix" and "/" in item.value:
         return item.value, "fixed_by"
@@ -340,7 +340,7 @@ def _target(item: Evidence, repo: str) -> tuple[str, EdgeKind]:
 
 
 def _timeline(me: str, links: Iterable[LinkRecord]) -> Iterator[GraphEdge]:
-    """What GitHub's timeline holds: who refers to the issue, where it went."""
+    """Yield the relations in GitHub's timeline: references to the issue, and transfers."""
     for link in links:
         other = key_of(link.target_repo, link.target_number)
         if link.kind == REFERENCED_BY and other != me:
@@ -350,7 +350,7 @@ def _timeline(me: str, links: Iterable[LinkRecord]) -> Iterator[GraphEdge]:
 
 
 def _incoming(session: Session, stored: StoredIssue, ends: LinkEnds) -> list[GraphEdge]:
-    """What other stored texts say of this issue, with their words where they are found."""
+    """Return the relations stated in other stored issues, with quotes where found."""
     repo, repo_id, root = stored.repo, stored.repo_id, stored.issue
     names = find_repositories(session)
     links = [
@@ -362,9 +362,9 @@ def _incoming(session: Session, stored: StoredIssue, ends: LinkEnds) -> list[Gra
     texts: dict[tuple[int, int], IssueRecord] = {}
     named: dict[tuple[int, int], Sequence[Evidence]] = {}
     for key in {link[0] for link in links[:NAMED_BY_MAX]}:
-        looked_at = [source for from_repo, source, _, _ in links[:NAMED_BY_MAX] if from_repo == key]
-        texts |= {(key, issue.number): issue for issue in find_issues(session, key, looked_at)}
-        naming = find_evidence(session, key, looked_at, _NAMES)
+        searched = [source for from_repo, source, _, _ in links[:NAMED_BY_MAX] if from_repo == key]
+        texts |= {(key, issue.number): issue for issue in find_issues(session, key, searched)}
+        naming = find_evidence(session, key, searched, _REFERENCE_FIELDS)
         named |= {(key, number): evidence for number, evidence in naming.items()}
     edges = []
     for from_repo, source, kind, reason in links:
@@ -379,14 +379,14 @@ def _incoming(session: Session, stored: StoredIssue, ends: LinkEnds) -> list[Gra
                 kind=min(kind, relation, key=lambda one: RANKS[one].in_graph),
                 basis="said",
                 reason=f"stated in {name}" if naming_it else f"{reason}, {name}",
-                quote=_words_of(texts.get((from_repo, source)), naming_it, root.number, name),
+                quote=_quote_in(texts.get((from_repo, source)), naming_it, root.number, name),
             )
         )
     return edges
 
 
-def _words_of(other: IssueRecord | None, naming: Evidence | None, number: int, name: str) -> Quote | None:
-    """The words with which another text names this issue."""
+def _quote_in(other: IssueRecord | None, naming: Evidence | None, number: int, name: str) -> Quote | None:
+    """Return the passage of another issue that names this one, if found."""
     if other is None:
         return None
     sources = Sources(other.url, {"title": other.title, "body": other.body})
@@ -397,8 +397,8 @@ def _words_of(other: IssueRecord | None, naming: Evidence | None, number: int, n
     return Quote(text=text, source=name, url=quote.url if quote else other.url)
 
 
-def _is_outdone(edge: GraphEdge, edges: Iterable[GraphEdge]) -> bool:
-    """Whether a bare mention only repeats what another edge between the two says better."""
+def _is_redundant(edge: GraphEdge, edges: Iterable[GraphEdge]) -> bool:
+    """True for a mention if another edge between the same issues says more."""
     ends = {edge.source, edge.target}
     return edge.kind == "mentions" and any(
         ends == {other.source, other.target}
@@ -420,7 +420,7 @@ def _nodes(session: Session, keys: Sequence[str]) -> tuple[GraphNode, ...]:
 
 
 def _node(repo: str, number: int, issue: IssueRecord | None, release: str | None) -> GraphNode:
-    fields = {**_ends((repo, number)), "key": key_of(repo, number), "kind": "unknown"}
+    fields = {**_unknown_issue((repo, number)), "key": key_of(repo, number), "kind": "unknown"}
     if issue is not None:
         state = "draft" if issue.is_draft and issue.state == "open" else issue.state
         state = "gone" if issue.gone_at else "merged" if issue.merged_at else state
@@ -430,6 +430,6 @@ def _node(repo: str, number: int, issue: IssueRecord | None, release: str | None
 
 
 def mention(text: str, number: int) -> str:
-    """The passage that names the number, as `#1` or by its address; empty if none does."""
+    """Return the first passage that names the issue as `#1` or by URL; "" if none does."""
     found = re.search(rf"(?:#|/(?:issues|pull)/){number}(?!\d)", text)
     return passage(text, found.start(), found.end()) if found else ""

@@ -1,7 +1,7 @@
-"""The report on one issue: every known value with its source, a timeline, and what no source states.
+"""The report on one issue: every known value with its source, a timeline, and the missing fields.
 
-As Markdown it writes a figure only as its source does: a value that a rule derived (`12.9` from `cu129`) is
-shown by its quote. The issue as Markdown is here too.
+In Markdown, numbers appear only as written in the source: a derived value (`12.9` from `cu129`) is shown by
+its quote. This module also renders the issue as Markdown.
 """
 
 import re
@@ -46,7 +46,7 @@ from app.store.session import Store
 
 
 class ReportFact(Frozen):
-    """One value with its sentences."""
+    """A value with the quotes that state it."""
 
     field: str
     label: str
@@ -64,13 +64,13 @@ class StatedCause(Cause):
 
 
 class CommandExample(Reproduction):
-    """A command of the issue and what it is reported to do."""
+    """A command from the issue and its reported outcome."""
 
     quotes: tuple[Quote, ...] = ()
 
 
 class ReportRemedy(StatedChange):
-    """A remedy; `conditions` are empty where nobody names any."""
+    """A remedy; `conditions` are empty if none are stated."""
 
     kind: WorkaroundKind
     outcome: Outcome
@@ -83,7 +83,7 @@ class ReportRemedy(StatedChange):
 
 
 class Moment(Frozen):
-    """Something that happened, dated by its source."""
+    """A timeline event, dated by its source."""
 
     at: datetime
     text: str
@@ -93,14 +93,14 @@ class Moment(Frozen):
 
 
 class NotKnown(Frozen):
-    """A field that the sources do not fill."""
+    """A field for which the sources give no value."""
 
     field: str
     text: str
 
 
 class Report(GitHubFacts):
-    """All that is known of one issue, with its sources."""
+    """Everything known about one issue, with sources."""
 
     failure_kind: str | None
     summary: str
@@ -128,14 +128,14 @@ ALIKE_MAX = 12
 def make_report(
     store: Store, repo: str, number: int, *, vllm_version: str | None = None, versions_of: str | None = None
 ) -> Report:
-    """The report on a stored issue.
+    """Return the report on a stored issue.
 
     Args:
-        versions_of: the repository whose version `vllm_version` is; the issue's own where it is None.
+        versions_of: the repository that `vllm_version` belongs to; by default the issue's own.
 
     Raises:
-        NotFoundError: nothing is stored under that number.
-        PullRequestError: it is a pull request's number.
+        NotFoundError: the issue is not stored.
+        PullRequestError: the number is a pull request's.
     """
     with store.reading() as session:
         stored = load_issue(session, repo, number)
@@ -162,7 +162,7 @@ def make_report(
 
 
 def _with_quotes(facts: Facts, sources: Sources, repo: str) -> dict[str, Any]:
-    """The parts of a report that are read from the issue's texts."""
+    """Return the report fields that come from the issue's texts."""
     error = facts.error
     remedies = sorted(facts.workarounds, key=lambda item: OUTCOME_RANK[item.outcome])
     return {
@@ -213,7 +213,7 @@ def _regression(known: Regression, sources: Sources) -> Iterator[ReportFact]:
 
 
 def _fact(sources: Sources, field: str, label: str, value: str, *, is_only: bool = False) -> ReportFact:
-    """A value with its passages; `is_only` where all evidence of the field is about this value."""
+    """Return a value with its quotes; `is_only` if all evidence of the field is about this value."""
     quotes = sources.quotes(field, None if is_only else value)
     is_literal = figures_stand(value, quotes)
     return ReportFact(field=field, label=label, value=value, is_literal=is_literal, quotes=quotes)
@@ -224,7 +224,7 @@ WORDS_CHARS = 160
 
 
 def timeline(session: Session, stored: StoredIssue, graph: Graph, sources: Sources) -> tuple[Moment, ...]:
-    """The issue's own dates, its comments, and those of the pull requests in its graph."""
+    """Return the dated events of the issue, its comments and the pull requests in its graph."""
     issue, moments = stored.issue, list[Moment]()
 
     def add(at: datetime | None, text: str, source: str, url: str, quote: str = "") -> None:
@@ -256,7 +256,7 @@ def timeline(session: Session, stored: StoredIssue, graph: Graph, sources: Sourc
 
 
 def _chosen_comments(comments: Sequence[CommentRecord], facts: Facts | None) -> list[CommentRecord]:
-    """All comments; of many those that evidence names and a maintainer's, then the newest."""
+    """Return up to `COMMENTS_MAX` comments: first those with evidence, then maintainers', then the newest."""
     if len(comments) <= COMMENTS_MAX:
         return list(comments)
     cited = {item.source for item in facts.evidence} if facts else set()
@@ -274,13 +274,13 @@ def _speaker(comment: CommentRecord) -> str:
 _MAIN = "workarounds fix.state gpus models versions.vllm error regression.first_failing cause"
 MAIN_FIELDS = frozenset(_MAIN.split())
 MAIN_BACKENDS = ("attention", "moe", "quantization")
-"""Backends a reader asks for in any failure; the others only where somebody uses them."""
+"""Backends reported as missing; they matter for any failure, the others only if used."""
 
 
 def not_known(
     facts: Facts | None, fix: FixView, graph: Graph, *, comments_missing: bool
 ) -> tuple[NotKnown, ...]:
-    """The missing fields, the weightiest first."""
+    """Return the missing fields, most important first."""
     missing: Iterable[tuple[str, str]] = [("facts", "Any fact: nothing has been read out of this text.")]
     if facts:
         missing = _missing(facts, fix)
@@ -293,8 +293,8 @@ def not_known(
 def _missing(facts: Facts, fix: FixView) -> Iterator[tuple[str, str]]:
     if facts.is_failure:
         yield from _missing_remedies(facts)
-        yield from _where(_of_failure(facts, fix))
-    yield from _where(
+        yield from _select_missing(_failure_fields(facts, fix))
+    yield from _select_missing(
         [
             (not facts.gpus, "gpus", "GPU."),
             (bool(facts.gpus) and facts.gpu_count is None, "gpu_count", "How many GPUs."),
@@ -309,7 +309,7 @@ def _missing(facts: Facts, fix: FixView) -> Iterator[tuple[str, str]]:
             yield f"backends.{key}", f"{BACKENDS[key]}."
 
 
-def _where(rows: Iterable[tuple[bool, str, str]]) -> Iterator[tuple[str, str]]:
+def _select_missing(rows: Iterable[tuple[bool, str, str]]) -> Iterator[tuple[str, str]]:
     return ((field, text) for is_missing, field, text in rows if is_missing)
 
 
@@ -324,8 +324,8 @@ def _missing_remedies(facts: Facts) -> Iterator[tuple[str, str]]:
             yield "workarounds.conditions", f"Under which conditions it helps: {item.words}"
 
 
-def _of_failure(facts: Facts, fix: FixView) -> Iterator[tuple[bool, str, str]]:
-    """Whether each field of a failure is missing, the field, and the sentence."""
+def _failure_fields(facts: Facts, fix: FixView) -> Iterator[tuple[bool, str, str]]:
+    """Yield (is missing, field, sentence) for each field of a failure."""
     error, outcomes = facts.error, {item.outcome for item in facts.reproduction}
     yield fix.state == "unknown", "fix.state", "Whether it is fixed."
     yield fix.pr is None, "fix.pr", "A pull request that fixes it: none is known."
@@ -351,7 +351,7 @@ def _missing_around(graph: Graph, comments_missing: bool) -> Iterator[tuple[str,
 
 
 def main_unknowns(facts: Facts, fix: FixView) -> tuple[str, ...]:
-    """The sentences about the missing fields that a reader of any failure looks for."""
+    """Return the sentences for the missing fields that matter for any failure."""
     return tuple(text for field, text in _missing(facts, fix) if field in MAIN_FIELDS)
 
 
@@ -363,12 +363,12 @@ _REFERENCE = re.compile(r"(?<![\w/&\[.-])(?:[A-Za-z0-9][\w-]{0,50}/[\w.-]{1,100}
 
 
 def issue_markdown(issue: IssueAnswer) -> str:
-    """The issue as Markdown, what helps first and its own text last."""
+    """Render the issue as Markdown, remedies first and its own text last."""
     return render_markdown("issue.md", issue=issue, quotes_max=QUOTES_MAX, body_max=BODY_CHARS_MAX)
 
 
 def report_markdown(report: Report) -> str:
-    """The report as Markdown with headings, for sharing."""
+    """Render the report as Markdown with headings, for sharing."""
     facts = (*report.facts, *report.regression, *report.remedies, *((report.error,) if report.error else ()))
     quotes = tuple(quote for fact in facts for quote in fact.quotes)
     return render_markdown(
@@ -381,12 +381,12 @@ def report_markdown(report: Report) -> str:
 
 
 def _linked(repo: str, text: str) -> str:
-    """A sentence of ours that may hold foreign words, its issue numbers as links."""
+    """Escape a sentence that may contain text from issues, and link its issue numbers."""
     return _REFERENCE.sub(lambda found: _reference(repo, found[0]), escape(text))
 
 
 def _reference(repo: str, name: str) -> str:
-    """The link to an issue that is named; inline code where the name is none."""
+    """Return a link for an issue reference, or inline code if `name` is not one."""
     owner, _, digits = name.rpartition("#")
     address = f"https://github.com/{owner or repo}/issues/{digits}"
     return f"[{name}]({address})" if _REFERENCE.fullmatch(name) else code(name)

@@ -1,7 +1,7 @@
-"""What is stored of one issue, loaded once, and the passages of its texts that evidence points at.
+"""One stored issue with everything loaded, and quotes from its texts for its evidence.
 
-`StoredIssue` is not masked. A passage is the line of the evidence, or its sentence where the line is long; it
-is cut out of the masked text.
+`StoredIssue` is not masked. A passage is the line of the evidence, or its sentence if the line is long, taken
+from the masked text.
 """
 
 import re
@@ -20,7 +20,7 @@ from app.store.records import CARD, CommentRecord, IssueRecord, LinkRecord
 
 
 class IssueHead(Frozen):
-    """An issue as lists begin with it; the title is masked."""
+    """The first fields of an issue in every list; the title is masked."""
 
     repo: str
     number: int
@@ -30,7 +30,7 @@ class IssueHead(Frozen):
 
 
 class Quote(Frozen):
-    """The words that say a thing; `text` stands so in its source, `…` where it was cut."""
+    """A quote; `text` is verbatim from its source, with `…` where it was cut."""
 
     text: str
     source: str = Field(description='"title", "body", "comment:<id>", "card", or "#<number>" of another text')
@@ -38,10 +38,10 @@ class Quote(Frozen):
 
 
 LINE_CHARS = 160
-"""A line up to this length is a passage as a whole; of a longer one the sentence is."""
+"""Longest line quoted as a whole; of a longer one only the sentence is quoted."""
 PASSAGE_CHARS = 300
 AROUND_CHARS = 110
-"""What is kept on each side of the evidence where even its sentence is too long."""
+"""Text kept on each side of the evidence if its sentence is too long as well."""
 QUOTES_MAX = 3
 
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
@@ -50,10 +50,10 @@ _BULLET = re.compile(r"(?:[ \t>]|[-*•](?=\s)){1,20}")
 
 
 class Sources:
-    """The stored texts of one issue, not masked, each under the name its evidence calls it by.
+    """The unmasked texts of one issue by source name, as used in `Evidence.source`.
 
     Args:
-        url: the issue's address; comments are places below it.
+        url: the issue's URL, to which comment anchors are added.
     """
 
     def __init__(self, url: str, texts: Mapping[str, str], evidence: Sequence[Evidence] = ()) -> None:
@@ -63,7 +63,7 @@ class Sources:
         self._masked: dict[str, str] = {}
 
     def quotes(self, field: str, value: str | None = None) -> tuple[Quote, ...]:
-        """The passages of a field and what is below it, or of one value only; the surest first, each once."""
+        """Return up to `QUOTES_MAX` quotes for a field and its subfields, or for one value; surest first."""
         named = [item for item in self._evidence if item.field == field or item.field.startswith(f"{field}.")]
         if value is not None:
             named = [item for item in named if _is_same(mask_secrets(item.value), value)]
@@ -74,7 +74,7 @@ class Sources:
         return tuple(found.values())[:QUOTES_MAX]
 
     def quote(self, item: Evidence) -> Quote:
-        """The passage of one piece of evidence; its own words where they are not found at their place."""
+        """Return the passage of one piece of evidence; its stored quote if the text has changed there."""
         text = self._texts.get(item.source, "")
         there = text[item.start : item.end]
         if not item.quote or mask_secrets(item.quote) not in {there, mask_secrets(there)}:
@@ -86,13 +86,13 @@ class Sources:
         return Quote(text=quote, source=item.source, url=self.address(item.source))
 
     def address(self, source: str) -> str:
-        """Where a source can be read."""
+        """Return the URL of a source."""
         kind, _, key = source.partition(":")
         return f"{self._url}#issuecomment-{key}" if kind == "comment" and key.isdigit() else self._url
 
 
 def passage(text: str, start: int, end: int) -> str:
-    """The line around a span, its sentence if the line is long, or the words next to it."""
+    """Return the line around a span, its sentence if the line is long, or the adjacent words."""
     if "\n" in text[start:end].strip("\n"):
         return clipped(text[start:end])
     first = text.rfind("\n", 0, start) + 1
@@ -106,13 +106,13 @@ def passage(text: str, start: int, end: int) -> str:
         first, last = (before[-1] if before else first), (after.end() if after else last)
     if last - first <= PASSAGE_CHARS:
         return text[first:last].strip()
-    low, high = _to_blank(text, max(first, start - AROUND_CHARS), -1), _to_blank(text, end + AROUND_CHARS, 1)
+    low, high = _to_space(text, max(first, start - AROUND_CHARS), -1), _to_space(text, end + AROUND_CHARS, 1)
     low, high = max(first, low), min(last, high)
     return ("… " if low > first else "") + text[low:high].strip() + (" …" if high < last else "")
 
 
 def clipped(text: str, limit: int = PASSAGE_CHARS) -> str:
-    """A text cut at a blank."""
+    """Cut a text to `limit` characters at whitespace and append `…`."""
     text = text.strip()
     if len(text) <= limit:
         return text
@@ -121,7 +121,7 @@ def clipped(text: str, limit: int = PASSAGE_CHARS) -> str:
 
 
 def figures_stand(value: str, quotes: Iterable[Quote]) -> bool:
-    """Whether every figure of a value stands in one of its quotes."""
+    """True if every number in a value is in one of its quotes."""
     quoted = set(_FIGURE.findall(" ".join(quote.text for quote in quotes)))
     return quoted.issuperset(_FIGURE.findall(value))
 
@@ -130,8 +130,8 @@ def _is_same(one: str, other: str) -> bool:
     return " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
 
 
-def _to_blank(text: str, at: int, step: int) -> int:
-    """The next place beside a blank, so that no word and no figure is cut."""
+def _to_space(text: str, at: int, step: int) -> int:
+    """Return the nearest position after whitespace from `at` in direction `step`."""
     while 0 < at < len(text) and not text[at - 1].isspace():
         at += step
     return at
@@ -139,7 +139,7 @@ def _to_blank(text: str, at: int, step: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class StoredIssue:
-    """An issue with its people's words; `facts` is None while it is not read, `card` where it has none."""
+    """An issue with its comments; `facts` is None until it is read, `card` if it has no starter card."""
 
     repo: str
     repo_id: int
@@ -150,13 +150,13 @@ class StoredIssue:
 
     @property
     def body(self) -> str:
-        """The text of the issue, or the log of its card while only that is known."""
+        """The body of the issue, or the log of its card until GitHub is synced."""
         if self.card is not None and self.issue.origin == CARD:
             return parse_card(self.card).log
         return self.issue.body
 
     def sources(self) -> Sources:
-        """The texts that evidence points into, with that evidence."""
+        """Return the texts with the evidence found in them."""
         card = {} if self.card is None else {"card": self.card}
         comments = {f"comment:{comment.id}": comment.body for comment in self.comments}
         texts = {"title": self.issue.title, "body": self.body, **card, **comments}
@@ -165,17 +165,17 @@ class StoredIssue:
 
 @dataclass(frozen=True, slots=True)
 class LinkEnds:
-    """The links from an issue, and those at it: (key of the repository, number, kind, reason)."""
+    """The links from an issue, and those to it: (repository key, number, kind, reason)."""
 
     out: tuple[LinkRecord, ...]
     into: tuple[tuple[int, int, str, str], ...]
 
 
 def load_issue(session: Session, repo: str, number: int) -> StoredIssue:
-    """What stands under a number.
+    """Load an issue with its comments, facts and card.
 
     Raises:
-        NotFoundError: nothing does.
+        NotFoundError: the issue is not stored.
     """
     repo_id, issue = get_issue(session, repo, number)
     return StoredIssue(
@@ -189,5 +189,5 @@ def load_issue(session: Session, repo: str, number: int) -> StoredIssue:
 
 
 def load_links(session: Session, repo_id: int, repo: str, number: int) -> LinkEnds:
-    """The links of an issue, of all kinds, at both ends."""
+    """Load the links of all kinds from and to an issue."""
     return LinkEnds(tuple(links_from(session, repo_id, number)), tuple(all_links_to(session, repo, number)))

@@ -1,6 +1,6 @@
-"""One stored issue: GitHub's facts and ours with evidence; for its page also its graph and its votes.
+"""The answer for one stored issue: GitHub's data, facts with evidence; for its page also graph and votes.
 
-All texts are masked for secrets.
+Secrets are masked in all texts.
 """
 
 import re
@@ -29,7 +29,7 @@ from app.store.session import Store
 
 
 class GitHubFacts(Frozen):
-    """What GitHub says of an issue; `body` is masked for display."""
+    """An issue's data from GitHub; `body` is masked for display."""
 
     repo: str
     number: int
@@ -59,7 +59,7 @@ class GitHubFacts(Frozen):
 
 
 class ClusterLine(Frozen):
-    """The failure that an issue reports; `size` counts its reports, this one among them."""
+    """The cluster of an issue; `size` counts its reports, including this one."""
 
     id: str
     text: str
@@ -68,7 +68,7 @@ class ClusterLine(Frozen):
 
 
 class Measurement(Frozen):
-    """A figure that a report of slowness gives."""
+    """A measured change in a report of a slowdown."""
 
     metric: str = Field(description="what was measured, such as TTFT P99")
     change: str = Field(description="by how much it changed, as it is written")
@@ -76,7 +76,7 @@ class Measurement(Frozen):
 
 
 class PartialFix(Frozen):
-    """A fix that helps on some cards and not on others."""
+    """A fix that works on some GPUs but not on others."""
 
     fixed_on: tuple[str, ...]
     not_on: tuple[str, ...]
@@ -84,7 +84,7 @@ class PartialFix(Frozen):
 
 
 class Findings(Frozen):
-    """What was found; empty where the text states nothing of it."""
+    """Statements in the issue's text beyond the facts; fields are empty if there are none."""
 
     measurements: tuple[Measurement, ...] = ()
     partial_fix: PartialFix | None = None
@@ -92,7 +92,7 @@ class Findings(Frozen):
 
 
 class IssueAnswer(GitHubFacts):
-    """One issue: GitHub's facts and ours, with evidence. All texts are masked for display."""
+    """One issue: GitHub's data, and facts with evidence. All texts are masked for display."""
 
     facts: Facts | None
     fix: FixView
@@ -105,12 +105,12 @@ class IssueAnswer(GitHubFacts):
 
 ALIKE_MAX = 4
 DATES_ESTIMATED = "x_dates_estimated"
-"""With this a file of issues says that their dates are interpolated."""
+"""Key in the raw JSON of an imported issue whose dates are interpolated."""
 
 
 @dataclass(frozen=True, slots=True)
 class IssuePageData:
-    """One issue, what belongs to it, and the votes on its remedies with the visitor's own."""
+    """One issue, its graph, and the votes on its remedies including the visitor's."""
 
     issue: IssueAnswer
     graph: Graph
@@ -126,7 +126,7 @@ def load_issue_page(
     vllm_version: str | None = None,
     versions_of: str | None = None,
 ) -> IssuePageData:
-    """What a visitor sees of an issue, as `view_issue`; `cookie` is that of `vote_on_remedy`."""
+    """Load the data of an issue page, as `view_issue` does; `cookie` is that of `vote_on_remedy`."""
     with store.reading() as session:
         stored = load_issue(session, repo, number)
         issue = build_answer(session, stored, vllm_version=vllm_version, versions_of=versions_of)
@@ -138,13 +138,13 @@ def load_issue_page(
 def view_issue(
     store: Store, repo: str, number: int, *, vllm_version: str | None = None, versions_of: str | None = None
 ) -> IssueAnswer:
-    """Everything known of one issue.
+    """Return everything known about one issue.
 
     Args:
-        versions_of: the repository whose version `vllm_version` is; the issue's own where it is None.
+        versions_of: the repository that `vllm_version` belongs to; by default the issue's own.
 
     Raises:
-        NotFoundError: nothing is stored under that number.
+        NotFoundError: the issue is not stored.
     """
     with store.reading() as session:
         stored = load_issue(session, repo, number)
@@ -154,7 +154,7 @@ def view_issue(
 def build_answer(
     session: Session, stored: StoredIssue, *, vllm_version: str | None = None, versions_of: str | None = None
 ) -> IssueAnswer:
-    """The answer for an issue that was loaded; as `view_issue`."""
+    """Build the answer of `view_issue` for a loaded issue."""
     repo, repo_id, issue, facts = stored.repo, stored.repo_id, stored.issue, stored.facts
     number = issue.number
     fixes = fix_states(
@@ -184,7 +184,7 @@ def build_answer(
 
 
 def _participants(stored: StoredIssue) -> int | None:
-    """How many people wrote here; None where a text or its writer is not stored."""
+    """Count the authors of issue and comments; None if a comment or an author is not stored."""
     authors = {stored.issue.author, *(comment.author for comment in stored.comments)}
     is_whole = len(stored.comments) >= stored.issue.comments
     return len(authors) if is_whole and None not in authors else None
@@ -199,9 +199,9 @@ def _cluster(session: Session, repo_id: int, number: int) -> ClusterLine | None:
 
 
 def _masked(facts: Facts, texts: Mapping[str, str]) -> Facts:
-    """Facts without secrets; blocks are of equal length, so spans stay true.
+    """Mask secrets in facts. Masking keeps the length, so spans stay valid.
 
-    A quote is cut out of its masked source in `texts` if it is there: the mark of a secret may precede it.
+    A quote is cut from its masked source in `texts` if given: what marks a secret may precede the quote.
     """
     evidence = tuple(_masked_evidence(item, texts.get(item.source)) for item in facts.evidence)
     return masked(facts.model_copy(update={"evidence": ()})).model_copy(update={"evidence": evidence})
@@ -234,18 +234,18 @@ _PROPOSED = pattern(
     r"\b(?:Suggested|Proposed|Possible|Potential|Recommended) (?:[Ff]ix(?:es)?|[Ss]olutions?)\b"
     r"(?: \([^()\n]{1,60}\))?[\s*:#]{1,8}([^\s*:#(][^\n]{20,})"
 )
-"""The heading of a proposal, also where the text lost its line breaks, and how it begins."""
+"""The heading of a proposed fix and the start of its text, even if line breaks were lost."""
 _RACK = re.compile(r"(?<=\d)NVL\d*\b")
-"""How a rack is built, glued to the name of its card."""
-_A_FIX = pattern(r"(?i)\b(?:fix(?:es|ed)?|patch(?:ed)?|PR|commit)\b|#\d{3,6}")
-_CURED = pattern(r"(?i)\b(?:fixe[sd]|resolve[sd]|solve[sd]|cure[sd]|works?|gone|fixed)\b")
-_DENIED = pattern(r"(?i)\b(?:not|never|n't|does ?n.t|did ?n.t)\b")
+"""Rack suffix attached to a GPU name, as in GB200NVL72."""
+_FIX_MENTION = pattern(r"(?i)\b(?:fix(?:es|ed)?|patch(?:ed)?|PR|commit)\b|#\d{3,6}")
+_FIXED = pattern(r"(?i)\b(?:fixe[sd]|resolve[sd]|solve[sd]|cure[sd]|works?|gone|fixed)\b")
+_NEGATION = pattern(r"(?i)\b(?:not|never|n't|does ?n.t|did ?n.t)\b")
 _FAILS = pattern(r"(?i)\b(?:still|remains?|broken|fails?|crash(?:es)?|not|persists?|hangs?)\b")
-_BUT = pattern(r"(?i),? \b(?:but|however|while|whereas|though|although|yet)\b")
+_CONTRAST = pattern(r"(?i),? \b(?:but|however|while|whereas|though|although|yet)\b")
 
 
 def find_findings(text: str, facts: Facts | None) -> Findings:
-    """What a report states of measurements, if it is slow, of a fix for some cards, and of a proposal."""
+    """Find measurements (of slowdowns only), a partial fix and a proposed fix in the text of a failure."""
     if facts is None or not facts.is_failure:
         return Findings()
     lines = [line.strip() for line in islice(_LINE_END.split(text), LINES_MAX)]
@@ -280,11 +280,11 @@ def _measurement(line: str) -> Measurement | None:
 
 
 def _partial_fix(line: str) -> PartialFix | None:
-    but = _BUT.search(line)
-    if but is None or not _A_FIX.search(line):
+    but = _CONTRAST.search(line)
+    if but is None or not _FIX_MENTION.search(line):
         return None
     before, after = line[: but.start()], line[but.end() :]
-    if not _CURED.search(before) or _DENIED.search(before) or not _FAILS.search(after):
+    if not _FIXED.search(before) or _NEGATION.search(before) or not _FAILS.search(after):
         return None
     fixed_on = tuple(dict.fromkeys(mention.name for mention in find_mentions(_RACK.sub("", before))))
     not_on = tuple(dict.fromkeys(mention.name for mention in find_mentions(_RACK.sub("", after))))

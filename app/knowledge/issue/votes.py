@@ -1,10 +1,10 @@
-"""Visitors' votes without accounts: on an issue, and on whether one of its remedies helped.
+"""Votes without accounts: on an issue, and on whether one of its remedies helped.
 
-A visitor is kept as HMAC-SHA256 of an identity and the issue, keyed with a random key of this base: votes on
-two issues cannot be joined. Whoever holds the base holds the key, too, and could try out addresses. On an
-issue people behind one address (the network of an IPv6 one) have one vote. On a remedy a visitor is a random
-id in a cookie that this base signs. Who throws the cookie away is a new visitor: one address therefore has a
-share, so many votes on a remedy.
+A visitor is stored as HMAC-SHA256 of an identity and the issue, with a random key per database, so votes on
+different issues cannot be linked. Anyone with the database has the key and could test addresses against it.
+For votes on an issue the identity is the network address (the network for IPv6): one vote each. For votes on
+a remedy it is a random id in a signed cookie. As deleting the cookie makes a new visitor, the votes of one
+network address on a remedy are limited.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ Signal = Literal["works", "easy_fix", "time_saver", "blocking", "common", "flaky
 Vote = Literal[1, -1, 0]
 SIGNALS: tuple[Signal, ...] = get_args(Signal)
 SHARE = 5
-"""Visitors of one network address whose votes on a remedy count."""
+"""Most visitors per network address that can vote on a remedy."""
 _ISSUE_KEY, _REMEDY_KEY = "votes", "remedy_votes"
 
 
@@ -46,7 +46,7 @@ class VoteCount(Frozen):
 
 
 class IssueVotes(Frozen):
-    """All votes on an issue, and the caller's own."""
+    """All votes on an issue, and the caller's."""
 
     repo: str
     number: int
@@ -55,7 +55,7 @@ class IssueVotes(Frozen):
 
 
 def vote(store: Store, repo: str, number: int, signal: Signal, value: Vote, *, client: str) -> IssueVotes:
-    """Put the vote of a visitor (`client`, hashed at once) in place of the former one; 0 takes it back.
+    """Set or replace the vote of a visitor (`client` address, stored only as a hash); 0 removes it.
 
     Raises:
         NotFoundError: the issue is not stored.
@@ -77,7 +77,7 @@ def vote_counts(session: Session, repo_id: int, number: int) -> dict[Signal, Vot
 
 
 class RemedyVotes(Frozen):
-    """How many visitors a remedy helped, how many it did not, and the visitor's own vote."""
+    """How many visitors a remedy helped, how many it did not, and the caller's vote."""
 
     up: int = 0
     down: int = 0
@@ -85,25 +85,25 @@ class RemedyVotes(Frozen):
 
 
 def remedy_id(action: str) -> str:
-    """What votes on an action are kept under: the same for all spellings of it."""
+    """Return the key for votes on an action, the same for all spellings of it."""
     return hashlib.sha256(action_key(action).encode()).hexdigest()[:16]
 
 
 def vote_on_remedy(
     store: Store, repo: str, number: int, remedy: str, value: Vote, *, cookie: str | None, client: str
 ) -> str:
-    """Put a visitor's vote in place of the former one; 0 takes it back.
+    """Set or replace a visitor's vote on a remedy; 0 removes it.
 
     Args:
-        cookie: what this function gave the visitor before, if anything.
-        client: the network address, hashed at once.
+        cookie: the visitor's cookie from an earlier call, if any.
+        client: the network address, stored only as a hash.
 
     Returns:
         The visitor's cookie.
 
     Raises:
         NotFoundError: the issue is not stored, or has no such remedy.
-        InputError: the share of this network address is used up.
+        InputError: `SHARE` other visitors of this network address have voted.
     """
     with store.unit_of_work(changes="votes") as session:
         repo_id, _ = get_issue(session, repo, number)
@@ -127,7 +127,7 @@ def vote_on_remedy(
 def count_remedy_votes(
     session: Session, repo_id: int, repo: str, number: int, *, cookie: str | None = None
 ) -> dict[str, RemedyVotes]:
-    """The votes on an issue's remedies, by remedy id."""
+    """Return the votes on an issue's remedies, by remedy id."""
     key = find_secret(session, _REMEDY_KEY)  # none before the first vote on anything
     visitor = _visitor_in(cookie, key) if key else None
     mine = _keyed(key, f"{repo}#{number}", visitor) if key and visitor else ""
@@ -144,7 +144,7 @@ def count_remedy_votes(
 
 
 def net_remedy_votes(session: Session, repo_id: int, numbers: Sequence[int]) -> Mapping[tuple[int, str], int]:
-    """Votes for less votes against, by issue and remedy id."""
+    """Return votes for minus votes against, by issue and remedy id."""
     found: dict[tuple[int, str], int] = {}
     for one in remedy_ballots(session, repo_id, numbers):
         found[one.number, one.remedy] = found.get((one.number, one.remedy), 0) + one.value
@@ -152,7 +152,7 @@ def net_remedy_votes(session: Session, repo_id: int, numbers: Sequence[int]) -> 
 
 
 def _visitor_in(cookie: str | None, key: bytes) -> str | None:
-    """The visitor of a cookie that this base signed."""
+    """Return the visitor id in a cookie with a valid signature."""
     visitor, _, sign = (cookie or "").partition(".")
     wanted = _keyed(key, "cookie", visitor)[:32]
     return visitor if visitor and hmac.compare_digest(wanted.encode(), sign.encode()) else None

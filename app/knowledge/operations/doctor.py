@@ -1,6 +1,6 @@
-"""What is wrong with an installation, and what to do: engine, schema, damage, index, freshness, settings.
+"""Check an installation: database engine, schema, damage, index, freshness, settings; with advice.
 
-In: the settings. Out: findings; the base is read, never written. With a fault `triage doctor` exits with 1.
+The database is only read. If a finding is a fault, `triage doctor` exits with 1.
 """
 
 from collections.abc import Iterable, Iterator
@@ -45,19 +45,19 @@ _READABLE = (
     "`triage restore BACKUP --force`"
 )
 OVERDUE = timedelta(hours=3)
-"""A server forgets every hour."""
+"""Time after expiry at which a kept log is reported; a running server deletes them hourly."""
 TOKENS_MIN = 8_000
-"""A model with a shorter context reads the beginnings and ends of long issues only."""
+"""With a shorter context a model reads only the beginning and end of long issues."""
 _SAMPLE = IssueText(
     1,
     "Server fails at start",
     "vLLM 0.9.1 stops with ValueError: no blocks left.\nWith --enforce-eager it starts.",
 )
-"""A report of our own, to try a server with."""
+"""A sample report to test a model server with."""
 
 
 class Examination(Frozen):
-    """The whole. `is_sound`: no finding is a fault; `looked_at`: what was examined, with figures."""
+    """The result. `is_sound`: no finding is a fault; `looked_at`: what was examined, with figures."""
 
     is_sound: bool
     looked_at: tuple[str, ...]
@@ -65,7 +65,7 @@ class Examination(Frozen):
 
 
 def examine(settings: Settings) -> Examination:
-    """Look at everything; what cannot be looked at is a finding itself."""
+    """Run all checks; a check that cannot run is itself a finding."""
     looked: list[str] = []
     findings = tuple(_findings(settings, looked))
     is_sound = all(finding.level != "fault" for finding in findings)
@@ -83,13 +83,13 @@ def _findings(settings: Settings, looked: list[str]) -> Iterator[Finding]:
         return
     try:
         with closing(open_store(settings.database_url)) as store:
-            yield from _about_store(settings, store, looked)
+            yield from _examine_store(settings, store, looked)
     except StoreError as error:
         yield a_fault("database", error.message, _READABLE)
     yield from _examine_models(settings, looked)
 
 
-def _about_store(settings: Settings, store: Store, looked: list[str]) -> Iterator[Finding]:
+def _examine_store(settings: Settings, store: Store, looked: list[str]) -> Iterator[Finding]:
     with store.reading() as session:
         connection = session.connection()
         looked.append(engine_version(connection))
@@ -113,13 +113,13 @@ def _about_store(settings: Settings, store: Store, looked: list[str]) -> Iterato
         looked.append("index: a sample of terms")
         yield from check_base(session)
         for repo in settings.repo:
-            yield from _about_repository(session, store, repo, looked)
+            yield from _examine_repository(session, store, repo, looked)
         overdue, _ = sum_kept_logs(session, expired_before=datetime.now(UTC) - OVERDUE)
     if overdue:
         yield an_advice("kept logs", f"{overdue} are past their time", "a running server forgets them hourly")
 
 
-def _about_repository(session: Session, store: Store, repo: str, looked: list[str]) -> Iterator[Finding]:
+def _examine_repository(session: Session, store: Store, repo: str, looked: list[str]) -> Iterator[Finding]:
     repo_id = find_repository(session, repo)
     if not repo_id:
         yield an_advice(repo, "nothing of it is stored", "`triage sync` brings it")
@@ -148,7 +148,7 @@ def _about_repository(session: Session, store: Store, repo: str, looked: list[st
 
 
 def _examine_models(settings: Settings, looked: list[str]) -> Iterator[Finding]:
-    """What is wrong with the configured servers of models; nothing of one that is not configured."""
+    """Check the model servers that are configured."""
     servers = (
         ("TRIAGE_READER_URL", settings.reader_url, _examine_reader),
         ("TRIAGE_EMBEDDINGS_URL", settings.embeddings_url, _examine_embeddings),

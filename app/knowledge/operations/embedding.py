@@ -1,7 +1,7 @@
-"""Gives stored issues their vectors: of each title and root cause, by the operator's embeddings server.
+"""Compute embedding vectors of stored issues (title and root cause) with the operator's embeddings server.
 
-In parts, newest first, each kept at once: a run may be ended at any time. A text that is still the same is
-not sent again, whatever else of its issue changed.
+Issues are processed newest first and each batch is stored at once, so a run can be stopped at any time. An
+unchanged text is not sent again, whatever else changed in its issue.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ BATCH = 10 * TEXTS_MAX
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """What a run did: vectors that were made, and those whose text was the same."""
+    """The result of a run: number of vectors made, and of issues with an unchanged text."""
 
     model: str
     made: int = 0
@@ -38,12 +38,12 @@ class Embedded:
 
     @property
     def words(self) -> str:
-        """The run in a line."""
+        """A one-line summary of the run."""
         return f"{self.model} made vectors of {self.made:,} issues; {self.same:,} had theirs"
 
 
 def embedded_text(title: str, facts: Facts | None) -> str:
-    """What a vector is made of."""
+    """Return the text to embed."""
     cause = facts.error.line if facts is not None and facts.error is not None else ""
     return f"{title}\n{cause}".strip()
 
@@ -57,11 +57,11 @@ def embed_issues(
     stop: threading.Event | None = None,
     report: Report = quiet,
 ) -> Embedded:
-    """Make the vectors that are missing, or are of another model or text.
+    """Make the vectors that are missing or belong to another model or text.
 
     Raises:
         NotFoundError: nothing of the repository is stored.
-        ReaderError: the server gave out; what it had answered is kept.
+        ReaderError: the server failed; batches stored before are kept.
     """
     model = client.served_model()
     with store.reading() as session:
@@ -93,7 +93,7 @@ def embed_issues(
 
 
 def vectors_kept(store: Store, repos: Sequence[str]) -> dict[str, dict[str, int]]:
-    """How many vectors each repository has, by model."""
+    """Count the stored vectors by repository and model."""
     with store.reading() as session:
         known = {repo: find_repository(session, repo) for repo in repos}
         return {repo: dict(count_vectors(session, key)) for repo, key in known.items() if key}
@@ -102,7 +102,7 @@ def vectors_kept(store: Store, repos: Sequence[str]) -> dict[str, dict[str, int]
 def _changed_texts(
     store: Store, repo_id: int, numbers: list[int], model: str
 ) -> tuple[dict[int, str], list[int]]:
-    """The texts that have no vector of this model, and the issues whose text has one."""
+    """Return the texts without a vector of this model, and the issues whose text has one."""
     with store.reading() as session:
         facts = find_facts_without_evidence(session, repo_id, numbers)
         heads = find_heads(session, repo_id, numbers)

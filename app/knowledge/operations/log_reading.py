@@ -1,7 +1,7 @@
-"""What the operator's language model adds to the answer to a pasted log: values that the log itself proves.
+"""Values that the operator's language model adds to the diagnosis of a pasted log, verified against the log.
 
-Only where the operator allowed it and the caller asked for it. Some lines of the masked log are sent; what
-comes back is checked as a reading of an issue is, and what the answer says already is left out.
+Runs only if the operator allows it and the caller requests it. Some lines of the masked log are sent. The
+reply is checked like the reading of an issue; values that the diagnosis already has are left out.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ if TYPE_CHECKING:
     from app.model_reader.client import ReaderClient
 
 CHARS_MAX = 24_000
-"""Of the lines that are sent; about 8,000 tokens, which a model reads in a second or two."""
+"""Limit for the lines sent: about 8,000 tokens, which a model reads in a second or two."""
 EDGE_LINES = 40
-"""Of the log's beginning, where version and arguments stand, and of its end."""
+"""Lines sent from the start of the log, where version and arguments are, and from its end."""
 LINES_BEFORE, LINES_AFTER = 60, 30
-"""Around the line of the root cause."""
+"""Lines sent around the root cause."""
 LINE_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """The lines of a log that are sent, and their numbers in it."""
+    """The lines of a log that are sent, with their line numbers."""
 
     text: str
     numbers: tuple[int, ...]
 
     def line_at(self, position: int) -> tuple[int, str]:
-        """The line's number and text."""
+        """Return number and text of the line at a character position of `text`."""
         at = self.text.count("\n", 0, position)
         return self.numbers[at], self.text.split("\n")[at].strip()
 
 
 def read_log_by_model(found: DiagnosedLog, client: ReaderClient) -> DiagnosedLog:
-    """The diagnosis with what the model adds, or why it added nothing; of a question in words as it is."""
+    """Add the model's values to a diagnosis, or the reason for none; a question in words is unchanged."""
     if found.diagnosis.is_question:
         return found
     return with_model_reading(found, _read(found, client))
 
 
 def with_model_reading(found: DiagnosedLog, reading: ModelReading) -> DiagnosedLog:
-    """The diagnosis with a model's reading."""
+    """Return the diagnosis with a model's reading."""
     return DiagnosedLog(
         found.diagnosis.model_copy(update={"model_reading": reading}), found.excerpt, found.masked_log
     )
@@ -94,7 +94,7 @@ def _chosen_lines(log: str, diagnosis: Diagnosis) -> _Sent:
 
 
 def _values(proven: ProvenReading) -> Iterator[tuple[Evidence, str]]:
-    """Each value, and how sure the log itself is of a cause."""
+    """Yield each value; for a cause with the certainty with which the log states it."""
     if proven.error is not None:
         yield proven.error[1], ""
     yield from ((item, cause.certainty) for cause, item in proven.causes)
@@ -102,7 +102,7 @@ def _values(proven: ProvenReading) -> Iterator[tuple[Evidence, str]]:
 
 
 def _is_news(item: Evidence, diagnosis: Diagnosis) -> bool:
-    """Whether the answer does not have it yet."""
+    """True if the diagnosis does not have the value yet."""
     around = diagnosis.environment
     name, _, key = item.field.partition(".")
     if name == "error":

@@ -1,8 +1,8 @@
-"""Has stored issues read by a language model: asks, keeps each reply at once, merges it into the facts.
+"""Read stored issues with a language model: send prompts, store the replies, merge them into the facts.
 
-Replies are kept before anything is made of them, so a run that is killed goes on where it was, and no text
-is asked about twice. Requests run in threads of their own; this one only makes prompts, keeps and derives, in
-short units of work, so that syncs and searches wait for none of it.
+Replies are stored before they are used, so a killed run can be resumed and no text is sent twice. Requests
+run in a thread pool. The calling thread makes prompts, stores replies and derives facts in short units of
+work, so syncs and searches never wait for the model.
 """
 
 import threading
@@ -36,11 +36,11 @@ from app.store.github.issues import find_repository
 from app.store.session import Store
 
 BATCH = 50
-"""Issues whose texts are fetched at once, and replies after which facts are derived anew."""
+"""Issues loaded at once, and complete replies after which facts are derived again."""
 CHARS_MIN = 4_000
-"""A prompt that is too long is halved as far as this."""
+"""Lower limit when halving a prompt that is too long."""
 FAULTS_MAX = 5
-"""After so many issues in a row without a reply the server is given up until the next round."""
+"""Consecutive issues without a usable reply after which a run stops."""
 LOOK_EVERY_S = 0.5
 
 
@@ -49,7 +49,7 @@ _OUTCOMES: dict[str, ReplyOutcome] = {"complete": "complete", "cut": "cut", "fai
 
 @dataclass(slots=True)
 class ReadResult:
-    """What a run did. `stopped`: why it ended before all was read, or empty."""
+    """The result of a run. `stopped`: why it ended early, or empty."""
 
     model: str = ""
     asked: int = 0
@@ -63,7 +63,7 @@ class ReadResult:
 
     @property
     def words(self) -> str:
-        """The run in a line."""
+        """A one-line summary of the run."""
         if not self.asked and not self.stopped:
             return f"{self.model} has nothing to read here: all that is stored and was asked for is read"
         rest = ", ".join(f"{count:,} {name}" for name, count in sorted(self.outcomes.items()))
@@ -74,7 +74,7 @@ class ReadResult:
 
 
 class ReadingPlan(Frozen):
-    """What a run would ask: issues, and about how many tokens go there."""
+    """What a run would send: number of issues, and estimated prompt tokens."""
 
     model: str
     issues: int
@@ -91,7 +91,7 @@ class _Task:
 def plan_reading(
     store: Store, repo: str, client: ReaderClient, *, numbers: Sequence[int] = (), limit: int | None = None
 ) -> ReadingPlan:
-    """What `read_issues` would ask; the server is only asked which model it serves."""
+    """Return what `read_issues` would send; the server is only asked for its model."""
     run = _ReadingRun(store, repo, client, numbers, limit)
     tasks = [task.prompt.tokens for task in run.tasks()]
     return ReadingPlan(model=run.model.identity, issues=len(tasks), tokens=sum(tasks))
@@ -110,15 +110,15 @@ def read_issues(
     report: Report = quiet,
     on_tokens: Callable[[int], None] | None = None,
 ) -> ReadResult:
-    """Have the issues read that no reply is kept for, the newest first.
+    """Read the issues without a stored reply, newest first.
 
     Args:
-        tokens_per_day: what all runs of a day may use, prompts and replies together.
-        stop: ends the run; what was answered is kept.
+        tokens_per_day: limit for all runs of a day, prompts and replies together.
+        stop: ends the run; replies received so far are kept.
 
     Raises:
         NotFoundError: nothing of the repository is stored.
-        ReaderError: the server gave out; what it had answered is kept.
+        ReaderError: the server failed and answered no issue.
     """
     run = _ReadingRun(store, repo, client, numbers, limit)
     run.tokens_per_day, run.stop = tokens_per_day, stop or threading.Event()
@@ -156,7 +156,7 @@ class _ReadingRun:
         self._doubtful: list[ModelReply] = []
 
     def tasks(self) -> Iterator[_Task]:
-        """What is to be asked; an issue whose text was asked about already is noted and passed over."""
+        """Yield the prompts to send; an issue whose text was sent before is noted and skipped."""
         for start in range(0, len(self._numbers), BATCH):
             batch = self._numbers[start : start + BATCH]
             with self._store.reading() as session:
@@ -186,7 +186,7 @@ class _ReadingRun:
             threads = stack.enter_context(ThreadPoolExecutor(parallel, thread_name_prefix="reader"))
             stack.callback(threads.shutdown, wait=True, cancel_futures=True)
             while True:
-                # A second round waits behind the first, so that no thread idles while this one derives.
+                # Queue twice as many tasks as threads, so that none idles while this thread derives.
                 while len(running) < 2 * parallel and (task := self._next(tasks)) is not None:
                     tokens = task.prompt.tokens + REPLY_TOKENS_MAX // 4
                     self._promised += tokens
@@ -208,7 +208,7 @@ class _ReadingRun:
             raise ReaderError(self.result.stopped or self._doubtful[-1].reply)
 
     def _next(self, tasks: Iterator[_Task]) -> _Task | None:
-        """The next task, unless the run is to end."""
+        """Return the next task; None if the run must end or has no more."""
         if self.stop.is_set() or self.result.stopped:
             return None
         if self.tokens_per_day is not None and self._used_today + self._promised >= self.tokens_per_day:
@@ -233,9 +233,9 @@ class _ReadingRun:
     def _keep(
         self, done: set[Future[tuple[_Task, Answer]]], running: dict[Future[tuple[_Task, Answer]], int]
     ) -> list[int]:
-        """Keep the replies that came; the numbers of those that are to be merged.
+        """Store the replies that arrived; return the numbers of the complete ones, to be merged.
 
-        A failure or refusal is kept only once another issue is answered: until then it may be the server's.
+        A failure or refusal is stored only after another issue was answered: the server itself may be down.
         """
         replies = []
         for future in done:
@@ -246,10 +246,10 @@ class _ReadingRun:
             if answer.kind == "other_model":
                 self.result.stopped = answer.text
             elif answer.kind in ("complete", "cut"):
-                replies += [*self._doubtful, self._judged(task, answer)]
+                replies += [*self._doubtful, self._reply_record(task, answer)]
                 self._doubtful = []
             else:
-                self._doubtful.append(self._judged(task, answer))
+                self._doubtful.append(self._reply_record(task, answer))
                 if len(self._doubtful) >= FAULTS_MAX and not self.result.stopped:
                     self.result.stopped = answer.text or "the model reader's server refuses every report"
         if replies:
@@ -260,7 +260,7 @@ class _ReadingRun:
         self.report(Progress("reading", self.result.asked, len(self._numbers) - self.result.unchanged))
         return [item.number for item in replies if item.outcome == "complete"]
 
-    def _judged(self, task: _Task, answer: Answer) -> ModelReply:
+    def _reply_record(self, task: _Task, answer: Answer) -> ModelReply:
         reply = ModelReply(
             number=task.issue.number,
             digest=task.prompt.digest,
@@ -294,7 +294,7 @@ class _ReadingRun:
 
 
 def _chars_for(model: ServedModel) -> int:
-    """How long a prompt may be for a model whose context is known to be shorter than ours."""
+    """Return the prompt length in characters that fits the model's context, if that is known."""
     if model.tokens_max is None:
         return CHARS_MAX
     room = model.tokens_max - REPLY_TOKENS_MAX - estimate_tokens(instructions())

@@ -1,7 +1,7 @@
-"""What is deleted: in time kept logs, noted webhook deliveries and old sync runs; on request any text.
+"""Deletion: expired kept logs, webhook deliveries and sync runs; on request any issue's texts or a kept log.
 
-A row that goes in time carries its own end, so it does not matter which process forgets it, or how many try.
-On request an issue goes with all that was read out of it, or a log that somebody kept.
+Rows carry their own expiry, so any number of processes can delete expired ones. An issue is deleted on
+request together with everything derived from it.
 """
 
 import re
@@ -38,7 +38,7 @@ _LOG = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """How many rows went."""
+    """Number of deleted rows."""
 
     kept_logs: int
     deliveries: int
@@ -46,7 +46,7 @@ class Forgotten:
 
 
 def forget_old(store: Store, *, is_sure: bool = False) -> Forgotten:
-    """Delete what is past its time; kept logs that are long past it only where the clock `is_sure`."""
+    """Delete expired rows; kept logs that expired long ago only if the clock `is_sure`."""
     with store.unit_of_work(changes=None) as session:
         forgotten = Forgotten(
             kept_logs=purge_kept_logs(session, datetime.now(UTC), is_sure=is_sure),
@@ -58,9 +58,9 @@ def forget_old(store: Store, *, is_sure: bool = False) -> Forgotten:
 
 
 def forget_regularly(store: Store, stop: threading.Event, every_s: float = EVERY_S) -> None:
-    """Forget in rounds until stopped, the first at the end of the first pause; a failed one is logged.
+    """Delete expired rows every `every_s` seconds until stopped; failures are logged.
 
-    A clock that was wrong when the server began has been set by the end of the first day.
+    The clock counts as sure after a day: by then one that was wrong at start has been corrected.
     """
     began = time.monotonic()
     while not stop.wait(every_s):
@@ -77,15 +77,15 @@ _KEPT_LOG = re.compile(r"(?:https?://[^/]+)?/d/([0-9A-Za-z_-]{1,64})")
 
 
 def forget_issue(store: Store, repo: str, number: int, *, keep_out: bool) -> None:
-    """Delete an issue's texts, its comments, and what was read out of them: facts, quotes, terms, links.
+    """Delete an issue's texts, comments and everything derived from them: facts, quotes, terms, links.
 
-    Its number stays, without a text, so that links to it still lead somewhere.
+    The number stays without a text, so that links to it remain valid.
 
     Args:
-        keep_out: no sync, delivery or import brings it back.
+        keep_out: also prevent syncs, webhook deliveries and imports from restoring it.
 
     Raises:
-        NotFoundError: it is not stored.
+        NotFoundError: the issue is not stored.
     """
     with store.unit_of_work() as session:
         repo_id = find_repository(session, repo)
@@ -96,10 +96,10 @@ def forget_issue(store: Store, repo: str, number: int, *, keep_out: bool) -> Non
 
 
 def kept_out(database_url: str) -> list[tuple[str, int]]:
-    """The issues that a base keeps out; none where there is no base yet.
+    """Return the issues that a database keeps out; none if the database does not exist yet.
 
     Raises:
-        StoreError: it cannot be read.
+        StoreError: the database cannot be read.
     """
     file = sqlite_file(database_url)
     if file is not None and not file.exists():
@@ -112,7 +112,7 @@ def kept_out(database_url: str) -> list[tuple[str, int]]:
 
 
 def keep_out(store: Store, issues: Sequence[tuple[str, int]]) -> int:
-    """Keep these issues out of another base too, with or without their texts there; how many were not yet."""
+    """Keep these issues out of this database too, stored or not; return how many were not kept out yet."""
     with store.unit_of_work() as session:
         take_turn(session)
         new = sorted({*issues} - {*all_kept_out(session)})
@@ -136,7 +136,7 @@ def _take_down(session: Session, repo_id: int, number: int, *, keep_out: bool) -
 
 
 def _leave_nothing(store: Store) -> None:
-    """Delete what was read out of texts that are gone."""
+    """Delete everything derived from deleted texts, and compact the database."""
     with store.unit_of_work() as session:
         take_turn(session)
         purge_orphans(session)
@@ -144,7 +144,7 @@ def _leave_nothing(store: Store) -> None:
 
 
 def forget_kept_log(store: Store, address: str) -> bool:
-    """Delete a kept log by the address of its page; False where the text is no such address.
+    """Delete a kept log by the URL of its page; False if `address` is not such a URL.
 
     Raises:
         NotFoundError: there is no such log.

@@ -1,4 +1,4 @@
-"""Issues for a list by version: loaded by the hundred without texts, then one page with their words."""
+"""Issues for lists by version: all candidates loaded without texts, then one page with its quotes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from app.store.records import IssueRecord
 
 
 class StatedValue(Quote):
-    """A value in the words that say it."""
+    """A value and the quote that states it."""
 
     field: str
     value: str
@@ -31,7 +31,7 @@ class StatedValue(Quote):
 
 
 class StatedRemedy(SourcedRemedy):
-    """A remedy with the words that state it."""
+    """A remedy and the quote that states it."""
 
     quote: StatedValue
 
@@ -39,7 +39,7 @@ class StatedRemedy(SourcedRemedy):
 class VersionIssue(IssueHead):
     """An issue as a row of lists by version."""
 
-    model_config = ConfigDict(extra="ignore")  # its former names are made, not read
+    model_config = ConfigDict(extra="ignore")  # former field names are computed, not parsed
 
     state_reason: str | None
     created_at: datetime | None
@@ -62,28 +62,28 @@ class VersionIssue(IssueHead):
 
     @computed_field(description="the one to try first, if any is known")
     def workarounds(self) -> tuple[Remedy, ...]:
-        """The remedy in the shape that all answers have."""
+        """The remedy as the type used in all answers."""
         return (Remedy.based_on(self.remedy, quote=self.remedy.quote.text),) if self.remedy else ()
 
 
 STATED_FIELDS = (REPORTED, *REGRESSION_FIELDS, "workarounds", "fix")
-"""Fields whose newest words a list shows."""
+"""Fields whose newest quote is shown in lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedFailure:
-    """A stored failure that may be listed."""
+    """A stored failure that is a candidate for a list."""
 
     issue: IssueRecord
     facts: Facts
     fix: FixView
     duplicates: int
     reports: int = 1
-    """Of its cluster."""
+    """Size of its cluster."""
 
     @property
     def weight(self) -> int:
-        """Each other report of the failure counts; a reaction is a person; comments may be one person's."""
+        """Other reports count 4 each, reactions 2 (one person each), comments 1 (maybe all one person's)."""
         others = max(self.duplicates, self.reports - 1)
         return 1 + 4 * others + 2 * self.issue.reactions + self.issue.comments
 
@@ -91,12 +91,12 @@ class ListedFailure:
 def load_failures(
     session: Session, repo_id: int, repo: str, numbers: Iterable[int], version: str | None = None
 ) -> list[ListedFailure]:
-    """The failures among these, without pull requests and what GitHub has no more."""
+    """Load the failures among these, without pull requests and issues gone from GitHub."""
     facts = find_facts_without_evidence(session, repo_id, sorted(numbers))
     found = find_heads(session, repo_id, sorted(number for number, one in facts.items() if one.is_failure))
     listed = [head for head in found if not head.is_pull_request and head.gone_at is None]
     numbers = [head.number for head in listed]
-    own = repo if is_vllm(repo) else ""  # what is asked for is a version of vLLM
+    own = repo if is_vllm(repo) else ""  # `version` is a vLLM version
     fixes = fix_states(session, repo_id, repo, listed, facts, vllm_version=version, versions_of=own)
     repeats = count_duplicates(session, repo, repo_id, numbers)
     sizes = cluster_sizes(session, repo_id, numbers)
@@ -108,14 +108,14 @@ def load_failures(
 
 @dataclass(frozen=True, slots=True)
 class IssueWords:
-    """The words of the issues on one page."""
+    """Evidence and texts of the issues on one page, for quotes."""
 
     evidence: dict[int, list[Evidence]]
     sources: dict[int, Sources]
     times: dict[tuple[int, str], datetime | None]
 
     def stated(self, number: int, fields: Iterable[str]) -> tuple[StatedValue, ...]:
-        """What says these fields, the newest first, each sentence once."""
+        """Return the quotes that state these fields, newest first, without repetitions."""
         wanted = tuple(fields)
         found: dict[tuple[str, str], StatedValue] = {}
         for item in self.evidence.get(number, ()):
@@ -127,11 +127,11 @@ class IssueWords:
         )
 
     def remedy(self, one: ListedFailure, repo: str) -> StatedRemedy | None:
-        """The first remedy to try of which the words are known."""
+        """Return the best remedy with a known quote, if any."""
         return next((item for item in self.remedies(one, repo) if item.outcome != "fails"), None)
 
     def remedies(self, one: ListedFailure, repo: str) -> Iterator[StatedRemedy]:
-        """The remedies of which the words are known, in the order in which to try them."""
+        """Yield the remedies with a known quote, best first."""
         number = one.issue.number
         places = reversed(self.evidence.get(number, ()))
         stated = {item.value: item for item in places if item.field == "workarounds"}
@@ -145,7 +145,7 @@ class IssueWords:
 
 
 def load_words(session: Session, repo_id: int, failures: Sequence[ListedFailure]) -> IssueWords:
-    """The words that state version, range, remedy and fix, and when they were written."""
+    """Load the evidence for version, range, remedy and fix, with its texts and their dates."""
     numbers = [one.issue.number for one in failures]
     evidence = find_evidence(session, repo_id, numbers, STATED_FIELDS)
     wanted = {(number, item.source) for number, items in evidence.items() for item in items}
@@ -162,7 +162,7 @@ def load_words(session: Session, repo_id: int, failures: Sequence[ListedFailure]
 def _texts(
     session: Session, repo_id: int, numbers: Sequence[int]
 ) -> Iterable[tuple[int, str, str, datetime | None]]:
-    """Every text of these issues under the name that evidence calls it by, and when it was written."""
+    """Yield (number, source name, text, date) for every text of these issues."""
     for issue in find_issues(session, repo_id, numbers):
         yield issue.number, "title", issue.title, issue.created_at
         yield issue.number, "body", issue.body, issue.created_at
@@ -172,7 +172,7 @@ def _texts(
 
 
 def listed_fields(one: ListedFailure, words: IssueWords, repo: str, fields: Iterable[str]) -> dict[str, Any]:
-    """The fields of a `VersionIssue` beside the issue's own; `fields`: whose words put it on the list."""
+    """Return the fields of a `VersionIssue` besides GitHub's; `fields`: those that put it on the list."""
     issue = one.issue
     newest = words.stated(issue.number, STATED_FIELDS)
     return {

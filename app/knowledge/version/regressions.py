@@ -1,10 +1,10 @@
-"""What fails in a version: its regressions, by the range their issues state, and its known issues.
+"""Failures of a version: its regressions, by their stated regression range, and its known issues.
 
-Where nobody names the culprit, pull requests merged between the two versions are guessed: those whose titles
-name what the error's frame or the backends name. Versions far apart and too many fitting titles give none.
+If an issue names no culprit, candidates are pull requests merged within its range whose titles mention the
+error's frame or the backends. There are none if the range is too long or too many titles match equally well.
 
-A known issue fails in the version by its reporter's environment or by its range, or it fails since an earlier
-version and is open. A duplicate counts for its original and is not listed.
+A known issue fails in the version according to the reporter's environment or its range, or has failed since
+an earlier version and is open. A duplicate is not listed if its original is.
 """
 
 import re
@@ -55,7 +55,7 @@ Place = Literal["began", "may_have_begun", "failing", "since", "fixed", "told"]
 
 
 class CulpritGuess(Frozen):
-    """A pull request that may have begun it. A guess: nobody said so."""
+    """A pull request that may have introduced the failure: a guess, not stated by anyone."""
 
     is_guess: Literal[True] = True
     number: int
@@ -67,10 +67,10 @@ class CulpritGuess(Frozen):
 
 
 class KnownIssue(VersionIssue):
-    """A failure of a version that was open in it, or was fixed later.
+    """A failure that a version has, whether still open or fixed later.
 
-    `basis`: reported to fail in the version; between a version reported to fail and one
-    reported to work; or failing since an earlier version, without a report on a later one.
+    `basis`: reported in the version; between a version reported as failing and a later one
+    reported as failing or fixed; or failing since an earlier version, with no later report.
     """
 
     basis: Basis
@@ -78,9 +78,9 @@ class KnownIssue(VersionIssue):
 
 
 class RegressionItem(VersionIssue):
-    """A failure that was not there before, as its own issue states it.
+    """A regression, as stated in its issue.
 
-    `place`: where the version asked for lies in its range; `told` without a version.
+    `place`: where the requested version lies in its range; `told` if no version was requested.
     """
 
     place: Place
@@ -88,7 +88,7 @@ class RegressionItem(VersionIssue):
 
 
 class KnownPage(Frozen):
-    """Known issues of a version; those reported to fail in it first, each part by weight."""
+    """Known issues of a version: those reported in it first, then the others, each by weight."""
 
     version: str
     is_ordered: bool = Field(description="false for a commit or a build without a tag: only its own reports")
@@ -107,7 +107,7 @@ class RegressionPage(Frozen):
 
 
 class VersionCount(Frozen):
-    """How many issues say that they first fail in a version."""
+    """Number of issues that state a version as the first bad one."""
 
     version: str
     regressions: int
@@ -119,10 +119,10 @@ _RANK: dict[Place, int] = {"began": 0, "may_have_begun": 1, "failing": 2, "since
 def regressions(
     store: Store, repo: str, version: str | None = None, *, after: int = 0, limit: int = 50
 ) -> RegressionPage:
-    """A page of the regressions that touch a version, or of all, the newest first; from place `after` on.
+    """Return a page of the regressions that affect a version, or of all, newest first, from offset `after`.
 
     Raises:
-        UnknownVersionError: no release has this version.
+        UnknownVersionError: `version` is not a release.
     """
     with store.reading() as session:
         repo_id = find_repository(session, repo)
@@ -159,16 +159,16 @@ def regressions(
 
 
 def regression_versions(store: Store, repo: str) -> tuple[VersionCount, ...]:
-    """The versions in which failures are said to have begun, the newest first; those without order last."""
+    """Count the stated first bad versions, newest first; versions that cannot be ordered last."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         stated = stated_regressions(session, repo_id)
-    begun = [one.span.first_failing for one in stated.values() if one.span.first_failing]
-    known = Counter(version for text in begun if (version := ordered(text)) is not None)
-    apart = Counter(plain_version(text) for text in begun if ordered(text) is None)
+    first_bad = [one.span.first_failing for one in stated.values() if one.span.first_failing]
+    known = Counter(version for text in first_bad if (version := ordered(text)) is not None)
+    apart = Counter(plain_version(text) for text in first_bad if ordered(text) is None)
     names = {version: str(version) for version in known}
-    for version in (found for text in begun if (found := ordered(text)) is not None):
-        names[version] = max(names[version], str(version), key=len)  # 0.22 and 0.22.0 are one
+    for version in (found for text in first_bad if (found := ordered(text)) is not None):
+        names[version] = max(names[version], str(version), key=len)  # 0.22 and 0.22.0 are equal
     return (
         *(VersionCount(version=names[key], regressions=known[key]) for key in sorted(known, reverse=True)),
         *(VersionCount(version=text, regressions=count) for text, count in apart.most_common()),
@@ -176,7 +176,7 @@ def regression_versions(store: Store, repo: str) -> tuple[VersionCount, ...]:
 
 
 class HeatMap(Frozen):
-    """Failures by release and hardware: rows are releases, the newest first, columns the commonest GPUs."""
+    """Failures by release and GPU: rows are releases, newest first; columns the most common GPUs."""
 
     gpus: tuple[str, ...]
     rows: tuple[tuple[str, tuple[int, ...]], ...]
@@ -186,7 +186,7 @@ HEAT_RELEASES, HEAT_GPUS = 14, 10
 
 
 def release_heat(store: Store, repo: str) -> HeatMap:
-    """How many failures name a release together with a GPU; the newest releases, the commonest GPUs."""
+    """Count failures that name both a release and a GPU, for the newest releases and most common GPUs."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         counted = versions_by_gpu(session, repo_id)
@@ -207,7 +207,7 @@ def release_heat(store: Store, repo: str) -> HeatMap:
 
 
 def place_of(span: Regression, version: str | None) -> Place | None:
-    """Where a version lies in a range, `told` without one; None if it lies outside or nothing is stated."""
+    """Return where a version lies in a range, `told` if it is None; None if outside or nothing is stated."""
     if version is None:
         return "told"
     stated: tuple[tuple[Place, tuple[str | None, ...]], ...] = (
@@ -229,9 +229,9 @@ def place_of(span: Regression, version: str | None) -> Place | None:
 
 
 def _is_current(candidate: ListedFailure, place: Place, version: str) -> bool:
-    """Whether the fix state leaves it where its range puts it.
+    """True if the failure is listed at this place, given its fix state.
 
-    A fix that the version has ends what went on before it, but not what began in it.
+    A fix contained in the version removes failures from earlier versions, but not those first bad in it.
     """
     standing = standing_of(candidate, version)
     if place == "since":
@@ -242,25 +242,25 @@ def _is_current(candidate: ListedFailure, place: Place, version: str) -> bool:
 _LISTS = load("culprit_guess")
 GUESSES_MAX = 3
 FITTING_MAX = 3
-"""Of more that fit equally well none is named: one would be as good as another."""
+"""If more pull requests share the best score, none is listed: the guess would be arbitrary."""
 LONGEST = timedelta(days=120)
 BACKENDS: tuple[str, ...] = tuple(_LISTS["backends"])
 
 _FRAME_WEIGHT, _BACKEND_WEIGHT = 2, 1
 _GENERAL = frozenset(_LISTS["general"])
-_BESIDE = re.compile(r"\s*\[(?:docs?|ci|ci/build|test|misc)\b", re.IGNORECASE)
+_NO_CODE_CHANGE = re.compile(r"\s*\[(?:docs?|ci|ci/build|test|misc)\b", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 
 
 class CulpritGuesser:
-    """Guesses for the issues of one page; what was merged between two releases is asked once."""
+    """Guesses culprits for the issues of one page; caches the pull requests merged between two releases."""
 
     def __init__(self, session: Session, repo_id: int) -> None:
         self._session, self._repo_id = session, repo_id
         self._merged: dict[tuple[str, str], list[Merged]] = {}
 
     def guesses(self, one: ListedFailure) -> tuple[CulpritGuess, ...]:
-        """The likeliest pull requests; none where there is nothing to go by."""
+        """Return the most likely pull requests; none without a range or names to match."""
         issue, span, names = one.issue, one.facts.regression, names_of(one.facts)
         if span is None or span.culprit or not span.last_working or not span.first_failing or not names:
             return ()
@@ -293,7 +293,7 @@ class CulpritGuesser:
 
 
 def names_of(facts: Facts) -> dict[str, int]:
-    """What the error's frame and the backends name, in words, with their weight."""
+    """Return the names in the error's frame and the backends, as written in titles, with their weight."""
     names: dict[str, int] = {}
     for key in BACKENDS:
         for value in facts.backends.get(key, ()):
@@ -307,8 +307,8 @@ def names_of(facts: Facts) -> dict[str, int]:
 
 
 def guess(merged: Sequence[Merged], names: dict[str, int]) -> tuple[CulpritGuess, ...]:
-    """The pull requests whose titles name the most of it."""
-    titles = ((pull, f" {_plain(pull.title)} ") for pull in merged if not _BESIDE.match(pull.title))
+    """Return the pull requests whose titles contain the most of these names by weight."""
+    titles = ((pull, f" {_plain(pull.title)} ") for pull in merged if not _NO_CODE_CHANGE.match(pull.title))
     hits = ((pull, tuple(name for name in names if f" {name} " in title)) for pull, title in titles)
     scored = [(sum(names[name] for name in hit), pull, hit) for pull, hit in hits if hit]
     scored.sort(key=lambda item: (-item[0], -item[1].number))
@@ -321,7 +321,7 @@ def guess(merged: Sequence[Merged], names: dict[str, int]) -> tuple[CulpritGuess
 
 
 def _title_words(name: str) -> list[str]:
-    """A name as titles write it; none if all its words are general ones."""
+    """Return a name as written in titles, in a list; empty if all its words are general."""
     plain = _plain(name)
     words = plain.split()
     if len(plain) < 3 or plain.isdigit() or all(word in _GENERAL or len(word) < 3 for word in words):
@@ -340,7 +340,7 @@ _BASIS_RANK: dict[Basis, int] = {"reported": 0, "in_range": 0, "since": 1}
 def known_issues(
     store: Store, repo: str, version: str, *, closed: bool = False, after: int = 0, limit: int = 50
 ) -> KnownPage:
-    """A page of a version's known issues from place `after` on; `closed`: also those without a known fix."""
+    """Return a page of a version's known issues; `closed`: include those closed without a known fix."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         if is_vllm(repo):
@@ -372,7 +372,7 @@ def known_issues(
         items = tuple(
             KnownIssue.based_on(
                 one.issue,
-                **listed_fields(one, words, repo, _fields(one, version)),
+                **listed_fields(one, words, repo, _quoted_fields(one, version)),
                 basis=bases[one.issue.number],
                 standing=standing[one.issue.number],
             )
@@ -392,7 +392,7 @@ def known_issues(
 
 
 def basis_of(span: Regression | None, version: str, is_reported: bool) -> Basis | None:
-    """Why a version is said to have a failure; None if it is not, or is reported to work."""
+    """Return why a version is considered to have a failure; None if it does not."""
     if span is None:
         return "reported" if is_reported else None
     works = is_same(span.last_working, version) or is_before(version, span.last_working)
@@ -408,7 +408,7 @@ def basis_of(span: Regression | None, version: str, is_reported: bool) -> Basis 
 
 
 def standing_of(candidate: ListedFailure, version: str) -> Standing | None:
-    """How an issue stands, seen from a version; None if the version has its fix already."""
+    """Return the state of an issue as seen from a version; None if the version contains its fix."""
     fix, span = candidate.fix, candidate.facts.regression
     if fix.for_you == "already_included":
         return None
@@ -419,6 +419,6 @@ def standing_of(candidate: ListedFailure, version: str) -> Standing | None:
     return "open" if candidate.issue.state == "open" else "closed"
 
 
-def _fields(candidate: ListedFailure, version: str) -> tuple[str, ...]:
+def _quoted_fields(candidate: ListedFailure, version: str) -> tuple[str, ...]:
     own = candidate.facts.versions.get("vllm")
     return (REPORTED, *REGRESSION_FIELDS) if is_same(own, version) else REGRESSION_FIELDS
