@@ -178,6 +178,8 @@ def complete(stream: Stream, line: LogLine) -> bool:
     if not _has_message_below(record, line):
         return False
     stream.records[-1] = replace(record, message=line.text.strip()[:MAX_MESSAGE_CHARS], line=line)
+    if _is_invalid(stream.records[-1]):
+        stream.await_message = stream.records[-1]
     return True
 
 

@@ -29,7 +29,7 @@ from app.extract.log.messages import (
     wrapper_message,
     wrapper_rule,
 )
-from app.extract.log.process_stream import ANSWER, CUT, ErrorRecord
+from app.extract.log.process_stream import ANSWER, CUT, ErrorRecord, invalid_reason
 from app.extract.log.sampling import informative_lines
 from app.extract.log.tracebacks import find_errors
 from app.extract.rules.patterns import pattern
@@ -44,6 +44,8 @@ ERROR_LINE = "error_line.only"
 TOOL_ERROR = "traceback.beside"
 """The rule id of an error in `collect_env.py` or a debugger: ignored unless the title is about it."""
 MIN_TITLE_WORDS = 3
+MAX_INTRODUCTION_LINES = 3
+_TRACEBACK_STARTS = ("Traceback (most recent call last)", 'File "')
 WEAK_HINT = 2
 """`weak` value of an error that only hints at another."""
 WEAK_KILLED = 1
@@ -122,6 +124,8 @@ def find_cause(
         apparent = min(parts.deaths, key=lambda item: (item.weak, item.line.number))
     elif rank == MISSING or (rank > DOUBTFUL and course.ended):
         apparent = _apparent(parts, records, plain, lines, course)
+        if apparent is None and place is not None:
+            apparent = _introduction(lines)
     cause = _with_dockerfile_line(causes[0], lines) if causes and not apparent else None
     others = causes[1:] if cause else causes
     outcome = _outcome_of(rank, unique, course) if cause else "stopped"
@@ -319,6 +323,21 @@ def _apparent(
         message = line.text.strip() if loud else found.group(1) if found else ""
         if message and wrapper_rule(message) is None and course.fate_of_line(line) == "open":
             return ErrorRecord(None, first_sentence(message[:300]), line, rule=ERROR_LINE)
+    return None
+
+
+def _introduction(lines: Sequence[LogLine]) -> ErrorRecord | None:
+    """Return the message that people put above the frames of a traceback whose end is cut off."""
+    first = next((at for at, line in enumerate(lines) if line.text.lstrip().startswith(_TRACEBACK_STARTS)), 0)
+    above = [line for line in lines[:first] if line.text.strip()][-MAX_INTRODUCTION_LINES:]
+    for line in reversed(above):
+        message = invalid_reason(line.text) or line.text.strip()
+        if message.startswith("For further information"):
+            continue
+        is_sentence = len(message.split()) >= MIN_TITLE_WORDS and not line.text.startswith((" ", "\t", "#"))
+        if invalid_reason(line.text) or (is_sentence and wrapper_rule(message) is None):
+            return ErrorRecord(None, first_sentence(message[:300]), line, rule=ERROR_LINE)
+        return None
     return None
 
 

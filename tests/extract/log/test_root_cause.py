@@ -802,3 +802,35 @@ def test_the_error_that_a_triton_server_quotes_is_the_cause() -> None:
         "version 1 is at UNAVAILABLE state: Internal: AssertionError: Error in memory profiling.\n"
     )
     assert cause(log) == ("AssertionError", "Error in memory profiling.", None)
+
+
+FRAMES = '  File "/opt/venv/site-packages/vllm/lora/worker_manager.py", line 122, in load\n    peft.check(config)\n'
+
+
+@pytest.mark.parametrize(
+    ("above", "message"),
+    [
+        ("Zebra rank 64 is greater than max_rank 16\n", "Zebra rank 64 is greater than max_rank 16"),
+        ("Zebra rank 64 is too high\nTraceback (most recent call last):\n", "Zebra rank 64 is too high"),
+        (
+            "config is wrong:\n  Value error, stripes needs a key [type=value_error, input_value={}]\n",
+            "stripes needs a key",
+        ),
+        ("EngineCore failed to start.\n", None),
+        ("$ vllm\n", None),
+        ("", None),
+    ],
+)
+def test_what_is_written_above_a_cut_traceback_is_the_best_known(above: str, message: str | None) -> None:
+    assert cause(above + FRAMES) is None
+    assert (found[1] if (found := apparent(above + FRAMES)) else None) == message
+
+
+def test_a_validation_error_within_another_error_is_read_to_its_reason() -> None:
+    log = (
+        "zebra.UnpickleableError: cannot be pickled, raw error:\n1 validation error for ModelConfig\n"
+        "  Value error, no such model [type=value_error, input_value=1, input_type=int]\n"
+    )
+    found = cause(log)
+    assert found is not None
+    assert found[1] == "no such model"
