@@ -1,9 +1,8 @@
-"""How sure a value is: the share of right values its rule had on labelled issues.
+"""Evidence of extracted values: the quote, and a calibrated confidence.
 
-`confidence.json` is learned by `python -m app.train.confidence`; it holds numbers by field and by
-`field|rule`. A rule it does not know keeps the number it gave itself, drawn halfway to its field's.
-
-Quotes: every extracted value points at the words that say it.
+The confidence is the precision of the value's rule on labelled issues. `confidence.json`, learned by
+`python -m app.train.confidence`, holds it by field and by `field|rule`. The confidence of an unknown rule is
+the mean of its own estimate and its field's precision.
 """
 
 import json
@@ -17,15 +16,15 @@ from app.extract.text.document import Document, Span
 
 @dataclass(frozen=True, slots=True)
 class FoundValue:
-    """A value, where it stands, and the rule that read it."""
+    """A value, its span, and the rule that read it."""
 
     value: str
     span: Span
     rule: str
 
 
-OWN = frozenset({"workarounds"})
-"""Fields whose reader gives each value its own chance (`remedies/score.py`), better than its rule's share."""
+SCORED_FIELDS = frozenset({"workarounds"})
+"""Fields whose values have individual probabilities (`remedies/score.py`), better than a rule's precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +37,14 @@ class Calibration:
 
 @lru_cache(maxsize=1)
 def learned() -> Calibration:
-    """What was learned of the present rules."""
+    """Load the learned confidences."""
     stored = json.loads((files(__package__) / "confidence.json").read_text(encoding="utf-8"))
     return Calibration(stored["fields"], stored["rules"])
 
 
 def calibrated(table: Calibration, field: str, rule: str, own: float) -> float:
-    """The confidence of a value that `rule` read for `field`; `own` is what the rule says itself."""
-    if field in OWN:
+    """Return the confidence of a value that `rule` read for `field`; `own` is the rule's own estimate."""
+    if field in SCORED_FIELDS:
         return own
     known = table.rules.get(f"{field}|{rule}")
     if known is not None:
@@ -55,7 +54,7 @@ def calibrated(table: Calibration, field: str, rule: str, own: float) -> float:
 
 
 def with_confidence(item: Evidence) -> Evidence:
-    """The same evidence with its learned confidence."""
+    """Return the evidence with its learned confidence."""
     confidence = calibrated(learned(), item.field, item.rule, item.confidence)
     return item if confidence == item.confidence else item.model_copy(update={"confidence": confidence})
 
@@ -63,7 +62,7 @@ def with_confidence(item: Evidence) -> Evidence:
 def cite(
     document: Document, field: str, value: str, span: Span, rule: str, confidence: float = 0.9
 ) -> Evidence:
-    """Evidence for one value; `span` is its source and place in code points, `confidence` 0 to 1."""
+    """Create evidence for one value; `span`: source, start, end in code points; `confidence`: 0 to 1."""
     source, start, end = span
     place = {"quote": document.sources[source][start:end], "source": source, "start": start, "end": end}
     return Evidence(field=field, value=value, rule=rule, confidence=confidence, **place)

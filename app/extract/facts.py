@@ -1,4 +1,4 @@
-"""What is known of one issue: the shapes that leave the reading room.
+"""The facts of one issue: the output models of this package.
 
 The field names and their meaning are a public contract (JSON of `triage extract` and of
 `GET /api/v1/issues/{number}`). All shapes are frozen; every extracted value has at least one
@@ -52,9 +52,9 @@ VERSION_KEYS = ("vllm", "torch", "cuda", "python", "transformers", "driver")
 MAX_SUMMARY_CHARS = 300
 SENTENCE_CHARS = 240
 _MARKS = re.compile(r"\*\*|`|(?:^|(?<=\s))#{2,} ")
-"""Of Markdown, in a sentence that is shown as words."""
+"""Markdown syntax removed from quoted sentences."""
 FORMER: dict[str, JsonValue] = {"deprecated": True}
-"""Marks the former name of a field in the API description: it goes with the next release."""
+"""Marks the former name of a field in the API description; it is removed in the next release."""
 KIND_WORDS = {
     "crash": "Crashes",
     "exception": "Fails",
@@ -72,7 +72,7 @@ class Frozen(BaseModel):
 
     @classmethod
     def based_on(cls, source: object, /, **fields: Any) -> Self:
-        """An object of `fields` and, for those not given, of the attributes of `source` with their names."""
+        """Create an object from `fields`, with attributes of `source` for those not given."""
         others = cls.model_fields.keys() - fields.keys()
         return cls(**{name: getattr(source, name) for name in others if hasattr(source, name)}, **fields)
 
@@ -124,7 +124,7 @@ class Conditions(Frozen):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """All of them as they are written in a sentence."""
+        """All conditions, as written in a sentence."""
         versions = (f"vLLM {version}" for version in self.versions)
         return (*self.gpus, *self.models, *self.backends, *versions)
 
@@ -141,23 +141,23 @@ class StatedChange(Frozen):
 
     @property
     def prefix(self) -> str:
-        """What stands before `typed` in a sentence."""
+        """The words before `typed` in a sentence."""
         return "leave out " if self.without else ""
 
     @property
     def typed(self) -> str:
-        """What is set or left out, as it is typed where that is known."""
+        """The command if known, else the action."""
         return self.command or self.action
 
     @property
     def words(self) -> str:
-        """The change in words that are true beside "helps" and "works"."""
+        """The change in words that fit before "helps" and "works"."""
         return self.prefix + self.typed
 
     def within(self, quote: str) -> tuple[str, str, str]:
-        """The sentence that states it, cut to `SENTENCE_CHARS` around the action: before, action, after.
+        """Shorten the quoted sentence to `SENTENCE_CHARS` around the action: before, action, after.
 
-        Where the quote does not hold the action, that alone.
+        If the quote does not contain the action, return only the action.
         """
         plain, stated = (" ".join(_MARKS.sub("", text).split()) for text in (quote, self.action))
         before, action, after = plain.partition(stated) if stated else ("", "", "")
@@ -219,7 +219,7 @@ class PullRequestName(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _as_written(cls, value: Any) -> Any:
-        """Takes both forms of JSON: `pr` as a number, and the former one as text."""
+        """Accept both JSON formats: `pr` as a number, and the former text field."""
         if not isinstance(value, Mapping) or "pull_request" not in value:
             return value
         return {
@@ -295,12 +295,12 @@ class Facts(Frozen):
 
 
 def summarise(facts: Facts) -> str:
-    """One sentence: what fails, where, with what remedy; "" where the issue reports no failure."""
+    """Summarise in one sentence what fails, where, and what helps; "" if the issue reports no failure."""
     if not facts.is_failure:
         return ""
     error = facts.error
     what = KIND_WORDS.get(facts.failure_kind, "Fails")
-    if error is not None and facts.failure_kind != "slowdown":  # what else it met is not why it is slow
+    if error is not None and facts.failure_kind != "slowdown":  # an error is rarely the cause of a slowdown
         words = ": ".join(part for part in (error.type, _cut(error.message, 110)) if part)
         what = f"{what} with {words}" + (f" at {error.frame}" if error.frame else "")
     where = [
@@ -309,7 +309,7 @@ def summarise(facts: Facts) -> str:
         f"in vLLM {facts.versions['vllm']}" if "vllm" in facts.versions else "",
     ]
     sentence = " ".join([what, *(part for part in where if part)]) + "."
-    # A change that cannot be typed reads only within the sentence that states it.
+    # A change without a command is understandable only in the sentence that states it.
     helped = [
         item for item in facts.workarounds if item.outcome == "works" and (item.command or item.without)
     ]

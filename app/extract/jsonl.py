@@ -1,4 +1,4 @@
-"""JSON lines of issues in, JSON lines of facts out: the pure half of `triage extract`."""
+"""JSON lines of issues in, JSON lines of facts out: `triage extract` without input and output."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -9,14 +9,13 @@ from app.extract.text.document import CommentText, IssueText
 
 
 def facts_lines(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:
-    """The facts of each line's issue as one line of JSON, or why there are none; in the same order.
+    """Yield the facts of each line's issue as one line of JSON, or an error message, in the same order.
 
     Args:
-        lines: `{number, title, body, repo?, labels?, state?, comments_data?}` each; blank ones are passed
-            over.
+        lines: `{number, title, body, repo?, labels?, state?, comments_data?}` each; blank lines are skipped.
 
     Returns:
-        The facts and the fault of each line, of which one is empty.
+        Facts and error message for each line, one of them empty.
     """
     for position, line in enumerate(lines, 1):
         if not line.strip():
@@ -30,10 +29,10 @@ def facts_lines(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:
 
 
 def issue_text(row: Any) -> IssueText:
-    """An issue's texts from one JSON object.
+    """Read an issue's texts from one JSON object.
 
     Raises:
-        ValueError: it is no object, or lacks a whole number or a title.
+        ValueError: not an object, or without an integer number or a title.
     """
     if not isinstance(row, dict):
         raise ValueError("not a JSON object")
@@ -60,7 +59,7 @@ def _items(value: Any) -> list[Any]:
 
 
 def _label(label: Any) -> str:
-    """A label's name, as `gh` (an object) and others (a word) write it; empty for anything else."""
+    """Return the name of a label given as an object (as by `gh`) or a string; empty for anything else."""
     name = label.get("name") if isinstance(label, dict) else label
     return name if isinstance(name, str) else ""
 
@@ -80,5 +79,5 @@ def _login(user: Any) -> str | None:
 
 
 def _clean(text: Any) -> str:
-    """Text without lone surrogates, which cannot be printed; offsets stay true."""
+    """Replace lone surrogates, which cannot be encoded; offsets stay valid."""
     return str(text or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")

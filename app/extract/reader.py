@@ -1,7 +1,7 @@
-"""The two entry points of reading: `read_issue` and `read_log`. The same rules serve both.
+"""The entry points of this package, `read_issue` and `read_log`, which share all rules.
 
-In: an issue's texts, or a pasted log. Out: `IssueReading` or `LogReading`; the errors in them keep
-their frames, which the catalogue needs and `Facts` does not show.
+In: an issue's texts, or a pasted log. Out: `IssueReading` or `LogReading`, whose errors include the frames
+that `app.match` needs and `Facts` does not contain.
 """
 
 from collections.abc import Iterable, Iterator
@@ -49,25 +49,25 @@ from app.extract.text.blocks import read_document, read_log_document
 from app.extract.text.document import Document, IssueText, Line
 
 RULES_VERSION = "2026-11-26.3"
-"""Changes with every change of a rule; a stored reading of another version is read again."""
+"""Changed with every rule change; stored readings of another version are read again."""
 
 MAX_ISSUE_CHARS = 400_000
-"""What is read of a body or comment; GitHub's own limit is 65,536, imported files know none."""
+"""Maximum length read of a body or comment; GitHub's limit is 65,536, imported files have none."""
 
 
 UNSIGNED = ("said.", ONLY_WRAPPER, ERROR_LINE, DEATH, REFUSED)
-"""The rules of causes that unlike failures share, or that nobody printed."""
-APPARENT = 0.4
-"""How sure an error is of which only the outer words are known."""
+"""Prefixes of rule ids whose causes get no signature: shared by unrelated failures, or not from a log."""
+APPARENT_CONFIDENCE = 0.4
+"""Confidence of an error message if only a wrapper is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogReading:
-    """What a pasted log says.
+    """The facts and errors of a pasted log.
 
     Attributes:
-        surroundings: where the failure happened: accelerators, models, backends, versions, environment.
-        lines: those of the log, unwrapped.
+        surroundings: accelerators, models, backends, versions and environment of the failure.
+        lines: lines of the log without prefixes.
         is_vllm: whether vLLM printed it, or a program that runs vLLM; None if the log is too short to know.
     """
 
@@ -82,7 +82,7 @@ class LogReading:
 
 @dataclass(frozen=True, slots=True)
 class IssueReading:
-    """An issue's facts, and the errors they were made from."""
+    """An issue's facts, and the errors they are based on."""
 
     facts: Facts
     errors: CauseChain
@@ -92,18 +92,18 @@ class IssueReading:
 def read_log(log: str) -> LogReading:
     log = plain_log(log)
     lines, errors = read_errors(log)
-    surroundings = _surroundings(read_log_document(log, ()))  # they are read of the whole text
-    errors = _of_this_run(errors)
+    surroundings = _read_environment(read_log_document(log, ()))  # read from the whole text, not from lines
+    errors = _adjust_to_outcome(errors)
     return LogReading(log, errors, surroundings, _signatures(errors), lines, errors.outcome, is_of_vllm(log))
 
 
 def read_question(question: str) -> Facts:
-    """The machine, model and versions that a question names: it is read as the title of an issue is."""
-    return _surroundings(read_document(IssueText(0, question, "")))
+    """Return the hardware, models and versions named in a question, which is read like an issue title."""
+    return _read_environment(read_document(IssueText(0, question, "")))
 
 
-def _of_this_run(errors: CauseChain) -> CauseChain:
-    """The errors of a whole log: what it survived is no cause, and a death or a refusal is one."""
+def _adjust_to_outcome(errors: CauseChain) -> CauseChain:
+    """Adjust the errors of a whole log: drop survived errors; make an apparent death or refusal the cause."""
     if errors.outcome == "none":
         return CauseChain(None)
     found = errors.apparent
@@ -118,7 +118,7 @@ def read_issue(issue: IssueText) -> IssueReading:
     """Read all fields of an issue, each with its evidence."""
     document = read_document(issue)
     errors = _issue_errors(document)
-    around = _surroundings(document)
+    around = _read_environment(document)
     error, error_evidence = _error_fact(document, errors)
     is_failure, kind, kind_evidence = find_failure(
         document, error.type if error else None, error.message if error else ""
@@ -161,8 +161,8 @@ def read_issue(issue: IssueText) -> IssueReading:
     return IssueReading(facts.model_copy(update={"summary": summarise(facts)}), errors, document)
 
 
-def _surroundings(document: Document) -> Facts:
-    """Facts of which only the surroundings are known."""
+def _read_environment(document: Document) -> Facts:
+    """Read only the environment of a failure into `Facts`."""
     environment = read_environment(document)
     settings = read_settings(document)
     gpus = find_gpus(document, environment)
@@ -195,42 +195,42 @@ def _by_key(evidence: Iterable[Evidence]) -> dict[str, tuple[str, ...]]:
 
 
 def _issue_errors(document: Document) -> CauseChain:
-    """The errors of the body's logs; without them of the title, the prose, then of the comments.
+    """Return the errors of the body's logs, else of the title, of the prose, or of the comments.
 
-    Where none of them names one, what the log has left of it is `apparent`.
+    If none of them names one, the log's outermost error is `apparent`.
     """
-    logged = title_first(_logged(document, "body"), document.issue.title)
+    logged = title_first(_logged_errors(document, "body"), document.issue.title)
     title = title_error(document.issue.title)
     titled = find_cause([title], ()).cause if title is not None else None
     if logged.cause is not None and logged.cause.weak < WEAK_HINT and not _is_about(titled, logged.cause):
-        return replace(logged, cause=_placed(document, logged, logged.cause))
-    if logged.cause is not None and logged.cause.rule == TOOL_ERROR and not _names(document, logged.cause):
+        return replace(logged, cause=_with_frame(document, logged, logged.cause))
+    if logged.cause is not None and logged.cause.rule == TOOL_ERROR and not _in_title(document, logged.cause):
         logged = replace(logged, cause=None)
     named = titled or logged.cause
     if named is not None:
-        return replace(logged, cause=_placed(document, logged, named))
+        return replace(logged, cause=_with_frame(document, logged, named))
     stated = find_stated_error(document) or (None if logged.apparent else find_announced_error(document))
     for source in document.sources:
         if source.startswith("comment:"):
-            commented = _logged(document, source)
+            commented = _logged_errors(document, source)
             if commented.cause is not None and (stated is None or stated.type == commented.cause.type):
                 return commented
     apparent = logged.apparent or (None if stated else find_served_error(document))
     stated = stated or (None if apparent else find_stated_error(document, comments=True))
     if stated is not None:
-        return replace(logged, cause=_placed(document, logged, stated))
+        return replace(logged, cause=_with_frame(document, logged, stated))
     return replace(logged, apparent=apparent and replace(apparent, frame=apparent.frame or logged.place))
 
 
 def _is_about(titled: ErrorRecord | None, cause: ErrorRecord) -> bool:
-    """Whether a title states an error in full and the text only mentions another one beside it."""
+    """True if the title states a complete error and the text only mentions a different one."""
     if titled is None or titled.type is None or not titled.message or cause.frames or cause.native:
         return False
     return cause.line.level == "" and cause.rule == "traceback.inline" and not _same_words(titled, cause)
 
 
-def _names(document: Document, cause: ErrorRecord) -> bool:
-    """Whether the title names an error's class, its words or the tool that met it."""
+def _in_title(document: Document, cause: ErrorRecord) -> bool:
+    """True if the title names an error's class, its message or the tool that raised it."""
     title = document.issue.title
     return any(word in title for word in ("collect_env", cause.type or cause.message, cause.message or "\n"))
 
@@ -240,8 +240,8 @@ def _same_words(one: ErrorRecord, other: ErrorRecord) -> bool:
     return len(words & others) >= 0.5 * min(len(words), len(others))
 
 
-def _placed(document: Document, logged: CauseChain, cause: ErrorRecord) -> ErrorRecord:
-    """The cause at its place: its own, else where a traceback was cut, else where the prose puts it."""
+def _with_frame(document: Document, logged: CauseChain, cause: ErrorRecord) -> ErrorRecord:
+    """Set the cause's frame: its own, else that of a truncated traceback, else the one named in prose."""
     apparent = logged.apparent
     met = apparent.frame if apparent is not None and apparent.type == cause.type else None
     place = cause.frame or met or logged.place or find_stated_place(document, cause.type)
@@ -250,8 +250,8 @@ def _placed(document: Document, logged: CauseChain, cause: ErrorRecord) -> Error
     return cause if place == cause.frame else replace(cause, frame=place)
 
 
-def _logged(document: Document, source: str) -> CauseChain:
-    """The errors that a source's lines print."""
+def _logged_errors(document: Document, source: str) -> CauseChain:
+    """Return the errors printed in a source's logs."""
     if not may_hold_errors(document.sources[source][:MAX_ISSUE_CHARS]):
         return CauseChain(None)
     lines = list(read_lines(_lines_of(document, source)))
@@ -267,7 +267,7 @@ def _lines_of(document: Document, source: str) -> Iterator[Line]:
 
 
 def _signatures(errors: CauseChain) -> tuple[Signature, ...]:
-    """The signatures of the errors; of what unlike failures share there is none."""
+    """Return the signatures of the errors; none for causes of `UNSIGNED` rules."""
     if errors.cause is None or errors.cause.rule.startswith(UNSIGNED):
         return ()
     root = make_signature(errors.cause)
@@ -284,7 +284,7 @@ def _error_fact(document: Document, errors: CauseChain) -> tuple[ErrorFact | Non
     message = own or cause.message
     quote = _quote(document, "error.message", message or (cause.type or ""), cause.line, source)
     if errors.cause is None:
-        quote = quote.model_copy(update={"rule": "error.apparent", "confidence": APPARENT})
+        quote = quote.model_copy(update={"rule": "error.apparent", "confidence": APPARENT_CONFIDENCE})
     evidence = [quote]
     wrappers = [item for item in errors.wrappers if item[1] is not cause.line and item[0] != cause.message]
     for text, line in wrappers:
@@ -305,7 +305,7 @@ def _error_fact(document: Document, errors: CauseChain) -> tuple[ErrorFact | Non
 
 
 def _source_of(document: Document, line: LogLine) -> str:
-    """Which source a line stands in: the one whose text holds it at its place."""
+    """Return the source that contains a line at its position."""
     for source, text in document.sources.items():
         if line.raw and text[line.start : line.end] == line.raw:
             return source
@@ -313,7 +313,7 @@ def _source_of(document: Document, line: LogLine) -> str:
 
 
 def _quote(document: Document, field: str, value: str, line: LogLine, source: str) -> Evidence:
-    """The value's own words in its line; the whole line where colours or masks stand between them."""
+    """Cite a value in its line; cite the whole line if the value is interrupted by colours or masks."""
     start, end = (0, len(document.issue.title)) if source == "title" else (line.start, line.end)
     at = document.sources[source].find(value, start, end) if value else -1
     span = (source, at, at + len(value)) if at >= 0 else (source, start, end)

@@ -1,9 +1,9 @@
-"""Masks secrets with blocks of equal length, so that offsets and lines stay true.
+"""Mask secrets with blocks of equal length, so that offsets and lines stay valid.
 
-In: any text that will be displayed, answered or kept. Out: the masked text and how often each kind was
-masked. The rules are `lists/secrets.toml`. A public issue is masked for secrets only; a pasted log for what
-names a person or a host as well. Each rule reads the text on its own: what one rule takes for a placeholder
-cannot hide a secret from another.
+In: any text to be displayed, returned or stored. Out: the masked text and the number of secrets by kind. The
+rules are `lists/secrets.toml`. In public issues only secrets are masked; in pasted logs also names of persons
+and hosts. Each rule is applied to the original text, so that a placeholder found by one rule cannot hide a
+secret from another.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from app.extract.rules.patterns import pattern
 BLOCK = "█"
 
 KEY_BLOCK = "PRIVATE KEY"
-"""What every rule that reads over many lines looks for."""
+"""Text that all multi-line rules require."""
 
 BLOCK_CHARS, NEAR_CHARS = 8_000, 1_000
-"""Longer than any key block, and than what any other rule reads beyond a line: what is masked apart from its
-text is masked with so much on both sides."""
+"""Context masked with an excerpt, on either side: longer than any key block, and than any match of the other
+rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """A text without its secrets, of the same length, and how often each kind stood in it, by kind."""
+    """A masked text of the same length, and the number of secrets by kind, sorted."""
 
     text: str
     counts: tuple[tuple[str, int], ...]
@@ -42,7 +42,7 @@ def redact(text: str, *, private: bool = False) -> Redacted:
     """Mask secrets.
 
     Args:
-        private: mask addresses of hosts and people too, as is due to a log that is not public.
+        private: also mask addresses of hosts and people, for a log that is not public.
     """
     counts: Counter[str] = Counter()
     pieces: list[str] = []
@@ -59,12 +59,12 @@ def redact(text: str, *, private: bool = False) -> Redacted:
 
 
 def mask_secrets(text: str) -> str:
-    """A public text as it may be displayed."""
+    """Mask the secrets in a public text."""
     return redact(text).text
 
 
 def mask_part(text: str, start: int, end: int) -> str:
-    """`text[start:end]` of a public text as it may be displayed: as it is masked in the whole text."""
+    """Return `text[start:end]` as masked in the context of the whole public text."""
     wide = text[max(0, start - BLOCK_CHARS) : end + BLOCK_CHARS]
     around = BLOCK_CHARS if KEY_BLOCK in wide else NEAR_CHARS
     first = max(0, start - around)
@@ -72,7 +72,7 @@ def mask_part(text: str, start: int, end: int) -> str:
 
 
 def _find_secrets(text: str, *, private: bool) -> dict[int, tuple[int, str]]:
-    """End and kind of each secret by its start: the longest, of the kind of the first rule to find it."""
+    """Return end and kind of each secret by its start: the longest match, the kind of the first rule."""
     known = load_secret_rules()
     rules = [rule for group in known.lines if group.any_of.search(text) for rule in group.rules]
     if KEY_BLOCK in text:
@@ -91,7 +91,7 @@ def _find_secrets(text: str, *, private: bool) -> dict[int, tuple[int, str]]:
 
 
 def _find_by(rule: SecretRule, text: str, found: dict[int, tuple[int, str]]) -> None:
-    """Add what the rule finds."""
+    """Add the secrets that the rule finds."""
     is_single = len(rule.kinds) == 1
     for match in rule.pattern.finditer(text):
         group = 1 if is_single else match.lastindex
@@ -108,15 +108,15 @@ def _is_mixed(value: str) -> bool:
     return any(sign in "0123456789" for sign in value) and any(map(str.isalpha, value))
 
 
-_HOLLOW = frozenset("█*xX.<>$-_")
-"""Signs that blot a value out."""
+_BLANKING = frozenset("█*xX.<>$-_")
+"""Characters used to blank out a value."""
 _BETWEEN_WORDS = re.compile(r"[-_:. ]")
 _GROUP = re.compile(r"\?P<(\w+?)(?:_\d)?>")
 
 
 @dataclass(frozen=True, slots=True)
 class SecretRule:
-    """One or several joined rules; `kinds` are those of its groups, of which one takes part in a match."""
+    """One or several joined rules; `kinds` are those of its groups, exactly one of which matches."""
 
     pattern: Any
     kinds: tuple[str, ...]
@@ -127,7 +127,7 @@ class SecretRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleGroup:
-    """Rules that are worth trying where `any_of`, which is all of them in one, meets."""
+    """Rules that are tried only if `any_of`, their alternation, matches."""
 
     any_of: Any
     rules: tuple[SecretRule, ...]
@@ -135,7 +135,7 @@ class RuleGroup:
 
 @dataclass(frozen=True, slots=True)
 class SecretRules:
-    """`lines` read lines, `whole` key blocks, `private` names of people and hosts in logs."""
+    """`lines`: single-line secrets; `whole`: key blocks; `private`: names of people and hosts in logs."""
 
     lines: tuple[RuleGroup, ...]
     whole: tuple[SecretRule, ...]
@@ -162,7 +162,7 @@ def load_secret_rules() -> SecretRules:
 
 
 def _joined(rows: Iterable[dict[str, Any]]) -> tuple[SecretRule, ...]:
-    """The rules; those that stand next to each other and are `joined` by the same name as one."""
+    """Build the rules; adjacent rows with the same `joined` name become one."""
     groups = groupby(rows, key=lambda row: row.get("joined") or row["id"])
     return tuple(_one_rule(list(group)) for _, group in groups)
 
@@ -180,8 +180,8 @@ def _one_rule(rows: list[dict[str, Any]]) -> SecretRule:
 
 @lru_cache(maxsize=4096)
 def is_placeholder(value: str, kind: str) -> bool:
-    """Whether a value of a kind is no secret but what stands in its place in defaults, examples and code."""
-    if set(value) <= _HOLLOW:
+    """True if a value is not a secret but a placeholder, as in defaults, examples and code."""
+    if set(value) <= _BLANKING:
         return True
     known = load("secrets")["stand_in"]
     lowered = value.lower()
@@ -194,7 +194,7 @@ def is_placeholder(value: str, kind: str) -> bool:
     if lowered in known["whole"] or pattern(known["reference"]).fullmatch(lowered) is not None:
         return True
     words = _placeholder_words()
-    return all(word in words or set(word) <= _HOLLOW for word in _BETWEEN_WORDS.split(lowered))
+    return all(word in words or set(word) <= _BLANKING for word in _BETWEEN_WORDS.split(lowered))
 
 
 @lru_cache(maxsize=1)
@@ -204,19 +204,19 @@ def _placeholder_words() -> frozenset[str]:
 
 Model = TypeVar("Model", bound=Frozen)
 
-_APART = "\n\n"
-"""Between texts that are searched together; a rule that reads on past it finds too much, never too little."""
+_SEPARATOR = "\n\n"
+"""Separator of texts that are searched together; a match across it can only be a false positive."""
 
 
 def masked(answer: Model) -> Model:
-    """The same answer without secrets in any of its texts."""
+    """Mask the secrets in all texts of an answer."""
     return masked_all([answer])[0]
 
 
 def masked_all(answers: Sequence[Model]) -> list[Model]:
-    """The same answers without secrets in any of their texts.
+    """Mask the secrets in all texts of the answers.
 
-    Hardly any text holds one, so all are searched in one go, and each by itself only where that finds any.
+    Secrets are rare: all texts are searched together first, and one by one only if that finds any.
     """
     dumped = [answer.model_dump() for answer in answers]
     if not _holds_secret(dumped):
@@ -230,12 +230,12 @@ def masked_all(answers: Sequence[Model]) -> list[Model]:
 def _holds_secret(values: Iterable[Any]) -> bool:
     texts: dict[str, None] = {}
     _add_texts(values, texts)
-    whole = _APART.join(texts)
+    whole = _SEPARATOR.join(texts)
     return mask_secrets(whole) != whole
 
 
 def _add_texts(values: Iterable[Any], texts: dict[str, None]) -> None:
-    """Add all texts in these values; many, such as a repository's name, stand in each of them."""
+    """Collect all distinct texts in these values; many, such as a repository's name, are repeated."""
     for value in values:
         if isinstance(value, str):
             texts[value] = None
@@ -256,7 +256,7 @@ def _masked_value(value: Any) -> Any:
 
 
 def listed_error(error: ErrorLine | None, chars: int = 160) -> ErrorLine | None:
-    """An error as a list has room for: on one line, masked, its message cut to so many characters."""
+    """Prepare an error for a list: one line, masked, its message cut to `chars` characters."""
     if error is None:
         return None
     return ErrorLine.based_on(error, message=" ".join(mask_secrets(error.message).split())[:chars])

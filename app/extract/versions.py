@@ -1,8 +1,8 @@
 """The order of versions (PEP 440). Every comparison of two versions goes through this module.
 
-Some texts have no place in the order: a commit, a branch such as `main`, and the placeholder that a
-checkout without tags builds (`0.1.dev3151+g31c7178`, `0.0.0`). Whether one of them comes before or after
-another version is unknown: `is_before` is false both ways, and `is_same` compares the texts.
+Some versions cannot be ordered: a commit, a branch such as `main`, and the placeholder version of a checkout
+without tags (`0.1.dev3151+g31c7178`, `0.0.0`). For these, `is_before` is false both ways, and `is_same`
+compares the texts.
 """
 
 import re
@@ -36,7 +36,7 @@ _LOWEST = Version("0.dev0")
 
 @lru_cache(maxsize=8192)
 def ordered(text: str | None) -> Version | None:
-    """The version without its local part (`+cu129`); None where it has no place in the order."""
+    """Parse a version without its local part (`+cu129`); None if it cannot be ordered."""
     plain = plain_version(text or "")
     if _COMMIT.fullmatch(plain):
         return None
@@ -49,7 +49,7 @@ def ordered(text: str | None) -> Version | None:
 
 
 def can_be_version(text: str) -> bool:
-    """Whether a text is a version, ordered or not, a commit, or a name of the newest build."""
+    """True if a text is a version, a commit, or a name of the newest build."""
     plain = plain_version(text)
     if _COMMIT.fullmatch(plain) or plain in {"main", "nightly", "latest"}:
         return True
@@ -60,10 +60,10 @@ def can_be_version(text: str) -> bool:
 
 
 def check_version(text: str | None) -> str | None:
-    """A version as people write it, such as `v0.19.0`, `0.20.x` or `0.5.4@1f26efb`, unchanged.
+    """Validate a version as people write it, such as `v0.19.0`, `0.20.x` or `0.5.4@1f26efb`; return it.
 
     Raises:
-        ValueError: it does not begin like one, and is no commit and no name of a build.
+        ValueError: it does not start like a version, and is not a commit or the name of a build.
     """
     if text and not can_be_version(text) and not _BEGINS_AS_VERSION.match(plain_version(text)):
         raise ValueError("is no version such as 0.19.0, and no commit")
@@ -71,7 +71,7 @@ def check_version(text: str | None) -> str | None:
 
 
 def is_same(one: str | None, other: str | None) -> bool:
-    """Whether two texts name one version."""
+    """True if two texts name the same version."""
     if not one or not other:
         return False
     first, second = ordered(one), ordered(other)
@@ -81,35 +81,35 @@ def is_same(one: str | None, other: str | None) -> bool:
 
 
 def plain_version(text: str) -> str:
-    """A version's text as versions without an order are compared."""
+    """Normalise a version's text, for versions that cannot be ordered."""
     return text.strip().lower().removeprefix("v")
 
 
 def is_before(one: str | None, other: str | None) -> bool:
-    """Whether one version is known to come before the other."""
+    """True if the first version is known to precede the other."""
     first, second = ordered(one), ordered(other)
     return first is not None and second is not None and first < second
 
 
 def sort_key(text: str) -> Version:
-    """A key that sorts versions; those without a place in the order come first."""
+    """Return a sort key; versions that cannot be ordered come first."""
     return ordered(text) or _LOWEST
 
 
 def newest(texts: Iterable[str | None]) -> str | None:
-    """The newest of those that have a place in the order; None if none has."""
-    return max(_placed(texts), key=sort_key, default=None)
+    """Return the newest version; None if none can be ordered."""
+    return max(_orderable(texts), key=sort_key, default=None)
 
 
 def oldest(texts: Iterable[str | None]) -> str | None:
-    """The oldest of those that have a place in the order; None if none has."""
-    return min(_placed(texts), key=sort_key, default=None)
+    """Return the oldest version; None if none can be ordered."""
+    return min(_orderable(texts), key=sort_key, default=None)
 
 
 def last_failing(regression: Regression) -> str | None:
-    """The newest version that is known to fail."""
+    """Return the newest version that is known to fail."""
     return newest((regression.first_failing, *regression.still_failing))
 
 
-def _placed(texts: Iterable[str | None]) -> list[str]:
+def _orderable(texts: Iterable[str | None]) -> list[str]:
     return [text for text in texts if text and ordered(text) is not None]

@@ -1,1 +1,1 @@
-"""Linear-time patterns, the loader of rules, and what is remembered of a text while it is read."""
+"""Linear-time patterns, and the loader of rules."""

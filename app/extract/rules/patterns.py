@@ -1,7 +1,7 @@
-"""Linear-time patterns for foreign text.
+"""Linear-time patterns for untrusted text.
 
-`pattern(...)` compiles with RE2, so hostile text costs time linear in its length: no look-around,
-no back-references. Every pattern that meets an issue's or a log's text is made here.
+`pattern(...)` compiles with RE2, so that hostile text costs time linear in its length: no look-around, no
+back-references. All patterns for issue and log text are compiled here.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,15 +11,14 @@ from typing import Any
 import re2
 
 MAX_MEMORY_BYTES = 8 << 20
-"""Room for one pattern's automaton, and for a set's. Where it ends RE2 forgets the states met so far and goes
-on. With eight times as much, texts are read no faster, and a process grows by 100 MB over its first 3,000."""
+"""Memory limit for the automaton of one pattern or set; beyond it RE2 drops its cached states. With eight
+times as much, reading is no faster, and a process grows by 100 MB over its first 3,000 texts."""
 
 
 class _OnFirstUse:
-    """What `make` makes, once an attribute of it is asked for: few of the patterns meet any one text.
+    """Proxy for the object that `make` creates on first attribute access: a text needs few of the patterns.
 
-    An attribute that was asked for is kept, and costs no more than the object's own; those that are `known`
-    are there before.
+    Attributes are cached after the first access; those in `known` are available before `make` is called.
     """
 
     def __init__(self, make: Callable[[], Any], **known: str) -> None:
@@ -34,10 +33,9 @@ class _OnFirstUse:
 
 @lru_cache(maxsize=1024)
 def pattern(text: str, *, ignore_case: bool = False, multiline: bool = False) -> Any:
-    """An RE2 pattern with the methods of `re.Pattern` (search, finditer, sub, …), compiled on first use.
+    """Return an RE2 pattern with the methods of `re.Pattern` (search, finditer, …), compiled on first use.
 
-    That use raises `re2.error` where the pattern is not RE2 syntax; a fault of the rule, found by the rules'
-    test.
+    The first use raises `re2.error` if the pattern is not valid RE2 syntax, which the rules' test detects.
     """
     source = f"(?m){text}" if multiline else text
 
@@ -50,9 +48,9 @@ def pattern(text: str, *, ignore_case: bool = False, multiline: bool = False) ->
 
 
 def pattern_set(texts: Sequence[str]) -> Any:
-    """Many patterns as one automaton: `Match(text)` gives the positions of those found, in one pass.
+    """Combine patterns into one automaton: `Match(text)` returns the indices of those found, in one pass.
 
-    Its first use raises `re2.error` where a pattern is not RE2 syntax.
+    The first use raises `re2.error` if a pattern is not valid RE2 syntax.
     """
 
     def compiled() -> Any:
@@ -66,7 +64,7 @@ def pattern_set(texts: Sequence[str]) -> Any:
 
 
 def escape(text: str) -> str:
-    """A pattern that finds exactly this text."""
+    """Return a pattern that matches exactly this text."""
     return str(re2.escape(text))
 
 

@@ -1,9 +1,9 @@
-"""Rules as data: what a list file may hold and how it is read.
+"""Rules as data: the format of list files, and their loader.
 
 A list file `lists/<name>.toml` has an array `[[rule]]`; each rule has a stable `id`, a `reason`, a
-linear-time `pattern`, a text it must `hit` and one it must `miss`, and what its list adds (`value`,
-`kind`, …). One test runs all of them against their examples. A `RuleSet` finds in a single pass which of many
-rules a text meets, a `WordSet` which of many plain words it holds: only those are then looked for one by one.
+linear-time `pattern`, a text it must `hit` and one it must `miss`, and keys specific to its list (`value`,
+`kind`, …). One test runs all rules against their examples. A `RuleSet` finds in a single pass which of many
+rules match a text, a `WordSet` which of many plain words occur in it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class RuleSet:
         self._set = pattern_set(sources)
 
     def meeting(self, text: str) -> list[Rule]:
-        """The rules whose pattern is found somewhere in the text, in the order of their list."""
+        """Return the rules that match anywhere in the text, in the order of their list."""
         return [self.rules[at] for at in sorted(self._set.Match(text) or ())]
 
 
 @lru_cache(maxsize=64)
 def load_rule_set(name: str, key: str = "", *values: str) -> RuleSet:
-    """The rules of one list as a set; with `key` those whose entry there is one of `values`.
+    """Load the rules of one list as a set; with `key`, only those whose entry there is one of `values`.
 
-    An entry that is a list (`steps`) counts if it holds one of the values.
+    An entry that is a list (`steps`) matches if it contains one of the values.
     """
     rules, sources = [], []
     for rule, row in zip(load_rules(name), load(name).get("rule", ()), strict=True):
@@ -50,7 +50,7 @@ KNOWN_KEYS = frozenset({"id", "reason", "pattern", "hit", "miss", "ignore_case"}
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule; `extra` holds the keys that only its list knows."""
+    """One rule; `extra` holds the keys specific to its list."""
 
     id: str
     reason: str
@@ -65,7 +65,7 @@ class Rule:
 
 @lru_cache(maxsize=64)
 def load_rules(name: str) -> tuple[Rule, ...]:
-    """The rules of one list, in the order of the file.
+    """Load the rules of one list, in the order of the file.
 
     Raises:
         KeyError: a rule lacks one of the five required keys.
@@ -80,12 +80,12 @@ def load_rules(name: str) -> tuple[Rule, ...]:
 
 
 class WordSet:
-    """A set of plain words to look for; case counts."""
+    """A set of plain words to search for, case-sensitive."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words = tuple(dict.fromkeys(words))
         self._set = pattern_set([escape(word) for word in self._words])
 
     def present(self, text: str) -> frozenset[str]:
-        """Those of the words that the text holds."""
+        """Return the words that occur in the text."""
         return frozenset(self._words[at] for at in self._set.Match(text) or ())

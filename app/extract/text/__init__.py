@@ -1,1 +1,1 @@
-"""An issue cut into blocks, lines and sentences."""
+"""Split an issue into blocks, lines and sentences."""

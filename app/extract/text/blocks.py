@@ -1,8 +1,8 @@
-"""Reads an issue's markdown into blocks: headings, prose, program output, quotes.
+"""Parse an issue's Markdown into blocks: headings, prose, program output, quotes.
 
-In: `IssueText`. Out: `Document` (see `document.py`). Nothing is rendered and nothing is lost: every
-block is a span of its source. What stands outside a fence but reads as program output becomes `code`
-too, since half of all reporters paste their log bare.
+In: `IssueText`. Out: `Document` (see `document.py`). Nothing is rendered and nothing is lost: every block is
+a span of its source. Program output outside a fence becomes `code`, too, since half of all reporters paste
+their logs unfenced.
 """
 
 import itertools
@@ -15,17 +15,17 @@ from app.extract.rules.patterns import pattern
 from app.extract.text.document import Block, Document, IssueText, Kind, Line
 
 FLAT_LINE_CHARS = 400
-"""A text whose mean line is longer than this has lost its line breaks."""
+"""A text with a longer mean line is flattened: it lost its line breaks."""
 
 WINDOW_CHARS = 1 << 20
-"""How much of a very long source's beginning, and of its end, is read for fields."""
+"""Characters read for fields at the beginning, and at the end, of a very long source."""
 
 BLOCKS_WINDOW_CHARS = 1 << 17
-"""How much of a very long issue text's beginning, and of its end, is cut into blocks. GitHub takes
-65,536 characters, so only an imported file is ever longer."""
+"""Characters split into blocks at the beginning, and at the end, of a very long issue text. GitHub's limit is
+65,536 characters, so that only imported files can be longer."""
 
 MAX_HEADING_CHARS = 200
-"""A longer line is no heading."""
+"""Maximum length of a heading line."""
 
 MAINTAINER_ASSOCIATIONS = frozenset({"MEMBER", "OWNER", "COLLABORATOR"})
 
@@ -56,7 +56,7 @@ _OUTPUT = pattern(
     r"|(?:PyTorch version|CUDA used to build PyTorch|GPU models and configuration|\[pip3\]|\[conda\])"
     r")"
 )
-_CUT = pattern(
+_LINE_START = pattern(
     r"(?: ###? )|```"
     r"|\((?:\w*(?:EngineCore|Worker|APIServer|ApiServer)\w*)(?: [^)]{0,60})?\) "
     r"|\[rank\d+\]: ?"
@@ -80,7 +80,7 @@ _RUN_ON_HEADINGS = tuple(sorted((h for h in FORM_HEADINGS if " " in h), key=len,
 
 @dataclass(slots=True)
 class _Open:
-    """The block being gathered."""
+    """The block being built."""
 
     kind: Kind
     lines: list[Line]
@@ -89,12 +89,12 @@ class _Open:
 
 
 def is_flattened(text: str) -> bool:
-    """Whether a text has lost its line breaks."""
+    """True if a text has lost its line breaks."""
     return len(text) > FLAT_LINE_CHARS and len(text) / (text.count("\n") + 1) > FLAT_LINE_CHARS
 
 
 def split_lines(text: str, offset: int = 0) -> Iterator[Line]:
-    """Lines without their ends (CRLF, LF); positions count from `offset`."""
+    """Yield lines without their terminators (CRLF, LF); positions count from `offset`."""
     start = 0
     while start <= len(text):
         end = text.find("\n", start)
@@ -107,7 +107,7 @@ def split_lines(text: str, offset: int = 0) -> Iterator[Line]:
 
 
 def cut_lines(text: str, offset: int = 0) -> Iterator[Line]:
-    """Lines of a text, flattened or not: a lost line break is found again by what begins a line.
+    """Yield the lines of a text; flattened text is split where a known line start is found.
 
     Positions count from `offset`.
     """
@@ -115,7 +115,7 @@ def cut_lines(text: str, offset: int = 0) -> Iterator[Line]:
         yield from split_lines(text, offset)
         return
     for line in split_lines(text, offset):
-        marks = [0, *_starts(line.text), len(line.text)]
+        marks = [0, *_line_starts(line.text), len(line.text)]
         for start, end in itertools.pairwise(marks):
             piece = line.text[start:end]
             lead = len(piece) - len(piece.lstrip(" "))
@@ -132,7 +132,7 @@ def cut_lines(text: str, offset: int = 0) -> Iterator[Line]:
 
 
 def _form_heading_end(line: str) -> int:
-    """Where a form's heading ends in a line that runs on into its section; 0 if it holds none."""
+    """Return the end of a form heading that is followed by its section in one line; 0 if there is none."""
     signs = _LEADING_SIGNS.match(line)
     start = signs.end() if signs else 0
     low = line[start : start + 120].lower()
@@ -142,11 +142,11 @@ def _form_heading_end(line: str) -> int:
     return 0
 
 
-def _starts(text: str) -> list[int]:
-    """Where a lost line began; two prefixes of one line are not cut apart."""
+def _line_starts(text: str) -> list[int]:
+    """Return the line starts in flattened text; adjacent prefixes belong to one line."""
     starts: list[int] = []
     previous_end = -10
-    for match in _CUT.finditer(text):
+    for match in _LINE_START.finditer(text):
         start, end = match.span()
         if start - previous_end > 1 and start > 0:
             starts.append(start)
@@ -155,10 +155,10 @@ def _starts(text: str) -> list[int]:
 
 
 def windows(document: Document) -> Iterator[tuple[str, int, str]]:
-    """The parts of a document worth reading for fields: (source, offset, text) without the title.
+    """Yield the parts of a document to read for fields: (source, offset, text), without the title.
 
-    A source longer than twice `WINDOW_CHARS` is read at its beginning and its end: settings and versions
-    are logged when a server starts, and what was pasted beside the log stands around it.
+    Of a source longer than twice `WINDOW_CHARS`, only the beginning and the end are read: a server logs
+    settings and versions at start-up, and text around a pasted log is at the edges.
     """
     for source, text in document.sources.items():
         if source != "title" and text:
@@ -166,7 +166,7 @@ def windows(document: Document) -> Iterator[tuple[str, int, str]]:
 
 
 def _ends(text: str, window_chars: int) -> Iterator[tuple[int, str]]:
-    """A text with its offset; of one longer than two windows, its beginning and its end."""
+    """Yield a text with its offset; if longer than two windows, only its beginning and its end."""
     if len(text) <= 2 * window_chars:
         yield 0, text
     else:
@@ -175,25 +175,25 @@ def _ends(text: str, window_chars: int) -> Iterator[tuple[int, str]]:
 
 
 class Places:
-    """Answers, for a position in a source, whether program output or the author's words stand there."""
+    """Look up blocks by position: is it program output or the author's text?"""
 
     def __init__(self, document: Document) -> None:
         self._blocks = {source: list(document.of_source(source)) for source in document.sources}
         self._starts = {source: [b.start for b in blocks] for source, blocks in self._blocks.items()}
 
     def block_at(self, source: str, position: int) -> Block | None:
-        """The block that holds a position, or the one before it; None ahead of the first."""
+        """Return the block at a position, or the one before it; None before the first."""
         at = bisect_right(self._starts[source], position) - 1
         return self._blocks[source][at] if at >= 0 else None
 
     def is_prose(self, source: str, position: int) -> bool:
-        """Whether the author speaks there: prose or a heading."""
+        """True if the position is in the author's own text: prose or a heading."""
         block = self.block_at(source, position)
         return block is None or block.kind in ("prose", "heading")
 
 
 def read_document(issue: IssueText) -> Document:
-    """Cut all texts of an issue into blocks."""
+    """Split all texts of an issue into blocks."""
     sources = {"title": issue.title, "body": issue.body}
     speaker = {"title": "reporter", "body": "reporter"}
     for position, comment in enumerate(issue.comments, 1):
@@ -213,10 +213,10 @@ def read_document(issue: IssueText) -> Document:
 
 
 def read_log_document(log: str, read: Iterable[Line] | None = None) -> Document:
-    """A pasted log as a document of one code block, so that fields are read by the same rules.
+    """Wrap a pasted log in a document of one code block, so that the same rules read its fields.
 
     Args:
-        read: those of its lines that are worth reading; all of them if None.
+        read: the lines to include; all lines if None.
     """
     lines = tuple(cut_lines(log) if read is None else read)
     block = Block("code", "body", 0, len(log), log, "", "", lines)
@@ -233,13 +233,13 @@ def _blocks(source: str, text: str, offset: int) -> Iterator[Block]:
         if _is_fence(line.text):
             marks_left -= 1
             yield from _close(source, text, offset, current)
-            behind = _behind_fence(line, fence)
-            current, fence = _at_fence(line, fence, heading)
-            if behind is not None:
-                current = _Open("prose", [behind], heading, "")
+            after_fence = _text_after_fence(line, fence)
+            current, fence = _open_fence(line, fence, heading)
+            if after_fence is not None:
+                current = _Open("prose", [after_fence], heading, "")
             continue
         if fence and marks_left % 2 == 0 and _is_form_heading(line.text):
-            fence = ""  # the marks that follow pair up without this one: it was never closed
+            fence = ""  # the remaining marks pair up among themselves: this fence was never closed
         kind, title = _kind_of(line.text, bool(fence))
         if title:
             heading = title
@@ -256,15 +256,15 @@ def _blocks(source: str, text: str, offset: int) -> Iterator[Block]:
 
 
 def _is_fence(line: str) -> bool:
-    """Whether a line opens or closes a fence; one that does both holds code within a sentence."""
+    """True if a line opens or closes a fence; a line that does both is inline code."""
     if "```" not in line and "~~~" not in line:
         return False
     found = _FENCE.match(line)
     return found is not None and "```" not in line[found.end() :]
 
 
-def _at_fence(line: Line, fence: str, heading: str) -> tuple[_Open | None, str]:
-    """What a fence line leaves open: the block it begins, if any, and the mark that will close it."""
+def _open_fence(line: Line, fence: str, heading: str) -> tuple[_Open | None, str]:
+    """Return the block that a fence line opens, if any, and the mark that will close it."""
     opened = _FENCE.match(line.text)
     mark = line.text.strip(" \t>")[:3]
     if fence:
@@ -273,8 +273,8 @@ def _at_fence(line: Line, fence: str, heading: str) -> tuple[_Open | None, str]:
     return _Open("code", [line] if rest else [], heading, opened.group(1)), mark
 
 
-def _behind_fence(line: Line, fence: str) -> Line | None:
-    """The words behind a closing fence, as where line breaks were lost; a lone word is a language."""
+def _text_after_fence(line: Line, fence: str) -> Line | None:
+    """Return the text after a closing fence, as in flattened text; a single word is a language."""
     found = _FENCE.match(line.text)
     if not fence or line.text.strip(" \t>")[:3] != fence:
         return None
@@ -287,7 +287,7 @@ def _is_form_heading(line: str) -> bool:
 
 
 def _kind_of(line: str, in_fence: bool) -> tuple[Kind, str]:
-    """A line's kind, and the title if it is a heading."""
+    """Return a line's kind, and the title if it is a heading."""
     if in_fence:
         return "code", ""
     if len(line) < MAX_HEADING_CHARS and (title := _title_of(line)):
@@ -300,7 +300,7 @@ def _kind_of(line: str, in_fence: bool) -> tuple[Kind, str]:
 
 
 def _title_of(line: str) -> str:
-    """The title, if a short line is a heading; its mark is looked for before a rule is run."""
+    """Return the title if a short line is a heading; marks are checked first, as patterns are slower."""
     for rule, mark in _HEADING_MARKS:
         if mark in line and (found := rule.search(line)):
             return str(found.group(1))
@@ -311,7 +311,7 @@ def _title_of(line: str) -> str:
 
 
 def _continues_output(current: _Open, line: str, kind: Kind) -> bool:
-    """Whether a bare line belongs to the program output above it: indented, or within a traceback."""
+    """True if an indented line continues the unfenced program output above it."""
     return (
         current.kind == "code"
         and kind == "prose"
@@ -330,7 +330,7 @@ def _close(source: str, text: str, offset: int, block: _Open | None) -> Iterable
 
 
 class LinesAt:
-    """The lines of one text as `cut_lines` gives them, found by a place in it; few are asked for."""
+    """The lines of a text as in `cut_lines`, created on access and found by position."""
 
     def __init__(self, text: str) -> None:
         cut = list(cut_lines(text)) if is_flattened(text) else []
@@ -341,11 +341,11 @@ class LinesAt:
         ]
 
     def __getitem__(self, at: int) -> Line:
-        """The line at a position, from 0."""
+        """Return the line with this index, from 0."""
         text = self._texts[at].removesuffix("\r")
         return Line(text, self._starts[at], self._starts[at] + len(text))
 
     def at(self, spot: int) -> int | None:
-        """The position of the line that holds a place of the text; None for a place between lines."""
+        """Return the index of the line at a position in the text; None between lines."""
         found = bisect_right(self._starts, spot) - 1
         return found if found >= 0 and spot <= self[found].end else None

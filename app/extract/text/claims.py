@@ -1,9 +1,9 @@
-"""What sentences say of versions, and whether they say that something works.
+"""vLLM versions in sentences, and claims that something works.
 
-In: a `Sentence`. Out: the versions that are vLLM's, with their places: `0.9.1` behind another package's name,
-a memory size, a sampling setting or an address is none.
-In: a `Document` and a place in it. Out: whether it is stated to work, in a sentence that says so or in the
-block of code below one. What such places set is not what fails.
+`versions_in`: a `Sentence` in, vLLM's versions with their positions out. Numbers after another package's
+name, memory sizes, sampling settings and addresses are excluded.
+`claimed_to_work`: a `Document` and a span in; out whether its sentence, or the line above its code block,
+says that it works. Settings in such places are not those of the failure.
 """
 
 from dataclasses import dataclass
@@ -25,15 +25,15 @@ _VERSION = pattern(
 )
 _UNITS = (" gb", " gib", " mb", " tok", " s ", "gb", " ms", "s)")
 _LISTED = frozenset([",", "and", "->", "to", "/", "or", "→", "=>", "~"])
-FIRST_RELEASE_OF_ONES = 1
-"""vLLM is below version 1; a larger first number is another package's."""
+FOREIGN_MAJOR_FROM = 1
+"""vLLM's major version is 0; a larger one belongs to another package."""
 LAST_MINOR = 40
-"""A minor version above it is no release yet, but another package's or a slip; raise it with the releases."""
+"""Highest plausible minor version of vLLM; raise it as releases approach it."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionMention:
-    """A version and where it stands in its sentence, a leading v included."""
+    """A version and its position in the sentence, including a leading v."""
 
     text: str
     start: int
@@ -41,7 +41,7 @@ class VersionMention:
 
 
 def versions_in(sentence: Sentence) -> list[VersionMention]:
-    """VLLM's versions in a sentence; those behind another package's name are left out."""
+    """Return vLLM's versions in a sentence, without those of other packages."""
     if "." not in sentence.text:
         return []
     found: list[VersionMention] = []
@@ -53,18 +53,18 @@ def versions_in(sentence: Sentence) -> list[VersionMention]:
         is_foreign = before.endswith(_FOREIGN) and not before.endswith(_OURS)
         if is_foreign or (foreign_end > 0 and is_listed):
             foreign_end = end
-        elif _is_ours(sentence, match, before):
+        elif _is_vllm_version(sentence, match, before):
             found.append(VersionMention(match.group(1), start, end))
     return found
 
 
 def names_other(low: str) -> bool:
-    """Whether a piece of text names another package and not vLLM."""
+    """True if a text names another package and not vLLM."""
     return "vllm" not in low and any(word in _FOREIGN for word in low.replace(",", " ").split())
 
 
-def _is_ours(sentence: Sentence, match: Any, before: str) -> bool:
-    """Whether a number is a version of vLLM's, judged by its shape and its neighbours."""
+def _is_vllm_version(sentence: Sentence, match: Any, before: str) -> bool:
+    """True if a number is a vLLM version, judged by its format and context."""
     text, start, end = match.group(1), match.start(), match.end(1)
     numbers = text.split(".")
     is_named = match.group(0)[:1] in "vV" or before.endswith(
@@ -73,9 +73,9 @@ def _is_ours(sentence: Sentence, match: Any, before: str) -> bool:
     if text.startswith("0.0.") or (sentence.text[end : end + 2] in (".x", ".*") and len(numbers) > 2):
         return False
     if (
-        int(numbers[0]) >= FIRST_RELEASE_OF_ONES
+        int(numbers[0]) >= FOREIGN_MAJOR_FROM
         or int("".join(takewhile(str.isdigit, numbers[1]))) > LAST_MINOR
-        or (len(numbers) < 3 and not _is_short(sentence, match, is_named))
+        or (len(numbers) < 3 and not _is_short_version(sentence, match, is_named))
     ):
         return False
     if sentence.text[end : end + 1] == "%" or sentence.low.startswith(_UNITS, end):
@@ -83,8 +83,8 @@ def _is_ours(sentence: Sentence, match: Any, before: str) -> bool:
     return is_named or start == 0 or sentence.text[start - 1] not in "-/=_"
 
 
-def _is_short(sentence: Sentence, match: Any, is_named: bool) -> bool:
-    """Whether `0.27` is a version here: named as one, or right behind a word of place."""
+def _is_short_version(sentence: Sentence, match: Any, is_named: bool) -> bool:
+    """True if a number such as `0.27` is a version: called one, or after "on", "in", "since" or "from"."""
     start: int = match.start()
     text: str = match.group(1)
     before = sentence.low[max(0, start - 6) : start]
@@ -94,7 +94,7 @@ def _is_short(sentence: Sentence, match: Any, is_named: bool) -> bool:
 
 
 MAX_LINE_CHARS = 300
-"""How much of the prose around a place is looked at."""
+"""Characters of prose read on either side of a span."""
 
 _LIST = load("models")["works"]
 _END = pattern(r"\n|\. |; ")
@@ -103,7 +103,7 @@ _FAILS = pattern(_LIST["unless"], ignore_case=True)
 
 
 def claimed_to_work(document: Document, places: Places, span: Span) -> bool:
-    """Whether its own sentence, or the last line of prose before its block of code, says that it works."""
+    """True if a span's sentence, or the last prose line before its code block, says that it works."""
     source, start, end = span
     block = places.block_at(source, start)
     if block is None:
@@ -112,7 +112,7 @@ def claimed_to_work(document: Document, places: Places, span: Span) -> bool:
     if block.kind == "prose":
         before = text[max(block.start, start - MAX_LINE_CHARS) : start]
         after = text[start : min(block.end, end + MAX_LINE_CHARS)]
-        return _praises(_END.split(before)[-1] + _END.split(after)[0])
+        return _says_it_works(_END.split(before)[-1] + _END.split(after)[0])
     if block.kind != "code":
         return False
     lead = places.block_at(source, block.start - 1)
@@ -120,8 +120,8 @@ def claimed_to_work(document: Document, places: Places, span: Span) -> bool:
         return False
     above = text[max(lead.start, block.start - MAX_LINE_CHARS) : block.start].splitlines()
     lines = [line for line in above if line.strip("`~ \t")]
-    return bool(lines) and _praises(lines[-1])
+    return bool(lines) and _says_it_works(lines[-1])
 
 
-def _praises(line: str) -> bool:
+def _says_it_works(line: str) -> bool:
     return bool(_WORKS.search(line)) and not _FAILS.search(line)

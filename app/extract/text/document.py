@@ -1,10 +1,10 @@
-"""An issue's texts cut into blocks: what is prose, what is a log, which section holds it.
+"""The data model of an issue's texts: `IssueText` as given, `Document` split into blocks.
 
-In: `IssueText` (title, body and comments as GitHub sends them). Out: a frozen `Document` whose
-blocks lie in the sources without gaps being invented: `block.text == source[block.start:block.end]`.
+Each block is prose, code (including logs), a heading or a quote, and an exact span of its source:
+`block.text == source[block.start:block.end]`.
 
-Robust to CRLF, unclosed fences, `<details>`, HTML, and texts whose line breaks were lost: those
-are cut at form headings, log prefixes and traceback marks, so that every block has `lines`.
+`text/blocks.py` builds documents. It copes with CRLF, unclosed fences, `<details>`, HTML, and flattened
+texts: these are split at form headings, log prefixes and traceback marks, so that every block has `lines`.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["heading", "prose", "code", "quote"]
-"""`code` is anything fenced, indented as log, or that reads as program output."""
+"""`code` is anything fenced, and unfenced program output."""
 
 
 Span = tuple[str, int, int]
@@ -32,7 +32,7 @@ class CommentText:
 
 @dataclass(frozen=True, slots=True)
 class IssueText:
-    """What the reading room is given of an issue; nothing else is looked at."""
+    """The input of `read_issue`."""
 
     number: int
     title: str
@@ -47,7 +47,7 @@ class IssueText:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line, or what would be one: `text == source[start:end]`, no line end in it."""
+    """One line, possibly restored from flattened text: `text == source[start:end]`, no line terminator."""
 
     text: str
     start: int
@@ -72,7 +72,7 @@ class Block:
 class Document:
     """All sources of an issue and their blocks, in reading order.
 
-    Compared by identity, so that readers can cache what they found in one.
+    Compared by identity, so that readers can cache results by document.
     `sources` maps "title", "body", "comment:<id>" to the untouched text; `speaker` maps a source to
     "reporter", "maintainer" or "other"; `is_flattened`: the body's line breaks were lost.
     """
@@ -84,9 +84,9 @@ class Document:
     is_flattened: bool = False
 
     def of_kind(self, *kinds: Kind) -> Iterator[Block]:
-        """The blocks of these kinds, in order."""
+        """Return the blocks of these kinds, in order."""
         return (block for block in self.blocks if block.kind in kinds)
 
     def of_source(self, source: str) -> Iterator[Block]:
-        """The blocks of one source, in order."""
+        """Return the blocks of one source, in order."""
         return (block for block in self.blocks if block.source == source)

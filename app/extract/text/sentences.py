@@ -1,7 +1,7 @@
-"""What people say: the sentences of an issue's prose, headings and quotes, with their places.
+"""Split an issue's prose, headings and quotes into sentences, with their positions.
 
-In: a `Document`. Out: `Sentence`s in reading order. Logs, code, commands, environment tables and the
-form's own words are left out, so that the readers of remedies, regressions and causes see people only.
+In: a `Document`. Out: `Sentence`s in reading order. Logs, code, commands, environment tables and form
+boilerplate are left out, so that the readers of remedies, regressions and causes see only what people wrote.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,14 +13,14 @@ from app.extract.rules.patterns import pattern
 from app.extract.text.document import Block, Document, Line
 
 MAX_SENTENCE_CHARS = 600
-"""Longer runs without a full stop are tables or program output; they are cut here."""
+"""Longer text without a full stop, such as tables or program output, is split at this length."""
 
 MAX_PROSE_CHARS = 131_072
-"""How much prose of one source is read: GitHub lets nobody write more than 65,536 characters into a body or
-comment, so twice that is all a person can have said; imported files know no such limit."""
+"""Maximum prose read per source: twice GitHub's limit of 65,536 characters for a body or comment; imported
+files may be longer."""
 
 WRAPPED_LINE_CHARS = 60
-"""A line this long without an end sign goes on in the next one."""
+"""Minimum length of a line without end punctuation that may continue on the next line."""
 
 _LIST = load("narrative")
 _BOILERPLATE: tuple[str, ...] = tuple(_LIST["boilerplate"])
@@ -28,7 +28,7 @@ _PROPOSAL_HEADINGS: tuple[str, ...] = tuple(_LIST["proposal_headings"])
 _NO_REPORT: tuple[str, ...] = tuple(_LIST["no_report_titles"])
 _ABBREVIATIONS: tuple[str, ...] = tuple(_LIST["abbreviations"])
 _COMMANDS: tuple[str, ...] = tuple(_LIST["command_starts"])
-_COMMENTED = pattern(
+_STATES_RESULT = pattern(
     r"(?i)^[^\n]{3,120} (?:(?:is|are|was) (?:also )?(?:ok|fine)|(?:work|fixe|solve|resolve)[sd]|worked)\b"
 )
 _END = pattern(r"\.\)? |[?!] |\.\t|[。！？；]")
@@ -47,12 +47,12 @@ class Sentence:
     is_heading: bool = False
 
     def span(self, start: int, end: int) -> tuple[str, int, int]:
-        """A place in this sentence as a place in its source."""
+        """Convert a position in this sentence to a span of its source."""
         return self.source, self.start + start, self.start + end
 
     @property
     def is_proposal(self) -> bool:
-        """Whether the section only proposes, expects or asks."""
+        """True if the sentence's section only proposes, expects or asks."""
         return _is_proposal(self.heading)
 
 
@@ -63,25 +63,25 @@ def _is_proposal(heading: str) -> bool:
 
 
 def is_request(document: Document) -> bool:
-    """Whether the title's tag says that nothing failed: a feature, an RFC, a new model, the docs."""
+    """True if the title's tag says that nothing failed: a feature, an RFC, a new model, the docs."""
     title = document.issue.title[:40].lower().replace(" ", "")
     return title.startswith(_NO_REPORT)
 
 
 def lower(text: str) -> str:
-    """Lower case of the same length, so that positions hold for both."""
+    """Lower-case a text without changing its length, so that positions stay valid."""
     low = text.lower()
     return low if len(low) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
 def is_commented(command: str) -> bool:
-    """Whether a command line says what came of it: "pip install x works"."""
-    return bool(_COMMENTED.search(command))
+    """True if a command line also states the result: "pip install x works"."""
+    return bool(_STATES_RESULT.search(command))
 
 
 @lru_cache(maxsize=2)
 def read_sentences(document: Document) -> tuple[Sentence, ...]:
-    """All sentences that people wrote, in reading order; at most `MAX_PROSE_CHARS` of each source."""
+    """Return all sentences in reading order, from at most `MAX_PROSE_CHARS` of each source."""
     return tuple(_of_document(document))
 
 
@@ -97,7 +97,7 @@ def _of_document(document: Document) -> Iterator[Sentence]:
 def _of_block(source: str, block: Block, room: int) -> Iterator[Sentence]:
     limit = block.start + room
     for start, end in _paragraphs(line for line in block.lines if line.start < limit):
-        for left, right in _cut(source, start, min(end, limit)):
+        for left, right in _split(source, start, min(end, limit)):
             text = source[left:right]
             yield Sentence(
                 text, lower(text), block.source, left, right, block.heading, block.kind == "heading"
@@ -105,7 +105,7 @@ def _of_block(source: str, block: Block, room: int) -> Iterator[Sentence]:
 
 
 def _paragraphs(lines: Iterable[Line]) -> Iterator[tuple[int, int]]:
-    """Lines, those joined that one sentence was wrapped over."""
+    """Yield the spans of lines, with wrapped lines joined."""
     start = end = -1
     last = ""
     in_command = False
@@ -114,7 +114,7 @@ def _paragraphs(lines: Iterable[Line]) -> Iterator[tuple[int, int]]:
         was_command, in_command = in_command, text.endswith("\\")
         if was_command or _is_noise(text):
             text = ""
-        if start >= 0 and text and _goes_on(last, text):
+        if start >= 0 and text and _continues(last, text):
             end, last = line.end, text
             continue
         if start >= 0:
@@ -124,7 +124,7 @@ def _paragraphs(lines: Iterable[Line]) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _goes_on(last: str, text: str) -> bool:
+def _continues(last: str, text: str) -> bool:
     return (
         len(last) >= WRAPPED_LINE_CHARS
         and last[-1] not in ".:!?;|。：！？"
@@ -145,10 +145,10 @@ def _is_noise(text: str) -> bool:
     return text.endswith("\\") and text.startswith("-")
 
 
-def _cut(source: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """A paragraph cut into sentences, without the white space around them."""
+def _split(source: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the spans of a paragraph's sentences, without surrounding white space."""
     left = start
-    for mark in (*_marks(source[start:end], start), end):
+    for mark in (*_sentence_ends(source[start:end], start), end):
         for piece in range(left, mark, MAX_SENTENCE_CHARS):
             text = source[piece : min(mark, piece + MAX_SENTENCE_CHARS)]
             if body := text.strip():
@@ -157,8 +157,8 @@ def _cut(source: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         left = mark
 
 
-def _marks(text: str, offset: int) -> Iterator[int]:
-    """Where sentences end; a full stop behind an abbreviation ends none."""
+def _sentence_ends(text: str, offset: int) -> Iterator[int]:
+    """Yield the ends of sentences; a full stop after an abbreviation is none."""
     for match in _END.finditer(text):
         if not text.startswith(".", match.start()) or not text.endswith(_ABBREVIATIONS, 0, match.start()):
             yield offset + match.end()
