@@ -1,55 +1,54 @@
-"""What is known of stored issues, and the answers made of it. Start here.
+"""Derived knowledge about stored issues, and the answers built from it. Start here.
 
 Vocabulary
     issue         a GitHub issue or pull request, stored as GitHub sent it; comments and releases likewise.
-    fact          what the rules of `app.extract` read in an issue's text: GPUs, versions, error, workarounds,
-                  regression range, fix. Every value has evidence: a quote and its place.
+    fact          a value that the rules of `app.extract` read in an issue's text: GPUs, versions, error,
+                  workarounds, regression range, fix. Each has evidence: a quote and its position.
     reading       all facts of one issue, with the version of the rules that read them.
-    stale         an issue whose reading is older than its text, its comments or the rules.
-    link          a relation of two issues: one names, repeats, fixes or reverts the other, or is like it.
-    tie           what joins two issues in one cluster: a likeness that is sure enough, or a duplicate.
-    cluster       issues that report one failure; its signature is the text that stands for it.
-    judgement     a maintainer's word that two issues are the same or not; it outlives every rebuild.
-    remedy        a workaround as it is shown: what to do, who says that it helps, under which conditions.
+    stale         said of an issue whose reading is older than its text, its comments or the rules.
+    link          a relation between two issues: mention, duplicate, fix, revert or similarity.
+    tie           a link or judgement strong enough to put two issues in the same cluster.
+    cluster       the issues that report the same failure; identified by a signature, a readable text.
+    judgement     a maintainer's decision whether two issues are the same failure; survives every rebuild.
+    remedy        a workaround as shown: the action, who reports that it helps, under which conditions.
     fix state     whether a failure is fixed, by which pull request, and in which release.
     span          a regression range: last working, first failing, still failing, fixed in.
-    view          an answer's shape: frozen, masked, the same for page, JSON, Markdown and MCP.
+    view          the model of an answer: frozen, masked, the same for page, JSON, Markdown and MCP.
 
-Which folder answers what
-    indexing      raw issues in, facts, links and clusters stored. The only folder that writes what it reads.
-    diagnosis     a pasted log: which failure is it, how sure is that, what helps, what to do next.
-    issue         one issue: its page, its report, what it is related to; and lists of issues.
-    cluster       one failure with all its reports: since when, on which hardware, growing or not, what helps.
-    version       one version: what fails in it, what stopped working with it, what may have caused that.
+Folders
+    indexing      derives and stores facts, links and clusters from raw issues.
+    diagnosis     a pasted log: which failure it is, with what probability, what helps, what to do next.
+    issue         one issue: its page, its report, its related issues; and lists of issues.
+    cluster       one failure with all its reports: regression range, hardware, growth, remedies.
+    version       one version: its known issues, its regressions and their possible causes.
     fix           whether a failure is fixed, in which release, and what that means for a given version.
-    digest        one week: what is new, what grows, what is fixed.
-    operations    what an operator needs: what is wrong with a base, what may be forgotten.
-    text          texts made safe to show: quoted for Markdown, secrets masked.
-    Beside them: `home` (the front page), `freshness` (how old the copy is), `remedies` (ranking workarounds),
-    `iso_week`, `labels` (words for values that all formats share).
+    digest        one week: what is new, growing and fixed.
+    operations    for operators: checking an installation, deletion, running the models.
+    stack         one user's setup: what affects it, and what an upgrade would change.
+    Modules: `home` (the front page), `freshness` (age of the data), `remedies` (ranking workarounds), `inbox`
+    (possible duplicates), `launch` (commands), `markdown`, `labels` (display names for values), `iso_week`.
 
 From raw text to an answer
-    1. `ingest` stores rows as they come and asks `indexing.batches` to derive the facts of what changed.
-    2. `indexing.derive` reads each issue with `app.extract`, adds what its starter card says, and stores
-       facts, evidence and search terms (`app.match.search`).
+    1. `ingest` stores raw rows and calls `indexing.batches` to derive the facts of changed issues.
+    2. `indexing.derive` reads each issue with `app.extract`, adds its starter card's facts, and stores facts,
+       evidence and search terms (`app.match.search`).
     3. It compares the issue with its nearest neighbours (`app.match.pairs`) and stores links.
-    4. `cluster.update` puts the issues that a change reaches into clusters again (`app.match.clusters`).
-    5. A question comes from a route, a tool or a command. It opens one read session and finds numbers first:
-       by search, by filter, by version or by week. Facts are loaded for those only, texts only for what is
-       shown.
-    6. The fix state of what was found is decided (`fix.state`), seen from the caller's version if known.
-       Versions are compared by `app.extract.versions` alone; a build without a place in the order is unknown.
-    7. The parts are put into a view. Quotes are taken from the stored text by their place, then masked.
+    4. `cluster.update` reclusters the issues affected by a change (`app.match.clusters`).
+    5. A request from a route, tool or command opens one read session and first finds issue numbers by search,
+       filter, version or week. Facts are loaded only for those, texts only for what is shown.
+    6. `fix.state` decides the fix state of these issues, for the caller's version if known. Versions are
+       compared only by `app.extract.versions`; for a build that cannot be ordered the answer is unknown.
+    7. The parts are put into a view. Quotes are cut from the stored text by position, then masked.
 
 How to add an answer
-    1. Name the subject it is about and work in that folder; a new subject gets a folder of its own.
-    2. Write its shape beside the function that makes it, as a `Frozen` model; describe what is not plain.
-    3. Put queries into `app.store`: nothing here writes SQL. Ask for many issues at once, not one by one.
-    4. Write a function `(store, repo, …) -> shape` that is pure but for its session. Decide in functions of
-       frozen values, and test those without a database (`fix.decide` is an example).
-    5. Say what is not known. An answer that guesses has a field that says so and a sentence of reason.
+    1. Work in the folder of its subject; a new subject gets its own folder.
+    2. Define its model, a `Frozen`, beside the function that builds it; describe fields that are not obvious.
+    3. Put queries into `app.store`: no SQL here. Query many issues at once, not one by one.
+    4. Write a function `(store, repo, …) -> model` that is pure except for its session. Put decisions into
+       functions of frozen values, and test those without a database (see `fix.decide`).
+    5. State what is not known. A guess is marked by a field, with a sentence that gives the reason.
     6. Serve it: a route in `app.web.routes`, a tool in `app.web.mcp`, a template per format in `templates/`.
 
-Folders use each other in one direction: fix and issue facts below version, version below cluster, all of them
-below diagnosis and digest. Nothing here asks GitHub; that is `ingest`.
+Folders depend on each other in one direction: fix and issue below version, version below cluster, all of them
+below diagnosis and digest. Nothing here calls GitHub; that is `ingest`.
 """

@@ -1,4 +1,4 @@
-"""What is stored of a repository and how fresh it is: for every page's foot and for `triage status`."""
+"""Counts and age of the stored data, for page footers and `triage status`."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -18,11 +18,11 @@ from app.store.session import Store
 
 STALE_AFTER = timedelta(hours=24)
 RUNS = 5
-"""How many of the last runs a status shows."""
+"""Sync runs shown in a status."""
 
 
 class RunView(Frozen):
-    """How a sync ended: complete, partial (stopped on the way; what it fetched is stored), failed, killed."""
+    """A sync run. Outcomes: complete, partial (stopped early; fetched data is stored), failed, killed."""
 
     outcome: str
     started_at: datetime
@@ -36,7 +36,7 @@ class CursorView(Frozen):
 
 
 class Freshness(Frozen):
-    """One repository's. `is_stale`: no complete sync within a day, or none at all."""
+    """Age of a repository's data. `is_stale`: no complete sync within `STALE_AFTER`."""
 
     repo: str
     as_of: datetime | None = None
@@ -47,7 +47,7 @@ class Freshness(Frozen):
 
 
 def freshness(store: Store, repo: str) -> Freshness:
-    """How fresh the copy of a repository is; empty where nothing is stored of it."""
+    """Return the age of a repository's data; empty if nothing of it is stored."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         as_of, run = fresh_as_of(session, repo_id), last_run_of(session, repo_id)
@@ -65,13 +65,13 @@ def freshness(store: Store, repo: str) -> Freshness:
 
 
 def stored_repositories(store: Store) -> tuple[str, ...]:
-    """The names of all repositories of which something is stored."""
+    """Return the names of all repositories with stored data."""
     with store.reading() as session:
         return repository_names(session)
 
 
 def release_names(store: Store, repo: str) -> tuple[str, ...]:
-    """A repository's releases, without their leading v."""
+    """Return a repository's release names, without leading v, sorted as text."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         tags = tags_of(session, repo_id)
@@ -79,7 +79,7 @@ def release_names(store: Store, repo: str) -> tuple[str, ...]:
 
 
 class StoredCounts(Frozen):
-    """What is stored of a repository; `newest_release` without its leading v."""
+    """Number of stored rows of a repository; `newest_release` has no leading v."""
 
     issues: int = 0
     pulls: int = 0
@@ -88,7 +88,7 @@ class StoredCounts(Frozen):
 
 
 class Overview(StoredCounts):
-    """Counts and freshness of one repository, as the foot of every page shows them."""
+    """Counts and freshness of one repository, as shown in page footers."""
 
     as_of: datetime | None = None
     is_starter_only: bool = False
@@ -97,7 +97,7 @@ class Overview(StoredCounts):
 
 
 def overview(store: Store, repo: str, fresh: Freshness | None = None) -> Overview:
-    """The state of the base; zeros where nothing is stored of `repo`. `fresh`: if it was read already."""
+    """Return counts and freshness, zeros if nothing of `repo` is stored. `fresh`: if already loaded."""
     fresh = fresh or freshness(store, repo)
     counts = _stored_counts(store, repo)
     is_starter_only = counts.issues == counts.from_cards and counts.issues > 0
@@ -117,7 +117,7 @@ class RepositoryStatus(Frozen):
 
 
 class Status(Frozen):
-    """The answer of `triage status`; `syncing` names the process that syncs now."""
+    """The answer of `triage status`; `syncing` names the process that is syncing now."""
 
     syncing: str | None
     repositories: dict[str, RepositoryStatus]
@@ -125,7 +125,7 @@ class Status(Frozen):
 
 
 def status(store: Store, repos: Sequence[str]) -> Status:
-    """The state of these repositories' copies."""
+    """Return the sync runs, and counts and freshness of these repositories."""
     with store.reading() as session:
         runs = last_runs(session, RUNS)
     return Status(
@@ -139,7 +139,7 @@ def status(store: Store, repos: Sequence[str]) -> Status:
 
 
 class ReaderStatus(Frozen):
-    """One repository's. `waiting`: issues that the model named last has not read as they are now."""
+    """Model readings of a repository. `waiting`: issues whose current text the last model has not read."""
 
     model: str | None
     outcomes: dict[str, int]
@@ -150,7 +150,7 @@ class ReaderStatus(Frozen):
 
 
 class ReaderOverview(Frozen):
-    """All that is known of the model reader without asking its server."""
+    """The state of the model reader, without asking its server."""
 
     tokens_today: int
     tokens_per_day: int
@@ -158,7 +158,7 @@ class ReaderOverview(Frozen):
 
 
 def reader_overview(store: Store, repos: Sequence[str], tokens_per_day: int) -> ReaderOverview:
-    """How far it is with these repositories."""
+    """Return the model reader's progress on these repositories."""
     found: dict[str, ReaderStatus] = {}
     with store.reading() as session:
         used = tokens_today(session)

@@ -1,6 +1,6 @@
-"""The first page's news: what grows, what is new, what the newest release changed.
+"""News for the front page: growing and new failures, and changes in the newest release.
 
-"This week" are the seven days up to the newest stored issue, so that an old copy shows its own last days.
+"This week" means the seven days up to the newest stored issue, so that old data shows its own last week.
 """
 
 from collections import Counter, defaultdict
@@ -28,16 +28,16 @@ from app.store.github.issues import find_heads, find_repository
 from app.store.github.sync_state import fresh_as_of
 from app.store.session import Store
 
-WEEK, LATELY = timedelta(days=7), timedelta(days=28)
+WEEK, RECENT = timedelta(days=7), timedelta(days=28)
 TRENDING, NEW, CHANGES = 5, 6, 4
 REPORTS_MIN = 2
-"""One report is no trend."""
+"""Fewest recent reports of a trending failure."""
 MENTIONS_MIN = 3
 _REPORTED, _BEGAN = "versions.vllm", "regression.first_failing"
 
 
 class TrendingCluster(Frozen):
-    """A failure that was reported more than once lately."""
+    """A failure with several reports in the last 28 days."""
 
     id: str
     text: str
@@ -55,13 +55,13 @@ class NewFailure(DigestIssue):
 
 
 class ReleaseFailure(DigestIssue):
-    """A failure in a release; `began`: it is reported to fail there first."""
+    """A failure in a release; `began`: the release is its stated first bad version."""
 
     began: bool
 
 
 class ReleaseNews(Frozen):
-    """The newest release, or while none is stored the newest version that issues name."""
+    """The newest release or, if none is stored, the newest version named in issues."""
 
     version: str
     is_release: bool
@@ -80,7 +80,7 @@ class Home(Frozen):
 
 
 def home(store: Store, repo: str) -> Home:
-    """The news of a repository; empty where nothing is stored of it."""
+    """Return the news of a repository, empty if nothing of it is stored."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         span = opened_span(session, repo_id)
@@ -103,11 +103,11 @@ def home(store: Store, repo: str) -> Home:
 def _trending(
     session: Session, repo_id: int, failures: Sequence[Opened], last: datetime, week: IsoWeek | None
 ) -> tuple[TrendingCluster, ...]:
-    """What grows first, then what was reported most lately."""
+    """Return growing failures first, then those with the most recent reports."""
     growing = {one.id for one in growths(failures, week) if one.is_growing} if week else set()
     lately, this_week = (
         Counter(one.cluster_id for one in failures if one.cluster_id and one.created_at > last - span)
-        for span in (LATELY, WEEK)
+        for span in (RECENT, WEEK)
     )
     ids = [key for key, count in lately.items() if key and count >= REPORTS_MIN]
     ids = sorted(ids, key=lambda key: (key not in growing, -lately[key], -this_week[key], key))[:TRENDING]
@@ -156,7 +156,7 @@ def _release(session: Session, repo_id: int, repo: str) -> ReleaseNews | None:
 
 
 def _newest_named(session: Session, repo_id: int) -> str | None:
-    """The newest full release that several issues name as theirs: one alone may name anything."""
+    """Return the newest full release reported by at least `MENTIONS_MIN` issues; fewer may be mistakes."""
     named: dict[Version, set[int]] = defaultdict(set)
     for _, text, numbers in numbers_by_value(session, repo_id, [_REPORTED]):
         version = ordered(text)
@@ -169,7 +169,7 @@ def _newest_named(session: Session, repo_id: int) -> str | None:
 
 
 def _failing(session: Session, repo_id: int, repo: str, version: str) -> list[ReleaseFailure]:
-    """What is reported to fail in it and is not fixed in it: what began there first, then by weight."""
+    """Return the unfixed failures reported in a version: those first bad in it first, then by weight."""
     began = _naming(session, repo_id, _BEGAN, version)
     numbers = began | _naming(session, repo_id, _REPORTED, version)
     issues = [
@@ -188,6 +188,6 @@ def _failing(session: Session, repo_id: int, repo: str, version: str) -> list[Re
 
 
 def _naming(session: Session, repo_id: int, field: str, version: str) -> set[int]:
-    """The issues that name the version in this field, however it is spelled."""
+    """Return the issues with this version in a field, in any spelling."""
     spellings = [text for text in known_values(session, field) if is_same(text, version)]
     return set(numbers_with(session, repo_id, field, spellings)) if spellings else set()

@@ -1,6 +1,6 @@
-"""New failures that may repeat an older one, for a maintainer to decide one after the other.
+"""The inbox: new failures that may be duplicates of an older issue, for a maintainer to decide one by one.
 
-A decision is a judgement of the two issues: it sticks through every rebuild, and what is decided leaves.
+A decision is stored as a judgement, which survives every rebuild; decided failures leave the inbox.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,13 +32,13 @@ from app.store.session import Store
 Decision = Literal["accept", "reject", "different"]
 
 WEEKS = 4
-"""How far back an issue is new."""
+"""Weeks for which an issue counts as new."""
 REJECTED = "inbox: repeats none"
-"""The note of a judgement by which a report leaves the inbox without a duplicate."""
+"""Note of the judgement when a report is decided to be no duplicate of any issue."""
 
 
 class InboxItem(Frozen):
-    """A new failure and the older issue that it may repeat."""
+    """A new failure and the older issue it may duplicate."""
 
     number: int
     title: str
@@ -52,7 +52,7 @@ class InboxItem(Frozen):
 
 
 class InboxSide(Frozen):
-    """One of the two issues as they stand side by side."""
+    """One of the two issues in the side-by-side comparison."""
 
     number: int
     title: str
@@ -81,7 +81,7 @@ class Inbox(Frozen):
 
 
 def inbox(store: Store, repo: str, number: int | None = None) -> Inbox:
-    """The undecided new failures, the likeliest duplicates first; the first, or `number`, in full."""
+    """Return the undecided new failures, likeliest duplicates first; the first, or `number`, with details."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         span = opened_span(session, repo_id)
@@ -121,7 +121,7 @@ def inbox(store: Store, repo: str, number: int | None = None) -> Inbox:
 
 
 def decide(store: Store, repo: str, number: int, candidate: int, decision: Decision) -> None:
-    """Store a decision: the same failure, not the same, or a repetition of none.
+    """Store a decision: the same failure, a different one, or no duplicate of any issue.
 
     Raises:
         NotFoundError, InputError: as `judge` does.
@@ -137,7 +137,7 @@ def _is_final(judgement: JudgementRecord) -> bool:
 def _candidates(
     links: Mapping[int, Sequence[LinkRecord]], judged: Sequence[JudgementRecord]
 ) -> dict[int, LinkRecord]:
-    """For each new issue the likest older one that nobody judged it with."""
+    """Return for each new issue the likeliest older one without a judgement of the two."""
     known = {(one.a, one.b) for one in judged}
     found: dict[int, LinkRecord] = {}
     for number, own in links.items():
@@ -186,7 +186,7 @@ def _side(session: Session, repo_id: int, head: IssueRecord, known: Mapping[int,
 
 
 def _comment(store: Store, repo: str, issue: IssueRecord) -> str:
-    """The comment on a report as `triage comment` would write it."""
+    """Return the comment on a report, as `triage comment` writes it."""
     found = new_issue(IssueText(issue.number, issue.title, issue.body, repo=repo))
     if found is None or not found.log.strip():
         return ""

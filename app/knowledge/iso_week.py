@@ -1,4 +1,4 @@
-"""Weeks as ISO 8601 counts them: from Monday 00:00 UTC up to the next, written `2026-W46`."""
+"""ISO 8601 weeks, from Monday 00:00 UTC to the next, written `2026-W46`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _WRITTEN = re.compile(r"([0-9]{4})-W([0-9]{2})")
 
 @dataclass(frozen=True, slots=True, order=True)
 class IsoWeek:
-    """A week of a year; its first days may lie in the year before."""
+    """An ISO week; its first days may lie in the previous calendar year."""
 
     year: int
     number: int
 
     @classmethod
     def parse(cls, text: str) -> IsoWeek:
-        """The week that is written so.
+        """Parse a week such as `2026-W46`.
 
         Raises:
-            WeekError: it is not written so, or its year has no such week.
+            WeekError: wrong format, year out of range, or no such week in the year.
         """
         found = _WRITTEN.fullmatch(text.strip())
         if found is None:
@@ -42,14 +42,14 @@ class IsoWeek:
 
     @classmethod
     def of(cls, moment: date) -> IsoWeek:
-        """The week that holds a day or a moment; a moment without a zone is UTC."""
+        """Return the week of a date or datetime; a naive datetime is UTC."""
         if isinstance(moment, datetime):
             moment = (moment.astimezone(UTC) if moment.tzinfo else moment).date()
         return _week_of(moment)
 
     @property
     def start(self) -> datetime:
-        """Its first moment."""
+        """The first moment of the week."""
         return datetime.combine(date.fromisocalendar(self.year, self.number, 1), time(), UTC)
 
     @property
@@ -59,13 +59,13 @@ class IsoWeek:
 
     @property
     def days(self) -> str:
-        """Its days in words: 9 - 15 November 2026, with a dash."""
+        """The days in words, such as `9 – 15 November 2026`."""
         first, last = self.start, self.end - timedelta(days=1)
         form = "" if first.month == last.month else " %B" if first.year == last.year else " %B %Y"
         return f"{first.day}{first.strftime(form)} – {last.day} {last:%B %Y}"
 
     def shifted(self, weeks: int) -> IsoWeek:
-        """So many weeks later; earlier where it is negative."""
+        """Return the week `weeks` later; earlier if negative."""
         return IsoWeek.of(self.start + timedelta(weeks=weeks))
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
-"""What values are called wherever people read them: the one table of labels, and no imports.
+"""Display names of values, shared by all formats.
 
-A value without a label is written as its name, with blanks for underscores: see `label`.
+A value without a label is shown as its name with spaces for underscores: see `label`.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ CERTAINTIES = {"stated": "Cause", "hypothesis": "Possible cause"}
 
 
 def model_field(field: str, certainty: str) -> str:
-    """What the operator's model read of a log."""
+    """Return the label of a value that the operator's model read in a log."""
     return CERTAINTIES.get(certainty) or MODEL_FIELDS.get(field, field)
 
 
@@ -74,7 +74,7 @@ FIXES = {
 }
 MERGED_ELSEWHERE = "Merged in another repository"
 FORGOTTEN = ("taken down", "kept out")
-"""Reasons why an issue is gone of which no text is kept; see `app.store.github.presence`."""
+"""Reasons for a gone issue that mean its text was deleted; see `app.store.github.presence`."""
 FOR_YOU = {
     "upgrade": "Upgrade: your version does not have it.",
     "already_included": "You have the fix; this is something else, or it came back.",
@@ -87,13 +87,13 @@ STANDINGS = {
     "merged": "fix merged, in no known release",
     "closed": "closed without a known fix",
 }
-"""Where a known failure of a version stands."""
+"""State of a known failure as seen from a version."""
 BASES = {
     "reported": "reported in it",
     "in_range": "it lies in the range that fails",
     "since": "fails since earlier",
 }
-"""How it is known that a version has a failure."""
+"""Why a version is considered to have a failure."""
 SIGNALS = {
     "works": "Remedy works",
     "easy_fix": "Easy fix",
@@ -131,7 +131,7 @@ FLAGS = {
     ("affects", "unsure"): "may affect you",
 }
 SOURCES = {"title": "title", "body": "issue text", "card": "starter card"}
-"""Where a quote stands; any other place is a comment or another issue."""
+"""Sources of quotes; all others are comments or other issues."""
 OUTGOING = {
     "duplicate": "duplicate of",
     "same": "reported as the same as",
@@ -158,20 +158,20 @@ LIKENESS = {"same": "alike: same failure", "likely": "alike: likely the same", "
 
 
 def label(value: str, labels: Mapping[str, str]) -> str:
-    """The label of a value, or its name with blanks."""
+    """Return the label of a value, or its name with spaces."""
     return labels.get(value, value.replace("_", " "))
 
 
 def count(number: int) -> str:
-    """A figure with commas between thousands."""
+    """Format a number with thousands separators."""
     return f"{number:,}"
 
 
 def plural(number: int, one: str, many: str = "") -> str:
-    """A figure with its noun."""
+    """Format a number with its noun."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def source_label(source: str) -> str:
-    """What the source of a quote is called: the title, the text, a comment, or the issue it names."""
+    """Return the label of a quote's source: title, issue text, comment, or the other issue's name."""
     return SOURCES.get(source, source if "#" in source else "comment")

@@ -1,7 +1,7 @@
-"""The caller's own launch command with a remedy in it: what to type as a whole, and what is changed. Pure.
+"""Apply a remedy to the caller's own launch command: the full new command, and what changed. Pure functions.
 
-In: a `Launch` that was read out of a log, and what a remedy says to type or to leave out. Out: a
-`ComposedCommand`, or None where the change has no place in the command.
+Input: the `Launch` read from a log, and the change that a remedy asks for. Output: a `ComposedCommand`, or
+None if the change does not apply to the command.
 """
 
 import json
@@ -19,31 +19,31 @@ from app.knowledge.remedies import Remedy
 
 Change = Literal["same", "added", "removed"]
 SURE = 0.95
-"""How sure a remedy is that is handed over; see `Workaround.command`."""
+"""Least confidence for applying a remedy that removes an option; see `Workaround.command`."""
 
 _COSTS: dict[str, str] = load("launch")["costs"]
 _ASSIGNED = re.compile(r"(?:export )?([A-Z][A-Z0-9_]*)=([^\s'\"]+|'[^']*'|\"[^\"]*\")")
 _OWN_COMMAND = re.compile(r"(?:^| )vllm serve YOUR_ARGS\b ?")
-"""How a step writes the caller's command, which stands here itself."""
+"""Placeholder for the caller's command in a step."""
 _ASSIGNING = re.compile(r"[^\s=]+[\s=]")
 _INSTALL = re.compile(r"(?:uv )?pip3? install ")
 _FIELD_NAME = re.compile(r"(?<![\w.])(?:--)?([a-z]+(?:[_-][a-z]+)+)(?![\w(])")
 _LETTERS = re.compile(r"[a-z]+")
 _BOUNDS = frozenset({"max", "min", "num", "enable", "disable", "no", "use", "size", "config"})
-"""Words of options that do not say what is set; without a final s."""
+"""Generic words in option names, without a final s."""
 _CONTAINERS = frozenset({"docker", "podman"})
 _RUNNERS = frozenset({"sudo", "env", "exec", "nohup", "export"})
 
 
 class CommandPart(Frozen):
-    """A part of the command; one that is `removed` is not in what to type."""
+    """A part of the command; a `removed` one is not in the new command."""
 
     text: str
     change: Change = "same"
 
 
 class ComposedCommand(Frozen):
-    """The command that was run with one change in it."""
+    """The caller's command with one change applied."""
 
     change: str = Field(description="the change alone, as the remedy or step says it")
     line: str = Field(description="the whole command, to be typed as it stands")
@@ -62,11 +62,11 @@ class ComposedCommand(Frozen):
 def compose_all(
     launch: Launch | None, remedies: Sequence[Remedy], steps: Sequence[str], *, limit: int = 3
 ) -> tuple[ComposedCommand, ...]:
-    """The command with each remedy, then with each step's command, that has a place in it; no line twice."""
+    """Apply each remedy, then each step's command, to the launch command; without duplicates."""
     found: dict[str, ComposedCommand] = {}
     if launch is None:
         return ()
-    made = [*(compose_remedy(launch, remedy) for remedy in remedies)]
+    made = [compose_remedy(launch, remedy) for remedy in remedies]
     made += [compose(launch, step) for step in steps if step]
     for item in made:
         if item is not None:
@@ -75,7 +75,7 @@ def compose_all(
 
 
 def compose_remedy(launch: Launch, remedy: Remedy) -> ComposedCommand | None:
-    """The command with a remedy in it; only of one that is believed, and never of one that failed."""
+    """Apply a remedy to the command; None if it failed, does not apply or is not certain enough."""
     if remedy.outcome == "fails":
         return None
     if remedy.command:
@@ -86,11 +86,11 @@ def compose_remedy(launch: Launch, remedy: Remedy) -> ComposedCommand | None:
 
 
 def compose(launch: Launch, change: str, *, without: bool = False) -> ComposedCommand | None:
-    """The command with a change in it; None if the change is nothing that a command holds.
+    """Apply a change to the command; None if it does not apply.
 
     Args:
-        change: an option, an assignment of a variable, or an installation, which is put in front.
-        without: the option or variable is to be left out instead.
+        change: an option, an environment variable assignment, or a pip install, which is put in front.
+        without: remove the option or variable instead.
     """
     change, pieces = alone(change), launch.pieces
     is_container = any(piece.text in _CONTAINERS for piece in pieces[:3])
@@ -136,12 +136,12 @@ def named_options(launch: Launch, message: str) -> tuple[Piece, ...]:
 
 
 def alone(change: str) -> str:
-    """A change as it is in a `ComposedCommand`: without the command that a step writes around it."""
+    """Return a change without the placeholder command that a step writes around it."""
     return _OWN_COMMAND.sub(" ", change.strip().strip("`")).strip()
 
 
 def bare(name: str) -> str:
-    """What a switch and its opposite have in common."""
+    """Return an option name without a `no-` prefix."""
     return name.removeprefix("no-")
 
 
@@ -157,7 +157,7 @@ def _is_variable(piece: Piece) -> bool:
 
 
 def _placed(pieces: Sequence[Piece], wanted: Sequence[Piece], *, is_container: bool) -> list[CommandPart]:
-    """The change where the old value stands, else in its place: variables in front, options at the end."""
+    """Insert the change in place of the old value, else variables at the front and options at the end."""
     front = next((i for i, piece in enumerate(pieces) if piece.text not in _RUNNERS), 0)
     if is_container:
         front = next(i + 1 for i, piece in enumerate(pieces) if piece.text == "run")
@@ -204,7 +204,7 @@ def _composed(
 
 
 def _as_keyword(piece: Piece) -> Piece:
-    """An option as a keyword argument of `LLM(...)`."""
+    """Return an option as a keyword argument of `LLM(...)`."""
     value, name = _value(piece), bare(piece.name)
     if value is None or value == piece.name:
         literal = repr(value is None)
@@ -229,7 +229,7 @@ def _value(piece: Piece) -> str | None:
 
 
 def _cost(piece: Piece, before: Sequence[Piece]) -> str | None:
-    """What a setting costs; of a number, what it costs that it grew or shrank."""
+    """Return the cost of a setting; for a number, that of raising or lowering it."""
     if cost := _COSTS.get(piece.name):
         return cost
     values = [_number(_value(item)) for item in (piece, *before[:1])]

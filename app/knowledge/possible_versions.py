@@ -1,10 +1,10 @@
-"""Which versions of vLLM can be asked for: one place for all routes, tools and commands.
+"""Validation of requested vLLM versions, for all routes, tools and commands.
 
-A commit, the name of a build and an untagged build have no place in the order and always can be. Else a
-version is that of a release (its candidates, post releases and builds too), one that a stored issue is about
-and that is no newer than all releases, the build on the way to the release after one of them, or the next
-release of all: patch, minor or major. In a base without releases those are the versions of several issues,
-and what is ahead of them up to the newest release that this software's own lists were read from.
+Commits, build names and untagged builds cannot be ordered and are always accepted. Otherwise a version must
+be a release (including its candidates, post releases and builds); a version reported in a stored issue that
+is not newer than all releases; a dev build towards the successor of a release; or the next patch, minor or
+major release. If no releases are stored, versions reported in several issues count as releases, and newer
+ones are accepted up to `NEWEST_READ`.
 """
 
 from collections.abc import Iterable
@@ -19,18 +19,18 @@ from app.store.github.releases import tags_of
 
 Release = tuple[int, int, int]
 REPORTED = "versions.vllm"
-"""The field of the version that an issue is about."""
+"""Fact with the vLLM version an issue is reported for."""
 NEWEST_READ: Release = (0, 33, 0)
-"""The newest release of vLLM that this software's lists were read from (`gone_settings.toml`)."""
+"""The newest release of vLLM covered by `gone_settings.toml`."""
 REPORTS_MIN = 5
-"""Issues that are about a version which is taken for a release."""
+"""Fewest reports for a version to count as a release."""
 
 
 def check_possible(session: Session, repo_id: int, name: str, version: str | None) -> None:
-    """Refuse a version that no release has and that is none to come; `name`: of the argument.
+    """Reject a version that is neither a known nor a possible next release; `name`: argument name.
 
     Raises:
-        UnknownVersionError: with the nearest known release.
+        UnknownVersionError: names the nearest known release.
     """
     if version is None:
         return
@@ -53,7 +53,7 @@ def check_possible(session: Session, repo_id: int, name: str, version: str | Non
 
 
 def can_be(version: str, releases: Iterable[str]) -> bool:
-    """Whether a version is a release, a build of one, or the next to come; true where no release is known."""
+    """True if a version is a release, a build of one, or a next release; True if no release is known."""
     asked = ordered(version)
     known = {_release(found) for found in _placed(releases)}
     if asked is None or not known:
@@ -65,7 +65,7 @@ def can_be(version: str, releases: Iterable[str]) -> bool:
 
 
 def nearest(version: str, releases: Iterable[str]) -> str:
-    """The full release whose text is most like a version's; of one that is merely ahead of all the newest."""
+    """Return the full release with the most similar text, or the newest for a version newer than all."""
     full = {str(found): found for found in _placed(releases) if not found.is_prerelease}
     asked, newest = ordered(version), max(full, key=full.__getitem__, default="")
     is_ahead = asked is not None and newest and asked > full[newest] and len(str(asked)) <= len(newest)
@@ -74,7 +74,7 @@ def nearest(version: str, releases: Iterable[str]) -> str:
 
 
 def _placed(releases: Iterable[str]) -> list[Version]:
-    """Those with a place in the order, without builds that somebody made between two."""
+    """Return the versions that can be ordered, without dev builds."""
     found = map(ordered, releases)
     return [version for version in found if version is not None and not version.is_devrelease]
 

@@ -1,19 +1,19 @@
-"""Tests for counts, computed from log-factorials, so that a serving process needs no statistics library.
+"""Statistical tests for counts, computed from log-factorials, so that the server needs no statistics library.
 
-Poisson: whether a count is too large for its mean. Fisher's exact test (The logic of inductive inference,
-1935): whether a share in a part differs from that in the whole. Benjamini and Hochberg (Controlling the false
-discovery rate, 1995): correction for many tests at once.
+Poisson tail: is a count too large for its mean? Fisher's exact test (The logic of inductive inference, 1935):
+does a share in a part differ from that in the whole? Benjamini-Hochberg (Controlling the false discovery
+rate, 1995): correction for multiple testing.
 """
 
 from collections.abc import Sequence
 from math import exp, fsum, lgamma, log
 
 _TIE = 1 + 1e-7
-"""Slack for rounding: tables as likely as the observed one count as unlikelier ones."""
+"""Rounding tolerance, so that tables as likely as the observed one are included."""
 
 
 def poisson_tail(count: int, mean: float) -> float:
-    """The probability of `count` or more where `mean` are expected."""
+    """Return the probability of `count` or more at this mean."""
     if count <= 0:
         return 1.0
     if mean <= 0:
@@ -33,14 +33,14 @@ def _poisson(count: int, mean: float) -> float:
 
 
 def fisher_two_sided(here: int, of: int, everywhere: int, total: int) -> float:
-    """The probability of a table as unlikely as this one or unlikelier, if there were no connection.
+    """Return the probability, under independence, of a table at most as likely as this one.
 
     Args:
-        here: things of the kind in the part; `of`: things in the part.
-        everywhere: things of the kind in all; `total`: things in all, the part among them.
+        here: items of the kind in the part; `of`: all items in the part.
+        everywhere: items of the kind in the whole; `total`: all items, including the part.
 
     Raises:
-        ValueError: the four numbers make no table.
+        ValueError: the numbers do not form a contingency table.
     """
     low, high = max(0, of + everywhere - total), min(of, everywhere)
     if not low <= here <= high:
@@ -59,7 +59,7 @@ def _log_choose(n: int, k: int) -> float:
 
 
 def benjamini_hochberg(chances: Sequence[float]) -> list[float]:
-    """The adjusted p of each, in the order given: at most q of the findings up to it are by chance."""
+    """Return the adjusted p-values in the given order: the false discovery rate if each is the threshold."""
     order = sorted(range(len(chances)), key=lambda at: chances[at], reverse=True)
     adjusted = [1.0] * len(chances)
     least = 1.0
