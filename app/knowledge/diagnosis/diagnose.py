@@ -26,11 +26,11 @@ from app.knowledge.diagnosis.failures import (
     is_question,
     kinds_of,
     name_failure,
-    next_steps,
 )
 from app.knowledge.diagnosis.headline import describe_failure, headline
 from app.knowledge.diagnosis.issue_draft import issue_draft
 from app.knowledge.diagnosis.log_input import clean_log
+from app.knowledge.diagnosis.next_steps import next_steps
 from app.knowledge.diagnosis.other_reports import find_common, helps, remedies_of_others
 from app.knowledge.diagnosis.quoted_advice import option_step, quoted_steps
 from app.knowledge.diagnosis.shapes import (
@@ -252,7 +252,7 @@ def _describe(asked: _Asked, found: _Found, repo: str) -> Diagnosis:
     is_helped = found.remedies_from != "same_frame" and helps(found.remedies)
     needs_steps = found.is_open or is_own or not is_helped
     launch = None if in_words else read_launch(masked_log, around.versions.get("vllm"))
-    steps = quoted.joined(next_steps(reading, kinds) if needs_steps or quoted.risky else ())
+    steps = quoted.joined(next_steps(reading, kinds, particular=not (needs_steps or quoted.risky)))
     if launch is not None and named and outcome == "not_started" and needs_steps:
         option = option_step(launch, _masked(named.message, named.line, masked_log), steps)
         steps = (option, *steps) if option else steps
