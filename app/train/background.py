@@ -1,8 +1,8 @@
-"""Writes `app/match/search/background.npz`: how many issues of a full base hold each common term.
+"""Write `app/match/search/background.npz`: document frequencies of common terms in a full database.
 
     python -m app.train.background --database sqlite:///triage.db
 
-It holds hashes and numbers only.
+The file contains hashes and numbers only.
 """
 
 from pathlib import Path
@@ -14,8 +14,8 @@ from app.store.derived.search_index import count_indexed, find_common
 from app.store.session import open_store
 from app.train.inputs import make_parser
 
-LEAST = 4
-"""Terms of fewer issues are left out: they are rare anywhere."""
+DF_MIN = 4
+"""Terms with a lower document frequency are left out: unlisted terms count as rare."""
 OUT = Path(__file__).parents[1] / "match" / "search" / NAME
 
 
@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT)
     asked = parser.parse_args()
     with open_store(asked.database).reading() as session:
-        size, common = count_indexed(session), find_common(session, least=LEAST)
+        size, common = count_indexed(session), find_common(session, least=DF_MIN)
     if size < ISSUES:
         raise SystemExit(f"{size} issues are stored; {ISSUES} are needed")
     halves = half_of(np.array(list(common), dtype=np.int64))

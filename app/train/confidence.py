@@ -1,16 +1,14 @@
-"""Learns `app/extract/confidence.json`: how often what a rule reads is right.
+"""Learn `app/extract/confidence.json`: the precision of each extraction rule.
 
     python -m app.train.confidence --labels LABELS.jsonl… --issues ISSUES.jsonl[.gz]… [--out F]
 
-A rule's confidence is its share of right values on labelled issues, drawn towards that of its field where
-the rule was seen seldom (a beta prior worth `PRIOR_VALUES` values). Printed beside it: the expected
-calibration error over ten bins, each issue's values judged with confidences learned from the other folds.
+A rule's confidence is its precision on labelled issues, smoothed towards that of its field (a beta prior
+worth `PRIOR_VALUES` values). Also prints the expected calibration error over ten bins, cross-validated by
+issue.
 
-Compares what was read of labelled issues with their labels, one extracted value at a time.
-
-A label is one JSON object of an issue: the fields of `Facts` as a careful reader would fill them. Values are
-compared leniently where a reader cannot tell them apart: case, punctuation, an organisation before a model's
-name, a build suffix after a version; of two texts one must hold the other, or share most of its words.
+A label is one JSON object for an issue: the fields of `Facts` as a careful reader would fill them. Each
+extracted value is compared with it leniently: case, punctuation, the organisation in a model name and build
+suffixes of versions are ignored; of two texts, one must contain the other or share most of its words.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ OUT = Path(__file__).parents[1] / "extract" / "confidence.json"
 
 
 def judge_files(labels: Sequence[Path], issues: Sequence[Path]) -> list[Judged]:
-    """Read every labelled issue and judge its values; an issue without a text is left out."""
+    """Read every labelled issue and judge its values; labels without an issue text are ignored."""
     wanted = {row["number"]: row for row in read_rows(labels)}
     judged: dict[int, list[Judged]] = {}
     for row in read_rows(issues):
@@ -48,7 +46,7 @@ def judge_files(labels: Sequence[Path], issues: Sequence[Path]) -> list[Judged]:
 
 
 def learn(judged: Iterable[Judged]) -> Calibration:
-    """Confidences by field and by rule."""
+    """Estimate confidences by field and by rule."""
     by_field: dict[str, list[bool]] = defaultdict(list)
     by_rule: dict[str, list[bool]] = defaultdict(list)
     field_of: dict[str, str] = {}
@@ -58,17 +56,17 @@ def learn(judged: Iterable[Judged]) -> Calibration:
         by_field[field].append(item.is_right)
         by_rule[key].append(item.is_right)
         field_of[key] = field
-    fields = {field: _drawn(right, FIELD_PRIOR, FIELD_PRIOR_VALUES) for field, right in by_field.items()}
-    rules = {key: _drawn(right, fields[field_of[key]], PRIOR_VALUES) for key, right in by_rule.items()}
+    fields = {field: _smoothed(right, FIELD_PRIOR, FIELD_PRIOR_VALUES) for field, right in by_field.items()}
+    rules = {key: _smoothed(right, fields[field_of[key]], PRIOR_VALUES) for key, right in by_rule.items()}
     return Calibration(fields=dict(sorted(fields.items())), rules=dict(sorted(rules.items())))
 
 
-def _drawn(right: Sequence[bool], prior: float, prior_values: float) -> float:
+def _smoothed(right: Sequence[bool], prior: float, prior_values: float) -> float:
     return round((sum(right) + prior * prior_values) / (len(right) + prior_values), 3)
 
 
 def calibration_error(judged: Iterable[tuple[float, bool]]) -> float:
-    """Expected calibration error: the mean gap of confidence and share right, over ten equal bins."""
+    """Return the expected calibration error: the mean gap of confidence and accuracy over ten equal bins."""
     bins: dict[int, list[tuple[float, bool]]] = defaultdict(list)
     for confidence, is_right in judged:
         bins[min(BINS - 1, int(confidence * BINS))].append((confidence, is_right))
@@ -78,7 +76,7 @@ def calibration_error(judged: Iterable[tuple[float, bool]]) -> float:
 
 
 def unseen_confidences(judged: Sequence[Judged]) -> Iterator[tuple[Judged, float]]:
-    """Each value with the confidence learned from the issues of the other folds."""
+    """Yield each value with the confidence learned from the other folds."""
     for fold in range(FOLDS):
         table = learn(item for item in judged if item.number % FOLDS != fold)
         for item in judged:
@@ -87,7 +85,7 @@ def unseen_confidences(judged: Sequence[Judged]) -> Iterator[tuple[Judged, float
 
 
 def main() -> None:
-    """Learn, print the error, write the table."""
+    """Learn the table, print the calibration error, write the file."""
     parser = make_parser(__doc__)
     parser.add_argument("--labels", type=Path, nargs="+", required=True)
     parser.add_argument("--issues", type=Path, nargs="+", required=True)
@@ -106,17 +104,17 @@ def main() -> None:
 
 SHARED_WORDS_LEAST = 0.6
 HELD_WORDS_LEAST = 0.2
-"""A text that holds the label counts only if the label is this much of it."""
+"""If one text contains the other, the minimum share of words in common."""
 
 MESSAGE_WORDS_LEAST = 0.4
-"""The same for an error's message."""
+"""The same for error messages."""
 
 _WORD = re.compile(r"[a-z0-9_.\-/]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One extracted value: who read it, how sure it was, whether the label agrees."""
+    """One extracted value with its rule and confidence, and whether the label agrees."""
 
     number: int
     field: str
@@ -127,7 +125,7 @@ class Judged:
 
 
 def judge(facts: Facts, label: dict[str, Any]) -> Iterator[Judged]:
-    """Each value of the labelled fields with its verdict; a value cited twice is judged twice."""
+    """Judge each value of the labelled fields; a value cited twice is judged twice."""
     for item in facts.evidence:
         field, _, key = item.field.partition(".")
         if field == "workarounds":
@@ -136,8 +134,8 @@ def judge(facts: Facts, label: dict[str, Any]) -> Iterator[Judged]:
             if key not in ("message", "wrappers"):
                 continue
             is_right = _is_error(key, item.value, label["error"] or {})
-        elif field in _PLAINLY:
-            stated, fold = label[field], _PLAINLY[field]
+        elif field in _NORMALISERS:
+            stated, fold = label[field], _NORMALISERS[field]
             wanted = (stated or {}).get(key) if key else stated
             is_right = fold(item.value) in {fold(str(one)) for one in _listed(wanted)}
         else:
@@ -152,7 +150,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _is_remedy(facts: Facts, action: str, labelled: Iterable[dict[str, Any]]) -> bool:
-    """Whether a label names the action, and says of it what was read: that it helped, or that it did not."""
+    """True if a label has the same action with the same outcome (helped or failed)."""
     fails = {one.outcome == "fails" for one in facts.workarounds if one.action == action}
     return any(is_alike(one["action"], action) and (one["outcome"] == "fails") in fails for one in labelled)
 
@@ -164,8 +162,8 @@ def _is_error(key: str, value: str, error: dict[str, Any]) -> bool:
 
 
 def is_alike(label: str | None, value: str, held_least: float = HELD_WORDS_LEAST) -> bool:
-    """Whether two texts say the same: one holds the other, or most words are shared."""
-    left, right = _folded(label or ""), _folded(value)
+    """True if one text contains the other, or if they share most of their words."""
+    left, right = _normalised(label or ""), _normalised(value)
     mine, theirs = set(_WORD.findall(left)), set(_WORD.findall(right))
     if not mine or not theirs:
         return left == right
@@ -175,15 +173,15 @@ def is_alike(label: str | None, value: str, held_least: float = HELD_WORDS_LEAST
     return shared / len(mine | theirs) >= SHARED_WORDS_LEAST
 
 
-def _folded(text: str) -> str:
+def _normalised(text: str) -> str:
     return " ".join(text.lower().translate(str.maketrans("", "", "`*\"'")).split())
 
 
-def _plain(name: str) -> str:
+def _hardware_name(name: str) -> str:
     return re.sub(r"nvidia|amd|geforce|instinct|[^a-z0-9]", "", name.lower())
 
 
-def _last(name: str) -> str:
+def _model_name(name: str) -> str:
     return name.lower().rstrip("/").rpartition("/")[2]
 
 
@@ -191,17 +189,17 @@ def _version(value: str) -> str:
     return value.lower().removeprefix("v").removeprefix("#").partition("+")[0]
 
 
-_PLAINLY: dict[str, Callable[[str], str]] = {
-    "gpus": _plain,
-    "models": _last,
+_NORMALISERS: dict[str, Callable[[str], str]] = {
+    "gpus": _hardware_name,
+    "models": _model_name,
     "gpu_count": str,
     "failure_kind": str,
     "related": _version,
     "versions": _version,
-    "backends": _plain,
+    "backends": _hardware_name,
     "regression": _version,
 }
-"""Fields whose values are compared after folding."""
+"""Fields whose values are compared after normalisation, each with its function."""
 
 
 if __name__ == "__main__":

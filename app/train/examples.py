@@ -1,7 +1,7 @@
-"""Labelled sentences as examples: the candidates of each, what they are meant as, and their features.
+"""Training examples from labelled sentences: candidates, their classes and features.
 
-In: documents, and labels as places (`labels/sentences.jsonl`) or sentences of our own (`phrasings.py`).
-Out: `Labelled`s of remedies and of roles, from which `statements.py` learns.
+In: documents, with labels as spans (`labels/sentences.jsonl`) or from synthetic sentences (`phrasings.py`).
+Out: `Labelled` examples of remedies and of roles, from which `statements.py` learns.
 """
 
 from collections import defaultdict
@@ -26,22 +26,22 @@ from app.extract.text.document import Document
 from app.extract.text.sentences import Sentence, read_sentences
 from app.train.phrasings import make_issues
 
-MOSTLY = 0.8
-"""How much of a sentence a label must cover to speak of it."""
+COVERED_MIN = 0.8
+"""Minimum share of a sentence that its label covers."""
 
-OVERLAP = 0.3
+OVERLAP_MIN = 0.3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labelled:
-    """One sentence: its candidates with the class of each (None: not meant), and the rows of its features.
+    """One sentence: its candidates with their classes (None: no class), and the indices of its features.
 
-    For roles each mention is an example of its own with one candidate.
+    For roles, each mention is a separate example with one candidate.
     """
 
     number: int
     use: str
-    """`held`: never learned from; `dev`: learned from last; `made`: of our own words; else ""."""
+    """`held`: test set; `dev`: development set, used only for the final fit; `made`: synthetic; else ""."""
 
     is_unsure: bool
     tokens: tuple[Token, ...]
@@ -53,13 +53,13 @@ class Labelled:
 
 
 RoleDocument = tuple[list[SaidMention], list[Labelled | None]]
-"""All mentions of a document, each with its example; None where its sentence is not labelled."""
+"""All mentions of a document, each with its example; None if its sentence is not labelled."""
 
 
 def read_examples(
     documents: Iterable[tuple[int, Document]], labels: Iterable[dict[str, Any]]
 ) -> tuple[list[Labelled], list[RoleDocument], list[Surroundings]]:
-    """Examples of remedies and of roles: every labelled sentence; and what stands around those learned."""
+    """Build examples of remedies and roles from the labelled sentences; also return training contexts."""
     by_number: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in labels:
         by_number[row["number"]].append(row)
@@ -85,7 +85,7 @@ def read_examples(
 def _label_of(sentence: Sentence, labels: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     for label in labels:
         shared = min(sentence.end, label["end"]) - max(sentence.start, label["start"])
-        if label["source"] == sentence.source and shared >= MOSTLY * (sentence.end - sentence.start):
+        if label["source"] == sentence.source and shared >= COVERED_MIN * (sentence.end - sentence.start):
             return label
     return None
 
@@ -129,15 +129,15 @@ def _remedy_example(
 def _classes_of(
     tokens: Sequence[Token], spans: Sequence[tuple[int, int]], gold: Sequence[tuple[int, int, str]]
 ) -> tuple[int | None, ...]:
-    """What each candidate is meant as: the labelled change that it shares most tokens with.
+    """Assign each candidate the class of the labelled change with which it overlaps most.
 
-    A change whose candidates all share little is taught by those that share most.
+    If no candidate of a change overlaps enough, those with the highest overlap get its class.
     """
     closest: list[tuple[float, int | None]] = [(0.0, None)] * len(spans)
     for start, end, outcome in gold:
         meant = {at for at, token in enumerate(tokens) if token.start < end and start < token.end}
         shares = [_share(tokens, set(range(*span)), meant) for span in spans]
-        least = min(OVERLAP, max(shares, default=0.0))
+        least = min(OVERLAP_MIN, max(shares, default=0.0))
         for at, share in enumerate(shares):
             if share and share >= least and share > closest[at][0]:
                 is_left_out = outcome == "without" and tokens[spans[at][0]].kind in LEAVING
@@ -146,7 +146,7 @@ def _classes_of(
 
 
 def _share(tokens: Sequence[Token], inside: set[int], meant: set[int]) -> float:
-    """How much of two sets of tokens is common; 0 where a named thing is meant and none of them is inside."""
+    """Return the Jaccard overlap of two token sets; 0 if the label has named tokens and none is shared."""
     both = inside & meant
     named = {at for at in meant if tokens[at].kind in NAMED}
     is_other = bool(named) and not named & both
@@ -157,9 +157,9 @@ LEAVING = frozenset(["without", "remov", "disabl", "no", "not", "drop", "unset",
 
 
 def made_examples(count: int, around: Sequence[Surroundings]) -> tuple[list[Labelled], list[Labelled]]:
-    """Examples of sentences of our own words, each in the surroundings of a real one.
+    """Build examples from synthetic sentences, each in the context of a real one.
 
-    What is said of a version may be a remedy too, so those teach roles only.
+    A statement about a version may also be a remedy, so sentences about versions are examples of roles only.
     """
     made = list(make_issues(count, around))
     documents = ((text.number, read_document(text)) for text, _ in made)

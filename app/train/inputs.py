@@ -1,4 +1,4 @@
-"""What the commands that learn have in common: how they are called, files of JSON lines."""
+"""Shared by the training commands: argument parser, JSON Lines input, JSON output."""
 
 import argparse
 import gzip
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def make_parser(doc: str | None, *, database: bool = False) -> argparse.ArgumentParser:
-    """A parser whose help is the module's own text; with `database` it needs the address of one."""
+    """Create a parser with the module's docstring as help; `database` adds a required `--database`."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     if database:
         parser.add_argument("--database", required=True)
@@ -17,12 +17,12 @@ def make_parser(doc: str | None, *, database: bool = False) -> argparse.Argument
 
 
 def read_rows(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
-    """The JSON objects of files, one a line; packed ones end with `.gz`."""
+    """Yield the objects of JSON Lines files, gzipped if they end with `.gz`."""
     for path in paths:
         with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open() as lines:
             yield from (json.loads(line) for line in lines if line.strip())
 
 
 def write_json(path: Path, data: Any, indent: int = 2) -> None:
-    """Write what was learned."""
+    """Write learned data as JSON."""
     path.write_text(json.dumps(data, indent=indent, ensure_ascii=False) + "\n", encoding="utf-8")

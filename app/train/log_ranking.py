@@ -1,16 +1,15 @@
-"""Learns `app/match/search/weights.json` from logs whose right answers are known.
+"""Learn `app/match/search/weights.json` from labelled logs.
 
     python -m app.train.log_ranking --database sqlite:///triage.db QUERIES.jsonl…
 
 A line of a query file: `{"query": log, "expected": [numbers], "exclude"?: [numbers], "weight"?: 1.0,
-"group"?: name}`; a query that expects nothing teaches what "unknown" looks like, and so does a log of a known
-failure whose issues are excluded. First the order is learned (logistic regression on differences between
-right and wrong candidates), then the chance (logistic regression over the first three), then the bands: the
-lowest thresholds at which, on folds that were not learned from, the first matches inside the band are right
-in 97 ("same") and 60 ("likely") of 100 and few false ones get into it. What is claimed is decided by queries
-of weight 1 alone, the logs as users send them; others only help to learn. All queries of a group (of
-one issue, where none is named) are in one fold and count as one, and nothing is learned from another with the
-same answer: logs of several releases show one failure, and a failure that was learned from is no unseen one.
+"group"?: name}`. Queries without expected issues, and known failures with their issues excluded, are negative
+examples. Three steps: the order (pairwise logistic regression on right minus wrong candidates); the chance
+(logistic regression over the first three); the bands, the lowest thresholds at which the first matches on
+held-out folds reach a precision of 97 % ("same") and 60 % ("likely") with few false positives. Only queries
+of weight 1, logs as users send them, decide the bands. Queries of a group (default: of an issue) are kept in
+one fold and together count as one; training queries that share an answer with the held-out fold are dropped,
+so that held-out failures are really unseen.
 """
 
 import json
@@ -49,29 +48,28 @@ from app.train.inputs import make_parser, read_rows, write_json
 SAME_PRECISION = 0.97
 LIKELY_PRECISION = 0.60
 SAME_FALSE, LIKELY_FALSE = 0.005, 0.007
-"""Shares of the failures of `FULL` weight that may be falsely `same`, and falsely one of the two: a third of
-what logs that nothing was learned from may show. Some of them are right though nobody noted it, so none would
-be too strict."""
-FULL = 1.0
-"""The weight of a whole log, or a paste, as a user sends it."""
+"""Maximum shares of failures of `FULL_WEIGHT` that are falsely `same`, and falsely `same` or `likely`: a
+third of what is accepted on unseen logs. Zero is too strict, as some matches are right but not labelled."""
+FULL_WEIGHT = 1.0
+"""The weight of a complete log, or a paste, as a user sends it."""
 BAND_LEAST = 10
-"""A band's precision is not judged on fewer failures."""
+"""Minimum weight of failures in a band for its precision to be judged."""
 RELATED_FALSE = 0.08
-"""The same for an answer that is not `unknown`."""
+"""Maximum share of false first matches in any band."""
 FLOOR = 0.001
 FOLDS = 5
 ORDER_C, CHANCE_C = 0.2, 0.1
 MAX_RIGHT = 3
-"""Of a query's right candidates, so many are compared with all wrong ones."""
+"""Maximum number of right candidates of a query that are paired with all wrong ones."""
 LEARNED_FIRST = 3
-"""The chance is learned from so many first matches of each query."""
+"""Number of first matches of each query from which the chance is learned."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledQuery:
-    """A query's candidates, which of them are right, and how the facts of each agree with the query's.
+    """A query's candidates, the right ones among them, and the agreement of facts for each.
 
-    `group` is what all queries of one failure have in common.
+    `group` is the key shared by all queries of one failure.
     """
 
     candidates: tuple[Candidate, ...]
@@ -83,13 +81,13 @@ class LabelledQuery:
 
     @property
     def is_known(self) -> bool:
-        """Whether anything is right; nothing is where the query expects nothing or it was not found."""
+        """True if a right candidate was found; False also if none is expected."""
         return bool(self.right)
 
 
 @dataclass(frozen=True, slots=True)
 class FirstMatch:
-    """A query's first match, judged by weights that were not learned from it; `group` names its failure."""
+    """A query's first match under weights not learned from it; `group` identifies its failure."""
 
     group: str
     chance: float
@@ -100,7 +98,7 @@ class FirstMatch:
 
 
 def read_examples(store: Store, files: Sequence[Path]) -> list[LabelledQuery]:
-    """Ask the store each query of the files."""
+    """Run each query of the files against the store."""
     examples: list[LabelledQuery] = []
     for row in read_rows(files):
         excluded, expected = frozenset(row.get("exclude", ())), frozenset(row["expected"])
@@ -136,7 +134,7 @@ def _agreements(store: Store, reading: LogReading, keys: Sequence[Key]) -> dict[
 
 
 def learn_order(examples: Iterable[LabelledQuery]) -> tuple[float, ...]:
-    """The weights of `ORDER_FEATURES`: what sets a right candidate over a wrong one; none counts against."""
+    """Learn the weights of `ORDER_FEATURES`, all >= 0, from pairs of right and wrong candidates."""
     rows, weights = [], []
     for example in examples:
         rated = [(_ordered(example, item), item.key in example.right) for item in example.candidates]
@@ -150,12 +148,12 @@ def learn_order(examples: Iterable[LabelledQuery]) -> tuple[float, ...]:
     spread = table.std(axis=0) + 1e-9
     model = LogisticRegression(fit_intercept=False, C=ORDER_C, max_iter=2000)
     both = np.vstack([table, -table]) / spread
-    _fit_for(model, both, [1] * len(table) + [0] * len(table), [*weights, *weights])
+    _fit_non_negative(model, both, [1] * len(table) + [0] * len(table), [*weights, *weights])
     return tuple((model.coef_[0] / spread).round(4).tolist())
 
 
 def learn_chance(examples: Sequence[LabelledQuery], weights: RankWeights) -> tuple[tuple[float, ...], float]:
-    """Coefficients of the features and the intercept, from the first matches in the order of `weights`."""
+    """Learn coefficients and intercept from the first matches in the order of `weights`."""
     rows, labels, importance = [], [], []
     for example in examples:
         for row, right in _rows(example, weights):
@@ -166,16 +164,16 @@ def learn_chance(examples: Sequence[LabelledQuery], weights: RankWeights) -> tup
     table = np.array(rows) * signs
     mean, spread = table.mean(axis=0), table.std(axis=0) + 1e-9
     model = LogisticRegression(C=CHANCE_C, max_iter=5000)
-    _fit_for(model, (table - mean) / spread, labels, importance)
+    _fit_non_negative(model, (table - mean) / spread, labels, importance)
     coefficients = model.coef_[0] / spread
     intercept = float(model.intercept_[0] - (coefficients * mean).sum())
     return tuple((coefficients * signs).round(5).tolist()), round(intercept, 5)
 
 
-def _fit_for(
+def _fit_non_negative(
     model: LogisticRegression, table: np.ndarray, labels: Sequence[int], importance: Sequence[float]
 ) -> None:
-    """Fit so that each column counts for a match: what a few logs teach the wrong way round is left out."""
+    """Fit with coefficients >= 0 by dropping the most negative column until none is left."""
     used = np.ones(table.shape[1], dtype=bool)
     while True:
         model.fit(table * used, labels, sample_weight=importance)
@@ -208,7 +206,7 @@ def _is_weak(example: LabelledQuery, item: Candidate) -> bool:
 
 
 def fit(examples: Sequence[LabelledQuery]) -> RankWeights:
-    """The order and the chance; the bands are set afterwards."""
+    """Learn order and chance; the bands are set afterwards."""
     order = learn_order(examples)
     unset = replace(load_weights(), order=order, same_from=1.0, likely_from=1.0, floor=FLOOR)
     coefficients, intercept = learn_chance(examples, unset)
@@ -216,7 +214,7 @@ def fit(examples: Sequence[LabelledQuery]) -> RankWeights:
 
 
 def first_matches(examples: Sequence[LabelledQuery]) -> list[FirstMatch]:
-    """The first match of each query, judged by what the other folds teach."""
+    """Return the first match of each query under weights learned from the other folds."""
     found: list[FirstMatch] = []
     groups = [example.group for example in examples]
     for learned, held in GroupKFold(FOLDS).split(examples, groups=groups):
@@ -233,7 +231,7 @@ def first_matches(examples: Sequence[LabelledQuery]) -> list[FirstMatch]:
 
 
 def threshold(firsts: Sequence[FirstMatch], precision: float, below: float = 1.1) -> float:
-    """The lowest chance from which on, up to `below`, so many first matches, by weight, are right."""
+    """Return the lowest threshold with this weighted precision of the first matches below `below`."""
     ordered = sorted((item for item in firsts if item.chance < below), key=lambda item: -item.chance)
     seen = right = 0.0
     best = below
@@ -246,7 +244,7 @@ def threshold(firsts: Sequence[FirstMatch], precision: float, below: float = 1.1
 
 
 def above_all_but(firsts: Sequence[FirstMatch], share: float) -> float:
-    """The lowest chance from which on at most this share of all, by weight, is a false first match."""
+    """Return the lowest threshold with at most this weighted share of false first matches."""
     wrong = sorted((item for item in firsts if not item.is_right), key=lambda item: -item.chance)
     left = share * sum(item.weight for item in firsts)
     for item in wrong:
@@ -257,8 +255,8 @@ def above_all_but(firsts: Sequence[FirstMatch], share: float) -> float:
 
 
 def bands(firsts: Sequence[FirstMatch]) -> dict[str, float]:
-    """Where each band begins."""
-    full = [item for item in firsts if item.weight >= FULL]
+    """Return the threshold of each band."""
+    full = [item for item in firsts if item.weight >= FULL_WEIGHT]
     rows = Counter(item.group for item in full)
     firm = [
         replace(item, weight=1 / rows[item.group], chance=0.0 if item.is_weak else item.chance)
@@ -271,7 +269,7 @@ def bands(firsts: Sequence[FirstMatch]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Learn, print what the bands are worth on unseen folds, write."""
+    """Learn, print the precision of the bands on held-out folds, write the file."""
     parser = make_parser(__doc__, database=True)
     parser.add_argument(
         "--out", type=Path, default=Path(__file__).parents[1] / "match" / "search" / "weights.json"

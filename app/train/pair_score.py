@@ -1,13 +1,13 @@
-"""Learns `pair_words.json` and `pair_weights.json` of `app/match/pairs/` from stored issues and judged pairs.
+"""Learn `pair_words.json` and `pair_weights.json` of `app/match/pairs/` from stored issues and judged pairs.
 
     python -m app.train.pair_score --database sqlite:///triage.db PAIRS.jsonl… [--keep-words]
 
 A line of a file of pairs: `{"a": number, "b": number, "label": "same_failure" | "related" | "unrelated"}`.
-First the words: in how many stored issues each stands. Then the curve: logistic regression in which no
-feature may speak against its sense (a few hundred pairs would else teach chance). A related pair counts as
-not the same, but little; so do pairs of issues that the search finds for each other far down its list:
-judged pairs alone do not show what most candidates are like. Figures and bands are from folds of judged
-pairs that were not learned from; pairs that share an issue, directly or through others, lie in one fold.
+First the words: the document frequency of each. Then the weights: logistic regression with sign constraints,
+as a few hundred pairs would otherwise overfit. Related pairs are negative examples with a low weight; so are
+pairs that the search ranks low for each other ("strangers"), since judged pairs do not represent typical
+candidates. Metrics and bands are cross-validated on judged pairs; pairs that share an issue, directly or
+through others, are kept in one fold.
 """
 
 import hashlib
@@ -56,25 +56,25 @@ LABELS = {"same_failure": SAME, "related": RELATED, "unrelated": UNRELATED}
 RELATED_WEIGHT = 0.3
 PENALTY = 40.0
 STRANGERS, STRANGERS_WEIGHT, STRANGERS_FROM = 500, 20.0, 12
-"""Issues drawn, what all their pairs weigh together, and from which place of the search's list on."""
+"""Number of issues sampled, total weight of their pairs, and the first rank from which a pair is drawn."""
 STEPS = 1_500
 FOLDS, REPEATS = 5, 20
 WORD_LEAST = 20
-"""Words of fewer issues are all taken for equally rare."""
+"""Words with a lower document frequency all get the same weight."""
 UNSEEN = 3.5
 MESSAGE_LEAST = 6
 BATCH = 500
 ALL = 10_000_000
 FALSE_SAME, FALSE_LIKELY, FALSE_RELATED = 0.0, 0.03, 0.14
-"""Which share of the unlike pairs may lie in a band or above it, on folds not learned from. An issue that
-names another is linked besides, so that the last stays below the share that may be linked at all."""
+"""Maximum false positive rates of each band or better, on held-out folds. Issues that name each other are
+linked as well, so that the last rate is below the accepted share of wrong links."""
 
 HERE = Path(__file__).parents[1] / "match" / "pairs"
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Judged pairs: their features, whether both name one failure, labels, and the group each belongs to."""
+    """Judged pairs: features, whether both name one failure, labels, and cross-validation groups."""
 
     table: np.ndarray
     sharing: np.ndarray
@@ -84,7 +84,7 @@ class Pairs:
 
 
 def learn_words(store: Store, repo: str) -> dict[str, Any]:
-    """How much each word weighs, from all stored issues."""
+    """Compute word weights from all stored issues."""
     grams, words, names, messages = (Counter[str]() for _ in range(4))
     total = 0
     for issue, facts in _issues(store, repo):
@@ -110,7 +110,7 @@ def learn_words(store: Store, repo: str) -> dict[str, Any]:
 
 
 def _levels(counts: Mapping[str, int], total: int) -> dict[str, str]:
-    """Words by their weight, in steps of a half."""
+    """Group words by their weight, rounded to steps of 0.5."""
     levels: dict[float, list[str]] = {}
     for term, count in counts.items():
         if count >= WORD_LEAST:
@@ -124,7 +124,7 @@ def _levels(counts: Mapping[str, int], total: int) -> dict[str, str]:
 def _issues(
     store: Store, repo: str, numbers: Sequence[int] | None = None
 ) -> Iterator[tuple[IssueRecord, Facts]]:
-    """The stored issues that were read, or those of these numbers, without pull requests."""
+    """Yield the stored issues with facts (optionally only these numbers), without pull requests."""
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         asked = numbers_of(session, repo_id, limit=ALL) if numbers is None else numbers
@@ -137,7 +137,7 @@ def _issues(
 
 
 def read_pairs(store: Store, repo: str, files: Sequence[Path]) -> Pairs:
-    """The features of the judged pairs; one of which an issue is not stored is left out."""
+    """Compute the features of the judged pairs; pairs with an issue that is not stored are left out."""
     rows = list(read_rows(files))
     numbers = sorted({row[end] for row in rows for end in ("a", "b")})
     features = _features(store, repo, numbers)
@@ -161,18 +161,18 @@ def read_pairs(store: Store, repo: str, files: Sequence[Path]) -> Pairs:
 
 
 def read_strangers(store: Store, repo: str, judged: frozenset[int]) -> np.ndarray:
-    """The features of pairs that the search finds far down its list."""
-    dice = random.Random(7)  # noqa: S311 - a sample, no secret
+    """Compute the features of pairs that the search ranks low."""
+    rng = random.Random(7)  # noqa: S311 - a sample, no secret
     with store.reading() as session:
         repo_id = find_repository(session, repo)
         stored = [n for n in numbers_of(session, repo_id, limit=ALL) if n not in judged]
         drawn: list[list[int]] = []
-        for issue in find_issues(session, repo_id, dice.sample(stored, min(STRANGERS, len(stored)))):
+        for issue in find_issues(session, repo_id, rng.sample(stored, min(STRANGERS, len(stored)))):
             lines, errors = read_errors(issue.body)
             terms = terms_of([issue.title, *line_texts(lines)], errors)
             asked = {issue.number: choose_seeds(issue.title, terms)}
             found = find_neighbours(session, repo_id, asked)[issue.number].here[STRANGERS_FROM:]
-            drawn += [[issue.number, dice.choice(found)[1]]] if found else []
+            drawn += [[issue.number, rng.choice(found)[1]]] if found else []
     features = _features(store, repo, sorted({number for pair in drawn for number in pair}))
     rows = [pair_features(features[a], [features[b]])[0] for a, b in drawn if a in features and b in features]
     return np.array(rows).reshape(-1, len(PAIR_FEATURES))
@@ -191,7 +191,7 @@ def _features(store: Store, repo: str, numbers: Sequence[int]) -> dict[int, Pair
 
 
 def fit(table: np.ndarray, labels: np.ndarray, strangers: np.ndarray) -> tuple[np.ndarray, float]:
-    """Coefficients of the features and the intercept; none against its feature's sense."""
+    """Learn sign-constrained coefficients and the intercept, by projected gradient descent."""
     signs = np.array([-1.0 if name in AGAINST else 1.0 for name in PAIR_FEATURES])
     mean, spread = table.mean(axis=0), table.std(axis=0) + 1e-6
     rows = np.vstack([table, strangers])
@@ -204,7 +204,7 @@ def fit(table: np.ndarray, labels: np.ndarray, strangers: np.ndarray) -> tuple[n
         ]
     )
     penalty = np.array([PENALTY] * len(PAIR_FEATURES) + [0.0])
-    # The step is one over the steepest curvature that the loss can have.
+    # The step is the inverse of the loss gradient's Lipschitz constant.
     step = 1 / (np.linalg.eigvalsh(scaled.T @ (scaled * weights[:, None]))[-1] / 4 + PENALTY)
     point = np.zeros(scaled.shape[1])
     for _ in range(STEPS):
@@ -216,7 +216,7 @@ def fit(table: np.ndarray, labels: np.ndarray, strangers: np.ndarray) -> tuple[n
 
 
 def held_out(pairs: Pairs, strangers: np.ndarray, repeats: int = REPEATS) -> np.ndarray:
-    """The score (before the curve) of each pair on folds that were not learned from, once a repeat."""
+    """Return the logit of each pair on held-out folds, one row for each repeat."""
     runs = np.zeros((repeats, len(pairs.labels)))
     for seed, scores in enumerate(runs):
         folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=seed)
@@ -227,7 +227,7 @@ def held_out(pairs: Pairs, strangers: np.ndarray, repeats: int = REPEATS) -> np.
 
 
 def threshold(unlike: np.ndarray, share: float) -> float:
-    """The chance above which lies at most this share of the unlike pairs of all runs."""
+    """Return the threshold above which at most this share of the unlike pairs of all runs lies."""
     ordered = np.sort(unlike.ravel())[::-1]
     value = ordered[min(int(share * len(ordered)), len(ordered) - 1)]
     return round(float(1 / (1 + np.exp(-value))) + 5e-4, 3)
@@ -236,7 +236,7 @@ def threshold(unlike: np.ndarray, share: float) -> float:
 def figures(
     runs: np.ndarray, firm: np.ndarray, labels: np.ndarray, bands: Sequence[float]
 ) -> dict[str, float]:
-    """What the folds that were not learned from show; `firm`: the scores of pairs that name one failure."""
+    """Compute metrics on held-out folds; `firm`: the logits, -inf for pairs that do not name one failure."""
     areas = [roc_auc_score(labels[labels != RELATED] == SAME, scores[labels != RELATED]) for scores in runs]
     _, likely, related = bands
 
@@ -269,7 +269,7 @@ def main() -> None:
     pairs = read_pairs(store, asked.repo, asked.pairs)
     strangers = read_strangers(store, asked.repo, pairs.numbers)
     runs = held_out(pairs, strangers)
-    # Above `related` come only pairs that name one failure.
+    # Only pairs that name one failure can be above `related`.
     firm = np.where(pairs.sharing, runs, -np.inf)
     same, likely = (threshold(firm[:, pairs.labels == UNRELATED], s) for s in (FALSE_SAME, FALSE_LIKELY))
     bands = [same, likely, threshold(runs[:, pairs.labels == UNRELATED], FALSE_RELATED)]
@@ -279,7 +279,7 @@ def main() -> None:
         "intercept": round(intercept, 4),
         **dict(zip(("same_from", "likely_from", "related_from"), bands, strict=True)),
     }
-    # Another version for every other curve or words: what was linked under another is linked anew.
+    # The version is a hash of weights and words: links made with another version are recomputed.
     made_from = json.dumps(learned, sort_keys=True).encode() + (asked.out / "pair_words.json").read_bytes()
     data = {
         "learned": datetime.now(UTC).date().isoformat(),

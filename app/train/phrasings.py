@@ -1,7 +1,7 @@
-"""Sentences of our own about changes, versions and outcomes, in ways that real labels hold few of.
+"""Synthetic sentences about changes, versions and outcomes, in phrasings that are rare in real labels.
 
-In: the frames and words of `labels/phrasings.toml`. Out: issues of one such sentence among real neighbours,
-with the label of what it states. They are learned from with a small weight and never measured.
+In: the templates and words of `labels/phrasings.toml`. Out: issues with one such sentence between real ones,
+and its label. They are used for training, with a low weight, and never for evaluation.
 """
 
 import re
@@ -30,11 +30,11 @@ SHARES = {
     "mixed": 0.05,
     "no_role": 0.08,
 }
-"""How often a frame of each outcome is drawn: about as often as among labelled statements."""
+"""Share of templates drawn for each outcome, similar to its share of the real labels."""
 
 _CHANCES = np.array(list(SHARES.values())) / sum(SHARES.values())
 FIRST_NUMBER = 10_000_000
-"""Numbers from here on are no issue's."""
+"""Numbers of synthetic issues start here, above all real ones."""
 
 _OUTCOMES = ("works", "without", "partial", "fails")
 _SLOT = re.compile(r"\{(\w+)(?:(!)(\w*))?\}")
@@ -51,12 +51,12 @@ _IRREGULAR = {
 
 
 def make_issues(count: int, around: Sequence[Surroundings]) -> Iterator[tuple[IssueText, dict[str, Any]]]:
-    """Frames filled at random, the same ones each time, with their labels."""
+    """Yield issues with randomly filled templates (fixed seed), with their labels."""
     words = tomllib.loads(FRAMES.read_text(encoding="utf-8"))
     rng = np.random.default_rng(0)
     for number in range(FIRST_NUMBER, FIRST_NUMBER + count):
         outcome = str(rng.choice(list(SHARES), p=_CHANCES))
-        text, stated = _filled(rng, words, outcome)
+        text, stated = _fill_template(rng, words, outcome)
         real = around[int(rng.integers(len(around)))]
         before = f"{real.previous}\n\n" if real.previous else ""
         shift = len(before)
@@ -77,11 +77,11 @@ def make_issues(count: int, around: Sequence[Surroundings]) -> Iterator[tuple[Is
         yield IssueText(number, real.title, f"{before}{text}\n\n{real.next}"), label
 
 
-def _filled(
+def _fill_template(
     rng: np.random.Generator, words: dict[str, Any], outcome: str
 ) -> tuple[str, list[tuple[int, int, str]]]:
-    text = _one_of(rng, words["openers"])
-    frame = _one_of(rng, words[outcome])
+    text = _pick(rng, words["openers"])
+    frame = _pick(rng, words[outcome])
     stated: list[tuple[int, int, str]] = []
     versions = dict(zip("vw", _versions(rng), strict=True))
     at = 0
@@ -96,22 +96,22 @@ def _filled(
     return text[:1].upper() + text[1:], stated
 
 
-def _one_of(rng: np.random.Generator, words: Sequence[str]) -> str:
+def _pick(rng: np.random.Generator, words: Sequence[str]) -> str:
     return words[int(rng.integers(len(words)))]
 
 
 def _versions(rng: np.random.Generator) -> tuple[str, str]:
-    """Two releases of vLLM, the older one first."""
+    """Return two vLLM releases, the older one first."""
     minor, patch = rng.integers(2, 23), rng.integers(0, 6)
     older = f"0.{minor}.{patch}"
     newer = f"0.{minor}.{patch + 1}" if rng.random() < 0.5 else f"0.{minor + 1}.{rng.integers(0, 3)}"
-    sign = _one_of(rng, ["", "", "v"])
+    sign = _pick(rng, ["", "", "v"])
     return sign + older, sign + newer
 
 
 def _word(rng: np.random.Generator, words: dict[str, Any], slot: str) -> str:
     if slot in _WORDS:
-        return _one_of(rng, words[_WORDS[slot]])
+        return _pick(rng, words[_WORDS[slot]])
     if slot == "c":
         return f"{rng.integers(1 << 36):09x}"
     if slot == "p":
@@ -120,10 +120,10 @@ def _word(rng: np.random.Generator, words: dict[str, Any], slot: str) -> str:
         return str(rng.choice(forms))
     if slot == "o":
         return f"{rng.integers(2, 14)}.{rng.integers(10)}"
-    name = _one_of(rng, words["names"])
+    name = _pick(rng, words["names"])
     if slot == "N":
         return name
-    verb, _, rest = _one_of(rng, words["deeds"]).partition(" ")
+    verb, _, rest = _pick(rng, words["deeds"]).partition(" ")
     form = {"Ving": _with_ing, "Ved": _with_ed}.get(slot, str)
     return f"{form(verb)} {rest}".replace("{N}", name)
 

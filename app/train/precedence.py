@@ -1,15 +1,15 @@
-"""Learns `app/model_reader/precedence.json`: by field whom to believe where rules and model read otherwise.
+"""Learn `app/model_reader/precedence.json`: for each field, whether rules or model win if they disagree.
 
     python -m app.train.precedence --replies REPLIES.jsonl --labels LABELS.jsonl… --issues ISSUES.jsonl[.gz]…
 
-For each field the least confidence from which a value stands that only the rules read, and whether one
-stands that only the model proved: those with the highest F1 on the labelled issues, and of equal ones the
-least trust in the model. A model's value has as its confidence the share of right ones. Printed, by field:
-F1 of the rules, of both as learned from the other half of the issues, and of both as written.
+For each field, learn the minimum confidence for values read only by the rules, and whether to accept values
+proven only by the model: the combination with the highest F1 on the labelled issues, among equals the one
+that trusts the model least. The confidence of the model's values is their precision. Printed by field: F1 of
+the rules, of the merge (two-fold cross-validation), and of the merge as written.
 
-The replies are a large model's to our prompts, recorded without the issues' texts: in place of each quoted
-text a row has `[source, start, end]` in code points, or null where the model quoted what the text does not
-hold. `restore` cuts the quotes out of the text again; a test server replays replies with it.
+The replies are those of a large model to our prompts, recorded without the issues' texts: each quote is
+replaced by `[source, start, end]` in code points, or null if the quote is not in the text. `restore` inserts
+the quotes again; a test server replays replies with it.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ from app.train.inputs import make_parser, read_rows, write_json
 OUT = Path(__file__).parents[1] / "model_reader" / "precedence.json"
 THRESHOLDS = (1.01, 0.97, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.0)
 PRIOR_VALUES, PRIOR = 4.0, 0.8
-"""What a share of right values is drawn to, and how many values that is worth."""
+"""Beta prior of the precision: its weight in values, and its mean."""
 FIELDS = {
     "backends": "backends",
     "error": "error",
@@ -42,14 +42,14 @@ FIELDS = {
     "versions": "versions.vllm",
     "workarounds": "workarounds",
 }
-"""Field, and how the evidence begins that is judged. No labels name causes."""
-_OPEN = {"error": "root_error", "versions": "vllm_version", "backends": "backends"}
-"""How a label calls a field on which careful readers differ."""
+"""Field, and the prefix of its evidence that is judged. There are no labels for causes."""
+_ARGUABLE = {"error": "root_error", "versions": "vllm_version", "backends": "backends"}
+"""Names of fields in a label's `arguable` list, on which careful readers disagree."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One labelled issue as both read it."""
+    """One labelled issue as read by the rules and by the model."""
 
     facts: Facts
     proven: ProvenReading
@@ -60,7 +60,7 @@ Table = dict[str, Precedence]
 
 
 def load_samples(replies: Sequence[Path], labels: Sequence[Path], issues: Sequence[Path]) -> list[Sample]:
-    """Every issue that has a recorded reply, a label and a text."""
+    """Load every issue that has a recorded reply, a label and a text."""
     answered: dict[int, dict[str, Any]] = {}
     for row in read_rows(replies):
         answered.setdefault(row["number"], row["reply"])
@@ -78,10 +78,10 @@ def load_samples(replies: Sequence[Path], labels: Sequence[Path], issues: Sequen
 
 
 def f1(samples: Sequence[Sample], field: str, table: Table) -> float:
-    """F1 of one field as the table has both readings merged; 0 where nobody labelled or read anything."""
+    """Return F1 of one field with the readings merged by the table; 0 without labels and values."""
     right = read = labelled = 0
     for sample in samples:
-        if {field, _OPEN.get(field, field)} & set(sample.label.get("arguable") or ()):
+        if {field, _ARGUABLE.get(field, field)} & set(sample.label.get("arguable") or ()):
             continue
         facts, _ = merge(sample.facts, sample.proven, table)
         judged = {
@@ -105,19 +105,19 @@ def _labelled(field: str, label: dict[str, Any]) -> int:
 
 
 def learn(samples: Sequence[Sample]) -> Table:
-    """The precedence of each field that is best on these issues."""
+    """Return the precedence of each field with the highest F1 on these issues."""
     table = {**learned_precedence()}
     for field in FIELDS:
         choices = [
-            Precedence(at, takes, _share(samples, field))
+            Precedence(at, takes, _model_precision(samples, field))
             for takes, at in product((False, True), THRESHOLDS[::-1])
         ]
         table[field] = max(choices, key=lambda one: round(f1(samples, field, {**table, field: one}), 4))
     return table
 
 
-def _share(samples: Sequence[Sample], field: str) -> float:
-    """How often a value was right that only the model proved."""
+def _model_precision(samples: Sequence[Sample], field: str) -> float:
+    """Return the smoothed precision of values proven only by the model."""
     alone = {**learned_precedence(), field: Precedence(1.01, True, PRIOR)}
     verdicts = [
         item.is_right
@@ -131,7 +131,7 @@ def _share(samples: Sequence[Sample], field: str) -> float:
 def fold_f1(
     samples: Sequence[Sample], field: str, learned: Callable[[Sequence[Sample]], Table] = learn
 ) -> float:
-    """F1 of a field, each half of the issues merged as learned from the other half."""
+    """Return F1 of a field by two-fold cross-validation."""
     halves = [[one for one in samples if one.facts.number % 2 == rest] for rest in (0, 1)]
     scores = [
         (f1(half, field, learned(other)), len(half)) for half, other in zip(halves, halves[::-1], strict=True)
@@ -141,24 +141,24 @@ def fold_f1(
 
 NOT_THERE = "(the model quoted what is not there)"
 _QUOTED = {"quote": "line", "message": "line", "name": "line", "action": "line", "proof": "proof_line"}
-_INSIDE = ("value",)
-"""Fields whose text stands in the quote beside it: a version."""
+_IN_QUOTE = ("value",)
+"""Fields whose text is part of the quote in the same row, such as a version."""
 
 Row = dict[str, Any]
 
 
 def restore(row: Row, document: Document, prompt: Prompt) -> Row:
-    """The reply that a row was made of, as the prompt numbers its lines."""
+    """Restore the reply that a row was recorded from, with the prompt's line numbers."""
     reply: Row = {}
     for name, value in row.items():
         if isinstance(value, dict):
             reply[name] = restore(value, document, prompt)
         elif isinstance(value, list) and value and isinstance(value[0], dict):
             reply[name] = [restore(item, document, prompt) for item in value]
-        elif name in _QUOTED or (name in _INSIDE and not isinstance(value, str)):
+        elif name in _QUOTED or (name in _IN_QUOTE and not isinstance(value, str)):
             text, line = _cut(value, document, prompt)
             reply |= {name: text}
-            if not (name in _INSIDE and "quote" in row):
+            if not (name in _IN_QUOTE and "quote" in row):
                 reply |= {_QUOTED.get(name, "line"): line}
         else:
             reply[name] = value
@@ -166,7 +166,7 @@ def restore(row: Row, document: Document, prompt: Prompt) -> Row:
 
 
 def _cut(place: list[Any] | None, document: Document, prompt: Prompt) -> tuple[str, int]:
-    """A quote and the number of the line in which it begins; line 1 for what the prompt leaves out."""
+    """Return a quote and the number of its first line; line 1 if the prompt omits that line."""
     if place is None:
         return NOT_THERE, 1
     source, start, end = place
@@ -179,7 +179,7 @@ def _cut(place: list[Any] | None, document: Document, prompt: Prompt) -> tuple[s
 
 
 def main() -> None:
-    """Learn, print what it is worth, write the table."""
+    """Learn the table, print F1 by field, write the file."""
     parser = make_parser(__doc__)
     for name in ("replies", "labels", "issues"):
         parser.add_argument(f"--{name}", type=Path, nargs="+", required=True)

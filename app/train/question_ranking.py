@@ -1,13 +1,12 @@
-"""Learns the `prose` part of `app/match/search/weights.json`: how sure an answer to a question can be.
+"""Learn the `prose` part of `app/match/search/weights.json`: the chance that an answer is right.
 
     python -m app.train.question_ranking --database sqlite:///triage.db QUESTIONS.jsonl…
 
-A line of a file: `{"text": question, "right": [numbers], "exclude": [numbers]}`; a line without `right` is
-a question about something else; one that is `held_out`, or of several lines, is passed over. The order of
-answers is BM25 and not learned; only the chance is, from each question asked twice: as it is, and with its
-right answers hidden. With `--embeddings-url`, over a base that has vectors of that server, what nearness in
-meaning counts in the order is learned instead: the weight with the best mean of 1 / rank of the first right
-answer.
+A line of a file: `{"text": question, "right": [numbers], "exclude": [numbers]}`; a line without `right` is a
+question without an answer; questions that are `held_out` or have several lines are skipped. The order is BM25
+and not learned. The chance is learned from each question asked twice: once normally, once with its right
+answers hidden. With `--embeddings-url`, and a database with vectors of that server, only the weight of
+semantic similarity is learned: the one with the best mean reciprocal rank.
 """
 
 import json
@@ -33,14 +32,14 @@ LIKELY_FROM, RELATED_FROM = 0.4, 0.2
 OUT = Path(__file__).parents[1] / "match" / "search" / "weights.json"
 
 MEANING_WEIGHTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
-"""Nats for a standard deviation of nearness, of which one is chosen."""
+"""Candidate weights of semantic similarity, in nats per standard deviation."""
 
 Embed = Callable[[str], TextVector | None]
 Row = tuple[tuple[float, ...], bool]
 
 
 def rows_of(store: Store, questions: Sequence[Path]) -> list[list[Row]]:
-    """For each question the features of its first answers and whether they are right."""
+    """Return features and correctness of the first answers of each question."""
     return [
         list(_answers(store, row["text"], frozenset(row.get("right", ())))) for row in asked_rows(questions)
     ]
@@ -56,18 +55,18 @@ def _answers(store: Store, text: str, right: frozenset[int]) -> Iterator[Row]:
 
 
 def asked_rows(files: Sequence[Path], *, held_out: bool = False) -> list[dict[str, Any]]:
-    """The questions of one line each that are held out, or are not."""
+    """Return the single-line questions that are held out, or those that are not."""
     return [
         row for row in read_rows(files) if bool(row.get("held_out")) is held_out and "\n" not in row["text"]
     ]
 
 
 Scores = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Of the candidates of a question what their words weigh, how near they are in meaning, which are right."""
+"""For the candidates of a question: word score, semantic similarity, correctness."""
 
 
 def scores_of(store: Store, rows: Sequence[dict[str, Any]], embed: Embed) -> list[Scores]:
-    """The candidates of each question that has a right answer."""
+    """Score the candidates of each question that has a right answer."""
     found: list[Scores] = []
     for row in rows:
         if not row.get("right"):
@@ -90,7 +89,7 @@ def scores_of(store: Store, rows: Sequence[dict[str, Any]], embed: Embed) -> lis
 
 
 def first_right(scores: Scores, weight: float) -> int | None:
-    """The place of the first right answer, from 1; None where no candidate is right."""
+    """Return the rank of the first right answer, from 1; None if no candidate is right."""
     words, near, right = scores
     order = np.argsort(-(words + weight * near), kind="stable")
     places = np.flatnonzero(right[order])
@@ -98,7 +97,7 @@ def first_right(scores: Scores, weight: float) -> int | None:
 
 
 def learn_meaning(questions: Sequence[Scores]) -> float:
-    """The weight of `MEANING_WEIGHTS` with the best mean of 1 / rank; of equal ones the least."""
+    """Return the weight of `MEANING_WEIGHTS` with the best mean reciprocal rank, the lowest among equals."""
 
     def mean_reciprocal_rank(weight: float) -> float:
         places = [first_right(scores, weight) for scores in questions]
@@ -108,7 +107,7 @@ def learn_meaning(questions: Sequence[Scores]) -> float:
 
 
 def learn(questions: Sequence[Sequence[Row]]) -> tuple[tuple[float, ...], float]:
-    """Coefficients in the order of `PROSE_FEATURES`, and the intercept."""
+    """Learn the coefficients of `PROSE_FEATURES` and the intercept."""
     rows = [row for answers in questions for row in answers]
     model = LogisticRegression(C=1.0, max_iter=2000)
     model.fit(np.array([features for features, _ in rows]), [right for _, right in rows])
@@ -116,7 +115,7 @@ def learn(questions: Sequence[Sequence[Row]]) -> tuple[tuple[float, ...], float]
 
 
 def unseen(questions: Sequence[Sequence[Row]]) -> Iterator[tuple[float, bool]]:
-    """Chance and rightness of each question's first answers, learned from the other folds."""
+    """Yield chance and correctness of each question's first answers under weights of the other folds."""
     for fold in range(FOLDS):
         others = [answers for at, answers in enumerate(questions) if at % FOLDS != fold]
         coefficients, intercept = learn(others)
@@ -127,7 +126,7 @@ def unseen(questions: Sequence[Sequence[Row]]) -> Iterator[tuple[float, bool]]:
 
 
 def main() -> None:
-    """Learn, print what the bands are worth on unseen folds, write."""
+    """Learn, print the precision of the bands on held-out folds, write the file."""
     parser = make_parser(__doc__, database=True)
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--embeddings-url")

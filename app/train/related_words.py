@@ -1,11 +1,11 @@
-"""Writes `app/match/search/related_words.json`: forms of words, and other words for the same.
+"""Write `app/match/search/related_words.json`: word forms and related words.
 
     python -m app.train.related_words --database sqlite:///triage.db
 
-Two words say the same if the texts below titles that hold the one are like those below titles that hold the
-other: "garbled" and "gibberish" both stand over talk of characters and output. So the words of titles are
-counted with those of their issues' texts, weighed by positive pointwise mutual information, brought to
-`DIMENSIONS` by a singular value decomposition, and compared by the cosine (Levy, Goldberg and Dagan 2015).
+Two words are related if titles with them have similar bodies: "garbled" and "gibberish" both occur above
+bodies about characters and output. Co-occurrences of title words and body words are weighted by positive
+pointwise mutual information, reduced to `DIMENSIONS` by a singular value decomposition, and compared by
+cosine similarity (Levy, Goldberg and Dagan 2015).
 """
 
 from collections import Counter, defaultdict
@@ -26,19 +26,19 @@ from app.store.session import Store, open_store
 from app.train.inputs import make_parser, write_json
 
 TITLES_LEAST = 5
-"""A word of fewer titles has no company to be known by."""
+"""Minimum number of titles with a word; others have too few co-occurrences."""
 COMMON_SHARE = 0.25
-"""A word of more texts says nothing of a title."""
-MET_LEAST = 2
+"""Maximum share of bodies with a context word; others are uninformative."""
+COUNT_MIN = 2
 DIMENSIONS = 150
-NEAR_LEAST = 0.45
+COSINE_MIN = 0.45
 RELATED_MAX, FORMS_MAX = 8, 4
 TEXT_CHARS = 5_000
 OUT = Path(__file__).parents[1] / "match" / "search" / NAME
 
 
 def read_words(store: Store, repo: str) -> tuple[list[set[str]], list[set[str]], dict[str, Counter[str]]]:
-    """For each issue the stems of its title and of its text; and the words that each stem is of."""
+    """Return the stems of each issue's title, those of its text, and the word forms of each stem."""
     titles: list[set[str]] = []
     texts: list[set[str]] = []
     forms: dict[str, Counter[str]] = defaultdict(Counter)
@@ -53,23 +53,23 @@ def read_words(store: Store, repo: str) -> tuple[list[set[str]], list[set[str]],
     return titles, texts, forms
 
 
-def _table(rows: Iterable[set[str]], columns: dict[str, int]) -> csr_matrix:
-    """One row for each text, 1 for each of its words."""
+def _incidence(rows: Iterable[set[str]], columns: dict[str, int]) -> csr_matrix:
+    """Return the binary text-by-word matrix."""
     at = [(row, columns[word]) for row, words in enumerate(rows) for word in words & columns.keys()]
     places = np.array(at, dtype=np.int64).T
     return csr_matrix((np.ones(len(at)), places), shape=(places[0].max() + 1, len(columns)))
 
 
 def find_related(titles: list[set[str]], texts: list[set[str]]) -> dict[str, dict[str, float]]:
-    """For each word of enough titles the words nearest to it, with the cosine."""
+    """Return the nearest words of each word in enough titles, with their cosine similarity."""
     in_titles = Counter(word for words in titles for word in words)
     in_texts = Counter(word for words in texts for word in words)
     words = sorted(word for word, count in in_titles.items() if count >= TITLES_LEAST and len(word) > 2)
     columns = {word: at for at, word in enumerate(words)}
     rare = [word for word in words if in_texts[word] < COMMON_SHARE * len(texts)]
     around = {word: at for at, word in enumerate(rare)}
-    met = (_table(titles, columns).T @ _table(texts, around)).tocoo()
-    kept = met.data >= MET_LEAST
+    met = (_incidence(titles, columns).T @ _incidence(texts, around)).tocoo()
+    kept = met.data >= COUNT_MIN
     row, column, count = met.row[kept], met.col[kept], met.data[kept]
     expected = (
         np.array([in_titles[word] for word in words])[row]
@@ -87,7 +87,7 @@ def find_related(titles: list[set[str]], texts: list[set[str]]) -> dict[str, dic
         word: {
             words[other]: round(float(near[at, other]), 2)
             for other in np.argsort(-near[at])[:RELATED_MAX]
-            if near[at, other] >= NEAR_LEAST
+            if near[at, other] >= COSINE_MIN
         }
         for at, word in enumerate(words)
     }

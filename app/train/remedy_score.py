@@ -1,13 +1,13 @@
-"""Learns `app/extract/remedies/remedy_weights.json`: which candidate changes people really say helped.
+"""Learn `app/extract/remedies/remedy_weights.json`: which candidate changes people say helped.
 
     python -m app.train.remedy_score --issues ISSUES.jsonl… --gold GOLD.jsonl… [--held ISSUES.jsonl…]
 
-`--issues`: texts as GitHub sends them (`number`, `title`, `body`, `comments_data`). `--gold`: labelled
-issues (`workarounds` with `action` and `outcome`); what is not labelled there is no remedy. Sentences are
-the reviewed ones of `labels/`. Every candidate of `app.extract.remedies.candidates` is an example: right if
-it means the labelled change. Issues of `--held` are kept for measuring: nothing is learned from them.
-Prints the scores of five folds over issues, of the examples learned from, of a plain rule and of each
-clause's first candidate.
+`--issues`: texts as GitHub sends them (`number`, `title`, `body`, `comments_data`). `--gold`: labelled issues
+(`workarounds` with `action` and `outcome`), with all remedies labelled. `--sentences`: reviewed sentences,
+by default those of `labels/`. Every candidate of `app.extract.remedies.candidates` is an example, positive if
+it means the labelled change. Issues of `--held` are held out: nothing is learned from them. Prints the scores
+of five-fold cross-validation by issue, on the training examples, of a baseline rule and of each clause's
+first candidate.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,27 +32,27 @@ from app.train.inputs import make_parser, read_rows, write_json
 
 FOLDS = 5
 STRENGTH = 0.5
-"""Inverse of the penalty on large weights; few examples ask for a strong one."""
+"""Inverse regularisation strength (`C`); few examples need strong regularisation."""
 
 RARE = 3
-"""A feature seen less often is chance."""
+"""Minimum number of examples with a feature."""
 
 PRECISION = 0.77
-"""Of the changes that a single clause offers. Of those kept of an issue more are right, since what its
-comments refute, and what was in vain elsewhere, is taken out."""
+"""Target precision for single clauses. It is higher for the remedies of an issue, as those that comments
+refute, or that failed elsewhere in it, are removed."""
 
 LABELS = Path(__file__).parent / "labels" / "remedies.jsonl"
 OWN_SENTENCES = LABELS.with_name("said.jsonl")
-"""Sentences of our own that teach the phrasings that few issues use; they measure nothing."""
+"""Synthetic sentences with rare phrasings, used for training but not for evaluation."""
 
-OWN = grammar("own")
+OWN_EXPERIENCE = grammar("own")
 HELPS = ("works", "partial")
 PLAIN_RULE = RemedyWeights(
     -1.0,
     {"shape:strong": 2.0, "shape:off": 2.0, "shape:deed": 2.0, "shape:anaphor": 2.0, "gap:far": -2.0},
     0.5,
 )
-"""What one would write by hand: a setting, something off or a deed, not far from the word of success."""
+"""A hand-written baseline: a setting, something disabled or an action, not far from the success cue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Example:
 
 
 def same_change(one: str, other: str) -> bool:
-    """Whether two spans mean one change: one holds the other, or most words are shared."""
+    """True if two spans mean the same change: one contains the other, or they share most words."""
     a, b = (" ".join(text.lower().replace("`", "").split()) for text in (one, other))
     first, second = set(a.split()), set(b.split())
     if not first or not second:
@@ -78,7 +78,7 @@ def same_change(one: str, other: str) -> bool:
 
 
 def read_examples(issues: Iterable[Path], golds: Iterable[Path], sentences: Path) -> list[Example]:
-    """All candidates in labelled issues and labelled sentences."""
+    """Return all candidates in labelled issues and labelled sentences."""
     texts = {row["number"]: row for row in read_rows(issues)}
     labelled = {row["number"]: row for row in read_rows(golds)}
     examples: list[Example] = []
@@ -100,7 +100,7 @@ def read_examples(issues: Iterable[Path], golds: Iterable[Path], sentences: Path
 
 
 def read_own_sentences(path: Path) -> list[Example]:
-    """The candidates in sentences of our own; their numbers are negative."""
+    """Return the candidates in synthetic sentences, whose numbers are negative."""
     examples: list[Example] = []
     for at, row in enumerate(read_rows([path]), start=1):
         text = {"number": at, "title": "", "body": row["said"]}
@@ -109,7 +109,7 @@ def read_own_sentences(path: Path) -> list[Example]:
 
 
 def learn(examples: Sequence[Example]) -> RemedyWeights:
-    """RemedyWeights of all features that are not rare."""
+    """Learn the weights of all features that are not rare."""
     found = [features_of(example.candidate) for example in examples]
     counter = CountVectorizer(analyzer=list, min_df=RARE, binary=True)
     table = counter.fit_transform(found).toarray().astype(float)
@@ -123,7 +123,7 @@ def learn(examples: Sequence[Example]) -> RemedyWeights:
 
 
 def judge_folds(examples: Sequence[Example], own: Sequence[Example] = ()) -> list[tuple[float, bool]]:
-    """Chance and rightness of each clause's best candidate, learned on the other folds and on `own`."""
+    """Cross-validate: chance and correctness of each clause's best candidate; `own` is in all folds."""
     groups = [example.number for example in examples]
     judged: list[tuple[float, bool]] = []
     for learned, held in GroupKFold(FOLDS, shuffle=True, random_state=1).split(groups, groups=groups):
@@ -133,7 +133,7 @@ def judge_folds(examples: Sequence[Example], own: Sequence[Example] = ()) -> lis
 
 
 def best_of(examples: Sequence[Example], weights: RemedyWeights) -> list[tuple[float, bool]]:
-    """The likeliest candidate of each clause."""
+    """Return chance and correctness of each clause's most likely candidate."""
     best: dict[tuple[int, str, int, int], tuple[float, bool]] = {}
     for example in examples:
         chance = chance_of(example.candidate, weights)
@@ -143,14 +143,14 @@ def best_of(examples: Sequence[Example], weights: RemedyWeights) -> list[tuple[f
 
 
 def scores(judged: Sequence[tuple[float, bool]], threshold: float, total: int) -> tuple[float, float, float]:
-    """Precision, recall and F1 of taking all from a threshold on; `total` clauses hold a remedy."""
+    """Return precision, recall and F1 at a threshold; `total` clauses contain a remedy."""
     likely = [right for chance, right in judged if chance >= threshold]
     precision, recall = sum(likely) / max(1, len(likely)), sum(likely) / max(1, total)
     return precision, recall, 2 * precision * recall / max(1e-9, precision + recall)
 
 
 def best_threshold(judged: Sequence[tuple[float, bool]], total: int) -> float:
-    """The lowest threshold from which on so many are right on unseen folds as `PRECISION` asks for."""
+    """Return the lowest threshold with at least the target `PRECISION`."""
     marks = [round(0.3 + 0.02 * step, 2) for step in range(31)]
     return next((mark for mark in marks if scores(judged, mark, total)[0] >= PRECISION), marks[-1])
 
@@ -162,7 +162,7 @@ def _candidates_in(row: dict[str, Any]) -> Iterator[CandidateRemedy]:
         return
     previous = None
     for sentence in read_sentences(document):
-        if not sentence.is_proposal or OWN.search(sentence.text):
+        if not sentence.is_proposal or OWN_EXPERIENCE.search(sentence.text):
             yield from candidates_of(sentence, previous)
         previous = sentence
 

@@ -1,16 +1,16 @@
-"""Learns `app/extract/statements/weights.npz`: what people state of changes, versions and pull requests.
+"""Learn `app/extract/statements/weights.npz`: what people state about changes, versions and pull requests.
 
     python -m app.train.statements --issues ISSUES.jsonl.gz… [--threads THREADS.jsonl.gz] [--labels MORE…]
 
 `--issues`: texts as GitHub sends them (`number`, `title`, `body`); `--threads`: threads of another project
 with the texts of their comments, whose numbers are negative in the labels. The labels are
-`labels/sentences.jsonl` (places and outcomes, no text), those of `--labels`, and sentences of our own
-words (`phrasings.py`). Rows with `held` are never learned from; those with `dev` only after all has been
-scored on both. Method: multinomial logistic regression over all candidates of a sentence and *nothing*,
-L-BFGS with an L2 penalty; the gold is any candidate that means the labelled change. Of remedies a second
-opinion is learned on top, from what the first says of issues of folds that it did not learn from; roles are
-decided by boosted trees, from what such weights say of all mentions of an issue.
-Printed: precision and recall of the rows not learned from, by threshold; chances are calibrated on `dev`.
+`labels/sentences.jsonl` (spans and outcomes, no text), those of `--labels`, and synthetic sentences
+(`phrasings.py`). Rows with `held` are the test set; rows with `dev` are used for training only in the final
+fit, after both sets were scored. Method: multinomial logistic regression over all candidates of a sentence
+and *nothing*, L-BFGS with an L2 penalty; any candidate that means the labelled change is right. For remedies,
+a second-stage model (the "second opinion") is stacked on out-of-fold predictions; for roles, boosted trees
+are trained on such predictions for all mentions of an issue.
+Printed: precision and recall on `dev` and `held`, by threshold; chances are calibrated on `dev`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -48,10 +48,10 @@ from app.train.inputs import make_parser, read_rows
 
 PENALTY = 1.0
 RARE = 3
-"""A row of the table that is hit less often is chance."""
+"""Minimum number of examples with a feature."""
 
 ROLE_PENALTY = 2.0
-"""That of roles, and the rate, rounds and size of the trees: best on folds of the rows learned from."""
+"""Penalty for roles; as rate, rounds and size of the trees, chosen by cross-validation."""
 
 RATE = 0.06
 ROUNDS = 80
@@ -59,12 +59,12 @@ LEAVES = 6
 MIN_LEAF = 15
 
 MADE = 6000
-"""Sentences of our own words, and how much one of them counts beside a real one."""
+"""Number of synthetic sentences; `MADE_WEIGHT` is the weight of each, relative to a real one."""
 
 MADE_WEIGHT = 0.3
 FOLDS = 4
 STRENGTH = 0.1
-"""Inverse of the penalty on the weights of the second opinion."""
+"""Inverse regularisation strength (`C`) of the second opinion."""
 
 LABELS = Path(__file__).parent / "labels" / "sentences.jsonl"
 THRESHOLDS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -74,7 +74,7 @@ Matrix = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table:
-    """Examples as matrices: features of candidates, of sentences, and which pairs are right."""
+    """Examples as matrices: features of candidates and sentences, and the right (candidate, class) pairs."""
 
     candidates: csr_matrix
     sentences: csr_matrix
@@ -127,10 +127,10 @@ def learn(
     penalty: float = PENALTY,
     begin: tuple[Matrix, Matrix] | None = None,
 ) -> tuple[Matrix, Matrix]:
-    """Weights (rows by classes) and intercepts that make the labelled candidates likeliest.
+    """Learn weights (rows by classes) and intercepts by maximum likelihood.
 
     Args:
-        begin: weights of fewer examples, from which the search begins.
+        begin: weights learned from fewer examples, as a warm start.
     """
     table = _table(examples, classes)
     hits = np.asarray(table.candidates.sum(axis=0)).ravel() + np.asarray(table.sentences.sum(axis=0)).ravel()
@@ -172,14 +172,14 @@ def learn(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
-    """Weights of rows by classes, intercepts, and the weights of the second opinion."""
+    """Weights (rows by classes), intercepts, and the weights of the second opinion."""
 
     weights: Matrix
     bias: Matrix
     opinion: Matrix
 
     def sums(self, example: Labelled) -> Matrix:
-        """The sums of an example's candidates, by class."""
+        """Return the logits of an example's candidates, by class."""
         shared = self.weights[list(example.shared)].sum(axis=0) + self.bias
         sums: Matrix = np.stack([self.weights[list(rows)].sum(axis=0) for rows in example.rows]) + shared
         return sums
@@ -187,27 +187,27 @@ class Learned:
 
 NO_OPINION = np.zeros(0)
 Unseen = list[tuple[Labelled, Matrix]]
-"""Examples with the sums of weights that were not learned from them; a last column is filled later."""
+"""Examples with out-of-fold logits; the last column is filled later."""
 
 
 def unseen_sums(examples: Sequence[Labelled], classes: int, penalty: float) -> Unseen:
-    """What weights learned on the other folds, and on sentences of our own, make of each real example."""
+    """Compute out-of-fold logits of each real example; synthetic sentences are in all training folds."""
     real = [example for example in examples if example.use != "made" and example.spans]
     made = [example for example in examples if example.use == "made"]
     groups = [example.number for example in real]
     found: Unseen = []
     for learned, kept in GroupKFold(FOLDS, shuffle=True, random_state=0).split(groups, groups=groups):
         first = Learned(*learn([*(real[i] for i in learned), *made], classes, penalty), NO_OPINION)
-        found += [(real[i], _widened(first.sums(real[i]))) for i in kept]
+        found += [(real[i], _with_empty_column(first.sums(real[i]))) for i in kept]
     return found
 
 
-def _widened(sums: Matrix) -> Matrix:
+def _with_empty_column(sums: Matrix) -> Matrix:
     return np.hstack([sums, np.zeros((len(sums), 1))])
 
 
 def with_opinion(first: Learned, unseen: Unseen) -> Learned:
-    """Weights with a last column for the second opinion, learned on examples that the first did not see."""
+    """Add the second opinion as a last column of weights, learned from out-of-fold predictions."""
     examples = [example for example, _ in unseen]
     right = np.array([any(gold[2] != "fails" for gold in example.gold) for example in examples])
     weight = np.array([_weight(example) for example in examples])
@@ -235,7 +235,7 @@ def with_opinion(first: Learned, unseen: Unseen) -> Learned:
 
 
 def judge(example: Labelled, learned: Learned) -> tuple[Statement, ...]:
-    """What learned weights state of a sentence."""
+    """Return the statements that the model finds in a sentence."""
     if not example.spans:
         return ()
     return choose(example.tokens, example.spans, learned.sums(example), learned.opinion)
@@ -245,7 +245,7 @@ Judged = list[tuple[Labelled, tuple[Statement, ...]]]
 
 
 def scores(judged: Judged, threshold: float) -> dict[str, float]:
-    """Precision and recall of stating anything that helps, and of the same place and outcome."""
+    """Return precision and recall for detecting any helpful change, and for exact span and outcome."""
     said = missed = wrong = 0
     same = other = lost = 0
     for example, statements in judged:
@@ -259,7 +259,7 @@ def scores(judged: Judged, threshold: float) -> dict[str, float]:
         missed += bool(wanted and not helps)
         left = list(shown)
         for start, end, label in example.gold:
-            hit = next((item for item in left if _is_meant(item, (start, end, label))), None)
+            hit = next((item for item in left if _is_right(item, (start, end, label))), None)
             if hit:
                 left.remove(hit)
             same += hit is not None
@@ -274,9 +274,9 @@ def scores(judged: Judged, threshold: float) -> dict[str, float]:
 
 
 def calibrate(judged: Judged, are_failures: Iterable[bool]) -> Matrix:
-    """Slopes and intercepts that turn the log-odds of a chance into those of being right in place and class.
+    """Fit Platt scaling: slope and intercept that map log-odds to those of a right span and class.
 
-    By sentences that were drawn at random and not learned from; apart for what helps and what fails.
+    Fitted on randomly drawn held-out sentences, separately for what helps and what fails.
     """
     found: list[tuple[float, float]] = []
     for is_failure in are_failures:
@@ -286,18 +286,18 @@ def calibrate(judged: Judged, are_failures: Iterable[bool]) -> Matrix:
             for item in () if example.is_unsure else statements:
                 if (item.label == "fails") == is_failure:
                     odds.append(log_odds(item.chance))
-                    right.append(any(_is_meant(item, gold) for gold in example.gold))
+                    right.append(any(_is_right(item, gold) for gold in example.gold))
         model = LogisticRegression(C=1e6).fit(np.array(odds)[:, None], right)
         found.append((model.coef_[0][0], model.intercept_[0]))
     return np.array(found)
 
 
-def _is_meant(item: Statement, gold: tuple[int, int, str]) -> bool:
+def _is_right(item: Statement, gold: tuple[int, int, str]) -> bool:
     start, end, label = gold
-    return item.start < end and start < item.end and _kin(item.label) == _kin(label)
+    return item.start < end and start < item.end and _outcome_group(item.label) == _outcome_group(label)
 
 
-def _kin(label: str) -> str:
+def _outcome_group(label: str) -> str:
     return "works" if label in ("without", "partial") else label
 
 
@@ -333,13 +333,13 @@ def _remedies(examples: Sequence[Labelled], penalty: float) -> dict[str, Any]:
     judged = [(example, judge(example, learned)) for example in dev]
     _print_scores("remedies dev", judged)
     _print_scores("remedies held", [(example, judge(example, learned)) for example in held])
-    unseen += [(example, _widened(first.sums(example))) for example in dev if example.spans]
+    unseen += [(example, _with_empty_column(first.sums(example))) for example in dev if example.spans]
     whole = Learned(*learn([*known, *dev], classes, penalty, (first.weights, first.bias)), NO_OPINION)
     return _packed("remedies", with_opinion(whole, unseen), calibrate(judged, (False, True)))
 
 
 def _roles(documents: Sequence[RoleDocument], made: Sequence[Labelled], penalty: float) -> dict[str, Any]:
-    """Weights of mentions, and trees that decide by them and by the rest of the document."""
+    """Learn weights of mentions, and trees that combine them with the rest of the document."""
     classes = len(ROLE_CLASSES)
     known = [example for example in _examples_of(documents) if example.use == ""]
     first = Learned(*learn([*known, *made], classes, penalty), NO_OPINION)
@@ -376,7 +376,7 @@ def _mention_sums(document: RoleDocument, learned: Learned) -> Matrix:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _RoleTable:
-    """Labelled mentions with what their documents say of them; class 0 is none."""
+    """Labelled mentions with document-level features; class 0 is none."""
 
     features: Matrix
     right: npt.NDArray[np.int64]
@@ -400,7 +400,7 @@ def _role_table(documents: Sequence[RoleDocument], sums: Sequence[Matrix]) -> _R
 
 
 def grow(table: _RoleTable, uses: Sequence[str]) -> Trees:
-    """Boosted trees learned from the rows of some uses."""
+    """Train boosted trees on the rows with the given uses."""
     of_use = np.isin(table.use, uses) & (table.weight > 0)
     model = GradientBoostingClassifier(
         learning_rate=RATE,
@@ -442,7 +442,7 @@ def _print_role_scores(use: str, table: _RoleTable, sums: npt.NDArray[np.floatin
 
 
 def _by_use(examples: Sequence[Labelled]) -> tuple[list[Labelled], list[Labelled], list[Labelled]]:
-    """Examples to learn from, those learned from last, and those that only measure."""
+    """Split examples into training, development and test set."""
     known = [example for example in examples if example.use in ("", "made")]
     dev, held = ([example for example in examples if example.use == use] for use in ("dev", "held"))
     return known, dev, held

@@ -1,9 +1,9 @@
-"""Collects `app/extract/lists/usual_lines.txt` from logs of servers that did well.
+"""Extend `app/extract/lists/usual_lines.txt` from logs of healthy servers.
 
     python -m app.train.usual_lines LOG…
 
-The shapes of the lines are added to those that the list holds. Give it whole logs of starts, requests and
-ends in which nothing went wrong, of every release.
+The shapes of the lines are added to the list. Pass complete logs without failures, from start-up through
+requests to shutdown, of every release.
 """
 
 from pathlib import Path
@@ -13,16 +13,16 @@ from app.extract.log.lines import LOUD, read_numbered, shape_of
 from app.extract.log.sampling import informative_lines
 from app.train.inputs import make_parser
 
-LEAST_WORDS = 2
-"""A shape of fewer plain words would fit anything."""
+PLAIN_WORDS_MIN = 2
+"""Minimum number of plain words in a shape; others would match anything."""
 LIST = Path(__file__).parents[1] / "extract" / "lists" / "usual_lines.txt"
 
 
 def shapes_in(log: str) -> set[str]:
-    """The shapes of a log's lines that are distinctive enough."""
+    """Return the sufficiently distinctive shapes of a log's lines."""
     lines = read_numbered(informative_lines(log))
     shapes = {shape_of(line.text) for line in lines if line.level not in LOUD and 'File "' not in line.text}
-    return {shape for shape in shapes if sum(word != "#" for word in shape.split()) >= LEAST_WORDS}
+    return {shape for shape in shapes if sum(word != "#" for word in shape.split()) >= PLAIN_WORDS_MIN}
 
 
 def main() -> None:
